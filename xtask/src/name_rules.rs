@@ -154,16 +154,10 @@ mod tests {
     /// to become empty.
     const LEFT: &[(&str, usize, usize)] = &[
         ("waypost", 21, 0),
-        ("waypost-config", 6, 0),
-        ("waypost-core", 41, 0),
-        ("waypost-exec", 23, 0),
-        ("waypost-formats", 7, 0),
-        ("waypost-llm", 20, 0),
-        ("waypost-planner", 37, 0),
+        ("waypost-core", 26, 0),
         ("waypost-run", 23, 0),
         ("waypost-service", 7, 0),
         ("waypost-store", 61, 0),
-        ("waypost-testkit", 3, 0),
         ("waypost-text", 1, 0),
         ("waypost-tui", 3, 0),
     ];

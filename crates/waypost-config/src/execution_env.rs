@@ -8,7 +8,7 @@ use crate::executor::Secret;
 
 /// What the work of tasks finds around it.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct ExecutionEnv {
     /// The folder that no work starts outside of.
     pub workspace: PathBuf,
     /// The folder that logs of attempts are kept in.
@@ -19,15 +19,14 @@ pub struct Surroundings {
     pub worker: String,
 }
 
-impl Surroundings {
+impl ExecutionEnv {
     /// The value of a secret, read where the configuration says.
     pub fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
         let value = match secret {
             Secret::Variable(variable) => self.variables.get(variable).cloned(),
             Secret::File(file) => std::fs::read_to_string(self.workspace.join(file)).ok(),
         };
-        let value = value
-            .ok_or_else(|| format!("the secret {name} is not to be had where the configuration says"))?;
+        let value = value.ok_or_else(|| format!("the secret {name} is not where the configuration says"))?;
         Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
     }
 }

@@ -72,7 +72,6 @@ pub struct Agent {
     pub process: Process,
     /// How it gets the prompt.
     pub prompt_to: PromptTo,
-    /// What it is told.
     pub prompt: Prompt,
     /// What it writes at the end.
     pub answer: Answer,
@@ -102,7 +101,6 @@ pub enum Prompt {
         file: String,
         /// Where in the configuration it is named.
         place: String,
-        /// The line there.
         line: usize,
     },
 }
@@ -110,7 +108,6 @@ pub enum Prompt {
 /// What an agent writes to its standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Its answer.
     Plain,
     /// Claude Code's object, in which `result` is the answer.
     Claude,
@@ -123,9 +120,7 @@ pub enum Answer {
 pub struct Http {
     /// Where the job is sent.
     pub url: String,
-    /// How.
     pub method: Method,
-    /// What else is sent.
     pub headers: Vec<(String, Header)>,
     /// What requests are signed with.
     pub hmac: Option<Secret>,
@@ -148,7 +143,7 @@ pub enum Method {
 
 impl Method {
     /// As it stands in a request.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Post => "POST",
             Self::Put => "PUT",
@@ -161,7 +156,6 @@ impl Method {
 pub enum Header {
     /// This.
     Text(String),
-    /// A secret.
     Secret(Secret),
 }
 
@@ -170,7 +164,6 @@ pub enum Header {
 pub struct Container {
     /// The program that starts containers; nothing where the first one that is found is meant.
     pub engine: Option<String>,
-    /// What is started.
     pub image: String,
     /// The program in it and its arguments; the image's own where there is none.
     pub command: Vec<String>,
@@ -186,7 +179,6 @@ pub struct Container {
     pub pids: Option<u32>,
     /// The network that it sees.
     pub network: String,
-    /// Who it runs as.
     pub user: Option<String>,
     /// Whether a small first process takes care of the others.
     pub init: bool,
@@ -203,7 +195,6 @@ pub struct Container {
 pub struct Mount {
     /// Relative to the workspace; empty for the workspace itself.
     pub source: String,
-    /// Where in the container.
     pub target: String,
     /// Whether it may be changed from inside.
     pub write: bool,
@@ -218,7 +209,6 @@ pub struct Kubernetes {
     pub context: Option<String>,
     /// The namespace; otherwise that of the context.
     pub namespace: Option<String>,
-    /// What is started.
     pub image: String,
     /// The program in it and its arguments; the image's own where there is none.
     pub command: Vec<String>,
@@ -228,7 +218,6 @@ pub struct Kubernetes {
     pub pull_secrets: Vec<String>,
     /// What a node must have to take it.
     pub requests: BTreeMap<String, String>,
-    /// What it may use.
     pub limits: BTreeMap<String, String>,
     /// Variables that it gets.
     pub variables: BTreeMap<String, String>,
@@ -249,7 +238,6 @@ pub struct Slurm {
     pub folder: String,
     /// The partition; otherwise the cluster's own choice.
     pub partition: Option<String>,
-    /// Who pays.
     pub account: Option<String>,
     /// The quality of service.
     pub qos: Option<String>,

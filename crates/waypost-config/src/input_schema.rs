@@ -46,7 +46,6 @@ impl Eq for Shape {}
 pub(crate) struct BadSchema {
     /// A JSON pointer into the schema.
     pub(crate) at: String,
-    /// A lowercase clause.
     pub(crate) what: String,
 }
 
@@ -86,7 +85,7 @@ struct Nothing;
 
 impl Retrieve for Nothing {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err(format!("{uri} is elsewhere, and nothing is fetched").into())
+        Err(format!("{uri} is remote, and nothing is fetched").into())
     }
 }
 

@@ -17,11 +17,9 @@ pub enum Origin {
 /// One file of configuration.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Whose it is.
     pub origin: Origin,
     /// How it is spoken of: its path.
     pub name: String,
-    /// What is in it.
     pub text: String,
 }
 

@@ -19,14 +19,14 @@ mod settings;
 mod template;
 
 pub use address::{ip_address, is_address, is_this_machine};
-pub use execution_env::Surroundings;
+pub use execution_env::ExecutionEnv;
 pub use executor::*;
 pub use input_schema::{Shape, VIOLATIONS_MAX};
 pub use layer::{Layer, Origin, ReadFile};
 pub use models::*;
 pub use parse::{PROMPT_MARK, todo_store};
-pub use problem::{BadConfig, ConfigProblem, nearest};
+pub use problem::{BadConfig, ConfigProblem};
 pub use referenced_files::{FileRole, NamedFile};
-pub use resolve::{Means, inputs, resolve, resolve_check};
+pub use resolve::{ResolvedWork, inputs, resolve, resolve_check};
 pub use settings::*;
 pub use template::Template;

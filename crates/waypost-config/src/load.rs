@@ -5,12 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use waypost_core::nearest;
+
 use crate::env_overrides as environment;
 use crate::executor::{Prompt, Worker};
 use crate::layer::{Layer, ReadFile};
 use crate::models::{ENVIRONMENT_MODELS, Planner};
 use crate::parse::{self as file, agents, jaato_todo as todo};
-use crate::problem::{BadConfig, ConfigProblem, nearest};
+use crate::problem::{BadConfig, ConfigProblem};
 use crate::settings::{Config, Executor};
 
 impl Config {

@@ -22,15 +22,11 @@ pub const ENVIRONMENT_MODELS: [&str; 2] = ["openai", "anthropic"];
 /// A model that can be asked: `[models.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelServer {
-    /// The server's language.
     pub api: Api,
-    /// Where it is.
     pub base_url: String,
     /// What the server calls the model; the server is asked where nobody says.
     pub model: Option<String>,
-    /// What lets us in.
     pub key: Option<Secret>,
-    /// What else is sent.
     pub headers: Vec<(String, Header)>,
     /// Tokens that an answer may have, whatever a question would allow.
     pub tokens_max: u32,
@@ -51,7 +47,6 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// With what holds where nothing else is said.
     pub fn at(api: Api, base_url: impl Into<String>) -> Self {
         Self {
             api,
@@ -159,7 +154,6 @@ pub enum Api {
 }
 
 impl Api {
-    /// Its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -196,7 +190,6 @@ pub enum Structured {
 }
 
 impl Structured {
-    /// Its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -205,7 +198,6 @@ impl Structured {
         }
     }
 
-    /// The next best.
     pub fn lower(self) -> Option<Self> {
         match self {
             Self::Schema => Some(Self::Json),
@@ -228,10 +220,8 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Planner, Self::Checker, Self::Digester];
 
-    /// Its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Planner => "planner",

@@ -137,7 +137,7 @@ pub(super) fn apply(
             match span(&text) {
                 Some(seconds) => config.retention_seconds = Some(seconds),
                 None => {
-                    let what = format!("`retention.older_than`: {text:?} is no span of time");
+                    let what = format!("`retention.older_than`: {text:?} is not a duration");
                     reader.wrong(at, what, "for example older_than = \"30d\"");
                 }
             }

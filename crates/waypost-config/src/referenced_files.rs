@@ -16,17 +16,17 @@ pub enum FileRole {
     /// It holds a secret.
     Secret,
     /// It is told what happens.
-    Told,
+    EventLog,
 }
 
 impl FileRole {
     /// What the configuration does with it, as a clause.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Read => "the configuration is read from it",
             Self::Run => "the configuration runs it, or gives it to a program",
             Self::Secret => "the configuration takes a secret from it",
-            Self::Told => "events are written to it",
+            Self::EventLog => "events are written to it",
         }
     }
 }
@@ -36,7 +36,6 @@ impl FileRole {
 pub struct NamedFile {
     /// Where it is; relative to the workspace, if it is not absolute.
     pub path: PathBuf,
-    /// What for.
     pub role: FileRole,
 }
 
@@ -61,7 +60,9 @@ impl Config {
         for reporter in self.reporters.values() {
             match &reporter.report {
                 Report::Console => {}
-                Report::File { path } => files.push(NamedFile { path: path.into(), role: FileRole::Told }),
+                Report::File { path } => {
+                    files.push(NamedFile { path: path.into(), role: FileRole::EventLog })
+                }
                 Report::Command { command, .. } => of_command(command, "", &mut files),
                 Report::Webhook(webhook) => {
                     let headers = webhook.headers.iter().map(|(_, header)| header);
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(role("notes.txt"), Some(FileRole::Run));
         assert_eq!(role("./filter.py"), Some(FileRole::Run));
         assert_eq!(role("keys/token"), Some(FileRole::Secret));
-        assert_eq!(role("events.jsonl"), Some(FileRole::Told));
+        assert_eq!(role("events.jsonl"), Some(FileRole::EventLog));
         assert_eq!(role("plan.md"), None);
     }
 }

@@ -9,31 +9,30 @@ use crate::settings::{Config, Executor};
 
 /// The same for a task's check, which may also be one of the configured checks. Work never is: a plan cannot have done
 /// what was only allowed to look.
-pub fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<Means<'a>, Wrong> {
+pub fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<ResolvedWork<'a>, Wrong> {
     match (config.executors.contains_key(&check.executor), config.checks.get(&check.executor)) {
-        (false, Some(worker)) => Ok(Means::Worker(worker)),
+        (false, Some(worker)) => Ok(ResolvedWork::Worker(worker)),
         (true, _) | (false, None) => resolve(config, check),
     }
 }
 
 /// What a task's work comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means<'a> {
+pub enum ResolvedWork<'a> {
     /// Nothing.
     Noop,
-    /// A person.
     Human,
     /// This worker.
     Worker(&'a Worker),
 }
 
 /// Finds who does a task's work.
-pub fn resolve<'a>(config: &'a Config, work: &Work) -> Result<Means<'a>, Wrong> {
+pub fn resolve<'a>(config: &'a Config, work: &Work) -> Result<ResolvedWork<'a>, Wrong> {
     match config.executors.get(&work.executor) {
         None => Err(Wrong::UnknownExecutor { executor: work.executor.clone() }),
-        Some(Executor::Noop) => Ok(Means::Noop),
-        Some(Executor::Human) => Ok(Means::Human),
-        Some(Executor::Worker(worker)) => Ok(Means::Worker(worker)),
+        Some(Executor::Noop) => Ok(ResolvedWork::Noop),
+        Some(Executor::Human) => Ok(ResolvedWork::Human),
+        Some(Executor::Worker(worker)) => Ok(ResolvedWork::Worker(worker)),
         Some(Executor::Dispatch(workers)) => {
             let inputs = work.inputs.value();
             let Some(name) =
@@ -42,7 +41,7 @@ pub fn resolve<'a>(config: &'a Config, work: &Work) -> Result<Means<'a>, Wrong> 
                 return Err(Wrong::Missing { field: "work.inputs.subagent".to_owned() });
             };
             match workers.get(name) {
-                Some(worker) => Ok(Means::Worker(worker)),
+                Some(worker) => Ok(ResolvedWork::Worker(worker)),
                 None => Err(Wrong::UnknownExecutor { executor: format!("{}/{name}", work.executor) }),
             }
         }

@@ -45,7 +45,6 @@ impl ApprovalPolicy {
     }
 }
 
-/// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Tasks that run at the same time.
@@ -77,7 +76,6 @@ pub struct Tui {
 /// The keys of one action, by names that the program in the terminal knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// What is done.
     pub action: String,
     /// By which keys; none: by no key.
     pub keys: Vec<String>,
@@ -90,13 +88,11 @@ pub struct Binding {
 /// Who else is told how runs go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reporter {
-    /// How.
     pub report: Report,
     /// Of what; empty: of everything.
     pub events: Vec<String>,
 }
 
-/// How somebody is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// By what a run shows of itself to people.
@@ -139,7 +135,6 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// With what holds where nothing else is said.
     pub fn to(url: Header) -> Self {
         Self {
             url,
@@ -185,7 +180,6 @@ pub const REPORT_EVENTS: [&str; 19] = [
     "plan_cancelled",
 ];
 
-/// All of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// When a person must approve.

@@ -1,7 +1,7 @@
 //! Prompts with places for words: `{{name}}` stands for a value, `{{#name}} … {{/name}}` for a part that is left out when the
 //! value is empty. No logic beyond that, and what is filled in is never read as a template again.
 
-use crate::problem::nearest;
+use waypost_core::nearest;
 
 /// A prompt that was read and whose places are all known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Template {
         while let Some(found) = text[at..].find("{{") {
             let start = at + found;
             let Some(end) = text[start..].find("}}").map(|end| start + end) else {
-                let hint = "write }} after the name, or take the {{ out";
+                let hint = "write }} after the name, or remove the {{";
                 return Err((start, "a {{ of the prompt is never closed".to_owned(), hint.to_owned()));
             };
             push_text(&mut pieces, &text[at..start]);
@@ -97,7 +97,7 @@ impl Template {
                         pieces.push(Piece::Part(name, part));
                     }
                     Some(_) | None => {
-                        let what = format!("{{{{/{name}}}}} of the prompt closes what is not open there");
+                        let what = format!("{{{{/{name}}}}} of the prompt closes a section that is not open");
                         return Err((start, what, format!("write {{{{#{name}}}}} before it")));
                     }
                 }
@@ -147,7 +147,7 @@ fn place(word: &str, at: usize) -> Result<&'static str, Mistake> {
             Some(near) => format!("did you mean {{{{{near}}}}}?"),
             None => format!("it can be {}", PLACES.join(", ")),
         };
-        (at, format!("{{{{{word}}}}} is no place of a prompt"), hint)
+        (at, format!("{{{{{word}}}}} is not a placeholder of a prompt"), hint)
     })
 }
 
@@ -178,7 +178,7 @@ mod tests {
             near,
             (
                 2,
-                "{{descripton}} is no place of a prompt".to_owned(),
+                "{{descripton}} is not a placeholder of a prompt".to_owned(),
                 "did you mean {{description}}?".to_owned()
             )
         );

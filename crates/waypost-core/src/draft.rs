@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::is_default;
+use crate::raw_json::is_default;
 use crate::task::Foreign;
 use crate::{Actor, PlanId, Task, Timestamp};
 

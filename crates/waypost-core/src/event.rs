@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::is_default;
+use crate::raw_json::is_default;
 use crate::task::Foreign;
 use crate::{
     Actor, Digest, Draft, Elsewhere, Evidence, Json, Phase, Question, Received, Refinement, TaskId, TaskSpec,

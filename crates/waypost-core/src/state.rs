@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::is_default;
+use crate::raw_json::is_default;
 use crate::{Answer, Aside, Evidence, Json, PlanId, Question, Report, TaskId, Timestamp};
 
 /// Where a task stands. `blocked` and `ready` are derived from the graph and never stored.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::json::is_default;
+use crate::raw_json::is_default;
 use crate::{Json, PlanId, TaskId, TaskState};
 
 /// Fields of a foreign format that Waypost has no word for, kept for the way back: format name → its fields.

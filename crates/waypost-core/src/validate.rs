@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::names::{Names, nearest};
+use crate::id_table::Names;
+use crate::suggest::nearest;
 use crate::{Dependency, Draft, Problem, Refusal, Task, TaskSpec, Wrong, limits};
 
 const NONE: u32 = u32::MAX;

@@ -9,10 +9,10 @@ use waypost_text::{tail_bytes, truncate_bytes};
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, done, inside};
 use super::attempt_log::without_secrets;
-use super::process::{self, Program, Spoken};
+use super::process::{self, ProcessResult, Program};
 use super::prompt::Facts;
 use super::worktree::Worktree;
-use crate::outcome::Ending;
+use crate::outcome::AttemptOutcome;
 use waypost_config::{Agent, Answer, PROMPT_MARK, Prompt, PromptTo};
 use waypost_store::log_path;
 
@@ -21,15 +21,15 @@ const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Bytes at the end of an earlier attempt's log that a prompt repeats.
 const FAILURE_BYTES_MAX: usize = 4 * 1024;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Ending {
+pub(super) fn run(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> AttemptOutcome {
     let ending = if agent.worktree {
         in_worktree(attempt, agent, facts)
     } else {
         inside(&attempt.around.workspace, &agent.process.directory)
             .and_then(|directory| asked(attempt, agent, facts.clone(), directory))
     };
-    let ending = ending.unwrap_or_else(|error| Ending::Failed { error });
-    if let Ending::Failed { error } | Ending::TryAgain { error } = &ending {
+    let ending = ending.unwrap_or_else(|error| AttemptOutcome::Failed { error });
+    if let AttemptOutcome::Failed { error } | AttemptOutcome::TryAgain { error } = &ending {
         // The next attempt is told the end of this log.
         attempt.log.say(&format!("waypost: {error}"), &[]);
         attempt.log.finish(&[]);
@@ -38,7 +38,7 @@ pub(super) fn run(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> En
 }
 
 /// Asks the agent in a worktree of its own, and puts what it changed on a branch.
-fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Result<Ending, String> {
+fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Result<AttemptOutcome, String> {
     let worktree = Worktree::make(attempt, facts.branch_before.as_deref())?;
     let mut facts = facts.clone();
     facts.set("branch", worktree.branch().to_owned());
@@ -46,12 +46,12 @@ fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Resul
         .directory(&agent.process.directory)
         .and_then(|directory| asked(attempt, agent, facts.clone(), directory));
     let kept = match asked {
-        Ok(Ending::Done { result, output }) => {
+        Ok(AttemptOutcome::Done { result, output }) => {
             let title = format!("{}: {}", attempt.job.key.task, facts.get("description"));
             worktree.commit(attempt, &title, agent.author.as_deref()).map(|changes| (changes, result, output))
         }
         Ok(ending) => Err(ending),
-        Err(error) => Err(Ending::Failed { error }),
+        Err(error) => Err(AttemptOutcome::Failed { error }),
     };
     match kept {
         Ok((changes, result, output)) => {
@@ -67,7 +67,7 @@ fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Resul
             if let (Some(fields), Some(output)) = (given.as_object_mut(), output) {
                 fields.insert("agent".to_owned(), output.value());
             }
-            Ok(Ending::Done { result, output: Some(Json::of(&given)) })
+            Ok(AttemptOutcome::Done { result, output: Some(Json::of(&given)) })
         }
         Err(ending) => {
             let place = worktree.leave(attempt);
@@ -76,9 +76,11 @@ fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Resul
                 None => error,
             };
             Ok(match ending {
-                Ending::TryAgain { error } => Ending::TryAgain { error: with_place(error) },
-                Ending::Failed { error } => Ending::Failed { error: with_place(error) },
-                Ending::Done { .. } | Ending::Asked(_) | Ending::Checked { .. } => ending,
+                AttemptOutcome::TryAgain { error } => AttemptOutcome::TryAgain { error: with_place(error) },
+                AttemptOutcome::Failed { error } => AttemptOutcome::Failed { error: with_place(error) },
+                AttemptOutcome::Done { .. } | AttemptOutcome::Asked(_) | AttemptOutcome::Checked { .. } => {
+                    ending
+                }
             })
         }
     }
@@ -90,9 +92,9 @@ fn asked(
     agent: &Agent,
     mut facts: Facts,
     directory: std::path::PathBuf,
-) -> Result<Ending, String> {
+) -> Result<AttemptOutcome, String> {
     let Prompt::Known(template) = &agent.prompt else {
-        return Err("the template of its prompt was never read".to_owned());
+        return Err("its prompt template was not loaded".to_owned());
     };
     facts.set("failure", earlier_failure(attempt));
     let prompt = template.render(&|place| facts.get(place));
@@ -160,31 +162,31 @@ fn answer(kind: Answer, text: &str) -> Option<Result<String, String>> {
     }
 }
 
-fn answered(kind: Answer, spoken: &Spoken) -> Ending {
+fn answered(kind: Answer, spoken: &ProcessResult) -> AttemptOutcome {
     let text = String::from_utf8_lossy(&spoken.output);
     match answer(kind, &text) {
         Some(Ok(said)) => done(&said, &spoken.secrets),
         Some(Err(said)) => {
             let said = without_secrets(&said, &spoken.secrets);
             let said = truncate_bytes(&said, SAID_BYTES_MAX);
-            Ending::Failed { error: format!("the agent says that it failed: {said}") }
+            AttemptOutcome::Failed { error: format!("the agent says that it failed: {said}") }
         }
         None => done(&text, &spoken.secrets),
     }
 }
 
 /// A failure with what the agent itself says of it, where it says anything: some write it to their standard output.
-fn with_answer(ending: Ending, kind: Answer, spoken: &Spoken) -> Ending {
-    let Ending::Failed { error } = ending else { return ending };
+fn with_answer(ending: AttemptOutcome, kind: Answer, spoken: &ProcessResult) -> AttemptOutcome {
+    let AttemptOutcome::Failed { error } = ending else { return ending };
     let text = String::from_utf8_lossy(&spoken.output);
     match answer(kind, &text) {
         Some(Ok(said) | Err(said)) if !said.trim().is_empty() => {
             let said = without_secrets(said.trim(), &spoken.secrets);
-            Ending::Failed {
+            AttemptOutcome::Failed {
                 error: format!("{error}; the agent says: {}", truncate_bytes(&said, SAID_BYTES_MAX)),
             }
         }
-        Some(_) | None => Ending::Failed { error },
+        Some(_) | None => AttemptOutcome::Failed { error },
     }
 }
 

@@ -11,9 +11,9 @@ use waypost_core::Json;
 use waypost_text::truncate_bytes;
 
 use super::attempt_log::{Log, without_secrets};
-use super::attempt_spec::Job;
-use crate::outcome::{AttemptEvent, AttemptEvents, Ending, Force};
-use waypost_config::{Secret, Surroundings};
+use super::attempt_spec::AttemptSpec;
+use crate::outcome::{AttemptEvent, AttemptEvents, AttemptOutcome, Force};
+use waypost_config::{ExecutionEnv, Secret};
 
 /// Bytes of what a worker said that an error repeats.
 pub(super) const SAID_BYTES_MAX: usize = 300;
@@ -27,13 +27,13 @@ pub(super) enum State {
     /// This group runs.
     Group(Pid),
     /// Somebody elsewhere is at work, and hears of it through this.
-    Elsewhere(watch::Sender<Option<Force>>),
+    Remote(watch::Sender<Option<Force>>),
     /// Nothing more is to be started.
     Stopped,
 }
 
 /// What an attempt can be ended by.
-pub struct Handle {
+pub struct AttemptHandle {
     state: Arc<Mutex<State>>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Handle {
+impl AttemptHandle {
     pub(super) fn of(state: &Arc<Mutex<State>>) -> Self {
         Self { state: Arc::clone(state) }
     }
@@ -59,7 +59,7 @@ impl Handle {
                 // It may have ended a moment ago; its number is not given away before the thread has taken note.
                 let _gone = kill_process_group(*group, signal);
             }
-            State::Elsewhere(sender) => {
+            State::Remote(sender) => {
                 sender.send_replace(Some(force));
             }
             State::Stopped => {}
@@ -68,24 +68,24 @@ impl Handle {
 }
 
 /// An attempt that can begin.
-pub struct Prepared {
-    pub job: Job,
+pub struct PreparedAttempt {
+    pub job: AttemptSpec,
     pub(super) state: Arc<Mutex<State>>,
 }
 
-impl Prepared {
+impl PreparedAttempt {
     /// An attempt, and what it can be ended by.
-    pub fn new(job: Job) -> (Self, Handle) {
+    pub fn new(job: AttemptSpec) -> (Self, AttemptHandle) {
         let state = Arc::new(Mutex::new(State::Between));
-        let handle = Handle::of(&state);
+        let handle = AttemptHandle::of(&state);
         (Self { job, state }, handle)
     }
 }
 
 /// What every kind of worker finds when it does a part.
 pub(super) struct Attempt<'a> {
-    pub(super) job: &'a Job,
-    pub(super) around: &'a Surroundings,
+    pub(super) job: &'a AttemptSpec,
+    pub(super) around: &'a ExecutionEnv,
     /// The folder that we are in ourselves.
     pub(super) here: Option<&'a Path>,
     pub(super) state: &'a Mutex<State>,
@@ -107,17 +107,18 @@ impl Attempt<'_> {
 }
 
 /// What a text that a worker gave means: an output, a result in words, or nothing.
-pub(super) fn done(text: &str, secrets: &[String]) -> Ending {
+pub(super) fn done(text: &str, secrets: &[String]) -> AttemptOutcome {
     let text = without_secrets(text, secrets);
     let text = text.trim();
     if text.is_empty() {
-        return Ending::Done { result: None, output: None };
+        return AttemptOutcome::Done { result: None, output: None };
     }
     match Json::parse(text) {
-        Ok(output) => Ending::Done { result: None, output: Some(output) },
-        Err(_) => {
-            Ending::Done { result: Some(truncate_bytes(text, RESULT_BYTES_MAX).into_owned()), output: None }
-        }
+        Ok(output) => AttemptOutcome::Done { result: None, output: Some(output) },
+        Err(_) => AttemptOutcome::Done {
+            result: Some(truncate_bytes(text, RESULT_BYTES_MAX).into_owned()),
+            output: None,
+        },
     }
 }
 

@@ -11,7 +11,7 @@ use super::prompt::Facts;
 use crate::check_evidence::Claim;
 use crate::outcome::AttemptKey;
 use crate::traces::Trace;
-use waypost_config::{self as admit, Means};
+use waypost_config::{self as admit, ResolvedWork};
 use waypost_config::{Config, Worker};
 
 /// Somebody to do something, and what they are told.
@@ -38,7 +38,7 @@ pub struct Check {
 
 /// The work of one attempt.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct AttemptSpec {
     pub key: AttemptKey,
     /// The executor that the task names: that of its work, or of its check when only that is left.
     pub executor: String,
@@ -58,7 +58,7 @@ pub struct Job {
     pub log_bytes_max: u64,
 }
 
-impl Job {
+impl AttemptSpec {
     /// The job of an attempt, made at `now` by the store's clock; an error says why there can be none.
     pub fn of(config: &Config, plan: &Plan, key: &AttemptKey, now: Timestamp) -> Result<Self, String> {
         let gone = || format!("task {} is no longer in the plan", key.task);
@@ -76,20 +76,20 @@ impl Job {
                 if is_check { admit::resolve_check(config, work) } else { admit::resolve(config, work) };
             let means = means.map_err(|wrong| Problem::task(&task.spec.id, wrong).to_string())?;
             if is_check {
-                let is_noop = means == Means::Noop;
+                let is_noop = means == ResolvedWork::Noop;
                 check = Some(Check { work: (**work).clone(), reported: reported.clone(), is_noop });
             }
             match means {
-                Means::Noop => {}
+                ResolvedWork::Noop => {}
                 // The work is reported as done, and then the person is asked.
-                Means::Human if is_check => {}
-                Means::Human => return Err("this is for a person to do".to_owned()),
-                Means::Worker(worker) => {
-                    let told = told(config, plan, task, work, key);
+                ResolvedWork::Human if is_check => {}
+                ResolvedWork::Human => return Err("this task is for a person".to_owned()),
+                ResolvedWork::Worker(worker) => {
+                    let input = worker_input(config, plan, task, work, key);
                     timeout_seconds = timeout_seconds.or(worker.timeout_seconds());
                     let facts = match worker {
                         Worker::Agent(_) => {
-                            Facts::of(plan, task, &serde_json::from_str(&told).unwrap_or_default())
+                            Facts::of(plan, task, &serde_json::from_str(&input).unwrap_or_default())
                         }
                         Worker::Process(_)
                         | Worker::Http(_)
@@ -97,7 +97,7 @@ impl Job {
                         | Worker::Kubernetes(_)
                         | Worker::Slurm(_) => Facts::default(),
                     };
-                    parts.push(Part { worker: worker.clone(), input: told, facts, is_check });
+                    parts.push(Part { worker: worker.clone(), input, facts, is_check });
                 }
             }
         }
@@ -147,7 +147,7 @@ impl Job {
 
 /// The object that a worker reads. A promise: `docs/running.md` describes it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct WorkerInput<'a> {
     plan: &'a PlanId,
     task: &'a TaskId,
     attempt: u32,
@@ -170,10 +170,10 @@ fn as_object<S: Serializer>(fields: &[(String, Json)], serializer: S) -> Result<
     serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
 }
 
-fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> String {
+fn worker_input(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> String {
     // Most inputs name no subagent, and are passed on as they are.
     let subagent = work.inputs.as_str().contains("\"subagent\"").then(|| work.inputs.value());
-    let told = Told {
+    let input = WorkerInput {
         plan: &key.plan,
         task: &key.task,
         attempt: key.attempt,
@@ -186,24 +186,24 @@ fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey
         answers: task.state.answers().iter().map(answer_of).collect(),
         traceparent: Trace::of(plan).map(|trace| trace.parent(key)),
     };
-    format!("{}\n", Json::of(&told))
+    format!("{}\n", Json::of(&input))
 }
 
 fn answer_of(answer: &waypost_core::Answer) -> Value {
-    let mut told = json!({ "question": answer.question, "answer": answer.answer, "by": answer.by });
+    let mut input = json!({ "question": answer.question, "answer": answer.answer, "by": answer.by });
     if let Some(state) = &answer.state {
-        told["state"] = state.value();
+        input["state"] = state.value();
     }
-    told
+    input
 }
 
 impl Part {
     /// What a check is told besides: what it is to look at.
     pub fn about(&self, claim: &Claim) -> Self {
-        let mut told: Value = serde_json::from_str(&self.input).unwrap_or_default();
-        told["reported"] =
+        let mut input: Value = serde_json::from_str(&self.input).unwrap_or_default();
+        input["reported"] =
             json!({ "result": claim.result, "output": claim.output.as_ref().map(Json::value) });
-        Self { input: format!("{told}\n"), ..self.clone() }
+        Self { input: format!("{input}\n"), ..self.clone() }
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use waypost_core::{Answer, Ask, Evidence, Json, Outcome, Report, Task, Work, limits};
 use waypost_text::{head_bytes, tail_bytes};
 
-use crate::outcome::Ending;
+use crate::outcome::AttemptOutcome;
 
 /// Attempts that a task for agents and people gets when its check fails and nobody said how often.
 pub const CHECK_ATTEMPTS: u32 = 3;
@@ -61,9 +61,9 @@ pub fn judged(
     claim: Claim,
     is_reported: bool,
     worker: &str,
-    found: Ending,
+    found: AttemptOutcome,
     log: &str,
-) -> Ending {
+) -> AttemptOutcome {
     let log_tail =
         Some(tail_bytes(log, limits::EVIDENCE_LOG_BYTES_MAX).to_owned()).filter(|tail| !tail.is_empty());
     let proved = |passed, outcome: &str, output: Option<Json>| {
@@ -72,22 +72,24 @@ pub fn judged(
         Box::new(Evidence { output, log_tail: log_tail.clone(), ..found })
     };
     match found {
-        Ending::Done { result, output } => {
+        AttemptOutcome::Done { result, output } => {
             let outcome = result.map_or_else(|| "it passed".to_owned(), |said| format!("it passed: {said}"));
             let evidence = proved(true, &outcome, output);
-            Ending::Checked { result: claim.result, output: claim.output, error: None, evidence }
+            AttemptOutcome::Checked { result: claim.result, output: claim.output, error: None, evidence }
         }
-        Ending::Failed { error } => {
+        AttemptOutcome::Failed { error } => {
             let evidence = proved(false, &error, None);
             let error = Some(format!("the check: {error}"));
-            Ending::Checked { result: claim.result, output: claim.output, error, evidence }
+            AttemptOutcome::Checked { result: claim.result, output: claim.output, error, evidence }
         }
         // The work is done and need not be done again: it is reported, and the next attempt makes the check alone.
-        Ending::TryAgain { .. } | Ending::Asked(_) if !is_reported => {
-            Ending::Done { result: claim.result, output: claim.output }
+        AttemptOutcome::TryAgain { .. } | AttemptOutcome::Asked(_) if !is_reported => {
+            AttemptOutcome::Done { result: claim.result, output: claim.output }
         }
-        Ending::TryAgain { error } => Ending::TryAgain { error: format!("the check: {error}") },
-        found @ (Ending::Asked(_) | Ending::Checked { .. }) => found,
+        AttemptOutcome::TryAgain { error } => {
+            AttemptOutcome::TryAgain { error: format!("the check: {error}") }
+        }
+        found @ (AttemptOutcome::Asked(_) | AttemptOutcome::Checked { .. }) => found,
     }
 }
 
@@ -97,9 +99,9 @@ pub fn of_nothing(check: &Work, claim: &Claim, worker: &str) -> Evidence {
 }
 
 /// The end of an attempt whose check asks for nothing.
-pub fn passed_at_once(check: &Work, claim: Claim, worker: &str) -> Ending {
+pub fn passed_at_once(check: &Work, claim: Claim, worker: &str) -> AttemptOutcome {
     let evidence = Box::new(of_nothing(check, &claim, worker));
-    Ending::Checked { result: claim.result, output: claim.output, error: None, evidence }
+    AttemptOutcome::Checked { result: claim.result, output: claim.output, error: None, evidence }
 }
 
 /// What a check by a person comes to.
@@ -165,9 +167,9 @@ mod tests {
     fn a_long_log_is_cut_at_its_beginning_and_a_large_output_is_not_kept() {
         let log = "é".repeat(limits::EVIDENCE_LOG_BYTES_MAX);
         let output = Json::of(&"x".repeat(limits::EVIDENCE_OUTPUT_BYTES_MAX));
-        let found = Ending::Done { result: None, output: Some(output) };
+        let found = AttemptOutcome::Done { result: None, output: Some(output) };
         let ending = judged(&check(json!({})), Claim::default(), true, "w", found, &log);
-        let Ending::Checked { evidence, error: None, .. } = ending else { panic!("{ending:?}") };
+        let AttemptOutcome::Checked { evidence, error: None, .. } = ending else { panic!("{ending:?}") };
         let tail = evidence.log_tail.unwrap_or_default();
         assert!(
             tail.len() <= limits::EVIDENCE_LOG_BYTES_MAX && tail.len() > limits::EVIDENCE_LOG_BYTES_MAX - 2
@@ -178,10 +180,10 @@ mod tests {
     #[test]
     fn a_check_that_cannot_decide_leaves_the_claim_to_be_checked_again() {
         let claim = || Claim { result: Some("fine".to_owned()), output: None };
-        let later = || Ending::TryAgain { error: "busy".to_owned() };
+        let later = || AttemptOutcome::TryAgain { error: "busy".to_owned() };
         let first = judged(&check(json!({})), claim(), false, "w", later(), "");
-        assert_eq!(first, Ending::Done { result: Some("fine".to_owned()), output: None });
+        assert_eq!(first, AttemptOutcome::Done { result: Some("fine".to_owned()), output: None });
         let again = judged(&check(json!({})), claim(), true, "w", later(), "");
-        assert_eq!(again, Ending::TryAgain { error: "the check: busy".to_owned() });
+        assert_eq!(again, AttemptOutcome::TryAgain { error: "the check: busy".to_owned() });
     }
 }

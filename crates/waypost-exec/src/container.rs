@@ -12,8 +12,8 @@ use super::attempt::{Attempt, done, inside};
 use super::process::{self, Program};
 use super::resource_name;
 use crate::liveness_lock;
-use crate::outcome::Ending;
-use waypost_config::Surroundings;
+use crate::outcome::AttemptOutcome;
+use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Container, Executor, Process, Worker};
 
 /// What an engine's program sees of our environment: where its daemon, its storage and its settings are.
@@ -41,11 +41,11 @@ const ENGINES: [&str; 2] = ["docker", "podman"];
 /// The exit code by which an engine says that it failed itself.
 const EXIT_ENGINE_FAILED: i32 = 125;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Ending {
-    started(attempt, container, input).unwrap_or_else(|error| Ending::Failed { error })
+pub(super) fn run(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> AttemptOutcome {
+    started(attempt, container, input).unwrap_or_else(|error| AttemptOutcome::Failed { error })
 }
 
-fn started(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Result<Ending, String> {
+fn started(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Result<AttemptOutcome, String> {
     let engine = engine(attempt.around, container)?;
     let name = resource_name::name(&attempt.job.key);
     if attempt.job.key.attempt > 1 {
@@ -73,16 +73,15 @@ fn started(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Re
     }
     let spoken = spoken?;
     if spoken.status.code() == Some(EXIT_ENGINE_FAILED) {
-        let error =
-            format!("no container of {} could be started; its log has the engine's words", container.image);
-        return Ok(Ending::Failed { error });
+        let error = format!("no container of {} could be started; see its log", container.image);
+        return Ok(AttemptOutcome::Failed { error });
     }
     Ok(process::judged(attempt, &spoken)
         .unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets)))
 }
 
 /// The program that starts containers, with its full path.
-fn engine(around: &Surroundings, container: &Container) -> Result<String, String> {
+fn engine(around: &ExecutionEnv, container: &Container) -> Result<String, String> {
     let path = around.variables.get("PATH").map(String::as_str).unwrap_or_default();
     let find = |name: &str| {
         let places = path.split(':').filter(|folder| folder.starts_with('/'));
@@ -95,7 +94,7 @@ fn engine(around: &Surroundings, container: &Container) -> Result<String, String
     };
     let wanted = container.engine.as_deref().unwrap_or("docker or podman");
     let found = found.ok_or_else(|| format!("{wanted} is not in the PATH"))?;
-    found.into_os_string().into_string().map_err(|_| format!("the path of {wanted} is no text"))
+    found.into_os_string().into_string().map_err(|_| format!("the path of {wanted} is not valid UTF-8"))
 }
 
 /// The whole command line. Values of variables never stand in it.
@@ -162,11 +161,11 @@ fn end_earlier(attempt: &mut Attempt<'_>, engine: &str) -> Result<(), String> {
     for (label, value) in labels(attempt) {
         words.extend(["--filter".to_owned(), format!("label={label}={value}")]);
     }
-    let unknown = |error| format!("the containers of earlier attempts could not be looked for ({error})");
-    let found = process::told_by(attempt, words, &ENVIRONMENT, &workspace).map_err(unknown)?;
+    let unknown = |error| format!("the containers of earlier attempts could not be listed ({error})");
+    let found = process::tool_output(attempt, words, &ENVIRONMENT, &workspace).map_err(unknown)?;
     for id in found.lines() {
         let words = [engine, "rm", "--force", id].map(str::to_owned).to_vec();
-        process::told_by(attempt, words, &ENVIRONMENT, &workspace).map_err(|error| {
+        process::tool_output(attempt, words, &ENVIRONMENT, &workspace).map_err(|error| {
             format!("the container {id} of an earlier attempt could not be ended ({error})")
         })?;
     }
@@ -213,7 +212,7 @@ fn notes(runs: &Path, worker: &str) -> PathBuf {
 }
 
 /// All programs that the configuration lets start containers.
-pub fn engines(config: &Config, around: &Surroundings) -> Vec<String> {
+pub fn engines(config: &Config, around: &ExecutionEnv) -> Vec<String> {
     let workers = config.executors.values().flat_map(|executor| match executor {
         Executor::Dispatch(workers) => workers.values().collect(),
         Executor::Worker(worker) => vec![worker],

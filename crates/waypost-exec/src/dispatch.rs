@@ -3,23 +3,23 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use waypost_config::{Surroundings, Worker};
+use waypost_config::{ExecutionEnv, Worker};
 
 use crate::attempt::{Attempt, State};
 use crate::attempt_log::Log;
-use crate::attempt_spec::{Job, Part};
+use crate::attempt_spec::{AttemptSpec, Part};
 use crate::check_evidence::{self, Claim};
-use crate::outcome::{AttemptEvents, Ending};
+use crate::outcome::{AttemptEvents, AttemptOutcome};
 use crate::{agent, container, http, kubernetes, process, slurm};
 
 /// Does all parts of an attempt.
 pub(super) fn run(
-    job: &Job,
-    around: &Surroundings,
+    job: &AttemptSpec,
+    around: &ExecutionEnv,
     here: Option<&Path>,
     state: &Mutex<State>,
     events: &AttemptEvents,
-) -> Ending {
+) -> AttemptOutcome {
     let log = Log::new(&around.logs, &job.key, job.log_bytes_max);
     let mut attempt = Attempt { job, around, here, state, log, events };
     let reported = job.check.as_ref().and_then(|check| check.reported.clone());
@@ -38,17 +38,17 @@ pub(super) fn run(
             );
         }
         match run_part(&mut attempt, part) {
-            Ending::Done { result, output } => claim = Claim { result, output },
+            AttemptOutcome::Done { result, output } => claim = Claim { result, output },
             ending => return ending,
         }
     }
     match &job.check {
         Some(check) if check.is_noop => check_evidence::passed_at_once(&check.work, claim, &around.worker),
-        Some(_) | None => Ending::Done { result: claim.result, output: claim.output },
+        Some(_) | None => AttemptOutcome::Done { result: claim.result, output: claim.output },
     }
 }
 
-fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
+fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> AttemptOutcome {
     attempt.log.begin();
     match &part.worker {
         Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),

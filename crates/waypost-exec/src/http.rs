@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use waypost_text::truncate_bytes;
 
+use super::async_runtime::{self, Stop};
 use super::attempt::{Attempt, SAID_BYTES_MAX, done};
 use super::attempt_log::without_secrets;
 use super::attempt_spec::idempotency_key;
-use super::remote::{self, Stop};
-use crate::outcome::Ending;
+use crate::outcome::AttemptOutcome;
 use waypost_config::{Header, Http};
 use waypost_net::http_client::{self as web, Answer, Request};
 
@@ -25,12 +25,12 @@ const POLL_SECONDS_MAX: u64 = 60;
 /// Seconds that the other side gets to take note that the work is to end.
 const FAREWELL_SECONDS: u64 = 5;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, job: &str) -> Ending {
+pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, job: &str) -> AttemptOutcome {
     let call = match Call::new(attempt, http, job.trim_end()) {
         Ok(call) => call,
-        Err(error) => return Ending::Failed { error },
+        Err(error) => return AttemptOutcome::Failed { error },
     };
-    let ending = remote::run(attempt, |attempt, stop| converse(attempt, &call, stop));
+    let ending = async_runtime::run(attempt, |attempt, stop| exchange(attempt, &call, stop));
     attempt.log.finish(&call.secrets);
     ending
 }
@@ -99,8 +99,7 @@ pub fn signature(secret: &str, timestamp: &str, body: &str) -> String {
     format!("sha256={hex}")
 }
 
-/// What an answer means.
-enum Meaning {
+enum ResponseKind {
     /// The work is done, and this came of it.
     Done(String),
     /// It goes on: where to ask, how long to wait before, and how far it is.
@@ -111,10 +110,10 @@ enum Meaning {
     Failed(String),
 }
 
-fn meaning(call: &Call<'_>, answer: Result<Answer, String>) -> Meaning {
+fn response_kind(call: &Call<'_>, answer: Result<Answer, String>) -> ResponseKind {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return Meaning::NotNow { error, wait: None },
+        Err(error) => return ResponseKind::NotNow { error, wait: None },
     };
     let wait = answer.header("retry-after").and_then(|text| text.trim().parse::<u64>().ok());
     let wait = wait.map(|seconds| Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)));
@@ -125,7 +124,7 @@ fn meaning(call: &Call<'_>, answer: Result<Answer, String>) -> Meaning {
     let error = format!("{} answered {}{said}", call.http.url, answer.status);
     match answer.status {
         200..=299 if answer.too_much => {
-            Meaning::Failed(format!("its output has more than {} bytes", call.bytes_max))
+            ResponseKind::Failed(format!("its output has more than {} bytes", call.bytes_max))
         }
         202 => {
             let body: Option<Value> = serde_json::from_str(&answer.body).ok();
@@ -136,15 +135,15 @@ fn meaning(call: &Call<'_>, answer: Result<Answer, String>) -> Meaning {
                 Value::String(words) => words.clone(),
                 other => other.to_string(),
             });
-            Meaning::GoesOn { status_url, wait, progress }
+            ResponseKind::GoesOn { status_url, wait, progress }
         }
-        200..=299 => Meaning::Done(answer.body),
-        408 | 425 | 429 | 500..=599 => Meaning::NotNow { error, wait },
-        _ => Meaning::Failed(error),
+        200..=299 => ResponseKind::Done(answer.body),
+        408 | 425 | 429 | 500..=599 => ResponseKind::NotNow { error, wait },
+        _ => ResponseKind::Failed(error),
     }
 }
 
-async fn converse(attempt: &mut Attempt<'_>, call: &Call<'_>, mut stop: Stop) -> Ending {
+async fn exchange(attempt: &mut Attempt<'_>, call: &Call<'_>, mut stop: Stop) -> AttemptOutcome {
     let mut status_url = None;
     let ending = {
         let work = work(attempt, call, &mut status_url);
@@ -170,21 +169,21 @@ async fn converse(attempt: &mut Attempt<'_>, call: &Call<'_>, mut stop: Stop) ->
         };
         attempt.log.say(&format!("DELETE {url}: {word}"), &call.secrets);
     }
-    Ending::Failed { error: "it was stopped; the other side may still be at work".to_owned() }
+    AttemptOutcome::Failed { error: "it was stopped; the remote side may still be working".to_owned() }
 }
 
 /// Sends the job, then asks until the work is done.
-async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Option<String>) -> Ending {
+async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Option<String>) -> AttemptOutcome {
     let mut failures = 0;
     loop {
         let (method, url) = match &*status_url {
-            None => (call.http.method.word(), call.http.url.clone()),
+            None => (call.http.method.as_str(), call.http.url.clone()),
             Some(url) => ("GET", url.clone()),
         };
         let answer = if status_url.is_some() {
             let asked = web::send(call.request(method, &url, ""));
             let limit = Duration::from_secs(POLL_SECONDS_MAX);
-            tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(format!("{url} does not answer")))
+            tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(format!("{url}: no response")))
         } else {
             web::send(call.request(method, &url, call.job)).await
         };
@@ -193,17 +192,17 @@ async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Optio
             Err(error) => format!("{method}: {error}"),
         };
         attempt.log.say(&line, &call.secrets);
-        let wait = match meaning(call, answer) {
-            Meaning::Done(body) => return done(&body, &call.secrets),
-            Meaning::Failed(error) => return Ending::Failed { error },
-            Meaning::NotNow { error, wait } => {
+        let wait = match response_kind(call, answer) {
+            ResponseKind::Done(body) => return done(&body, &call.secrets),
+            ResponseKind::Failed(error) => return AttemptOutcome::Failed { error },
+            ResponseKind::NotNow { error, wait } => {
                 failures += 1;
                 if failures >= call.http.tries {
-                    return Ending::TryAgain { error };
+                    return AttemptOutcome::TryAgain { error };
                 }
                 wait.unwrap_or_else(|| Duration::from_secs(BACKOFF_SECONDS << (failures - 1).min(5)))
             }
-            Meaning::GoesOn { status_url: named, wait, progress } => {
+            ResponseKind::GoesOn { status_url: named, wait, progress } => {
                 failures = 0;
                 if let Some(progress) = progress {
                     attempt.progressed(&without_secrets(&progress, &call.secrets));
@@ -213,12 +212,12 @@ async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Optio
                         let error = format!(
                             "{url} answered 202 and did not say where to ask: it needs the header Location or a field status_url"
                         );
-                        return Ending::Failed { error };
+                        return AttemptOutcome::Failed { error };
                     }
                     (None, Some(_)) => {}
                     (Some(named), _) => match web::on_the_same_host(&url, &named) {
                         Ok(url) => *status_url = Some(url),
-                        Err(error) => return Ending::Failed { error },
+                        Err(error) => return AttemptOutcome::Failed { error },
                     },
                 }
                 wait.unwrap_or(Duration::from_secs(u64::from(call.http.poll_seconds)))

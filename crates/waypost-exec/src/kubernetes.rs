@@ -9,30 +9,35 @@ mod watch;
 
 use k8s_openapi::api::batch::v1::Job as ClusterJob;
 
+use super::async_runtime::{self, RemoteError, Stop};
 use super::attempt::{Attempt, done};
-use super::remote::{self, Stop, Trouble};
 use super::resource_name;
-use crate::outcome::Ending;
+use crate::outcome::AttemptOutcome;
 use cluster::Cluster;
 use watch::{Followed, wait_until_gone};
 use waypost_config::Kubernetes;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, kubernetes: &Kubernetes, told: &str) -> Ending {
+pub(super) fn run(attempt: &mut Attempt<'_>, kubernetes: &Kubernetes, told: &str) -> AttemptOutcome {
     let job = match manifest::job(attempt, kubernetes, told.trim_end()) {
         Ok(job) => job,
-        Err(error) => return Ending::Failed { error },
+        Err(error) => return AttemptOutcome::Failed { error },
     };
-    let ending = remote::run(attempt, |attempt, stop| work(attempt, kubernetes, job, stop));
+    let ending = async_runtime::run(attempt, |attempt, stop| work(attempt, kubernetes, job, stop));
     attempt.log.finish(&[]);
     ending
 }
 
-async fn work(attempt: &mut Attempt<'_>, kubernetes: &Kubernetes, job: ClusterJob, mut stop: Stop) -> Ending {
-    let stopped = |what: &str| Ending::Failed { error: format!("it was stopped; {what}") };
+async fn work(
+    attempt: &mut Attempt<'_>,
+    kubernetes: &Kubernetes,
+    job: ClusterJob,
+    mut stop: Stop,
+) -> AttemptOutcome {
+    let stopped = |what: &str| AttemptOutcome::Failed { error: format!("it was stopped; {what}") };
     let mut name = None;
     let cluster = match Cluster::connect(attempt, kubernetes).await {
         Ok(cluster) => cluster,
-        Err(error) => return Ending::Failed { error },
+        Err(error) => return AttemptOutcome::Failed { error },
     };
     let ending = {
         let work = followed(attempt, &cluster, &job, &mut name);
@@ -46,12 +51,13 @@ async fn work(attempt: &mut Attempt<'_>, kubernetes: &Kubernetes, job: ClusterJo
     let name = name.unwrap_or_else(|| resource_name::name(&attempt.job.key));
     match ending {
         // What may still run is left for the next attempt, which follows it.
-        Some(Err(trouble @ Trouble::NotNow(_))) => trouble.into(),
+        Some(Err(trouble @ RemoteError::NotNow(_))) => trouble.into(),
         Some(ending) => {
-            if let Err(Trouble::Refused(error) | Trouble::NotNow(error)) = cluster.delete(&name).await {
+            if let Err(RemoteError::Refused(error) | RemoteError::NotNow(error)) = cluster.delete(&name).await
+            {
                 attempt.log.say(&format!("waypost: Job {name} was left: {error}"), &[]);
             }
-            ending.unwrap_or_else(Ending::from)
+            ending.unwrap_or_else(AttemptOutcome::from)
         }
         None => {
             let gone = async {
@@ -61,7 +67,7 @@ async fn work(attempt: &mut Attempt<'_>, kubernetes: &Kubernetes, job: ClusterJo
             tokio::select! {
                 gone = gone => match gone {
                     Ok(()) => stopped(&format!("its Job {name} was deleted")),
-                    Err(Trouble::Refused(error) | Trouble::NotNow(error)) => {
+                    Err(RemoteError::Refused(error) | RemoteError::NotNow(error)) => {
                         stopped(&format!("its Job {name} may still run: {error}"))
                     }
                 },
@@ -77,7 +83,7 @@ async fn followed(
     cluster: &Cluster,
     job: &ClusterJob,
     name: &mut Option<String>,
-) -> Result<Ending, Trouble> {
+) -> Result<AttemptOutcome, RemoteError> {
     let found = match cluster.adopted(attempt).await? {
         Some(found) => found,
         None => cluster.create(attempt, job).await?,
@@ -89,7 +95,7 @@ async fn followed(
     }
     if too_much {
         let bytes = attempt.job.output_bytes_max;
-        return Ok(Ending::Failed { error: format!("its output has more than {bytes} bytes") });
+        return Ok(AttemptOutcome::Failed { error: format!("its output has more than {bytes} bytes") });
     }
     let message = pod.as_ref().and_then(manifest::terminated).and_then(|end| end.message.clone());
     Ok(done(&output.or(message).unwrap_or_default(), &[]))

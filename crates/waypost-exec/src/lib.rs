@@ -3,6 +3,7 @@
 //! Knows nothing of the scheduler or the runner: what happens to attempts reaches them through [`AttemptEvent`]s.
 
 mod agent;
+mod async_runtime;
 mod attempt;
 mod attempt_log;
 mod attempt_spec;
@@ -18,18 +19,17 @@ mod pool;
 mod process;
 mod prompt;
 mod question;
-mod remote;
 mod resource_name;
 mod slurm;
 mod thread_pool;
 pub mod traces;
 mod worktree;
 
-pub use attempt::{Handle, Prepared};
+pub use attempt::{AttemptHandle, PreparedAttempt};
 pub use attempt_log::without_secrets;
-pub use attempt_spec::Job;
+pub use attempt_spec::AttemptSpec;
 pub use container::{end_left_behind, engines};
-pub use outcome::{AttemptEvent, AttemptEvents, AttemptKey, Ending, Force, Start};
-pub use pool::Workshop;
-pub use slurm::look as look_at_slurm;
+pub use outcome::{AttemptEvent, AttemptEvents, AttemptKey, AttemptOutcome, Force, Start};
+pub use pool::ExecutorPool;
+pub use slurm::check_cluster as look_at_slurm;
 pub use thread_pool::soon;

@@ -12,7 +12,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 /// Held by a run.
 #[derive(Debug)]
-pub struct Vigil {
+pub struct LivenessLock {
     path: PathBuf,
     _file: File,
 }
@@ -23,7 +23,7 @@ pub fn path(folder: &Path, worker: &str) -> PathBuf {
     folder.join(format!("{name}.alive"))
 }
 
-impl Vigil {
+impl LivenessLock {
     /// Begins with this run. What it starts from now on keeps the vigil too.
     pub fn begin(folder: &Path, worker: &str) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
@@ -35,7 +35,7 @@ impl Vigil {
     }
 }
 
-impl Drop for Vigil {
+impl Drop for LivenessLock {
     fn drop(&mut self) {
         // Whoever looks for it later finds no file, which says the same.
         let _gone = fs::remove_file(&self.path);
@@ -62,11 +62,11 @@ mod tests {
     #[test]
     fn a_vigil_lasts_until_the_last_process_of_its_run_is_gone() {
         let folder = std::env::temp_dir().join(format!("waypost-vigil-{}", std::process::id()));
-        let vigil = Vigil::begin(&folder, "host:1:2.3").unwrap();
+        let vigil = LivenessLock::begin(&folder, "host:1:2.3").unwrap();
         assert!(!is_over(&folder, "host:1:2.3"));
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         // As if the run had been killed: its own file is closed, and nobody takes the path away.
-        let Vigil { path, .. } = &vigil;
+        let LivenessLock { path, .. } = &vigil;
         let path = path.clone();
         fs::rename(&path, path.with_extension("kept")).unwrap();
         drop(vigil);

@@ -13,7 +13,6 @@ pub struct Start {
     pub task: TaskId,
     /// The number of the start.
     pub attempt: u32,
-    /// The plan.
     pub plan: PlanId,
 }
 
@@ -38,22 +37,16 @@ impl Deref for AttemptKey {
 
 /// How an attempt ended, as its executor says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ending {
-    /// Accomplished.
+pub enum AttemptOutcome {
     Done {
-        /// In words.
         result: Option<String>,
-        /// For those who depend on it.
         output: Option<Json>,
     },
-    /// Not accomplished.
     Failed {
-        /// Why.
         error: String,
     },
     /// Not accomplished, and worth another try.
     TryAgain {
-        /// Why.
         error: String,
     },
     /// A person has to be asked before it can go on.
@@ -62,7 +55,6 @@ pub enum Ending {
     Checked {
         /// What the work came to, in words.
         result: Option<String>,
-        /// For those who depend on it.
         output: Option<Json>,
         /// Why it is not accomplished, when the check failed.
         error: Option<String>,
@@ -71,9 +63,8 @@ pub enum Ending {
     },
 }
 
-impl Ending {
-    /// The word for it.
-    pub fn word(&self) -> &'static str {
+impl AttemptOutcome {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Done { .. } | Self::Checked { error: None, .. } => "done",
             Self::Failed { .. } => "failed",
@@ -98,23 +89,14 @@ pub enum Force {
 pub enum AttemptEvent {
     /// The work of an attempt begins.
     Began {
-        /// The attempt.
         key: AttemptKey,
         /// The attempt that has just ended and whose slot it took without asking the scheduler. Its end comes after this,
         /// so that nobody else is given the slot in between.
         predecessor: Option<AttemptKey>,
-        /// When.
         at: Instant,
     },
     /// An attempt has ended. One that was stopped before it began never began.
-    Ended {
-        /// The attempt.
-        key: AttemptKey,
-        /// How it ended.
-        ending: Ending,
-        /// When its program ended.
-        at: Instant,
-    },
+    Ended { key: AttemptKey, ending: AttemptOutcome, at: Instant },
     /// An attempt reported its progress.
     Progressed(AttemptKey, String),
 }

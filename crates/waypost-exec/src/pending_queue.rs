@@ -5,24 +5,24 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::attempt::Prepared;
+use super::attempt::PreparedAttempt;
 use crate::outcome::AttemptKey;
 
 /// The lines, one for each queue.
 #[derive(Default)]
-pub struct Line {
-    queues: Mutex<BTreeMap<String, VecDeque<Prepared>>>,
+pub struct PendingQueue {
+    queues: Mutex<BTreeMap<String, VecDeque<PreparedAttempt>>>,
     /// Until when those in line are known to have their leases; before the first word of it nobody asks.
     until: Mutex<Option<Instant>>,
 }
 
-impl Line {
-    fn queues(&self) -> MutexGuard<'_, BTreeMap<String, VecDeque<Prepared>>> {
+impl PendingQueue {
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<String, VecDeque<PreparedAttempt>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stands at the end of its queue's line.
-    pub fn join(&self, attempt: Prepared) {
+    pub fn join(&self, attempt: PreparedAttempt) {
         self.queues().entry(attempt.job.queue.clone()).or_default().push_back(attempt);
     }
 
@@ -33,7 +33,7 @@ impl Line {
 
     /// Takes the first of a queue's line, unless its lease may be gone: then the loop has to look first. Says how many are
     /// left.
-    pub fn next(&self, queue: &str) -> (Option<Prepared>, usize) {
+    pub fn next(&self, queue: &str) -> (Option<PreparedAttempt>, usize) {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if until.is_some_and(|until| Instant::now() >= until) {
             return (None, 0);
@@ -45,7 +45,7 @@ impl Line {
     }
 
     /// Takes this one, unless somebody has taken it already.
-    pub fn leave(&self, key: &AttemptKey) -> Option<Prepared> {
+    pub fn leave(&self, key: &AttemptKey) -> Option<PreparedAttempt> {
         let mut queues = self.queues();
         let (line, place) = queues.values_mut().find_map(|line| {
             let place = line.iter().position(|attempt| attempt.job.key == *key)?;

@@ -7,18 +7,18 @@ use std::time::Instant;
 
 use waypost_store::meters;
 
-use super::attempt::{Prepared, State, lock};
+use super::attempt::{PreparedAttempt, State, lock};
 use super::dispatch::run;
-use super::pending_queue::Line;
+use super::pending_queue::PendingQueue;
 use super::thread_pool::Threads;
-use crate::outcome::{AttemptEvent, AttemptEvents, AttemptKey, Ending};
+use crate::outcome::{AttemptEvent, AttemptEvents, AttemptKey, AttemptOutcome};
 use crate::traces::Attempted;
-use waypost_config::Surroundings;
+use waypost_config::ExecutionEnv;
 
 /// What all attempts of a run share.
-pub struct Workshop {
-    pub around: Surroundings,
-    pub line: Line,
+pub struct ExecutorPool {
+    pub around: ExecutionEnv,
+    pub pending: PendingQueue,
     threads: Threads,
     events: AttemptEvents,
     /// The loop is woken when no more attempts than this wait for a slot.
@@ -29,15 +29,23 @@ pub struct Workshop {
     here: Option<PathBuf>,
 }
 
-impl Workshop {
-    pub fn new(around: Surroundings, events: AttemptEvents, bell: SyncSender<()>, wake_below: usize) -> Self {
+impl ExecutorPool {
+    pub fn new(around: ExecutionEnv, events: AttemptEvents, bell: SyncSender<()>, wake_below: usize) -> Self {
         let here = std::env::current_dir().ok();
-        Self { around, line: Line::default(), threads: Threads::default(), events, wake_below, bell, here }
+        Self {
+            around,
+            pending: PendingQueue::default(),
+            threads: Threads::default(),
+            events,
+            wake_below,
+            bell,
+            here,
+        }
     }
 
     /// Tells the loop that the work of an attempt begins, perhaps in the slot of one that has just ended; not if it was
     /// stopped before.
-    fn begins(&self, attempt: &Prepared, predecessor: Option<&AttemptKey>) -> bool {
+    fn begins(&self, attempt: &PreparedAttempt, predecessor: Option<&AttemptKey>) -> bool {
         if let State::Stopped = *lock(&attempt.state) {
             return false;
         }
@@ -47,7 +55,7 @@ impl Workshop {
     }
 
     /// Tells the loop that an attempt has ended; `in_line` are left if another took its slot.
-    fn ended(&self, key: AttemptKey, ending: Ending, at: Instant, in_line: Option<usize>) {
+    fn ended(&self, key: AttemptKey, ending: AttemptOutcome, at: Instant, in_line: Option<usize>) {
         (self.events)(AttemptEvent::Ended { key, ending, at });
         if in_line.is_none_or(|in_line| in_line <= self.wake_below) {
             // One that was rung and not heard yet is enough.
@@ -56,7 +64,7 @@ impl Workshop {
     }
 
     /// Starts the work of an attempt, and then that of those who stand in line. How each ends is told to the loop.
-    pub fn begin(self: &Arc<Self>, attempt: Prepared) {
+    pub fn begin(self: &Arc<Self>, attempt: PreparedAttempt) {
         let key = attempt.job.key.clone();
         let workshop = Arc::clone(self);
         let begun = self.threads.run(move || {
@@ -69,7 +77,7 @@ impl Workshop {
                 meters().attempts_started.with([&job.executor], |started| started.add(1));
                 let here = workshop.here.as_deref();
                 let ending = run(&job, &workshop.around, here, &attempt.state, &workshop.events);
-                meters().attempts_ended.with([&job.executor, ending.word()], |ended| ended.add(1));
+                meters().attempts_ended.with([&job.executor, ending.as_str()], |ended| ended.add(1));
                 let took = begun.elapsed();
                 meters().attempt_times.with([&job.executor], |times| times.took(took));
                 if let Some(trace) = job.trace {
@@ -79,14 +87,14 @@ impl Workshop {
                     trace.attempted(&told, &ending);
                 }
                 let at = Instant::now();
-                let (found, in_line) = if has_slot { workshop.line.next(&job.queue) } else { (None, 0) };
+                let (found, in_line) = if has_slot { workshop.pending.next(&job.queue) } else { (None, 0) };
                 next = found;
                 has_slot = next.as_ref().is_some_and(|next| workshop.begins(next, Some(&job.key)));
                 workshop.ended(job.key, ending, at, next.as_ref().map(|_| in_line));
             }
         });
         if let Err(error) = begun {
-            let ending = Ending::TryAgain { error: format!("no thread could be started: {error}") };
+            let ending = AttemptOutcome::TryAgain { error: format!("no thread could be started: {error}") };
             self.ended(key, ending, Instant::now(), None);
         }
     }

@@ -21,7 +21,7 @@ use waypost_text::truncate_bytes;
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock};
 use super::question::asked;
-use crate::outcome::Ending;
+use crate::outcome::AttemptOutcome;
 use waypost_config::Process;
 use waypost_store::WORKER_VARIABLE;
 
@@ -45,8 +45,7 @@ pub(super) struct Program<'a> {
     pub(super) input: &'a [u8],
 }
 
-/// What came of a program.
-pub(super) struct Spoken {
+pub(super) struct ProcessResult {
     pub(super) status: ExitStatus,
     pub(super) output: Vec<u8>,
     pub(super) too_much: bool,
@@ -54,22 +53,22 @@ pub(super) struct Spoken {
 }
 
 /// Runs a program that keeps to the worker contract.
-pub(super) fn run(attempt: &mut Attempt<'_>, process: &Process, input: &[u8]) -> Ending {
+pub(super) fn run(attempt: &mut Attempt<'_>, process: &Process, input: &[u8]) -> AttemptOutcome {
     let spoken = inside(&attempt.around.workspace, &process.directory)
         .and_then(|directory| follow(attempt, &Program { process, directory, input }));
     match spoken {
         Ok(spoken) => judged(attempt, &spoken)
             .unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets)),
-        Err(error) => Ending::Failed { error },
+        Err(error) => AttemptOutcome::Failed { error },
     }
 }
 
 /// Runs a program to its end.
-pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result<Spoken, String> {
+pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result<ProcessResult, String> {
     let (mut command, secrets) = prepared(attempt, program)?;
-    let mut talk = Talk { input: program.input, output: Vec::new(), too_much: false };
-    let pipes = connected(&mut command, &mut talk);
-    let pipes = pipes.map_err(|error| format!("there are no pipes to be had: {error}"))?;
+    let mut process_io = ProcessIo { input: program.input, output: Vec::new(), too_much: false };
+    let pipes = connected(&mut command, &mut process_io);
+    let pipes = pipes.map_err(|error| format!("cannot create pipes: {error}"))?;
     let spawned = {
         // Held while it starts, so that an order to end either comes before or finds the group.
         let mut state = lock(attempt.state);
@@ -88,18 +87,18 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
         let name = program.process.command.first().map(String::as_str).unwrap_or_default();
         format!("{name} could not be started: {error}")
     })?;
-    let ours = Ours { child: &child, command, pipes };
-    let followed = converse(attempt, ours, &mut talk, &secrets);
+    let ours = ChildHandles { child: &child, command, pipes };
+    let followed = pump_io(attempt, ours, &mut process_io, &secrets);
     let status = end(&mut child, attempt.state, matches!(followed, Ok(Followed::ToItsEnd)));
     attempt.log.finish(&secrets);
-    let unseen = |error: io::Error| format!("it could not be followed: {error}");
+    let unseen = |error: io::Error| format!("waiting for it failed: {error}");
     followed.map_err(unseen)?;
     let status = status.map_err(unseen)?;
-    Ok(Spoken { status, output: talk.output, too_much: talk.too_much, secrets })
+    Ok(ProcessResult { status, output: process_io.output, too_much: process_io.too_much, secrets })
 }
 
 /// Runs a tool of ours to its end; gives what it wrote, without the end of the last line. What it says stands in the log.
-pub(super) fn told_by(
+pub(super) fn tool_output(
     attempt: &mut Attempt<'_>,
     command: Vec<String>,
     environment: &[&str],
@@ -167,13 +166,13 @@ struct Pipes {
 }
 
 /// Connects a program that is about to start.
-fn connected(command: &mut Command, talk: &mut Talk<'_>) -> io::Result<Pipes> {
+fn connected(command: &mut Command, process_io: &mut ProcessIo<'_>) -> io::Result<Pipes> {
     let (reads, mut input) = io::pipe()?;
     let (output, writes) = io::pipe()?;
     let (log, says) = io::pipe()?;
     command.stdin(Stdio::from(reads)).stdout(Stdio::from(writes)).stderr(Stdio::from(says));
-    let input = if talk.input.len() <= INPUT_BYTES_AT_ONCE {
-        input.write_all(talk.input)?;
+    let input = if process_io.input.len() <= INPUT_BYTES_AT_ONCE {
+        input.write_all(process_io.input)?;
         None
     } else {
         rustix::io::ioctl_fionbio(&input, true)?;
@@ -183,14 +182,14 @@ fn connected(command: &mut Command, talk: &mut Talk<'_>) -> io::Result<Pipes> {
 }
 
 /// What is said to a program and what it says.
-struct Talk<'a> {
+struct ProcessIo<'a> {
     input: &'a [u8],
     output: Vec<u8>,
     too_much: bool,
 }
 
 /// What we have of a program that runs.
-struct Ours<'a> {
+struct ChildHandles<'a> {
     child: &'a Child,
     /// Holds the ends of the pipes that the program writes to.
     command: Command,
@@ -206,13 +205,13 @@ enum Followed {
 }
 
 /// Writes the input and reads output and log, whichever can go on, until the program has ended or says no more.
-fn converse(
+fn pump_io(
     attempt: &mut Attempt<'_>,
-    ours: Ours<'_>,
-    talk: &mut Talk<'_>,
+    ours: ChildHandles<'_>,
+    process_io: &mut ProcessIo<'_>,
     secrets: &[String],
 ) -> io::Result<Followed> {
-    let Ours { child, command, pipes: Pipes { input: mut stdin, output, log } } = ours;
+    let ChildHandles { child, command, pipes: Pipes { input: mut stdin, output, log } } = ours;
     let (mut stdout, mut stderr) = (Some(output), Some(log));
     let end = end_of(child);
     // As long as its ends of the pipes are held here, too, nothing wakes us before there is something to read or it has
@@ -225,14 +224,14 @@ fn converse(
     let mut buffer = Vec::new();
     while stdout.is_some() || stderr.is_some() {
         if let Some(pipe) = &mut stdin {
-            match pipe.write(talk.input) {
-                Ok(count) => talk.input = &talk.input[count..],
+            match pipe.write(process_io.input) {
+                Ok(count) => process_io.input = &process_io.input[count..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A program that does not want its input need not read it.
-                Err(_) => talk.input = &[],
+                Err(_) => process_io.input = &[],
             }
-            if talk.input.is_empty() {
+            if process_io.input.is_empty() {
                 stdin = None;
             }
         }
@@ -253,10 +252,10 @@ fn converse(
         if let Some(pipe) = stdout.as_mut().filter(|_| can_read.any()) {
             match can_read.read(pipe, &mut buffer) {
                 Ok(0) => stdout = None,
-                Ok(count) if (talk.output.len() + count) as u64 > attempt.job.output_bytes_max => {
-                    talk.too_much = true
+                Ok(count) if (process_io.output.len() + count) as u64 > attempt.job.output_bytes_max => {
+                    process_io.too_much = true
                 }
-                Ok(count) => talk.output.extend_from_slice(&buffer[..count]),
+                Ok(count) => process_io.output.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -386,7 +385,7 @@ fn wait_for_the_killed(group: Pid) {
 }
 
 /// What an exit code means; nothing where it says that the output counts.
-pub(super) fn judged(attempt: &Attempt<'_>, spoken: &Spoken) -> Option<Ending> {
+pub(super) fn judged(attempt: &Attempt<'_>, spoken: &ProcessResult) -> Option<AttemptOutcome> {
     if let Some(question) = &attempt.log.question {
         // However it ended, it has asked: that is never taken for done.
         return Some(asked(question));
@@ -394,17 +393,17 @@ pub(super) fn judged(attempt: &Attempt<'_>, spoken: &Spoken) -> Option<Ending> {
     let last = &attempt.log.last;
     let said =
         if last.is_empty() { String::new() } else { format!(": {}", truncate_bytes(last, SAID_BYTES_MAX)) };
-    let failed = |error: String| Some(Ending::Failed { error });
+    let failed = |error: String| Some(AttemptOutcome::Failed { error });
     match (spoken.status.code(), spoken.status.signal()) {
         (Some(0), _) if spoken.too_much => {
             failed(format!("its output has more than {} bytes", attempt.job.output_bytes_max))
         }
         (Some(0), _) => None,
         (Some(EXIT_TRY_AGAIN), _) => {
-            Some(Ending::TryAgain { error: format!("it asked to be tried again{said}") })
+            Some(AttemptOutcome::TryAgain { error: format!("it asked to be tried again{said}") })
         }
         (Some(code), _) => failed(format!("it ended with exit code {code}{said}")),
         (None, Some(signal)) => failed(format!("it was ended by signal {signal}{said}")),
-        (None, None) => failed(format!("nobody knows how it ended{said}")),
+        (None, None) => failed(format!("its exit status is unknown{said}")),
     }
 }

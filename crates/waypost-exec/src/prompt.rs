@@ -36,9 +36,9 @@ impl Facts {
                 spec.complexity.map(|complexity| complexity.word().to_owned()).unwrap_or_default(),
             ),
             ("parents", parents(plan, task)),
-            ("inputs", words(told.get("inputs"))),
+            ("inputs", display(told.get("inputs"))),
             ("outputs", outputs(plan, task)),
-            ("answers", words(told.get("answers"))),
+            ("answers", display(told.get("answers"))),
         ]);
         Self { places, branch_before: branch_before(told) }
     }
@@ -60,7 +60,7 @@ fn branch_before(told: &Value) -> Option<String> {
 }
 
 /// A value as a person would read it; nothing for what says nothing.
-fn words(value: Option<&Value>) -> String {
+fn display(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -92,7 +92,7 @@ fn outputs(plan: &Plan, task: &Task) -> String {
         }
     };
     for (name, output) in plan.outputs_for(task.spec.id.as_str()) {
-        put(&name, words(Some(&output.value())));
+        put(&name, display(Some(&output.value())));
     }
     for dependency in &task.spec.depends_on {
         let Dependency::Task(on) = dependency else { continue };

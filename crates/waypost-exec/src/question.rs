@@ -2,10 +2,10 @@
 
 use waypost_core::{Ask, Json, limits};
 
-use crate::outcome::Ending;
+use crate::outcome::AttemptOutcome;
 
 /// What a worker asks: plain words, or an object with `question`, `choices` and `state`.
-pub(super) fn asked(said: &str) -> Ending {
+pub(super) fn asked(said: &str) -> AttemptOutcome {
     #[derive(serde::Deserialize)]
     struct Long {
         question: String,
@@ -28,7 +28,7 @@ pub(super) fn asked(said: &str) -> Ending {
     } else if state_bytes > limits::QUESTION_STATE_BYTES_MAX {
         format!("a question with a state of more than {} bytes", limits::QUESTION_STATE_BYTES_MAX)
     } else {
-        return Ending::Asked(Box::new(ask));
+        return AttemptOutcome::Asked(Box::new(ask));
     };
-    Ending::Failed { error: format!("it asked {wrong}") }
+    AttemptOutcome::Failed { error: format!("it asked {wrong}") }
 }

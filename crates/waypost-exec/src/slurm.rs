@@ -19,20 +19,20 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::async_runtime::RemoteError;
+use super::async_runtime::{self, Stop};
 use super::attempt::{Attempt, done, inside};
 use super::attempt_spec::{Part, idempotency_key};
-use super::process::{self, Spoken};
+use super::process::{self, ProcessResult};
 use super::question::asked;
-use super::remote::Trouble;
-use super::remote::{self, Stop};
 use super::resource_name;
-use crate::outcome::{AttemptKey, Ending, Force};
+use crate::outcome::{AttemptKey, AttemptOutcome, Force};
 use attempt_dir::Folder;
 use cli::Tools;
 use cluster::{News, Order, Request, Stage, cluster};
-use job_state::{Meaning, Seen, meaning};
+use job_state::{JobPhase, Seen, phase_of};
 use script::{Group, quoted};
-use waypost_config::Surroundings;
+use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Executor, Slurm, Worker};
 
 /// Earlier attempts whose folders are looked for.
@@ -54,12 +54,12 @@ const WAITS_SINCE: Duration = Duration::from_secs(5);
 /// Jobs that were killed are waited for so long.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-pub(super) fn run(attempt: &mut Attempt<'_>, slurm: &Slurm, part: &Part) -> Ending {
+pub(super) fn run(attempt: &mut Attempt<'_>, slurm: &Slurm, part: &Part) -> AttemptOutcome {
     let work = match Work::of(attempt, slurm, part) {
         Ok(work) => work,
-        Err(error) => return Ending::Failed { error },
+        Err(error) => return AttemptOutcome::Failed { error },
     };
-    remote::run(attempt, |attempt, stop| work.done(attempt, stop))
+    async_runtime::run(attempt, |attempt, stop| work.done(attempt, stop))
 }
 
 /// The work of an attempt.
@@ -83,11 +83,10 @@ struct Job {
     taken: u64,
 }
 
-/// What came of following a job.
 enum Followed {
-    Ending(Ending),
+    Ending(AttemptOutcome),
     /// It could not be followed from here, and goes on.
-    Left(Ending),
+    Left(AttemptOutcome),
     /// It is to end.
     ToStop,
     /// Slurm knows no such job, and nothing came of it.
@@ -115,12 +114,12 @@ impl Work {
         })
     }
 
-    async fn done(self, attempt: &mut Attempt<'_>, mut stop: Stop) -> Ending {
+    async fn done(self, attempt: &mut Attempt<'_>, mut stop: Stop) -> AttemptOutcome {
         loop {
             let found = self.adopted(attempt).map_or_else(|| self.submitted(attempt), Ok);
             let mut job = match found {
                 Ok(job) => job,
-                Err(error) => return Ending::Failed { error },
+                Err(error) => return AttemptOutcome::Failed { error },
             };
             let followed = self.follow(attempt, &mut job, &mut stop).await;
             attempt.log.finish(&self.secrets);
@@ -130,7 +129,7 @@ impl Work {
                 _ if !is_ours => {
                     let error = "a later attempt follows its job".to_owned();
                     attempt.log.say(&format!("waypost: {error}"), &[]);
-                    return Ending::Failed { error };
+                    return AttemptOutcome::Failed { error };
                 }
                 Followed::Left(ending) => return ending,
                 Followed::Ending(ending) => Some(ending),
@@ -156,7 +155,7 @@ impl Work {
         let mut found: Option<Folder> = None;
         for folder in folders.filter(Folder::is_there) {
             // One without a batch was never submitted; one that was told something else does other work.
-            let counts = found.is_none() && folder.batch().is_some() && folder.was_told(&self.told);
+            let counts = found.is_none() && folder.batch().is_some() && folder.has_input(&self.told);
             if counts && folder.give_to(&self.name).is_ok() {
                 found = Some(folder);
             } else {
@@ -187,7 +186,7 @@ impl Work {
 
     /// Follows a job until it has ended or is to end.
     async fn follow(&self, attempt: &mut Attempt<'_>, job: &mut Job, stop: &mut Stop) -> Followed {
-        let mut said = Said::new();
+        let mut said = ReportedState::new();
         let mut pause = LOOK_MIN;
         let mut over_since: Option<Instant> = None;
         let mut last_word = false;
@@ -241,8 +240,8 @@ impl Work {
         since: &mut Option<Instant>,
     ) -> Option<(Option<&'n Seen>, Option<i32>)> {
         let waited = |since: &mut Option<Instant>| since.get_or_insert_with(Instant::now).elapsed();
-        match meaning(&seen.state) {
-            Meaning::Waits | Meaning::Runs => {
+        match phase_of(&seen.state) {
+            JobPhase::Waits | JobPhase::Runs => {
                 let code = exit?;
                 // The program has ended. What it left behind is ended by Slurm, which says so soon, or is away.
                 if news.away.is_some() || code == 0 && seen.state == "COMPLETING" {
@@ -254,8 +253,8 @@ impl Work {
                 waited(since);
                 None
             }
-            Meaning::Ended => (exit.is_some() || waited(since) >= EXIT_WITHIN).then_some((Some(seen), exit)),
-            Meaning::Lost(_) | Meaning::Stopped(_) => {
+            JobPhase::Ended => (exit.is_some() || waited(since) >= EXIT_WITHIN).then_some((Some(seen), exit)),
+            JobPhase::Lost(_) | JobPhase::Stopped(_) => {
                 (exit.is_some() || waited(since) >= EXIT_OF_STOPPED_WITHIN).then_some((Some(seen), exit))
             }
         }
@@ -280,7 +279,13 @@ impl Work {
     }
 
     /// What the end of a job means.
-    fn judged(&self, attempt: &mut Attempt<'_>, job: &Job, seen: Option<&Seen>, exit: Option<i32>) -> Ending {
+    fn judged(
+        &self,
+        attempt: &mut Attempt<'_>,
+        job: &Job,
+        seen: Option<&Seen>,
+        exit: Option<i32>,
+    ) -> AttemptOutcome {
         attempt.log.finish(&self.secrets);
         if let Some(question) = &attempt.log.question {
             return asked(question);
@@ -288,50 +293,54 @@ impl Work {
         let id = job.news.borrow().job.map_or_else(String::new, |id| format!(" {id}"));
         let Some(seen) = seen else {
             return match exit {
-                Some(code) => self.spoken(attempt, job, code),
+                Some(code) => self.outcome_of(attempt, job, code),
                 None => {
                     let error = format!("Slurm no longer knows job{id}, and it left no exit code");
-                    Ending::TryAgain { error }
+                    AttemptOutcome::TryAgain { error }
                 }
             };
         };
         let state = &seen.state;
-        match (meaning(state), exit) {
+        match (phase_of(state), exit) {
             // What has done its work in the last moment has done it.
-            (Meaning::Stopped(_), Some(0)) => self.spoken(attempt, job, 0),
-            (Meaning::Stopped(why), _) => Ending::Failed { error: format!("{why} (job{id} is {state})") },
-            // One that was killed on the way out of its node says nothing by its code; one that ended before that does.
-            (Meaning::Lost(why), None | Some(EXIT_SIGNALLED..)) => {
-                Ending::TryAgain { error: format!("{why} (job{id} is {state})") }
+            (JobPhase::Stopped(_), Some(0)) => self.outcome_of(attempt, job, 0),
+            (JobPhase::Stopped(why), _) => {
+                AttemptOutcome::Failed { error: format!("{why} (job{id} is {state})") }
             }
-            (_, Some(code)) => self.spoken(attempt, job, code),
-            (Meaning::Ended | Meaning::Waits | Meaning::Runs, None) => {
+            // One that was killed on the way out of its node says nothing by its code; one that ended before that does.
+            (JobPhase::Lost(why), None | Some(EXIT_SIGNALLED..)) => {
+                AttemptOutcome::TryAgain { error: format!("{why} (job{id} is {state})") }
+            }
+            (_, Some(code)) => self.outcome_of(attempt, job, code),
+            (JobPhase::Ended | JobPhase::Waits | JobPhase::Runs, None) => {
                 let (folder, reason) = (job.folder.path().display(), &seen.reason);
                 let error = format!(
                     "job{id} is {state} ({reason}) and left no exit code in {folder}: do the nodes see that folder?"
                 );
-                Ending::Failed { error }
+                AttemptOutcome::Failed { error }
             }
         }
     }
 
     /// What the exit code and the output of a worker mean.
-    fn spoken(&self, attempt: &Attempt<'_>, job: &Job, code: i32) -> Ending {
+    fn outcome_of(&self, attempt: &Attempt<'_>, job: &Job, code: i32) -> AttemptOutcome {
         let bytes_max = attempt.job.output_bytes_max;
         let output = match job.folder.output(bytes_max) {
             Ok(output) => output,
-            Err(error) => return Ending::Failed { error: format!("its output cannot be read: {error}") },
+            Err(error) => {
+                return AttemptOutcome::Failed { error: format!("its output cannot be read: {error}") };
+            }
         };
         let too_much = output.len() as u64 > bytes_max;
         // As `wait` would give it.
         let status = ExitStatus::from_raw((code & 0xff) << 8);
-        let spoken = Spoken { status, output, too_much, secrets: self.secrets.clone() };
-        process::judged(attempt, &spoken)
-            .unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &self.secrets))
+        let result = ProcessResult { status, output, too_much, secrets: self.secrets.clone() };
+        process::judged(attempt, &result)
+            .unwrap_or_else(|| done(&String::from_utf8_lossy(&result.output), &self.secrets))
     }
 
     /// Ends a job, and waits until it has ended: so long as nobody says to kill, and a while after that.
-    async fn stopped(&self, job: &mut Job, stop: &mut Stop) -> Ending {
+    async fn stopped(&self, job: &mut Job, stop: &mut Stop) -> AttemptOutcome {
         let known = job.news.borrow().job.or_else(|| job.folder.job());
         let order = |force| self.orders.send(Order::Cancel(job.folder.name.clone(), known, force));
         let _thread_is_gone = order(Force::Ask);
@@ -345,7 +354,7 @@ impl Work {
         };
         let id = news.borrow().job.map_or_else(String::new, |id| format!(" {id}"));
         let what = if gone { "was cancelled" } else { "may not have ended yet" };
-        Ending::Failed { error: format!("it was stopped; its job{id} {what}") }
+        AttemptOutcome::Failed { error: format!("it was stopped; its job{id} {what}") }
     }
 }
 
@@ -354,20 +363,20 @@ async fn has_ended(news: &mut watch::Receiver<News>) -> bool {
     let ended = |news: &News| match &news.stage {
         Stage::Ours => false,
         Stage::Gone | Stage::NotTaken(_) => true,
-        Stage::Known(seen) => !matches!(meaning(&seen.state), Meaning::Waits | Meaning::Runs),
+        Stage::Known(seen) => !matches!(phase_of(&seen.state), JobPhase::Waits | JobPhase::Runs),
     };
     news.wait_for(ended).await.is_ok()
 }
 
 /// What was said about a job in the log and as progress.
-struct Said {
+struct ReportedState {
     job: String,
     node: String,
     words: String,
     since: Instant,
 }
 
-impl Said {
+impl ReportedState {
     fn new() -> Self {
         let [job, node, words] = [(); 3].map(|()| String::new());
         Self { job, node, words, since: Instant::now() }
@@ -381,7 +390,7 @@ impl Said {
         }
         let words = match (&news.away, &news.stage) {
             (Some(why), _) => format!("Slurm does not answer, and is asked again: {why}"),
-            (None, Stage::Known(seen)) if meaning(&seen.state) == Meaning::Waits => {
+            (None, Stage::Known(seen)) if phase_of(&seen.state) == JobPhase::Waits => {
                 let reason = Some(seen.reason.as_str()).filter(|reason| *reason != "None");
                 format!(
                     "job {id} waits in Slurm's queue{}",
@@ -403,7 +412,7 @@ impl Said {
 }
 
 /// The folder that we and the nodes share.
-fn shared(around: &Surroundings, slurm: &Slurm) -> Result<PathBuf, String> {
+fn shared(around: &ExecutionEnv, slurm: &Slurm) -> Result<PathBuf, String> {
     let path = around.workspace.join(&slurm.folder);
     let unusable =
         |error: std::io::Error| format!("the shared folder {} cannot be used: {error}", path.display());
@@ -439,7 +448,7 @@ fn environment(attempt: &Attempt<'_>, slurm: &Slurm) -> Result<(String, Vec<Stri
 }
 
 /// What is wrong with the Slurm cluster that the configuration names, if it names one: a clause and a hint for each.
-pub fn look(config: &Config, around: &Surroundings) -> Vec<(String, String)> {
+pub fn check_cluster(config: &Config, around: &ExecutionEnv) -> Vec<(String, String)> {
     let workers = config.executors.iter().flat_map(|(name, executor)| match executor {
         Executor::Dispatch(workers) => workers.values().map(|worker| (name, worker)).collect(),
         Executor::Worker(worker) => vec![(name, worker)],
@@ -461,16 +470,16 @@ pub fn look(config: &Config, around: &Surroundings) -> Vec<(String, String)> {
     let tools = Tools::of(around);
     let asked = tools.ask("sbatch", &["--version".to_owned()]).and_then(|_| {
         let answer = tools.ask("scontrol", &["ping".to_owned()]).map_err(|trouble| match trouble {
-            Trouble::Refused(why) | Trouble::NotNow(why) => Trouble::NotNow(why),
+            RemoteError::Refused(why) | RemoteError::NotNow(why) => RemoteError::NotNow(why),
         })?;
         let is_up = answer.contains(" is UP") || answer.contains("UP/");
-        is_up.then_some(()).ok_or_else(|| Trouble::NotNow(answer.trim().to_owned()))
+        is_up.then_some(()).ok_or_else(|| RemoteError::NotNow(answer.trim().to_owned()))
     });
     let hint = "`scontrol ping` must say that slurmctld is UP; SLURM_CONF says which cluster is meant";
     match asked {
         Ok(()) => {}
-        Err(Trouble::Refused(why)) => wrong.push((format!("executor {name}: {why}"), hint.to_owned())),
-        Err(Trouble::NotNow(why)) => {
+        Err(RemoteError::Refused(why)) => wrong.push((format!("executor {name}: {why}"), hint.to_owned())),
+        Err(RemoteError::NotNow(why)) => {
             wrong.push((
                 format!("executor {name}: Slurm's controller does not answer: {why}"),
                 hint.to_owned(),

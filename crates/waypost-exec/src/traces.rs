@@ -16,7 +16,7 @@ use ring::digest::{SHA256, digest};
 use waypost_core::{Plan, Timestamp};
 use waypost_store::{Heard, hear_of_commits, meters};
 
-use crate::outcome::{AttemptKey, Ending};
+use crate::outcome::{AttemptKey, AttemptOutcome};
 pub use otlp::Span;
 use otlp::{Status, Text};
 use waypost_net::{self as remote, http_client as web};
@@ -120,7 +120,7 @@ pub fn begin(variables: &BTreeMap<String, String>) {
     let Ok(thread) = thread else { return };
     let exporter = Exporter { sampler, queue: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) };
     if EXPORTER.set(exporter).is_ok() {
-        hear_of_commits(heard);
+        hear_of_commits(trace_commit);
     }
 }
 
@@ -182,7 +182,6 @@ fn send(wishes: &Wishes, body: String) -> bool {
     matches!(answer, Ok(Ok(Ok(answer))) if (200..300).contains(&answer.status))
 }
 
-/// A plan's trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trace([u8; 16]);
 
@@ -224,15 +223,17 @@ impl Trace {
     }
 
     /// An attempt has ended.
-    pub fn attempted(self, told: &Attempted<'_>, ending: &Ending) {
+    pub fn attempted(self, told: &Attempted<'_>, ending: &AttemptOutcome) {
         let Attempted { key, executor, queue, worker, started_at, took } = told;
         let error = match ending {
-            Ending::Failed { error }
-            | Ending::TryAgain { error }
-            | Ending::Checked { error: Some(error), .. } => {
+            AttemptOutcome::Failed { error }
+            | AttemptOutcome::TryAgain { error }
+            | AttemptOutcome::Checked { error: Some(error), .. } => {
                 Some(waypost_text::head_bytes(error, MESSAGE_BYTES_MAX).to_owned())
             }
-            Ending::Done { .. } | Ending::Checked { error: None, .. } | Ending::Asked(_) => None,
+            AttemptOutcome::Done { .. }
+            | AttemptOutcome::Checked { error: None, .. }
+            | AttemptOutcome::Asked(_) => None,
         };
         tell(Span {
             trace: self.0,
@@ -248,7 +249,7 @@ impl Trace {
                 ("waypost.executor", Text::Words((*executor).to_owned())),
                 ("waypost.queue", Text::Words((*queue).to_owned())),
                 ("waypost.worker", Text::Words((*worker).to_owned())),
-                ("waypost.outcome", Text::Words(ending.word().to_owned())),
+                ("waypost.outcome", Text::Words(ending.as_str().to_owned())),
             ],
             links: Vec::new(),
             status: error.map_or(Status::Good, Status::Bad),
@@ -275,41 +276,41 @@ fn before(at: Timestamp, time: Duration) -> Timestamp {
 }
 
 /// A version was written.
-fn heard(heard: &Heard<'_>) {
-    let Some(trace) = Trace::of(heard.plan) else { return };
-    let state = heard.plan.state();
+fn trace_commit(commit: &Heard<'_>) {
+    let Some(trace) = Trace::of(commit.plan) else { return };
+    let state = commit.plan.state();
     let Some(at) = state.updated_at else { return };
-    let attempts = heard.tasks.iter().filter_map(|task| heard.plan.task(task.as_str()));
+    let attempts = commit.tasks.iter().filter_map(|task| commit.plan.task(task.as_str()));
     let links = attempts.map(|task| trace.attempt_id(task.spec.id.as_str(), task.state.attempt)).collect();
     tell(Span {
         trace: trace.0,
-        id: trace.span_id(&format!("version {}", heard.version)),
+        id: trace.span_id(&format!("version {}", commit.version)),
         parent: Some(trace.plan_id()),
-        name: format!("command {}", heard.commands.join("+")),
-        begun: before(at, heard.took),
+        name: format!("command {}", commit.commands.join("+")),
+        begun: before(at, commit.took),
         ended: at,
         attributes: vec![
-            ("waypost.plan", Text::Words(heard.plan.id().to_string())),
-            ("waypost.version", Text::Number(i64::try_from(heard.version).unwrap_or(i64::MAX))),
-            ("waypost.actor.kind", Text::Words(heard.actor.kind.word().to_owned())),
+            ("waypost.plan", Text::Words(commit.plan.id().to_string())),
+            ("waypost.version", Text::Number(i64::try_from(commit.version).unwrap_or(i64::MAX))),
+            ("waypost.actor.kind", Text::Words(commit.actor.kind.word().to_owned())),
         ],
         links,
         status: Status::Good,
     });
     // The version that ended the plan: whoever wrote it tells of the plan as a whole.
-    if state.phase.is_finished() && state.finished_at == Some(at) && heard.plan.version() == heard.version {
+    if state.phase.is_finished() && state.finished_at == Some(at) && commit.plan.version() == commit.version {
         let failed = state.phase == waypost_core::Phase::Failed;
         tell(Span {
             trace: trace.0,
             id: trace.plan_id(),
             parent: None,
-            name: format!("plan {}", heard.plan.id()),
+            name: format!("plan {}", commit.plan.id()),
             begun: state.started_at.or(state.created_at).unwrap_or(at),
             ended: at,
             attributes: vec![
-                ("waypost.plan", Text::Words(heard.plan.id().to_string())),
+                ("waypost.plan", Text::Words(commit.plan.id().to_string())),
                 ("waypost.phase", Text::Words(state.phase.word().to_owned())),
-                ("waypost.tasks", Text::Number(i64::from(heard.plan.counts().total))),
+                ("waypost.tasks", Text::Number(i64::from(commit.plan.counts().total))),
             ],
             links: Vec::new(),
             status: if failed { Status::Bad("the plan failed".to_owned()) } else { Status::Good },

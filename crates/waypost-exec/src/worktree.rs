@@ -12,7 +12,7 @@ use waypost_text::truncate_bytes;
 
 use super::attempt::{Attempt, inside};
 use super::process;
-use crate::outcome::Ending;
+use crate::outcome::AttemptOutcome;
 use waypost_store::log_file_name as file_name;
 
 /// What git sees of our environment: no language, because its words are read.
@@ -35,7 +35,6 @@ pub(super) struct Changes {
 
 /// A worktree that belongs to an attempt.
 pub(super) struct Worktree {
-    /// Its top folder.
     root: PathBuf,
     /// The folder in it that is the workspace.
     workspace: PathBuf,
@@ -82,8 +81,8 @@ impl Worktree {
         attempt: &mut Attempt<'_>,
         title: &str,
         author: Option<&str>,
-    ) -> Result<Changes, Ending> {
-        self.committed(attempt, title, author).map_err(|error| Ending::Failed { error })
+    ) -> Result<Changes, AttemptOutcome> {
+        self.committed(attempt, title, author).map_err(|error| AttemptOutcome::Failed { error })
     }
 
     fn committed(
@@ -209,7 +208,7 @@ fn git(attempt: &mut Attempt<'_>, directory: &Path, words: &[&str]) -> Result<St
     let mut command = vec!["git".to_owned()];
     command.extend(SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
     command.extend(words.iter().map(|word| (*word).to_owned()));
-    process::told_by(attempt, command, &ENVIRONMENT, directory).map_err(|error| {
+    process::tool_output(attempt, command, &ENVIRONMENT, directory).map_err(|error| {
         let word = words.iter().find(|word| !word.starts_with('-') && !word.contains('=')).unwrap_or(&"");
         format!("git {word} failed ({error})")
     })

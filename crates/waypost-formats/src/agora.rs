@@ -7,10 +7,10 @@ use waypost_core::{
     Dependency, Draft, Lock, LockMode, Place, Problem, Status, Task, TaskSpec, Timestamp, Work,
 };
 
-use crate::read::{
-    Fields, Kept, Nameless, object_of, plan_id_text, short_hash, status_of, take_plan_id, task_id,
+use crate::field_reader::{
+    Fields, Nameless, PreservedFields, object_of, plan_id_text, short_hash, status_of, take_plan_id, task_id,
 };
-use crate::write::{canonical, in_order, losses, plan_loss, pretty, put_time, task_loss};
+use crate::field_writer::{canonical, in_order, losses, plan_loss, pretty, put_time, task_loss};
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::Agora;
@@ -28,7 +28,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     let mut reading =
         Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
     let mut draft = Draft::new("");
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let mut fields = Fields::new(object_of(text, DIALECT)?, Place::Plan);
     if let Some(id) = fields.text_needed("id") {
         take_plan_id(&mut draft, id, &mut kept, &mut reading.notes);
@@ -74,7 +74,7 @@ fn read_item(
             return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
         }
     };
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let name = fields.text_needed("id");
     let id = task_id(name, index, &mut fields, nameless, "id");
     let mut task = Task::new(TaskSpec::new(id, ""));
@@ -100,7 +100,7 @@ fn read_item(
     task
 }
 
-fn read_state(fields: &mut Fields, run: &Draft, task: &mut Task, kept: &mut Kept) {
+fn read_state(fields: &mut Fields, run: &Draft, task: &mut Task, kept: &mut PreservedFields) {
     let state = &mut task.state;
     if fields.has("status") {
         // What the run says of itself stands in every such item again.
@@ -162,9 +162,9 @@ fn milliseconds(fields: &mut Fields, name: &str) -> Option<Timestamp> {
 
 /// Writes a run: as it is submitted, or with the state of its items where it was read so or the program's form is asked.
 pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
-    let kept = Kept::of(&draft.spec.foreign, DIALECT);
+    let kept = PreservedFields::of(&draft.spec.foreign, DIALECT);
     let with_state = match form {
-        Form::AsRead => kept.word("form") == Some("program"),
+        Form::AsRead => kept.text("form") == Some("program"),
         Form::Document => false,
         Form::Program => true,
     };
@@ -191,7 +191,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
 
 fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut Vec<Loss>) -> Value {
     let Task { spec, state } = task;
-    let kept = Kept::of(&spec.foreign, DIALECT);
+    let kept = PreservedFields::of(&spec.foreign, DIALECT);
     if spec.work.is_none() {
         losses.push(task_loss(&spec.id, "work"));
     }

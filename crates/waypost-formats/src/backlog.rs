@@ -9,8 +9,8 @@ use waypost_core::{
     Dependency, Draft, FORMAT, Place, Problem, Status, Task, TaskId, TaskSpec, Timestamp, Wrong,
 };
 
+use crate::field_reader::PreservedFields;
 use crate::front_matter::{self, Entry, FrontMatter, Value};
-use crate::read::Kept;
 use crate::task_master::priority_of;
 use crate::{Dialect, Reading, Unreadable};
 
@@ -103,7 +103,7 @@ fn take_front_matter(
     problems: &mut Vec<Wrong>,
     notes: &mut Vec<String>,
 ) -> Option<f64> {
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let mut unknown = Map::new();
     let mut ordinal = None;
     for entry in &matter.entries {
@@ -199,7 +199,7 @@ fn status_of(word: &str) -> (Status, bool) {
         "to do" => (Status::Pending, true),
         "in progress" => (Status::Running, true),
         "done" => (Status::Done, true),
-        other => (crate::read::status_of(other).unwrap_or(Status::Pending), false),
+        other => (crate::field_reader::status_of(other).unwrap_or(Status::Pending), false),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 use waypost_core::{Dependency, Draft, FORMAT, Place, Problem, Status, Task, TaskId, TaskSpec, Wrong};
 
-use crate::read::{Fields, Found, Kept, Nameless, task_id, without_position};
+use crate::field_reader::{Fields, Nameless, PreservedFields, Shown, task_id, without_position};
 use crate::task_master::sections;
 use crate::{Dialect, Reading, Unreadable};
 
@@ -49,7 +49,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
                 }
                 continue;
             }
-            Ok(other) => format!("line {}: expected an object, found {}", n + 1, Found(&other)),
+            Ok(other) => format!("line {}: expected an object, found {}", n + 1, Shown(&other)),
             Err(error) => format!("line {}: {}", n + 1, without_position(&error)),
         };
         reading.problems.push(Problem::plan(Wrong::Format { detail }));
@@ -82,7 +82,7 @@ fn kind(map: &Map<String, Value>) -> Kind {
 fn issue(map: Map<String, Value>, draft: &mut Draft, nameless: &mut Nameless, reading: &mut Reading) {
     let index = draft.tasks.len();
     let mut fields = Fields::new(map, Place::TaskNumber(index + 1));
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     fields.take("_type");
     let given = fields.text_needed("id");
     let id = task_id(given, index, &mut fields, nameless, "id");
@@ -153,7 +153,7 @@ fn status_of(word: &str) -> (Status, bool) {
         "closed" => (Status::Done, true),
         // Hung on an agent's hook: somebody has it.
         "hooked" => (Status::Running, false),
-        other => (crate::read::status_of(other).unwrap_or(Status::Pending), false),
+        other => (crate::field_reader::status_of(other).unwrap_or(Status::Pending), false),
     }
 }
 

@@ -6,9 +6,9 @@
 use waypost_core::{Draft, FORMAT, Phase, Status, Task};
 use waypost_text::one_line;
 
-use crate::task_lines::{self, Style, item_line, mark_of};
-use crate::task_text::{self, Place, group, is_plain_dependency, tree};
-use crate::write::{losses, plan_loss, task_loss};
+use crate::field_writer::{losses, plan_loss, task_loss};
+use crate::markdown::task_parser::{self, Style, item_line, mark_of};
+use crate::markdown::task_writer::{self, Place, group, is_plain_dependency, tree};
 use crate::{Dialect, Form, Reading, Unreadable, Writing, markdown};
 
 const DIALECT: Dialect = Dialect::Checklist;
@@ -29,7 +29,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     if parts.items.is_empty() {
         return Err(Unreadable::NoPlan("there is no item such as `- [ ] What is to be done`".to_owned()));
     }
-    let found = task_lines::read(parts.items, Style::Plain);
+    let found = task_parser::read(parts.items, Style::Plain);
     let mut notes = found.notes;
     let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
     draft.tasks = found.tasks;
@@ -148,11 +148,11 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     // Items in the body would be read as tasks, and a block of code that nobody closes would hide the tasks, so such a
     // body is left out.
     let with_body = format!("{title}{body}{items}");
-    let fits = task_lines::read(take_apart(&with_body).items, Style::Plain).tasks.len() == draft.tasks.len();
+    let fits = task_parser::read(take_apart(&with_body).items, Style::Plain).tasks.len() == draft.tasks.len();
     let text = if fits { with_body } else { format!("{title}{items}") };
     // What a reader would not find again is lost, for whatever reason.
     let back = take_apart(&text);
-    let found = task_lines::read(back.items, Style::Plain);
+    let found = task_parser::read(back.items, Style::Plain);
     if back.title != draft.spec.title {
         lost.push(plan_loss("title"));
     }
@@ -178,8 +178,12 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
 fn line(task: &Task, level: usize) -> String {
     let mut shown = task.clone();
     shown.spec.depends_on.retain(is_plain_dependency);
-    let start =
-        format!("{}- [{}] {}:", "  ".repeat(level), mark_of(task.state.status), task_text::id(&task.spec.id));
+    let start = format!(
+        "{}- [{}] {}:",
+        "  ".repeat(level),
+        mark_of(task.state.status),
+        task_writer::id(&task.spec.id)
+    );
     let group = match group(&shown, true) {
         parts if parts.is_empty() => String::new(),
         parts => format!("  ({})", parts.join("; ")),
@@ -190,7 +194,7 @@ fn line(task: &Task, level: usize) -> String {
         false => format!("{start} {description}{group}\n"),
     };
     // Words at the end that look like attributes must stay words.
-    let back = task_lines::read([(1, plain.as_str())], Style::Full);
+    let back = task_parser::read([(1, plain.as_str())], Style::Full);
     match back.tasks.first() {
         Some(back) if back.spec.description == description => plain,
         _ => format!("{start} {}{group}\n", serde_json::Value::from(description)),

@@ -6,10 +6,11 @@
 use serde_json::{Map, Value};
 use waypost_core::{Complexity, Dependency, Draft, Place, Problem, Status, Task, TaskSpec};
 
-use crate::read::{
-    Fields, Found, Kept, Nameless, moment, plan_id_text, short_hash, status_of, syntax, take_plan_id, task_id,
+use crate::field_reader::{
+    Fields, Nameless, PreservedFields, Shown, parse_timestamp, plan_id_text, short_hash, status_of, syntax,
+    take_plan_id, task_id,
 };
-use crate::write::{Shape, canonical, in_order, losses, plan_loss, pretty, put_time, task_loss};
+use crate::field_writer::{Shape, canonical, in_order, losses, plan_loss, pretty, put_time, task_loss};
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::Clido;
@@ -83,7 +84,7 @@ fn find_plan(text: &str) -> Result<Map<String, Value>, Unreadable> {
         Ok(Value::Array(tasks)) if is_task_list(&tasks) => {
             return Ok(Map::from_iter([("tasks".to_owned(), Value::Array(tasks))]));
         }
-        Ok(other) => Unreadable::NoPlan(format!("expected a plan, found {}", Found(&other))),
+        Ok(other) => Unreadable::NoPlan(format!("expected a plan, found {}", Shown(&other))),
         Err(error) if text.trim_start().starts_with('{') => syntax(&error),
         Err(_) => Unreadable::NoPlan("there is no object with `goal` and `tasks` in it".to_owned()),
     };
@@ -162,7 +163,7 @@ fn is_task_list(tasks: &[Value]) -> bool {
 fn read_plan(plan: Map<String, Value>) -> Reading {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     let mut draft = Draft::new("");
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let mut fields = Fields::new(plan, Place::Plan);
     let wrapped = fields.has("meta");
     if wrapped {
@@ -195,15 +196,15 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     Reading { dialect: DIALECT, drafts: vec![draft], problems, notes }
 }
 
-fn read_meta(fields: &mut Fields, draft: &mut Draft, kept: &mut Kept, notes: &mut Vec<String>) {
+fn read_meta(fields: &mut Fields, draft: &mut Draft, kept: &mut PreservedFields, notes: &mut Vec<String>) {
     draft.spec.goal = fields.text_needed("goal").unwrap_or_default();
     match fields.take("id") {
         Some(Value::String(id)) => take_plan_id(draft, id, kept, notes),
-        Some(other) => notes.push(format!("the plan's id {} is not text and was left out", Found(&other))),
+        Some(other) => notes.push(format!("the plan's id {} is not text and was left out", Shown(&other))),
         None => {}
     }
     match fields.take("created_at") {
-        Some(Value::String(text)) => match moment(&text) {
+        Some(Value::String(text)) => match parse_timestamp(&text) {
             Some(at) => {
                 draft.state.created_at = Some(at);
                 kept.keep_time("created_at", at, &text);
@@ -211,7 +212,7 @@ fn read_meta(fields: &mut Fields, draft: &mut Draft, kept: &mut Kept, notes: &mu
             // clido never reads this text, so anything may stand there.
             None => kept.set("created_at", text),
         },
-        Some(other) => notes.push(format!("`created_at` {} is not text and was left out", Found(&other))),
+        Some(other) => notes.push(format!("`created_at` {} is not text and was left out", Shown(&other))),
         None => {}
     }
 }
@@ -240,7 +241,7 @@ fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut 
     }
     let name = fields.name("id");
     let id = task_id(name, index, &mut fields, nameless, "id");
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     kept.keep_absent(OPTIONAL.into_iter().filter(|name| !fields.has(name)).collect());
 
     let mut task = Task::new(TaskSpec::new(id, fields.text_needed("description").unwrap_or_default()));
@@ -276,9 +277,9 @@ fn complexity_of(word: &str) -> Option<Complexity> {
 
 /// Writes a plan file; the flat form only where the plan was read in it.
 pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
-    let kept = Kept::of(&draft.spec.foreign, DIALECT);
+    let kept = PreservedFields::of(&draft.spec.foreign, DIALECT);
     let shape = Shape::of(form, &kept);
-    let flat = shape.as_read && kept.word("form") == Some("flat");
+    let flat = shape.as_read && kept.text("form") == Some("flat");
     let mut losses = losses(draft, DIALECT, PLAN_FIELDS, TASK_FIELDS);
     let goal = if draft.spec.goal.is_empty() { &draft.spec.title } else { &draft.spec.goal };
     if !draft.spec.title.is_empty() && draft.spec.title != *goal {
@@ -298,7 +299,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     meta.insert("goal".to_owned(), goal.as_str().into());
     put_time(&mut meta, "created_at", draft.state.created_at, &kept, canonical);
     if draft.state.created_at.is_none() {
-        match kept.word("created_at") {
+        match kept.text("created_at") {
             Some(text) => meta.insert("created_at".to_owned(), text.into()),
             None if flat => None,
             None => meta.insert("created_at".to_owned(), CREATED_AT.into()),
@@ -333,7 +334,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
 
 fn write_task(task: &Task, shape: Shape, losses: &mut Vec<Loss>) -> Value {
     let Task { spec, state } = task;
-    let kept = Kept::of(&spec.foreign, DIALECT);
+    let kept = PreservedFields::of(&spec.foreign, DIALECT);
     if spec.depends_on.iter().any(|on| on.elsewhere().is_some()) {
         losses.push(task_loss(&spec.id, "depends_on"));
     }

@@ -2,7 +2,7 @@
 
 use waypost_core::Draft;
 
-use crate::sniff::{sniff, why_unknown};
+use crate::detect::{sniff, why_unknown};
 use crate::{
     Dialect, Form, Reading, Unreadable, Writing, agora, backlog, beads, checklist, clido, dot, frctl,
     graphml, jaato, markdown, mermaid, native, plan_document, svg, task_master,

@@ -42,7 +42,6 @@ impl fmt::Display for Loss {
 /// What a writer made of a draft.
 #[derive(Clone, Debug)]
 pub struct Writing {
-    /// The text.
     pub text: String,
     /// What it could not hold.
     pub losses: Vec<Loss>,
@@ -52,7 +51,7 @@ pub struct Writing {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// Nothing tells which format it is.
-    #[error("this is no plan in any format that Waypost knows")]
+    #[error("this is not a plan in any format that Waypost knows")]
     UnknownFormat,
     /// It is not even JSON.
     #[error("line {line}, column {column}: {detail}")]
@@ -61,7 +60,6 @@ pub enum Unreadable {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What is wrong there.
         detail: String,
     },
     /// The format cannot be read, only written.

@@ -23,7 +23,6 @@ pub enum Dialect {
     PlanDocument,
     /// A Markdown text with front matter.
     Markdown,
-    /// A Markdown checklist.
     Checklist,
     /// task-master's tasks.json; read only.
     TaskMaster,

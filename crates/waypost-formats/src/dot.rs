@@ -51,7 +51,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
                     name(&names[node]),
                     label(&lines),
                     quoted(&tooltip(draft, node)),
-                    look(task.state.status)
+                    style_of(task.state.status)
                 ));
             }
             Step::Close { level } => text.push_str(&format!("{}}}\n", margin(level))),
@@ -87,7 +87,7 @@ fn tooltip(draft: &Draft, node: usize) -> String {
     }
 }
 
-fn look(status: Status) -> &'static str {
+fn style_of(status: Status) -> &'static str {
     match status {
         Status::Pending => "fillcolor=\"#f6f8fa\", color=\"#57606a\"",
         Status::Running => "fillcolor=\"#ddf4ff\", color=\"#0969da\", penwidth=2",

@@ -7,7 +7,7 @@
 mod index;
 mod status;
 mod tree;
-mod writing;
+mod write;
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,10 +19,10 @@ use waypost_core::{
 
 pub use self::index::{is_index_line, write_index};
 use self::status::read_status;
-use self::tree::Tree;
-pub(crate) use self::writing::write;
-use crate::read::{Fields, Kept, Nameless, object_of, take_plan_id, task_id};
-use crate::write::{canonical, python};
+use self::tree::{Tree, child_ids, root_description};
+pub(crate) use self::write::write;
+use crate::field_reader::{Fields, Nameless, PreservedFields, object_of, take_plan_id, task_id};
+use crate::field_writer::{canonical, python};
 use crate::{Dialect, Reading, Unreadable};
 
 const DIALECT: Dialect = Dialect::Frctl;
@@ -37,7 +37,7 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     let mut reading =
         Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
     let mut draft = Draft::new("");
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let mut fields = Fields::new(plan, Place::Plan);
     let program = written_by_program(&fields);
     kept.set("form", if program { "program" } else { "document" });
@@ -120,7 +120,7 @@ fn take_goals(fields: &mut Fields) -> Vec<(String, Value)> {
 
 /// What a goal says of the tree, to be compared with the tree as it is.
 struct Written {
-    kept: Kept,
+    kept: PreservedFields,
     child_ids: Vec<String>,
     depth: Option<i64>,
     is_complete: bool,
@@ -134,7 +134,7 @@ fn read_goal(
     nameless: &mut Nameless,
     problems: &mut Vec<Problem>,
 ) -> (Task, Written) {
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let mut fields = match goal {
         Value::Object(map) => Fields::new(map, Place::Task(key.clone())),
         other => {
@@ -191,7 +191,7 @@ fn read_goal(
     (task, Written { kept, child_ids, depth, is_complete: word == "complete" })
 }
 
-fn read_digest(fields: &mut Fields, kept: &mut Kept) -> Option<Digest> {
+fn read_digest(fields: &mut Fields, kept: &mut PreservedFields) -> Option<Digest> {
     let digest = |summary| Digest {
         summary,
         key_decisions: Vec::new(),
@@ -308,23 +308,4 @@ fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Pro
         }
         kept.keep_in(&mut task.spec.foreign, DIALECT);
     }
-}
-
-fn child_ids(draft: &Draft, tree: &Tree, at: usize) -> Vec<String> {
-    tree.children(at).iter().map(|child| draft.tasks[*child].spec.id.to_string()).collect()
-}
-
-/// The goal that was the root when the plan was read, or the only one without a parent.
-fn root_of<'a>(draft: &'a Draft, kept: &Kept) -> Option<&'a Task> {
-    let named =
-        kept.word("root").and_then(|root| draft.tasks.iter().find(|task| task.spec.id.as_str() == root));
-    let mut tops = draft.tasks.iter().filter(|task| task.spec.parent.is_none());
-    named.or_else(|| match (tops.next(), tops.next()) {
-        (Some(only), None) => Some(only),
-        (_, _) => None,
-    })
-}
-
-fn root_description<'a>(draft: &'a Draft, kept: &Kept) -> Option<&'a str> {
-    root_of(draft, kept).map(|root| root.spec.description.as_str())
 }

@@ -18,9 +18,7 @@ pub(crate) struct FrontMatter {
 /// One `key: value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The key.
     pub(crate) key: String,
-    /// Its value.
     pub(crate) value: Value,
     /// Its lines as they stand, without the last line break.
     pub(crate) raw: String,
@@ -28,7 +26,6 @@ pub(crate) struct Entry {
     pub(crate) line: usize,
 }
 
-/// What an entry says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// A text; numbers and words too.
@@ -58,7 +55,6 @@ impl FrontMatter {
 
 /// A file with front matter, taken apart.
 pub(crate) struct Parts<'a> {
-    /// The front matter.
     pub(crate) matter: FrontMatter,
     /// What follows it; one blank line in between belongs to neither.
     pub(crate) rest: &'a str,

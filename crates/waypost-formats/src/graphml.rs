@@ -9,7 +9,7 @@ use waypost_core::{Draft, Task};
 
 use crate::graph::Graph;
 use crate::label::xml;
-use crate::loss::{set_in_plan, set_in_task};
+use crate::unsupported_fields::{set_in_plan, set_in_task};
 use crate::{Form, Loss, Unreadable, Writing};
 
 /// The attributes of the graph, with their types.

@@ -4,17 +4,17 @@
 //! A step waits for steps of other agents; `blocked` and `blocked_by` are derived from what it has received. Does not
 //! know jaato's tools or its events.
 
-pub mod answers;
-mod links;
+mod dependencies;
+pub mod tool_output;
 
 use serde_json::{Map, Value};
 use waypost_core::{Draft, Phase, Place, Problem, Status, Task, TaskSpec, Timestamp};
 
-use self::links::{Around, Links, Own, write_links};
-use crate::read::{
-    Fields, Kept, Nameless, json_of, plan_id_text, short_hash, status_of, take_plan_id, task_id,
+use self::dependencies::{Around, Links, Own, write_links};
+use crate::field_reader::{
+    Fields, Nameless, PreservedFields, json_of, plan_id_text, short_hash, status_of, take_plan_id, task_id,
 };
-use crate::write::{
+use crate::field_writer::{
     Shape, canonical, in_order, losses, plan_loss, pretty, pretty_ascii, put_time, python_offset_and_z,
     task_loss,
 };
@@ -81,7 +81,7 @@ pub(crate) fn is_plan(has: impl Fn(&str) -> bool) -> bool {
 
 fn read_plan(plan: Map<String, Value>, reading: &mut Reading) {
     let mut draft = Draft::new("");
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let mut fields = Fields::new(plan, Place::Plan);
     let program = fields.has("started") || fields.has("context");
     kept.set("form", if program { "program" } else { "document" });
@@ -174,7 +174,7 @@ fn read_step(
             return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
         }
     };
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     // The program gives a step without an id a new one, so that is no problem.
     let name =
         fields.name("step_id").or_else(|| fields.name("id")).unwrap_or_else(|| format!("step_{}", index + 1));
@@ -276,7 +276,7 @@ fn write_plan(
     form: Form,
     losses_so_far: &mut Vec<Loss>,
 ) -> (String, Map<String, Value>, bool) {
-    let kept = Kept::of(&draft.spec.foreign, DIALECT);
+    let kept = PreservedFields::of(&draft.spec.foreign, DIALECT);
     let shape = Shape::of(form, &kept);
     let mut losses = losses(draft, DIALECT, PLAN_FIELDS, TASK_FIELDS);
     let id = plan_id_text(draft, &kept, || format!("plan_{}", short_hash(&draft.spec.title)));
@@ -303,7 +303,7 @@ fn write_plan(
     (id, map, shape.program)
 }
 
-fn program_plan(draft: &Draft, id: &str, kept: &Kept, steps: Vec<Value>) -> Map<String, Value> {
+fn program_plan(draft: &Draft, id: &str, kept: &PreservedFields, steps: Vec<Value>) -> Map<String, Value> {
     let state = &draft.state;
     let status = match state.phase {
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => "active",
@@ -335,7 +335,7 @@ fn program_plan(draft: &Draft, id: &str, kept: &Kept, steps: Vec<Value>) -> Map<
 fn document_plan(
     draft: &Draft,
     id: &str,
-    kept: &Kept,
+    kept: &PreservedFields,
     shape: Shape,
     steps: Vec<Value>,
 ) -> Map<String, Value> {
@@ -360,7 +360,7 @@ fn document_plan(
         map.insert("summary".to_owned(), state.summary.as_str().into());
     }
     if !gap("progress") {
-        let counted = if shape.as_read { kept.word("progress") } else { None };
+        let counted = if shape.as_read { kept.text("progress") } else { None };
         map.insert("progress".to_owned(), progress(&steps, counted == Some("program")));
     }
     map.insert("steps".to_owned(), steps.into());
@@ -393,7 +393,7 @@ fn percent_of(completed: usize, total: usize) -> f64 {
 
 fn write_step(around: &Around<'_>, task: &Task, index: usize, shape: Shape, losses: &mut Vec<Loss>) -> Value {
     let Task { spec, state } = task;
-    let kept = Kept::of(&spec.foreign, DIALECT);
+    let kept = PreservedFields::of(&spec.foreign, DIALECT);
     let links = write_links(around, task, &kept);
     if state.received.values().any(|given| given.status != Status::Done) {
         losses.push(task_loss(&spec.id, "received"));

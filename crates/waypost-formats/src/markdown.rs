@@ -3,13 +3,16 @@
 //! People edit plans in this form, so it holds a whole plan, and what is written is read back as the same plan. Knows
 //! where the tasks stand in the text; how one task is written is `task_lines` and `task_text`.
 
+pub(crate) mod task_parser;
+pub(crate) mod task_writer;
+
 use serde_json::{Map, Value as JsonValue};
 use waypost_core::{Draft, FORMAT, Phase, PlanId, PlanState, Problem, Task, TaskState, Wrong};
 
+use self::task_parser::{Style, item_line};
 use crate::front_matter::{self, Entry, FrontMatter, Value, quoted_if_needed};
-use crate::loss::{set_in_plan, set_in_task};
-use crate::task_lines::{self, Style, item_line};
-use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing, task_text};
+use crate::unsupported_fields::{set_in_plan, set_in_task};
+use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
 /// The name under which fields of this format are kept.
 const NAME: &str = "markdown";
@@ -61,7 +64,7 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
         .split_inclusive('\n')
         .enumerate()
         .map(|(n, line)| (first_line + split.block_line + n, line));
-    let read = task_lines::read(lines, Style::Full);
+    let read = task_parser::read(lines, Style::Full);
     draft.tasks = read.tasks;
     problems.extend(read.problems);
     notes.extend(read.notes);
@@ -82,7 +85,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
         true => draft.tasks.clone(),
         false => draft.tasks.iter().map(for_people).collect(),
     };
-    let (block, body) = (task_text::write(&tasks), draft.spec.body.as_str());
+    let (block, body) = (task_writer::write(&tasks), draft.spec.body.as_str());
     let (placing, rest) = put_together(body, &block);
     let (mut text, kept_all) = write_front_matter(draft, whole, &placing);
     if !rest.is_empty() {
@@ -128,7 +131,6 @@ fn losses_for_people(draft: &Draft) -> Vec<Loss> {
     losses
 }
 
-/// Where the tasks stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Placing {
     /// In the first section `## Tasks` that starts with a checklist.
@@ -151,7 +153,7 @@ impl Placing {
         }
     }
 
-    fn word(&self) -> Option<&str> {
+    fn as_str(&self) -> Option<&str> {
         match self {
             Self::Section => None,
             Self::End => Some("end"),
@@ -377,10 +379,10 @@ fn take_entry(key: &str, text: &str, draft: &mut Draft, notes: &mut Vec<String>)
             })?;
         }
         "state" => {
-            let state: PlanState = task_lines::json(text, key, notes)?;
+            let state: PlanState = task_parser::json(text, key, notes)?;
             draft.state = PlanState { phase: draft.state.phase, ..state };
         }
-        "foreign" => draft.spec.foreign = task_lines::json(text, key, notes)?,
+        "foreign" => draft.spec.foreign = task_parser::json(text, key, notes)?,
         // `tasks` says where the tasks stand; the caller asks for it.
         _ => {}
     }
@@ -412,7 +414,7 @@ fn write_front_matter(draft: &Draft, whole: bool, placing: &Placing) -> (String,
     if draft.state.phase != Phase::default() {
         line("phase", draft.state.phase.word());
     }
-    if let Some(word) = placing.word() {
+    if let Some(word) = placing.as_str() {
         line("tasks", word);
     }
     if whole {

@@ -5,9 +5,9 @@
 use waypost_core::{Draft, Status};
 use waypost_text::{excerpt, one_line, truncate};
 
+use crate::field_writer::{losses, plan_loss, task_loss};
 use crate::graph::{Graph, Step};
 use crate::label::sign;
-use crate::write::{losses, plan_loss, task_loss};
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
 
 /// Columns of a label.

@@ -3,7 +3,7 @@
 //! Reads straight into the types of the core, task by task, because a plan of 100,000 tasks is normal; only a task that
 //! does not fit is looked at field by field. Knows no other format.
 
-mod unknown;
+mod unknown_fields;
 
 use std::collections::HashSet;
 
@@ -15,9 +15,9 @@ use waypost_core::{
     Draft, FORMAT, Place, PlanId, PlanSpec, PlanState, Problem, Task, TaskId, TaskSpec, TaskState, Wrong,
 };
 
-use self::unknown::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
-use crate::read::{Found, Nameless, status_of, syntax, without_position};
-use crate::write::pretty;
+use self::unknown_fields::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
+use crate::field_reader::{Nameless, Shown, status_of, syntax, without_position};
+use crate::field_writer::pretty;
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
 /// Reads a text of the native format.
@@ -36,7 +36,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
             Ok(other) => report.problems.push(wrong_type(
                 Place::Plan,
                 "format",
-                format!("expected text, found {}", Found(&other)),
+                format!("expected text, found {}", Shown(&other)),
             )),
             Err(error) => report.problems.push(wrong_type(Place::Plan, "format", without_position(&error))),
         }
@@ -144,7 +144,7 @@ fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report:
         report.problems.push(wrong_type(
             number,
             "tasks",
-            format!("expected an object, found {}", Found(&found)),
+            format!("expected an object, found {}", Shown(&found)),
         ));
         return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
     };
@@ -171,7 +171,7 @@ fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report:
             report.problems.push(wrong_type(
                 number.clone(),
                 "id",
-                format!("expected text, found {}", Found(&other)),
+                format!("expected text, found {}", Shown(&other)),
             ));
             (number, None)
         }
@@ -219,7 +219,7 @@ fn finish(task: &mut Task, mut unknown: Map<String, Value>, place: &Place, repor
             report.problems.push(wrong_type(
                 place.clone(),
                 "status",
-                format!("{expected} {}", Found(&other)),
+                format!("{expected} {}", Shown(&other)),
             ));
         }
     }

@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 use waypost_core::{Draft, FORMAT, Place, PlanId, Problem, Timestamp, Wrong};
 
-use crate::read::{Fields, Found, Kept, json_of};
-use crate::write::{losses, plan_loss, pretty};
+use crate::field_reader::{Fields, PreservedFields, Shown, json_of};
+use crate::field_writer::{losses, plan_loss, pretty};
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::PlanDocument;
@@ -54,7 +54,7 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
             }
             other => reading.problems.push(Problem::plan(Wrong::WrongType {
                 field: format!("plans[{n}]"),
-                detail: format!("expected an object, found {}", Found(&other)),
+                detail: format!("expected an object, found {}", Shown(&other)),
             })),
         }
     }
@@ -66,7 +66,7 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
 
 fn document(map: Map<String, Value>, stem: Option<&str>, reading: &mut Reading) -> Draft {
     let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let host = !map.contains_key("revision")
         && !map.contains_key("updatedAt")
         && ["scope", "version", "updated_at"].iter().any(|key| map.contains_key(*key));
@@ -102,7 +102,7 @@ fn name(
     fields: &mut Fields,
     stem: Option<&str>,
     draft: &mut Draft,
-    kept: &mut Kept,
+    kept: &mut PreservedFields,
     notes: &mut Vec<String>,
 ) {
     let inner = fields.text("name");
@@ -136,9 +136,9 @@ fn is_name(text: &str) -> bool {
 
 /// Writes the store's file; the host's form only where the plan was read in it.
 pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
-    let kept = Kept::of(&draft.spec.foreign, DIALECT);
+    let kept = PreservedFields::of(&draft.spec.foreign, DIALECT);
     let host = match form {
-        Form::AsRead => kept.word("form") == Some("host"),
+        Form::AsRead => kept.text("form") == Some("host"),
         Form::Document | Form::Program => false,
     };
     let held = ["id", "version", "title", "body", "owner", "status", "updated_at"];
@@ -179,7 +179,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     if form != Form::AsRead || draft.version > 0 || !kept.was_absent(number) {
         map.insert(number.to_owned(), Value::from(revision(draft, &kept)));
     }
-    crate::write::put_time(&mut map, time, draft.state.updated_at, &kept, to_the_second);
+    crate::field_writer::put_time(&mut map, time, draft.state.updated_at, &kept, to_the_second);
     match form {
         Form::AsRead | Form::Document => kept.write_unknown(&mut map, &[]),
         Form::Program if kept.has_unknown() => lost.push(plan_loss(&format!("foreign.{DIALECT}"))),
@@ -190,14 +190,14 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
 }
 
 /// The name to write: the id where docker-agent takes it, otherwise the nearest name that it takes.
-fn written_name(draft: &Draft, kept: &Kept) -> String {
+fn written_name(draft: &Draft, kept: &PreservedFields) -> String {
     if let Some(id) = &draft.id
         && (is_name(id.as_str()) || kept.get("revision").is_some())
     {
         // A file that was read under a name goes back under that name, even one that docker-agent would not open.
         return id.to_string();
     }
-    if let (None, Some(name)) = (&draft.id, kept.word("name")) {
+    if let (None, Some(name)) = (&draft.id, kept.text("name")) {
         return name.to_owned();
     }
     let base = draft.id.as_ref().map_or(draft.spec.title.as_str(), PlanId::as_str);
@@ -214,7 +214,7 @@ fn written_name(draft: &Draft, kept: &Kept) -> String {
 }
 
 /// The revision that was read, moved on by every version of ours after the first.
-fn revision(draft: &Draft, kept: &Kept) -> u64 {
+fn revision(draft: &Draft, kept: &PreservedFields) -> u64 {
     match kept.get("revision").and_then(Value::as_u64) {
         Some(read) => read.saturating_add(draft.version.saturating_sub(1)),
         None => draft.version.max(1),

@@ -8,10 +8,10 @@ use std::fmt::Write;
 use waypost_core::{Draft, Status};
 use waypost_text::{excerpt, one_line, truncate, wrap};
 
+use crate::field_writer::{losses, task_loss};
 use crate::graph::Graph;
+use crate::graph::{Layout, Route, layered, levels};
 use crate::label::xml;
-use crate::layout::{Layout, Route, layered, levels};
-use crate::write::{losses, task_loss};
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
 
 /// Tasks that are drawn one by one. A plan with more is drawn level by level.

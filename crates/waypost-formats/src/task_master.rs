@@ -9,7 +9,7 @@ use waypost_core::{
     Complexity, Dependency, Draft, FORMAT, Place, Problem, Status, Task, TaskId, TaskSpec, Wrong,
 };
 
-use crate::read::{Fields, Found, Kept, Nameless, object_of, task_id};
+use crate::field_reader::{Fields, Nameless, PreservedFields, Shown, object_of, task_id};
 use crate::{Dialect, Reading, Unreadable};
 
 const DIALECT: Dialect = Dialect::TaskMaster;
@@ -65,7 +65,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
                 reading.drafts.push(draft);
             }
             other => {
-                reading.notes.push(format!("`{tag}` holds no tasks but {}; it was left out", Found(&other)))
+                reading.notes.push(format!("`{tag}` holds no tasks but {}; it was left out", Shown(&other)))
             }
         }
     }
@@ -86,7 +86,7 @@ struct Gathering<'a> {
 
 fn list(title: String, tasks: Value, rest: Map<String, Value>, reading: &mut Reading) -> Draft {
     let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let mut fields = Fields::new(rest, Place::Plan);
     if let Some(metadata) = fields.object("metadata") {
         let mut metadata = Fields::inside(metadata, Place::Plan, "metadata");
@@ -145,7 +145,7 @@ impl Gathering<'_> {
             Value::Array(tasks) => tasks,
             Value::Null => return,
             other => {
-                let detail = format!("expected a list, found {}", Found(&other));
+                let detail = format!("expected a list, found {}", Shown(&other));
                 let (field, place) = match parent {
                     Some(parent) => ("subtasks", Place::Task(parent.to_string())),
                     None => ("tasks", Place::Plan),
@@ -160,7 +160,7 @@ impl Gathering<'_> {
                 Value::Object(map) => self.task(map, parent),
                 other => {
                     let place = Place::TaskNumber(self.draft.tasks.len() + 1);
-                    let detail = format!("expected an object, found {}", Found(&other));
+                    let detail = format!("expected an object, found {}", Shown(&other));
                     let wrong = Wrong::WrongType { field: "task".to_owned(), detail };
                     self.reading.problems.push(Problem { place, wrong });
                 }
@@ -171,7 +171,7 @@ impl Gathering<'_> {
     fn task(&mut self, map: Map<String, Value>, parent: Option<&TaskId>) {
         let index = self.draft.tasks.len();
         let mut fields = Fields::new(map, Place::TaskNumber(index + 1));
-        let mut kept = Kept::default();
+        let mut kept = PreservedFields::default();
         let given = fields.take("id").and_then(|id| full_id(&id, parent.map(TaskId::as_str)));
         if given.is_none() {
             fields.missing("id");
@@ -278,7 +278,7 @@ fn status_of(word: &str) -> (Status, bool) {
         // The work is done and somebody looks at it: not finished yet.
         "review" => (Status::Running, false),
         // `blocked` and `deferred` wait; the graph says for what, or a person does.
-        other => (crate::read::status_of(other).unwrap_or(Status::Pending), false),
+        other => (crate::field_reader::status_of(other).unwrap_or(Status::Pending), false),
     }
 }
 

@@ -10,27 +10,27 @@ use tokio::sync::watch;
 
 /// Told to end after what is under way: nothing new is asked. Clones are one.
 #[derive(Clone, Debug)]
-pub struct Halt(Arc<watch::Sender<bool>>);
+pub struct CancelToken(Arc<watch::Sender<bool>>);
 
-impl Default for Halt {
+impl Default for CancelToken {
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }
 }
 
-impl Halt {
+impl CancelToken {
     /// Ask nothing new.
-    pub fn say(&self) {
+    pub fn cancel(&self) {
         self.0.send_replace(true);
     }
 
     /// Whether it was said.
-    pub fn is_said(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         *self.0.borrow()
     }
 
     /// Returns when it is said.
-    async fn said(&self) {
+    async fn cancelled(&self) {
         // The sender is ours, so the wait can end in no other way.
         let mut told = self.0.subscribe();
         let _said = told.wait_for(|said| *said).await;
@@ -40,9 +40,9 @@ impl Halt {
 /// By which somebody who asks is told to stop asking. Clones are one.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
-    now: Halt,
+    now: CancelToken,
     /// Any of these: what is under way may end, and nothing new is asked.
-    halts: Vec<Halt>,
+    halts: Vec<CancelToken>,
     until: Option<Instant>,
 }
 
@@ -53,7 +53,7 @@ impl Stop {
     }
 
     /// The same; and nothing new is asked, not even a question anew, when this is said.
-    pub fn or_after(mut self, halt: &Halt) -> Self {
+    pub fn or_after(mut self, halt: &CancelToken) -> Self {
         self.halts.push(halt.clone());
         self
     }
@@ -66,17 +66,17 @@ impl Stop {
 
     /// Stop: calls that are under way are given up.
     pub fn now(&self) {
-        self.now.say();
+        self.now.cancel();
     }
 
     /// Whether it was said.
-    pub fn is_said(&self) -> bool {
-        self.now.is_said()
+    pub fn is_cancelled(&self) -> bool {
+        self.now.is_cancelled()
     }
 
     /// Whether nothing new is to be asked.
     pub fn asks_nothing_new(&self) -> bool {
-        self.is_said() || self.halts.iter().any(Halt::is_said)
+        self.is_cancelled() || self.halts.iter().any(CancelToken::is_cancelled)
     }
 
     /// Whether it may go on for longer than this.
@@ -85,15 +85,15 @@ impl Stop {
     }
 
     /// Returns when it is said.
-    pub(crate) async fn said(&self) {
-        self.now.said().await;
+    pub(crate) async fn cancelled(&self) {
+        self.now.cancelled().await;
     }
 
     /// Returns when nothing new is to be asked.
     pub(crate) async fn nothing_new(&self) {
         type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
         let all = self.halts.iter().chain([&self.now]);
-        let mut waits: Vec<Wait<'_>> = all.map(|halt| Box::pin(halt.said()) as Wait<'_>).collect();
+        let mut waits: Vec<Wait<'_>> = all.map(|halt| Box::pin(halt.cancelled()) as Wait<'_>).collect();
         let any =
             poll_fn(|context| match waits.iter_mut().any(|wait| wait.as_mut().poll(context).is_ready()) {
                 true => Poll::Ready(()),

@@ -9,14 +9,14 @@ use std::future::Future;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::wire::{ANSWER_BYTES_MAX, Listener, Manner, Said, Usage, WireError};
-use crate::{Answer, Ask, Price};
+use crate::wire::{ANSWER_BYTES_MAX, Capabilities, ServerError, StreamReader, Usage, WireError};
+use crate::{Answer, ModelRequest, Price};
 use ring::rand::{SecureRandom, SystemRandom};
 use waypost_config::Api;
 
 use super::backoff::{ASKED_WAIT_MAX, asked_wait, chosen_wait};
-use super::{Cost, Lost, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
-use waypost_config::Surroundings;
+use super::{CallEvent, Cost, Lost, Model, ModelError, Progress, Redactor, Reply, Stop};
+use waypost_config::ExecutionEnv;
 use waypost_config::{Header, ModelServer, Secret, is_address};
 use waypost_net::Route;
 use waypost_net::http_client::{self as web, Incomplete, Request};
@@ -43,7 +43,7 @@ pub struct Client {
     redactor: Redactor,
     route: Route,
     /// What the server turned out to want.
-    manner: Mutex<Manner>,
+    capabilities: Mutex<Capabilities>,
     /// The server's name for the model, once it is known.
     model: OnceLock<String>,
 }
@@ -59,7 +59,7 @@ impl fmt::Debug for Client {
 pub(super) fn secrets<'a>(
     name: &'a str,
     server: &'a ModelServer,
-    around: &'a Surroundings,
+    around: &'a ExecutionEnv,
 ) -> impl Iterator<Item = String> + 'a {
     let headers = server.headers.iter().filter_map(move |(header, value)| match value {
         Header::Secret(secret) => Some((format!("models.{name}.headers.{header}"), secret)),
@@ -72,12 +72,12 @@ pub(super) fn secrets<'a>(
 
 impl Client {
     /// For the model of this name, with the secrets and the proxy that are found around.
-    pub fn new(name: &str, server: &ModelServer, around: &Surroundings) -> Result<Self, ModelError> {
+    pub fn new(name: &str, server: &ModelServer, around: &ExecutionEnv) -> Result<Self, ModelError> {
         let not_configured = |what: String, hint: String| ModelError::NotConfigured { what, hint };
         if !is_address(&server.base_url) {
             let hint = "it begins with http:// or https:// and names a host, without a name or a password"
                 .to_owned();
-            return Err(not_configured(format!("the address of the model {name} cannot be used"), hint));
+            return Err(not_configured(format!("models.{name}: invalid base_url"), hint));
         }
         let mut headers = Vec::new();
         for (header, value) in &server.headers {
@@ -98,7 +98,7 @@ impl Client {
         if let Some(secret) = &server.key {
             let key = around.secret(&format!("models.{name}.key"), secret).map(|key| key.trim().to_owned());
             let key = key.ok().filter(|key| !key.is_empty()).ok_or_else(|| {
-                let what = format!("the key of the model {name} is not there: {}", where_is(secret));
+                let what = format!("models.{name}: no key: {}", where_is(secret));
                 not_configured(
                     what,
                     "set the variable, or write the file, that the configuration names".to_owned(),
@@ -115,8 +115,8 @@ impl Client {
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         let route = Route::to(&server.base_url, &around.variables).map_err(|why| {
             not_configured(
-                format!("the way to the model {name} is not known: {why}"),
-                "look at the variables with the proxy".to_owned(),
+                format!("models.{name}: invalid proxy: {why}"),
+                "check the proxy variables".to_owned(),
             )
         })?;
         let model = OnceLock::new();
@@ -128,13 +128,15 @@ impl Client {
             headers,
             redactor: Redactor::new(secrets(name, server, around)),
             route,
-            manner: Mutex::new(Manner { structured: server.structured, ..Manner::default() }),
+            capabilities: Mutex::new(Capabilities {
+                structured: server.structured,
+                ..Capabilities::default()
+            }),
             model,
             server: server.clone(),
         })
     }
 
-    /// Its name in the configuration.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -150,8 +152,8 @@ impl Client {
     }
 
     /// How the server wants to be asked, as far as it has said.
-    pub fn manner(&self) -> Manner {
-        *self.manner.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn capabilities(&self) -> Capabilities {
+        *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The models that the server says it has.
@@ -167,7 +169,7 @@ impl Client {
 
     /// What a call has cost that ended so. Servers let nobody pay for a question that they did not take; what was taken and then
     /// broke off was thought about, whether or not its end has reached us.
-    fn lost(&self, ask: &Ask, error: &ModelError, heard: Option<&Listener>) -> Option<Lost> {
+    fn lost(&self, ask: &ModelRequest, error: &ModelError, heard: Option<&StreamReader>) -> Option<Lost> {
         let was_taken = match error {
             ModelError::BrokeOff { .. }
             | ModelError::Garbled { .. }
@@ -194,9 +196,9 @@ impl Client {
     }
 
     /// Asks, and asks again so often.
-    pub(super) fn ask_patiently(
+    pub(super) fn ask_with_retries(
         &self,
-        ask: &Ask,
+        ask: &ModelRequest,
         progress: &dyn Progress,
         stop: &Stop,
         retries: u32,
@@ -215,7 +217,7 @@ impl Client {
     ) -> Result<T, ModelError> {
         tokio::select! {
             biased;
-            () = stop.said() => Err(ModelError::Stopped),
+            () = stop.cancelled() => Err(ModelError::Stopped),
             () = stop.time_is_up() => Err(ModelError::OutOfTime { model: self.name.clone() }),
             done = work => done,
         }
@@ -223,48 +225,50 @@ impl Client {
 
     async fn asked(
         &self,
-        ask: &Ask,
+        ask: &ModelRequest,
         progress: &dyn Progress,
         stop: &Stop,
         retries: u32,
     ) -> Result<Reply, ModelError> {
         let model = self.or_stopped(stop, self.model()).await?;
         let ask_here = self.within_bounds(ask);
-        let mut manner = self.manner();
+        let mut capabilities = self.capabilities();
         let (mut attempt, mut conceded) = (1, 0);
         loop {
             if stop.asks_nothing_new() {
                 return Err(ModelError::Stopped);
             }
-            progress.told(ask, &Moment::Asked { model: &self.name, attempt });
+            progress.on_event(ask, &CallEvent::Asked { model: &self.name, attempt });
             let heard = RefCell::new(None);
-            let once = self.once(&ask_here, (&model, &manner), &heard, (ask, progress, stop));
+            let once = self.once(&ask_here, (&model, &capabilities), &heard, (ask, progress, stop));
             let error = match once.await {
                 Ok(mut answer) => {
                     // A server may say the key that it was sent, and what it says goes into plans.
                     answer.text = self.redactor.clean_of_known(&answer.text);
                     answer.model = self.redactor.clean_of_known(&answer.model);
-                    *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
+                    *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = capabilities;
                     let cost = self.cost(answer.tokens_in, answer.tokens_out);
                     let reply = Reply { answer, from: self.name.clone(), cost, recalled: false };
-                    progress.told(ask, &Moment::Answered { reply: &reply });
+                    progress.on_event(ask, &CallEvent::Answered { reply: &reply });
                     return Ok(reply);
                 }
-                Err(Trouble::Refused(status, said)) => {
-                    if let Some(less) = manner.after(&said).filter(|_| conceded < CONCESSIONS_MAX) {
+                Err(CallError::Refused(status, said)) => {
+                    if let Some(less) = capabilities.after(&said).filter(|_| conceded < CONCESSIONS_MAX) {
                         let said = self.redactor.clean(&said.to_string());
-                        progress
-                            .told(ask, &Moment::TurnedDown { model: &self.name, to: less.to, said: &said });
-                        manner = less.manner;
+                        progress.on_event(
+                            ask,
+                            &CallEvent::TurnedDown { model: &self.name, to: less.to, said: &said },
+                        );
+                        capabilities = less.capabilities;
                         conceded += 1;
                         continue;
                     }
                     self.refused(status, &said)
                 }
-                Err(Trouble::Plain(error)) => error,
+                Err(CallError::Plain(error)) => error,
             };
             let lost = self.lost(&ask_here, &error, heard.borrow().as_ref());
-            progress.told(ask, &Moment::Failed { why: &error, lost: lost.as_ref() });
+            progress.on_event(ask, &CallEvent::Failed { why: &error, lost: lost.as_ref() });
             // A wait beyond the end is not begun: nothing could come after it.
             let wait = wait_before_next(attempt, retries, &error).filter(|wait| stop.has_time_for(*wait));
             let Some(wait) = wait else { return Err(error) };
@@ -272,7 +276,7 @@ impl Client {
                 return Err(ModelError::Stopped);
             }
             let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            progress.told(ask, &Moment::Waits { model: &self.name, milliseconds, why: &error });
+            progress.on_event(ask, &CallEvent::Waits { model: &self.name, milliseconds, why: &error });
             tokio::select! {
                 biased;
                 () = stop.nothing_new() => return Err(ModelError::Stopped),
@@ -283,8 +287,8 @@ impl Client {
     }
 
     /// The question with what the configuration says about answers.
-    fn within_bounds(&self, ask: &Ask) -> Ask {
-        Ask {
+    fn within_bounds(&self, ask: &ModelRequest) -> ModelRequest {
+        ModelRequest {
             tokens_max: ask.tokens_max.min(self.server.tokens_max),
             temperature: self.server.temperature.unwrap_or(ask.temperature),
             ..ask.clone()
@@ -294,14 +298,14 @@ impl Client {
     /// Asks once. What was heard is kept outside of the call: it says what the call has cost, even if it is given up.
     async fn once(
         &self,
-        ask: &Ask,
-        (model, manner): (&str, &Manner),
-        heard: &RefCell<Option<Listener>>,
-        (original, progress, stop): (&Ask, &dyn Progress, &Stop),
-    ) -> Result<Answer, Trouble> {
+        ask: &ModelRequest,
+        (model, capabilities): (&str, &Capabilities),
+        heard: &RefCell<Option<StreamReader>>,
+        (original, progress, stop): (&ModelRequest, &dyn Progress, &Stop),
+    ) -> Result<Answer, CallError> {
         let seconds = self.server.timeout_seconds;
-        let body = crate::wire::request(self.server.api, ask, model, manner).to_string();
-        let request = self.request("POST", self.server.api.asks_at(), body, manner.streams);
+        let body = crate::wire::request(self.server.api, ask, model, capabilities).to_string();
+        let request = self.request("POST", self.server.api.asks_at(), body, capabilities.streams);
         let work = async {
             let answer = self.unless_silent(web::begin(&request, &self.route)).await?;
             let answer = self.checked(answer).await?;
@@ -314,11 +318,11 @@ impl Client {
         let model = || self.name.clone();
         tokio::select! {
             biased;
-            () = stop.said() => Err(Trouble::Plain(ModelError::Stopped)),
+            () = stop.cancelled() => Err(CallError::Plain(ModelError::Stopped)),
             done = work => done,
-            () = stop.time_is_up() => Err(Trouble::Plain(ModelError::OutOfTime { model: model() })),
+            () = stop.time_is_up() => Err(CallError::Plain(ModelError::OutOfTime { model: model() })),
             () = tokio::time::sleep(Duration::from_secs(seconds.into())) => {
-                Err(Trouble::Plain(ModelError::TooSlow { model: model(), seconds }))
+                Err(CallError::Plain(ModelError::TooSlow { model: model(), seconds }))
             }
         }
     }
@@ -336,7 +340,7 @@ impl Client {
     }
 
     /// The answer, if the server answers at all.
-    async fn checked(&self, answer: Incomplete) -> Result<Incomplete, Trouble> {
+    async fn checked(&self, answer: Incomplete) -> Result<Incomplete, CallError> {
         let status = answer.status;
         if (200..300).contains(&status) {
             return Ok(answer);
@@ -349,24 +353,26 @@ impl Client {
             .await
             .map(|answer| answer.body)
             .unwrap_or_default();
-        let said = Said::of(&body);
+        let said = ServerError::of(&body);
         if elsewhere {
             let message = "it sends us to another address, and the key goes to no other".to_owned();
-            return Err(Trouble::Plain(self.refused(status, &Said { kind: String::new(), message })));
+            return Err(CallError::Plain(
+                self.refused(status, &ServerError { kind: String::new(), message }),
+            ));
         }
         let model = self.name.clone();
         let words = self.redactor.clean(&said.to_string());
         // A quota that is used up comes back when somebody pays, not when somebody waits.
         let is_used_up =
             said.kind.contains("insufficient_quota") || said.message.contains("exceeded your current quota");
-        Err(Trouble::Plain(match status {
+        Err(CallError::Plain(match status {
             401 | 403 => ModelError::NotAllowed { model, status, said: words },
             404 | 405 => ModelError::NotThere { model, status, said: words },
             408 | 409 | 425 | 429 | 500..=599 if !is_used_up && should != Some(false) => {
                 let wait_milliseconds = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
                 ModelError::Busy { model, status, said: words, wait_milliseconds }
             }
-            400 | 422 | 501 => return Err(Trouble::Refused(status, said)),
+            400 | 422 | 501 => return Err(CallError::Refused(status, said)),
             _ => ModelError::Refused { model, status, said: words },
         }))
     }
@@ -374,25 +380,26 @@ impl Client {
     async fn listen(
         &self,
         mut answer: Incomplete,
-        (ask, model): (&Ask, &str),
-        heard: &RefCell<Option<Listener>>,
-        (original, progress): (&Ask, &dyn Progress),
-    ) -> Result<Answer, Trouble> {
+        (ask, model): (&ModelRequest, &str),
+        heard: &RefCell<Option<StreamReader>>,
+        (original, progress): (&ModelRequest, &dyn Progress),
+    ) -> Result<Answer, CallError> {
         // Nobody else has it while it is being listened with, so it is never borrowed twice.
-        let with = |listen: &mut dyn FnMut(&mut Listener) -> Result<(), WireError>| {
+        let with = |listen: &mut dyn FnMut(&mut StreamReader) -> Result<(), WireError>| {
             let mut heard = heard.borrow_mut();
-            let listener = heard.get_or_insert_with(|| Listener::new(self.server.api));
+            let listener = heard.get_or_insert_with(|| StreamReader::new(self.server.api));
             listen(listener).map_err(|error| self.of_wire(error))?;
-            Ok::<_, Trouble>((listener.is_over(), listener.characters()))
+            Ok::<_, CallError>((listener.is_over(), listener.characters()))
         };
         let (mut told, mut told_at) = (0, None::<Instant>);
         let mut is_over = false;
         while !is_over {
             let Some(bytes) = self.unless_broken(answer.more()).await? else { break };
             let characters;
-            (is_over, characters) = with(&mut |listener| listener.hear(&bytes))?;
+            (is_over, characters) = with(&mut |listener| listener.push(&bytes))?;
             if characters > told && told_at.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
-                progress.told(original, &Moment::Heard { characters, tokens: characters.div_ceil(4) });
+                progress
+                    .on_event(original, &CallEvent::Received { characters, tokens: characters.div_ceil(4) });
                 (told, told_at) = (characters, Some(Instant::now()));
             }
         }
@@ -401,7 +408,7 @@ impl Client {
         whole.ok_or_else(|| self.of_wire(WireError::BrokeOff))
     }
 
-    async fn whole(&self, answer: Incomplete, ask: &Ask, model: &str) -> Result<Answer, Trouble> {
+    async fn whole(&self, answer: Incomplete, ask: &ModelRequest, model: &str) -> Result<Answer, CallError> {
         // Around its words an answer has little else; twice the room is plenty.
         let whole = self.unless_broken(answer.whole(2 * ANSWER_BYTES_MAX as u64)).await?;
         if whole.too_much {
@@ -443,9 +450,9 @@ impl Client {
 
     async fn list(&self) -> Result<Vec<String>, ModelError> {
         let request = self.request("GET", self.server.api.lists_at(), String::new(), false);
-        let plain = |trouble: Trouble| match trouble {
-            Trouble::Plain(error) => error,
-            Trouble::Refused(status, said) => self.refused(status, &said),
+        let plain = |trouble: CallError| match trouble {
+            CallError::Plain(error) => error,
+            CallError::Refused(status, said) => self.refused(status, &said),
         };
         let work = async {
             let answer = self.unless_silent(web::begin(&request, &self.route)).await?;
@@ -464,20 +471,20 @@ impl Client {
     }
 
     /// Waits for something to begin; not for longer than silence is borne.
-    async fn unless_silent<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, Trouble> {
+    async fn unless_silent<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, CallError> {
         let seconds = self.server.silence_seconds;
         match tokio::time::timeout(Duration::from_secs(seconds.into()), work).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(why)) => Err(Trouble::Plain(self.not_reached(&why))),
-            Err(_) => Err(Trouble::Plain(ModelError::Silent { model: self.name.clone(), seconds })),
+            Ok(Err(why)) => Err(CallError::Plain(self.not_reached(&why))),
+            Err(_) => Err(CallError::Plain(ModelError::Silent { model: self.name.clone(), seconds })),
         }
     }
 
     /// The same, in the middle of an answer: what fails there broke off.
-    async fn unless_broken<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, Trouble> {
+    async fn unless_broken<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, CallError> {
         self.unless_silent(work).await.map_err(|trouble| match trouble {
-            Trouble::Plain(ModelError::NotReached { model, .. }) => {
-                Trouble::Plain(ModelError::BrokeOff { model })
+            CallError::Plain(ModelError::NotReached { model, .. }) => {
+                CallError::Plain(ModelError::BrokeOff { model })
             }
             other => other,
         })
@@ -489,17 +496,17 @@ impl Client {
         ModelError::NotReached { model: self.name.clone(), why: self.redactor.clean(why) }
     }
 
-    fn refused(&self, status: u16, said: &Said) -> ModelError {
+    fn refused(&self, status: u16, said: &ServerError) -> ModelError {
         ModelError::Refused { model: self.name.clone(), status, said: self.redactor.clean(&said.to_string()) }
     }
 
-    fn of_wire(&self, error: WireError) -> Trouble {
+    fn of_wire(&self, error: WireError) -> CallError {
         let model = self.name.clone();
-        Trouble::Plain(match error {
+        CallError::Plain(match error {
             WireError::BrokeOff => ModelError::BrokeOff { model },
             WireError::Garbled(why) => ModelError::Garbled { model, why: self.redactor.clean(&why) },
             WireError::TooMuch(bytes_max) => ModelError::TooMuch { model, bytes_max: bytes_max as u64 },
-            WireError::Said(said) => {
+            WireError::Server(said) => {
                 // It began to answer, so the question as such was taken.
                 let passing = [
                     "overload",
@@ -527,15 +534,15 @@ impl Client {
 }
 
 impl Model for Client {
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
-        self.ask_patiently(ask, progress, stop, self.server.retries)
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        self.ask_with_retries(ask, progress, stop, self.server.retries)
     }
 }
 
 /// What stands between a question and its answer.
-enum Trouble {
+enum CallError {
     /// The server minds something about the question, and said so; perhaps we can do without it.
-    Refused(u16, Said),
+    Refused(u16, ServerError),
     /// Anything else.
     Plain(ModelError),
 }

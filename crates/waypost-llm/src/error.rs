@@ -7,125 +7,83 @@ use super::journal::JournalError;
 pub enum ModelError {
     /// There is nobody to ask.
     #[error("{what}")]
-    NotConfigured {
-        /// What is missing.
-        what: String,
-        /// What to do about it.
-        hint: String,
-    },
+    NotConfigured { what: String, hint: String },
     /// No connection came about, or it broke.
-    #[error("the model {model} cannot be reached: {why}")]
-    NotReached {
-        /// Its name in the configuration.
-        model: String,
-        /// What happened.
-        why: String,
-    },
+    #[error("{model}: connection failed: {why}")]
+    NotReached { model: String, why: String },
     /// The whole call took too long.
-    #[error("the model {model} had not answered after {seconds} s")]
+    #[error("{model}: no complete response after {seconds} s")]
     TooSlow {
-        /// Its name in the configuration.
         model: String,
         /// `timeout_seconds`.
         seconds: u32,
     },
     /// The time that there was for everything is up.
-    #[error("the time was up before the model {model} had answered")]
-    OutOfTime {
-        /// Its name in the configuration.
-        model: String,
-    },
+    #[error("{model}: the time limit was reached before it responded")]
+    OutOfTime { model: String },
     /// Nothing came for too long.
-    #[error("the model {model} said nothing for {seconds} s")]
+    #[error("{model}: no data for {seconds} s")]
     Silent {
-        /// Its name in the configuration.
         model: String,
         /// `silence_seconds`.
         seconds: u32,
     },
     /// The server does not take the key.
-    #[error("the model {model} does not let us in ({status}): {said}")]
+    #[error("{model}: authentication failed ({status}): {said}")]
     NotAllowed {
-        /// Its name in the configuration.
         model: String,
         /// 401 or 403.
         status: u16,
-        /// What the server said.
         said: String,
     },
     /// The server has no such model, or is no such server.
-    #[error("the server of the model {model} has nothing there ({status}): {said}")]
+    #[error("{model}: endpoint not found ({status}): {said}")]
     NotThere {
-        /// Its name in the configuration.
         model: String,
         /// 404 or 405.
         status: u16,
-        /// What the server said.
         said: String,
     },
     /// The server has too much to do, or trouble of its own.
-    #[error("the model {model} does not answer now ({status}): {said}")]
+    #[error("{model}: temporarily unavailable ({status}): {said}")]
     Busy {
-        /// Its name in the configuration.
         model: String,
         /// 408, 409, 429 or 5xx.
         status: u16,
-        /// What the server said.
         said: String,
         /// For how long it asks to be left alone, if it says.
         wait_milliseconds: Option<u64>,
     },
     /// The server does not take the question.
-    #[error("the model {model} does not take the question ({status}): {said}")]
+    #[error("{model}: request rejected ({status}): {said}")]
     Refused {
-        /// Its name in the configuration.
         model: String,
         /// 4xx.
         status: u16,
-        /// What the server said.
         said: String,
     },
     /// The answer broke off.
-    #[error("the answer of the model {model} broke off before its end")]
-    BrokeOff {
-        /// Its name in the configuration.
-        model: String,
-    },
+    #[error("{model}: the response ended early")]
+    BrokeOff { model: String },
     /// What came is no answer.
-    #[error("the model {model} answered something that is no answer: {why}")]
-    Garbled {
-        /// Its name in the configuration.
-        model: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    #[error("{model} returned a malformed response: {why}")]
+    Garbled { model: String, why: String },
     /// The answer does not end.
-    #[error("the answer of the model {model} has more than {bytes_max} bytes, and was given up")]
+    #[error("{model}: the response exceeds {bytes_max} bytes")]
     TooMuch {
-        /// Its name in the configuration.
         model: String,
         /// As many as are read.
         bytes_max: u64,
     },
     /// We were told to stop.
-    #[error("the question was given up, as was asked")]
+    #[error("the request was cancelled")]
     Stopped,
     /// A journal is replayed, and the answer is not in it.
-    #[error("{file} has no answer for {slot}")]
-    NotRecorded {
-        /// Which question.
-        slot: String,
-        /// The journal.
-        file: String,
-    },
+    #[error("{file} has no recorded response for {slot}")]
+    NotRecorded { slot: String, file: String },
     /// A journal is replayed, and another question was asked there.
-    #[error("at {slot} another question was asked when {file} was recorded")]
-    Departed {
-        /// Which question.
-        slot: String,
-        /// The journal.
-        file: String,
-    },
+    #[error("{file} was recorded with a different request at {slot}")]
+    Departed { slot: String, file: String },
     /// The answer could not be kept, so it is not used.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -154,44 +112,42 @@ impl ModelError {
         }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::NotConfigured { hint, .. } => hint.clone(),
             Self::NotReached { why, .. } if why.contains("certificate") => {
-                "add the authority of that certificate to the system's store, or name its file in SSL_CERT_FILE".to_owned()
+                "add the certificate authority to the system's store, or name its file in SSL_CERT_FILE"
+                    .to_owned()
             }
             Self::NotReached { model, .. } => {
-                format!("look at `base_url` of models.{model}, at the network, and at the proxy variables")
+                format!("check `base_url` of models.{model}, the network and the proxy variables")
             }
             Self::TooSlow { model, .. } => {
-                format!("raise `timeout_seconds` of models.{model}, or ask for less (`max_tokens`)")
+                format!("raise `timeout_seconds` of models.{model}, or lower `max_tokens`")
             }
             Self::OutOfTime { .. } => "give it more time (`--time`, or `seconds` in [planner])".to_owned(),
             Self::Silent { model, .. } => format!("raise `silence_seconds` of models.{model}"),
             Self::NotAllowed { model, .. } => {
-                format!("look at `key` of models.{model}, and at what the key may do")
+                format!("check `key` of models.{model} and its permissions")
             }
             Self::NotThere { model, .. } => format!(
-                "look at `model` and `base_url` of models.{model}; `waypost model list --ask` shows what the server has"
+                "check `model` and `base_url` of models.{model}; `waypost model list --ask` shows what the server has"
             ),
             Self::Busy { .. } => "try again later; what was answered so far is kept".to_owned(),
             Self::Refused { model, .. } => {
-                format!("look at models.{model}; `waypost model test {model}` says what works")
+                format!("check models.{model}; `waypost model test {model}` reports what works")
             }
             Self::BrokeOff { .. } => "try again; what was answered so far is kept".to_owned(),
             Self::Garbled { model, .. } => {
-                format!("look whether `api` and `base_url` of models.{model} belong together")
+                format!("check that `api` and `base_url` of models.{model} belong together")
             }
             Self::TooMuch { model, .. } => {
-                format!("lower `max_tokens` of models.{model}, or take another model")
+                format!("lower `max_tokens` of models.{model}, or choose another model")
             }
-            Self::Stopped => "go on with `waypost continue`".to_owned(),
-            Self::NotRecorded { .. } => {
-                "the run has departed from the record: replay it with the same plan and prompts".to_owned()
-            }
+            Self::Stopped => "resume with `waypost continue`".to_owned(),
+            Self::NotRecorded { .. } => "replay with the same plan and prompts as the recording".to_owned(),
             Self::Departed { .. } => {
-                "the goal, the context or the prompts are others than those of the record".to_owned()
+                "the goal, the context or the prompts differ from the recording".to_owned()
             }
             Self::Journal(error) => error.hint(),
         }

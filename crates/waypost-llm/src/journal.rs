@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::Ask;
+use crate::ModelRequest;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use waypost_core::{TaskId, Timestamp};
@@ -83,7 +83,6 @@ impl Journal {
         Ok(Self { path, redactor, base, since, inner: Mutex::new(inner), torn, _lock: lock })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -115,7 +114,7 @@ impl Journal {
     }
 
     /// Keeps an answer. When this returns, it is on the disk; what is to be used is what it returns, without secrets.
-    pub fn keep(&self, ask: &Ask, reply: Reply) -> Result<Reply, JournalError> {
+    pub fn keep(&self, ask: &ModelRequest, reply: Reply) -> Result<Reply, JournalError> {
         let mut reply = reply;
         reply.answer.text = self.redactor.clean(&reply.answer.text);
         let line = JournalLine::answered(self.now(), ask, &reply, &self.redactor);
@@ -124,7 +123,12 @@ impl Journal {
     }
 
     /// Keeps that there was no answer, and what that has cost all the same.
-    pub fn keep_error(&self, ask: &Ask, error: &ModelError, lost: Option<&Lost>) -> Result<(), JournalError> {
+    pub fn keep_error(
+        &self,
+        ask: &ModelRequest,
+        error: &ModelError,
+        lost: Option<&Lost>,
+    ) -> Result<(), JournalError> {
         self.append(JournalLine::failed(self.now(), ask, (error, lost), &self.redactor))
     }
 

@@ -19,14 +19,14 @@ mod routing;
 pub mod token_estimate;
 pub mod wire;
 
-pub use cancellation::{Halt, Stop};
+pub use cancellation::{CancelToken, Stop};
 pub use client::Client;
 pub use error::ModelError;
 pub use journal::{
     Entry, JOURNAL_BYTES_MAX, Journal, JournalError, JournalLine, Spent, Totals, read_journal,
 };
 pub use model::*;
-pub use model_request::{Answer, Ask, Ended, Purpose, Schema, Speaker, Turn};
+pub use model_request::{Answer, Ended, ModelRequest, Purpose, Schema, Speaker, Turn};
 pub use price::Price;
 pub use probe::{Finding, Probed, Verdict};
 pub use record_replay::{Recorded, Replayed};

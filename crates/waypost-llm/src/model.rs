@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancellation::Stop;
 use crate::error::ModelError;
-use crate::model_request::{Answer, Ask};
+use crate::model_request::{Answer, ModelRequest};
 
 /// Somebody who answers questions.
 pub trait Model: Send + Sync {
     /// Asks, and waits for the whole answer, for an error, or until it is told to stop.
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError>;
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError>;
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
         (**self).ask(ask, progress, stop)
     }
 }
@@ -23,9 +23,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 /// An answer, with what is known of how it came about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The answer.
     pub answer: Answer,
-    /// The name of the model in the configuration.
     pub from: String,
     /// What it cost; nothing where the configuration has no price.
     pub cost: Option<Cost>,
@@ -36,7 +34,6 @@ pub struct Reply {
 /// What a call has cost that ended without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// The name of the model in the configuration.
     pub from: String,
     /// Tokens of the question.
     pub tokens_in: u64,
@@ -77,7 +74,7 @@ impl std::fmt::Display for Cost {
 /// Who is told how a question goes. Called from several threads when several questions are asked at once.
 pub trait Progress: Send + Sync {
     /// Something has happened to this question.
-    fn told(&self, ask: &Ask, moment: &Moment<'_>);
+    fn on_event(&self, ask: &ModelRequest, moment: &CallEvent<'_>);
 }
 
 /// Tells nobody.
@@ -85,21 +82,20 @@ pub trait Progress: Send + Sync {
 pub struct Quiet;
 
 impl Progress for Quiet {
-    fn told(&self, _ask: &Ask, _moment: &Moment<'_>) {}
+    fn on_event(&self, _ask: &ModelRequest, _moment: &CallEvent<'_>) {}
 }
 
 /// What can happen to a question on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment<'a> {
+pub enum CallEvent<'a> {
     /// A model is being asked, for the so-and-so-manieth time.
     Asked {
-        /// Its name in the configuration.
         model: &'a str,
         /// From 1.
         attempt: u32,
     },
     /// More of the answer has come.
-    Heard {
+    Received {
         /// Its characters so far.
         characters: u64,
         /// Its tokens so far, estimated.
@@ -107,27 +103,22 @@ pub enum Moment<'a> {
     },
     /// A call has ended without an answer. Whether another follows is told next.
     Failed {
-        /// What happened.
         why: &'a ModelError,
         /// What it has cost all the same; nothing where the question was never taken.
         lost: Option<&'a Lost>,
     },
     /// It did not work, and will be tried again.
     Waits {
-        /// Its name in the configuration.
         model: &'a str,
         /// For so long.
         milliseconds: u64,
-        /// What happened.
         why: &'a ModelError,
     },
     /// The server refuses what makes answers well-formed; it is asked for less from now on.
     TurnedDown {
-        /// Its name in the configuration.
         model: &'a str,
         /// What it is asked for now: `json` or `none`.
         to: &'a str,
-        /// What the server said.
         said: &'a str,
     },
     /// A model is given up, and the next one asked.
@@ -136,12 +127,8 @@ pub enum Moment<'a> {
         from: &'a str,
         /// The one that is asked now.
         to: &'a str,
-        /// What happened.
         why: &'a ModelError,
     },
     /// The answer is there.
-    Answered {
-        /// All of it.
-        reply: &'a Reply,
-    },
+    Answered { reply: &'a Reply },
 }

@@ -23,15 +23,17 @@ pub enum Purpose {
     /// What came of finished work, compressed.
     Digest,
     /// Questions that the original of a digest answers, with their answers.
-    Examine,
+    #[serde(rename = "examine")]
+    WriteExam,
     /// Answers to those questions from the digest alone.
-    Sit,
+    #[serde(rename = "sit")]
+    AnswerExam,
     /// Which of the answers agree.
-    Mark,
+    #[serde(rename = "mark")]
+    GradeExam,
 }
 
 impl Purpose {
-    /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Generate,
         Self::Atomicity,
@@ -39,9 +41,9 @@ impl Purpose {
         Self::Dependencies,
         Self::Refine,
         Self::Digest,
-        Self::Examine,
-        Self::Sit,
-        Self::Mark,
+        Self::WriteExam,
+        Self::AnswerExam,
+        Self::GradeExam,
     ];
 
     /// Its name: of its prompt's file, in journals, in progress.
@@ -53,18 +55,17 @@ impl Purpose {
             Self::Dependencies => "dependencies",
             Self::Refine => "refine",
             Self::Digest => "digest",
-            Self::Examine => "examine",
-            Self::Sit => "sit",
-            Self::Mark => "mark",
+            Self::WriteExam => "examine",
+            Self::AnswerExam => "sit",
+            Self::GradeExam => "mark",
         }
     }
 
-    /// Whose work it is.
     pub fn role(self) -> Role {
         match self {
             Self::Generate | Self::Decompose | Self::Refine => Role::Planner,
-            Self::Atomicity | Self::Dependencies | Self::Mark => Role::Checker,
-            Self::Digest | Self::Examine | Self::Sit => Role::Digester,
+            Self::Atomicity | Self::Dependencies | Self::GradeExam => Role::Checker,
+            Self::Digest | Self::WriteExam | Self::AnswerExam => Role::Digester,
         }
     }
 }
@@ -82,25 +83,20 @@ pub enum Speaker {
 /// A turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Who.
     pub by: Speaker,
-    /// What.
     pub text: String,
 }
 
 /// What an answer must look like, where a server can see to that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
-    /// A short name.
     pub name: String,
-    /// The JSON Schema.
     pub schema: Value,
 }
 
 /// One question to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
-    /// What it is for.
+pub struct ModelRequest {
     pub purpose: Purpose,
     /// The task that its tokens are charged to; none: the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +110,6 @@ pub struct Ask {
     pub system: String,
     /// The conversation, ours first and last.
     pub turns: Vec<Turn>,
-    /// What the answer must look like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
     /// Tokens that the answer may have.
@@ -123,7 +118,7 @@ pub struct Ask {
     pub temperature: u32,
 }
 
-impl Ask {
+impl ModelRequest {
     /// A fingerprint of everything that the model is told.
     pub fn fingerprint(&self) -> String {
         let mut context = Context::new(&SHA256);
@@ -144,7 +139,6 @@ impl Ask {
     }
 }
 
-/// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -156,12 +150,10 @@ pub enum Ended {
     Refused,
 }
 
-/// What came back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// The text, as it came.
     pub text: String,
-    /// How it ended.
     pub ended: Ended,
     /// The model that gave it, as its server calls it.
     pub model: String,
@@ -175,7 +167,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What it is charged with.
     pub fn tokens(&self) -> u64 {
         self.tokens_in.saturating_add(self.tokens_out)
     }

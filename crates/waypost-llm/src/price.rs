@@ -5,9 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What a million tokens cost, in millionths of a unit of the price list's currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
-    /// Of the question.
     pub micros_in: u64,
-    /// Of the answer.
     pub micros_out: u64,
 }
 

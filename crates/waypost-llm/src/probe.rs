@@ -2,18 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Ask, Ended, Purpose, Schema, Speaker, Turn};
+use crate::{Ended, ModelRequest, Purpose, Schema, Speaker, Turn};
 use serde_json::json;
 use waypost_config::Structured;
 
-use super::{Client, ModelError, Moment, Progress, Stop};
+use super::{CallEvent, Client, ModelError, Progress, Stop};
 
 /// Tokens that a trial answer may have: enough for a model that thinks before it speaks.
 const TRIAL_TOKENS: u32 = 1_024;
 /// How often a trial is made again: somebody waits for it.
 const TRIAL_RETRIES: u32 = 1;
 
-/// How a step went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It works.
@@ -27,8 +26,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// In a word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Good => "yes",
             Self::Fair => "partly",
@@ -41,11 +39,8 @@ impl Verdict {
 /// One step of the trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was tried.
     pub what: &'static str,
-    /// How it went.
     pub verdict: Verdict,
-    /// What was seen.
     pub seen: String,
     /// What to do about it; may be empty.
     pub hint: String,
@@ -76,8 +71,8 @@ struct Watch {
 }
 
 impl Progress for Watch {
-    fn told(&self, _ask: &Ask, moment: &Moment<'_>) {
-        if let Moment::Heard { .. } = moment {
+    fn on_event(&self, _ask: &ModelRequest, moment: &CallEvent<'_>) {
+        if let CallEvent::Received { .. } = moment {
             self.heard.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     }
@@ -91,7 +86,7 @@ impl Client {
             |what, verdict, seen: String, hint: String| findings.push(Finding { what, verdict, seen, hint });
         let watch = Watch::default();
         let begun = Instant::now();
-        let plain = self.ask_patiently(&trial(None), &watch, stop, TRIAL_RETRIES);
+        let plain = self.ask_with_retries(&trial(None), &watch, stop, TRIAL_RETRIES);
         let took = begun.elapsed();
         let untried = |say: &mut dyn FnMut(&'static str, Verdict, String, String), steps: &[&'static str]| {
             steps.iter().for_each(|step| say(step, Verdict::Untried, String::new(), String::new()));
@@ -155,7 +150,7 @@ impl Client {
                 say("answers", Verdict::Bad, "it refused".to_owned(), "take another model".to_owned())
             }
         }
-        let streams = self.manner().streams && watch.heard.load(std::sync::atomic::Ordering::Relaxed);
+        let streams = self.capabilities().streams && watch.heard.load(std::sync::atomic::Ordering::Relaxed);
         match streams {
             true => say("streams", Verdict::Good, String::new(), String::new()),
             false => say(
@@ -184,14 +179,15 @@ impl Client {
             "required": ["ready"],
             "additionalProperties": false,
         });
-        let reply = match self.ask_patiently(&trial(Some(schema)), &Watch::default(), stop, TRIAL_RETRIES) {
+        let reply = match self.ask_with_retries(&trial(Some(schema)), &Watch::default(), stop, TRIAL_RETRIES)
+        {
             Ok(reply) => reply,
             Err(error) => return (Verdict::Bad, error.to_string(), error.hint()),
         };
         let read = serde_json::from_str::<serde_json::Value>(reply.answer.text.trim());
         let keeps =
             read.as_ref().is_ok_and(|value| value.get("ready").is_some_and(serde_json::Value::is_boolean));
-        let level = self.manner().structured;
+        let level = self.capabilities().structured;
         match (keeps, level) {
             (true, Structured::Schema) => (Verdict::Good, String::new(), String::new()),
             (true, Structured::Json | Structured::None) => {
@@ -215,14 +211,14 @@ fn is_overheard(url: &str) -> bool {
     url.starts_with("http://") && !waypost_config::is_this_machine(&host)
 }
 
-fn trial(schema: Option<serde_json::Value>) -> Ask {
+fn trial(schema: Option<serde_json::Value>) -> ModelRequest {
     let text = match schema {
         Some(_) => {
             "Are you ready? Answer with one JSON object and nothing else: {\"ready\": true} or {\"ready\": false}."
         }
         None => "Answer with the one word: ready",
     };
-    Ask {
+    ModelRequest {
         purpose: Purpose::Atomicity,
         task: None,
         slot: "probe".to_owned(),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::Ask;
+use crate::ModelRequest;
 
 use super::journal::{Entry, Journal, JournalError, JournalLine, read_journal};
-use super::{Model, ModelError, Moment, Progress, Reply, Stop};
+use super::{CallEvent, Model, ModelError, Progress, Reply, Stop};
 
 /// A model whose answers are kept: each question is asked once, however often the process dies.
 pub struct Recorded<M> {
@@ -23,10 +23,10 @@ impl<M: Model> Recorded<M> {
 }
 
 impl<M: Model> Model for Recorded<M> {
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
         if let Some(entry) = self.journal.find(&ask.slot) {
             let reply = entry.reply();
-            progress.told(ask, &Moment::Answered { reply: &reply });
+            progress.on_event(ask, &CallEvent::Answered { reply: &reply });
             return Ok(reply);
         }
         let keeping = Keeping { journal: &self.journal, progress, kept: Mutex::new(Ok(0)) };
@@ -53,13 +53,12 @@ impl<M: Model> Model for Recorded<M> {
 struct Keeping<'a> {
     journal: &'a Journal,
     progress: &'a dyn Progress,
-    /// How many were kept.
     kept: Mutex<Result<u32, JournalError>>,
 }
 
 impl Progress for Keeping<'_> {
-    fn told(&self, ask: &Ask, moment: &Moment<'_>) {
-        if let Moment::Failed { why, lost } = moment {
+    fn on_event(&self, ask: &ModelRequest, moment: &CallEvent<'_>) {
+        if let CallEvent::Failed { why, lost } = moment {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             if let Ok(count) = &mut *kept {
                 match self.journal.keep_error(ask, why, *lost) {
@@ -68,7 +67,7 @@ impl Progress for Keeping<'_> {
                 }
             }
         }
-        self.progress.told(ask, moment);
+        self.progress.on_event(ask, moment);
     }
 }
 
@@ -99,8 +98,8 @@ impl Replayed {
 }
 
 impl Model for Replayed {
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
-        if stop.is_said() {
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        if stop.is_cancelled() {
             return Err(ModelError::Stopped);
         }
         let (slot, file) = (ask.slot.clone(), self.file.clone());
@@ -112,7 +111,7 @@ impl Model for Replayed {
         };
         // It is new to whoever asks, and is charged as it was the first time.
         let reply = Reply { recalled: false, ..entry.reply() };
-        progress.told(ask, &Moment::Answered { reply: &reply });
+        progress.on_event(ask, &CallEvent::Answered { reply: &reply });
         Ok(reply)
     }
 }

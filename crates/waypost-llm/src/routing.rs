@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Ask, Role};
+use crate::{ModelRequest, Role};
 
 use super::client::secrets;
-use super::{Client, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
-use waypost_config::Surroundings;
-use waypost_config::{Config, ENVIRONMENT_MODELS, ModelServer, nearest};
+use super::{CallEvent, Client, Model, ModelError, Progress, Redactor, Reply, Stop};
+use waypost_config::ExecutionEnv;
+use waypost_config::{Config, ENVIRONMENT_MODELS, ModelServer};
+use waypost_core::nearest;
 
 /// Models of which the first that answers is heard.
 #[derive(Clone, Debug)]
@@ -22,9 +23,9 @@ impl InOrder {
 }
 
 impl Model for InOrder {
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
         let nobody = || ModelError::NotConfigured {
-            what: "there is no model to ask".to_owned(),
+            what: "no model is configured".to_owned(),
             hint: "describe one in [models.NAME]".to_owned(),
         };
         let mut last = None;
@@ -41,7 +42,7 @@ impl Model for InOrder {
                     return Err(ModelError::Stopped);
                 }
                 let (from, to) = (client.name(), next.name());
-                progress.told(ask, &Moment::FellBack { from, to, why: &error });
+                progress.on_event(ask, &CallEvent::FellBack { from, to, why: &error });
             }
             // What went wrong with the model that should have answered says more than what went wrong with its stand-ins.
             last.get_or_insert(error);
@@ -59,7 +60,7 @@ pub struct ByRole {
 impl ByRole {
     /// Those of a configuration. A `choice` (`--model`, `WAYPOST_MODEL`) stands above it, for all roles: the name of a model of
     /// the configuration; that name, a slash, and what its server calls a model; or only the latter, at the planner's server.
-    pub fn new(config: &Config, around: &Surroundings, choice: Option<&str>) -> Result<Self, ModelError> {
+    pub fn new(config: &Config, around: &ExecutionEnv, choice: Option<&str>) -> Result<Self, ModelError> {
         let choice = choice.filter(|choice| !choice.is_empty());
         let mut made: BTreeMap<(String, Option<String>), Arc<Client>> = BTreeMap::new();
         let mut client = |name: &str, model: Option<String>| -> Result<Arc<Client>, ModelError> {
@@ -92,13 +93,13 @@ impl ByRole {
 }
 
 /// Knows the secrets of all models that a configuration describes, as far as they are there, and those of the environment.
-pub fn secrets_of(config: &Config, around: &Surroundings) -> Redactor {
+pub fn secrets_of(config: &Config, around: &ExecutionEnv) -> Redactor {
     let known = config.models.iter().flat_map(|(name, server)| secrets(name, server, around));
     Redactor::together([&Redactor::new(known), &Redactor::of_variables(&around.variables)])
 }
 
 impl Model for ByRole {
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
         match self.of(ask.purpose.role()) {
             Some(model) => model.ask(ask, progress, stop),
             None => Err(no_model(ask.purpose.role())),
@@ -152,7 +153,11 @@ fn chosen(config: &Config, role: Role, choice: Option<&str>) -> Result<(String, 
         [] => Err(no_model(role)),
         [only] => Ok(((*only).to_owned(), model)),
         several => Err(ModelError::NotConfigured {
-            what: format!("nobody says which of {} is the {}", several.join(", "), role.name()),
+            what: format!(
+                "several models are configured ({}) and none is chosen as the {}",
+                several.join(", "),
+                role.name()
+            ),
             hint: "name one as `planner` in [planner], or say --model NAME".to_owned(),
         }),
     }

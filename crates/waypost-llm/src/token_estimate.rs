@@ -4,7 +4,7 @@
 //! the same rule. What a server counted is always preferred to it. Measured beside two tokenizers (cl100k and o200k) on prose, code,
 //! JSON and other scripts, it says between 0.9 and 2.2 times what they say.
 
-use crate::Ask;
+use crate::ModelRequest;
 
 /// Letters of a word that make up one token.
 const LETTERS_PER_TOKEN: usize = 6;
@@ -63,7 +63,7 @@ pub fn estimate(text: &str) -> u64 {
 }
 
 /// How many tokens a question has, about.
-pub fn estimate_ask(ask: &Ask) -> u64 {
+pub fn estimate_ask(ask: &ModelRequest) -> u64 {
     let turns = ask.turns.iter().map(|turn| estimate(&turn.text) + TOKENS_PER_TURN).sum::<u64>();
     let schema = ask.schema.as_ref().map_or(0, |schema| estimate(&schema.schema.to_string()));
     estimate(&ask.system) + TOKENS_PER_TURN + turns + schema

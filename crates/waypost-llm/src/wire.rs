@@ -15,33 +15,33 @@ use serde_json::Value;
 
 use waypost_config::Api;
 
-use self::partial_answer::Parts;
-use crate::{Answer, Ask};
+use self::partial_answer::PartialAnswer;
+use crate::{Answer, ModelRequest};
 
-pub use capabilities::{Concession, Manner, TokensKey};
-pub use error_body::{SAID_COLUMNS_MAX, Said};
+pub use capabilities::{Capabilities, Downgrade, TokensKey};
+pub use error_body::{SAID_COLUMNS_MAX, ServerError};
 pub use partial_answer::{ANSWER_BYTES_MAX, Usage, WireError};
-pub use stream::Listener;
+pub use stream::StreamReader;
 
 /// Bytes of everything that is sent for one answer: a stream wraps each word in some hundreds of them.
 pub const STREAM_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The body of a question for the model that the server calls so.
-pub fn request(api: Api, ask: &Ask, model: &str, manner: &Manner) -> Value {
+pub fn request(api: Api, ask: &ModelRequest, model: &str, capabilities: &Capabilities) -> Value {
     match api {
-        Api::OpenAi => openai::request(ask, model, manner),
-        Api::Anthropic => anthropic::request(ask, model, manner),
+        Api::OpenAi => openai::request(ask, model, capabilities),
+        Api::Anthropic => anthropic::request(ask, model, capabilities),
     }
 }
 
 /// The meaning of an answer that came in one piece.
-pub fn whole(api: Api, ask: &Ask, model: &str, body: &str) -> Result<Answer, WireError> {
+pub fn whole(api: Api, ask: &ModelRequest, model: &str, body: &str) -> Result<Answer, WireError> {
     if body.len() > ANSWER_BYTES_MAX {
         return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
     }
     let garbled = |_| WireError::Garbled(format!("no JSON: {}", error_body::start_of(body)));
     let body: Value = serde_json::from_str(body).map_err(garbled)?;
-    let mut parts = Parts::default();
+    let mut parts = PartialAnswer::default();
     match api {
         Api::OpenAi => openai::whole(&body, &mut parts)?,
         Api::Anthropic => anthropic::whole(&body, &mut parts)?,

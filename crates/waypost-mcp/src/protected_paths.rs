@@ -123,12 +123,12 @@ fn not_named(workspace: &Workspace, said: &str, wanted: &Path, access: Access) -
     for named in workspace.config.named_files() {
         let is_closed = match named.role {
             FileRole::Secret => true,
-            FileRole::Read | FileRole::Run | FileRole::Told => access == Access::Write,
+            FileRole::Read | FileRole::Run | FileRole::EventLog => access == Access::Write,
         };
         let path = plain(&workspace.folder.join(&named.path));
         if is_closed && (wanted.contains(&folded(&path)) || wanted.contains(&folded(&real(&path)))) {
             let verb = if access == Access::Write { "written" } else { "read" };
-            let message = format!("{said} is not {verb} by tools: {}", named.role.words());
+            let message = format!("{said} is not {verb} by tools: {}", named.role.describe());
             return Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")));
         }
     }

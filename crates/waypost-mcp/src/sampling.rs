@@ -10,8 +10,8 @@ use rmcp::model::{
 use rmcp::{Peer, RoleServer};
 use tokio::runtime::Handle;
 use waypost_llm::token_estimate::{estimate, estimate_ask};
-use waypost_llm::{Model, ModelError, Moment, Progress, Reply, Stop};
-use waypost_planner::{Answer, Ask, Ended, Speaker};
+use waypost_llm::{CallEvent, Model, ModelError, Progress, Reply, Stop};
+use waypost_planner::{Answer, Ended, ModelRequest, Speaker};
 
 /// Seconds that the host may take for one answer: a person may look at the question first.
 pub(crate) const SAMPLING_SECONDS_MAX: u32 = 600;
@@ -33,11 +33,11 @@ impl Sampler {
 }
 
 impl Model for Sampler {
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
-        if stop.is_said() {
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        if stop.is_cancelled() {
             return Err(ModelError::Stopped);
         }
-        progress.told(ask, &Moment::Asked { model: &self.name, attempt: 1 });
+        progress.on_event(ask, &CallEvent::Asked { model: &self.name, attempt: 1 });
         let model = || self.name.clone();
         let answered = self.runtime.block_on(create(&self.peer, ask));
         let result = match answered {
@@ -46,14 +46,14 @@ impl Model for Sampler {
             None => return Err(ModelError::TooSlow { model: model(), seconds: SAMPLING_SECONDS_MAX }),
         };
         let reply = Reply { answer: answer(ask, result), from: model(), cost: None, recalled: false };
-        progress.told(ask, &Moment::Answered { reply: &reply });
+        progress.on_event(ask, &CallEvent::Answered { reply: &reply });
         Ok(reply)
     }
 }
 
 /// Nothing, if the host takes too long.
 #[expect(deprecated, reason = "the newest protocol has no sampling; hosts of the others still offer it")]
-async fn create(peer: &Peer<RoleServer>, ask: &Ask) -> Option<Result<CreateMessageResult, String>> {
+async fn create(peer: &Peer<RoleServer>, ask: &ModelRequest) -> Option<Result<CreateMessageResult, String>> {
     let turns = ask.turns.iter().map(|turn| match turn.by {
         Speaker::User => SamplingMessage::user_text(&turn.text),
         Speaker::Assistant => SamplingMessage::assistant_text(&turn.text),
@@ -68,7 +68,7 @@ async fn create(peer: &Peer<RoleServer>, ask: &Ask) -> Option<Result<CreateMessa
 
 /// Hosts do not say what an answer cost, so that is estimated.
 #[expect(deprecated, reason = "the newest protocol has no sampling; hosts of the others still offer it")]
-fn answer(ask: &Ask, result: CreateMessageResult) -> Answer {
+fn answer(ask: &ModelRequest, result: CreateMessageResult) -> Answer {
     let is_cut = result.stop_reason.as_deref() == Some(CreateMessageResult::STOP_REASON_END_MAX_TOKEN);
     let blocks = result.message.content.into_vec().into_iter();
     let texts = blocks.filter_map(|block| match block {

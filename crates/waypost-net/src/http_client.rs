@@ -18,7 +18,6 @@ use crate::tls::{plain, tls};
 /// How often an answer may send us elsewhere on the same host.
 const REDIRECTS_MAX: usize = 5;
 
-/// What is sent.
 pub struct Request {
     pub method: &'static str,
     pub url: String,
@@ -28,7 +27,6 @@ pub struct Request {
     pub bytes_max: u64,
 }
 
-/// What comes back.
 pub struct Answer {
     pub status: u16,
     headers: header::HeaderMap,
@@ -69,7 +67,7 @@ pub async fn send(mut request: Request) -> Result<Answer, String> {
             Some(_) | None => return Ok(answer),
         }
     }
-    Err(format!("{} sends us from one place to the next, more than {REDIRECTS_MAX} times", request.url))
+    Err(format!("{}: too many redirects (limit {REDIRECTS_MAX})", request.url))
 }
 
 async fn send_once(request: &Request) -> Result<Answer, String> {
@@ -124,7 +122,6 @@ impl Incomplete {
         }
     }
 
-    /// All of it.
     pub async fn whole(self, bytes_max: u64) -> Result<Answer, String> {
         let limit = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let (body, too_much) = match Limited::new(self.body, limit).collect().await {
@@ -156,12 +153,12 @@ fn reasons(error: &dyn Error) -> String {
 
 /// An address as it is meant by an answer from `from`; an error when it leads to another host.
 pub fn on_the_same_host(from: &str, target: &str) -> Result<String, String> {
-    let base: Uri = from.parse().map_err(|_| format!("{from} is no address"))?;
+    let base: Uri = from.parse().map_err(|_| format!("{from} is not an address"))?;
     let (Some(scheme), Some(authority)) = (base.scheme_str(), base.authority()) else {
-        return Err(format!("{from} is no full address"));
+        return Err(format!("{from} is not a full address"));
     };
     let origin = format!("{scheme}://{authority}");
-    let elsewhere = || format!("{from} sends us to {target:?}, and only {origin} is allowed");
+    let elsewhere = || format!("{from}: redirect to {target:?} refused; only {origin} is allowed");
     if let Some(path) = target.strip_prefix('/').filter(|path| !path.starts_with('/')) {
         return Ok(format!("{origin}/{path}"));
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use waypost_llm::Price;
 
-use crate::Ask;
+use crate::ModelRequest;
 use waypost_llm::token_estimate::estimate_ask;
 
 /// An answer shorter than this is not worth asking for.
@@ -31,7 +31,6 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Depth, Self::Goals, Self::Calls, Self::Tokens, Self::Cost, Self::Seconds];
 
@@ -67,7 +66,6 @@ pub struct Limits {
     pub seconds_max: Option<u64>,
 }
 
-/// What was spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Questions to models.
@@ -107,9 +105,7 @@ pub enum Broken {
     /// It would go over a bound.
     #[error("{bound} is {max}: {spent} were spent, and the next question may need {needed} more")]
     Over {
-        /// Which.
         bound: Bound,
-        /// What it is set to.
         max: u64,
         /// What was spent, with what is being asked now.
         spent: u64,
@@ -122,7 +118,6 @@ pub enum Broken {
 }
 
 impl Broken {
-    /// Which bound it is.
     pub fn bound(&self) -> Bound {
         match self {
             Self::Over { bound, .. } => *bound,
@@ -130,7 +125,6 @@ impl Broken {
         }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Over { bound, .. } => {
@@ -171,7 +165,6 @@ impl Budget {
         self.spent
     }
 
-    /// What may be spent.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -189,17 +182,22 @@ impl Budget {
 
     /// Sets aside what a question may cost at the most, or says which bound it would break. An answer that would not fit
     /// whole is cut to what is left, as long as that is [`ANSWER_TOKENS_MIN`].
-    pub fn reserve(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+    pub fn reserve(&mut self, ask: &ModelRequest, price: Option<Price>) -> Result<Reserve, Broken> {
         self.reserve_for(ask, price, ask.tokens_max.min(ANSWER_TOKENS_MIN))
     }
 
     /// The same for a question that is asked once more: its answer is not cut any further.
-    pub fn reserve_again(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+    pub fn reserve_again(&mut self, ask: &ModelRequest, price: Option<Price>) -> Result<Reserve, Broken> {
         self.reserve_for(ask, price, ask.tokens_max)
     }
 
     /// Sets aside what a question may cost whose answer may have so many tokens at the least.
-    fn reserve_for(&mut self, ask: &Ask, price: Option<Price>, least: u32) -> Result<Reserve, Broken> {
+    fn reserve_for(
+        &mut self,
+        ask: &ModelRequest,
+        price: Option<Price>,
+        least: u32,
+    ) -> Result<Reserve, Broken> {
         let used = self.spent.plus(&self.reserved);
         let over = |bound, max, spent, needed| Err(Broken::Over { bound, max, spent, needed });
         if let Some(max) = self.limits.seconds_max.filter(|max| used.seconds >= *max) {

@@ -5,30 +5,30 @@
 //! the plan alone. Commands carry no tokens: whoever drives the session charges each answer once.
 
 mod atomicity;
-mod children;
 mod context;
-mod rest;
+mod dependencies;
+mod progress;
+mod refine;
 mod session;
-mod siblings;
-mod view;
+mod subtasks;
 
 use waypost_core::{Plan, Refinement, Task, TaskId};
 
-use crate::manner::{Tries, cut_first, slot_name};
-use crate::{Answer, Ask, Purpose};
-use session::{Held, marked, reasoning_of};
-use view::{Stage, View};
+use crate::prompting::{Tries, cut_first, slot_name};
+use crate::{Answer, ModelRequest, Purpose};
+use progress::{ProgressView, Stage};
+use session::{PendingSubtasks, marked, reasoning_of};
 
 pub use session::{
-    ADDED, Bounds, CHILDREN_LIMIT, Decompose, GIVEN_UP, Heard, Meaning, Progress, REASONING_BYTES_MAX,
-    Refining, Stopped,
+    ADDED, AnswerKind, AnswerResult, Bounds, CHILDREN_LIMIT, Decompose, GIVEN_UP, Progress,
+    REASONING_BYTES_MAX, Refining, Stopped,
 };
 
 impl Decompose {
     /// Every question that can be asked now, at most `parallel_max`. Questions that are under way are among them; a question is
     /// known by its slot. None: there is nothing left to ask.
-    pub fn next(&self, plan: &Plan) -> Vec<Ask> {
-        let view = View::of(self, plan);
+    pub fn next(&self, plan: &Plan) -> Vec<ModelRequest> {
+        let view = ProgressView::of(self, plan);
         view.open()
             .take(self.bounds.parallel_max)
             .map(|(task, stage)| self.question(plan, task, stage))
@@ -37,19 +37,18 @@ impl Decompose {
 
     /// Whether there is nothing left to ask.
     pub fn is_over(&self, plan: &Plan) -> bool {
-        View::of(self, plan).open().next().is_none()
+        ProgressView::of(self, plan).open().next().is_none()
     }
 
-    /// Where the thinking stands.
     pub fn progress(&self, plan: &Plan) -> Progress {
-        View::of(self, plan).progress()
+        ProgressView::of(self, plan).progress()
     }
 
     /// What an answer means for the plan as it is now.
-    pub fn hear(&mut self, plan: &Plan, ask: &Ask, answer: &Answer) -> Heard {
-        let stale = Heard { commands: Vec::new(), meaning: Meaning::Stale, repairs: Vec::new() };
+    pub fn interpret(&mut self, plan: &Plan, ask: &ModelRequest, answer: &Answer) -> AnswerResult {
+        let stale = AnswerResult { commands: Vec::new(), kind: AnswerKind::Stale, repairs: Vec::new() };
         let Some(task) = ask.task.as_ref().and_then(|id| plan.task(id.as_str())) else { return stale };
-        let stage = View::of(self, plan).stage_of(&task.spec.id);
+        let stage = ProgressView::of(self, plan).stage_of(&task.spec.id);
         let slot = first_slot(ask.purpose, &task.spec.id);
         let open = self.tries.get(&slot).map_or(&slot, |tries| &tries.open.slot);
         if stage.is_none_or(|stage| stage.purpose() != ask.purpose) || *open != ask.slot {
@@ -57,11 +56,15 @@ impl Decompose {
         }
         self.tries.entry(slot.clone()).or_insert_with(|| Tries::new(ask.clone()));
         let heard = match ask.purpose {
-            Purpose::Atomicity => self.hear_atomicity(plan, task, answer),
-            Purpose::Decompose => self.hear_children(plan, task, answer),
-            Purpose::Dependencies => self.hear_dependencies(plan, task, answer),
-            Purpose::Refine => self.hear_rest(plan, task, answer),
-            Purpose::Generate | Purpose::Digest | Purpose::Examine | Purpose::Sit | Purpose::Mark => {
+            Purpose::Atomicity => self.interpret_atomicity(plan, task, answer),
+            Purpose::Decompose => self.interpret_subtasks(plan, task, answer),
+            Purpose::Dependencies => self.interpret_dependencies(plan, task, answer),
+            Purpose::Refine => self.interpret_refinement(plan, task, answer),
+            Purpose::Generate
+            | Purpose::Digest
+            | Purpose::WriteExam
+            | Purpose::AnswerExam
+            | Purpose::GradeExam => {
                 return stale;
             }
         };
@@ -82,12 +85,22 @@ impl Decompose {
     }
 
     /// An answer that cannot be used: asked again, or the end of asking.
-    fn unusable(&mut self, task: &Task, ask: &Ask, answer: &Answer, problems: Vec<String>) -> Heard {
+    fn unusable(
+        &mut self,
+        task: &Task,
+        ask: &ModelRequest,
+        answer: &Answer,
+        problems: Vec<String>,
+    ) -> AnswerResult {
         let id = &task.spec.id;
         let slot = first_slot(ask.purpose, id);
         let tries = self.tries.entry(slot.clone()).or_insert_with(|| Tries::new(ask.clone()));
         if tries.failed(&self.manner, answer, &problems) {
-            return Heard { commands: Vec::new(), meaning: Meaning::Again { problems }, repairs: Vec::new() };
+            return AnswerResult {
+                commands: Vec::new(),
+                kind: AnswerKind::Again { problems },
+                repairs: Vec::new(),
+            };
         }
         let asked = tries.answers.len();
         self.tries.remove(&slot);
@@ -95,7 +108,11 @@ impl Decompose {
             Purpose::Dependencies => self.without_dependencies(task, problems),
             Purpose::Refine => {
                 self.refined.insert(id.clone());
-                Heard { commands: Vec::new(), meaning: Meaning::Without { problems }, repairs: Vec::new() }
+                AnswerResult {
+                    commands: Vec::new(),
+                    kind: AnswerKind::Without { problems },
+                    repairs: Vec::new(),
+                }
             }
             purpose => {
                 let problems = problems.join("; ");
@@ -107,12 +124,12 @@ impl Decompose {
                 let commands = marked(task, Refinement::Decomposing, &reasoning).into_iter().collect();
                 let stopped = Stopped::GivenUp { why };
                 self.stopped.insert(id.clone(), stopped.clone());
-                Heard { commands, meaning: Meaning::Stopped(stopped), repairs: Vec::new() }
+                AnswerResult { commands, kind: AnswerKind::Stopped(stopped), repairs: Vec::new() }
             }
         }
     }
 
-    fn question(&self, plan: &Plan, task: &Task, stage: Stage) -> Ask {
+    fn question(&self, plan: &Plan, task: &Task, stage: Stage) -> ModelRequest {
         let id = &task.spec.id;
         let slot = first_slot(stage.purpose(), id);
         match self.tries.get(&slot) {
@@ -122,7 +139,7 @@ impl Decompose {
                     Stage::Atomicity => self.atomicity_values(plan, task),
                     Stage::Decompose => self.children_values(plan, task),
                     Stage::Dependencies => self.siblings_values(plan, task),
-                    Stage::Refine => self.rest_values(plan, task),
+                    Stage::Refine => self.refinement_values(plan, task),
                 };
                 self.manner.ask(stage.purpose(), Some(id.clone()), slot, &values)
             }

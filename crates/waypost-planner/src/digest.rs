@@ -3,22 +3,22 @@
 //! How faithful a digest is, is not guessed from its size: questions are made from the original, answered from the digest
 //! alone, and marked. The score is the share of answers that agree.
 
-mod exam;
-mod original;
+mod evaluation;
+mod source_text;
 
 use serde_json::Value;
 use waypost_core::{Command, Digest, Plan, TaskId};
 
-use crate::manner::{Tries, cut_first, slot_name};
+use crate::lenient_fields::{has_one_of, json_of, kind_of};
+use crate::prompting::{Tries, cut_first, slot_name};
 use crate::prompts::{Values, fingerprint};
-use crate::reading::{has_one_of, json_of, kind_of};
 use crate::repair::{Repair, Repairs};
-use crate::words::one_line;
-use crate::{Answer, Ask, Ended, GaveUp, Manner, Purpose};
-use exam::{Given, Question};
-use original::digest_text;
+use crate::similarity::one_line;
+use crate::{Answer, Ended, GenerationFailed, ModelRequest, PromptPolicy, Purpose};
+use evaluation::{Given, Question};
+use source_text::digest_text;
 
-pub use exam::QUESTIONS_MAX;
+pub use evaluation::QUESTIONS_MAX;
 use waypost_llm::token_estimate::estimate;
 
 /// A summary has fewer words than this.
@@ -36,10 +36,7 @@ pub const ANSWER_WORDS_MAX: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fidelity {
     /// By an exam of so many questions.
-    Examined {
-        /// How many.
-        questions: usize,
-    },
+    Examined { questions: usize },
     /// It is not, and nothing is said of it.
     Unknown,
 }
@@ -61,14 +58,10 @@ pub enum NoDigest {
     NotFinished(TaskId),
 }
 
-/// What came of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Digested {
     /// Something to go on with: there is another question.
-    Taken {
-        /// What had to be put right in it.
-        repairs: Vec<Repair>,
-    },
+    Taken { repairs: Vec<Repair> },
     /// It cannot be used; the model is asked again, and told all of this.
     Again {
         /// What is wrong, one sentence each.
@@ -84,22 +77,22 @@ pub enum Digested {
         unexamined: Vec<String>,
     },
     /// There is no digest.
-    GaveUp(GaveUp),
+    GaveUp(GenerationFailed),
 }
 
 #[derive(Clone, Debug)]
 enum Stage {
     Digest,
-    Examine { digest: Digest },
-    Sit { digest: Digest, questions: Vec<Question> },
-    Mark { digest: Digest, given: Vec<Given> },
+    WriteExam { digest: Digest },
+    AnswerExam { digest: Digest, questions: Vec<Question> },
+    GradeExam { digest: Digest, given: Vec<Given> },
     Over,
 }
 
 /// A conversation that ends in a digest of one task.
 #[derive(Clone, Debug)]
 pub struct Digesting {
-    manner: Manner,
+    manner: PromptPolicy,
     fidelity: Fidelity,
     task: TaskId,
     original: String,
@@ -109,12 +102,17 @@ pub struct Digesting {
 
 impl Digesting {
     /// Begins it for a task that has finished.
-    pub fn new(manner: Manner, fidelity: Fidelity, plan: &Plan, task: &TaskId) -> Result<Self, NoDigest> {
+    pub fn new(
+        manner: PromptPolicy,
+        fidelity: Fidelity,
+        plan: &Plan,
+        task: &TaskId,
+    ) -> Result<Self, NoDigest> {
         let found = plan.task(task.as_str()).ok_or_else(|| NoDigest::NoSuchTask(task.clone()))?;
         if !found.state.status.is_finished() {
             return Err(NoDigest::NotFinished(task.clone()));
         }
-        let original = original::text_of(plan, found);
+        let original = source_text::text_of(plan, found);
         let values = Values::default()
             .data("original", &original)
             .plain("words_max", SUMMARY_WORDS_MAX)
@@ -132,9 +130,9 @@ impl Digesting {
     }
 
     /// The question that is open; none when the conversation is over.
-    pub fn next(&self) -> Option<&Ask> {
+    pub fn next(&self) -> Option<&ModelRequest> {
         match self.stage {
-            Stage::Digest | Stage::Examine { .. } | Stage::Sit { .. } | Stage::Mark { .. } => {
+            Stage::Digest | Stage::WriteExam { .. } | Stage::AnswerExam { .. } | Stage::GradeExam { .. } => {
                 Some(&self.tries.open)
             }
             Stage::Over => None,
@@ -142,26 +140,26 @@ impl Digesting {
     }
 
     /// What an answer to the open question means.
-    pub fn hear(&mut self, answer: &Answer) -> Digested {
+    pub fn interpret(&mut self, answer: &Answer) -> Digested {
         let heard = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Digest => match self.read_digest(answer) {
                 Ok((digest, repairs)) => Ok((self.after_digest(digest), repairs)),
                 Err(problems) => Err((Stage::Digest, problems)),
             },
-            Stage::Examine { digest } => match exam::questions(answer, self.questions()) {
+            Stage::WriteExam { digest } => match evaluation::questions(answer, self.questions()) {
                 Ok((questions, repairs)) => Ok((self.sit(digest, questions), repairs)),
-                Err(problems) => Err((Stage::Examine { digest }, problems)),
+                Err(problems) => Err((Stage::WriteExam { digest }, problems)),
             },
-            Stage::Sit { digest, questions } => match exam::given(answer, &questions) {
+            Stage::AnswerExam { digest, questions } => match evaluation::given(answer, &questions) {
                 Ok((given, repairs)) => Ok((self.mark(digest, given), repairs)),
-                Err(problems) => Err((Stage::Sit { digest, questions }, problems)),
+                Err(problems) => Err((Stage::AnswerExam { digest, questions }, problems)),
             },
-            Stage::Mark { mut digest, given } => match exam::agreed(answer, &given) {
+            Stage::GradeExam { mut digest, given } => match evaluation::agreed(answer, &given) {
                 Ok((agreed, repairs)) => {
                     digest.fidelity_score = Some(agreed as f64 / given.len() as f64);
                     Ok((After::Done(digest), repairs))
                 }
-                Err(problems) => Err((Stage::Mark { digest, given }, problems)),
+                Err(problems) => Err((Stage::GradeExam { digest, given }, problems)),
             },
             Stage::Over => return Digested::Taken { repairs: Vec::new() },
         };
@@ -183,12 +181,16 @@ impl Digesting {
         match stage {
             Stage::Digest | Stage::Over => {
                 let broke_off = answer.ended == Ended::Cut;
-                Digested::GaveUp(GaveUp { problems, answers: self.tries.answers.clone(), broke_off })
+                Digested::GaveUp(GenerationFailed {
+                    problems,
+                    answers: self.tries.answers.clone(),
+                    broke_off,
+                })
             }
             // The digest is good; only nobody knows how good.
-            Stage::Examine { digest } | Stage::Sit { digest, .. } | Stage::Mark { digest, .. } => {
-                self.done(digest, Repairs::default(), problems)
-            }
+            Stage::WriteExam { digest }
+            | Stage::AnswerExam { digest, .. }
+            | Stage::GradeExam { digest, .. } => self.done(digest, Repairs::default(), problems),
         }
     }
 
@@ -212,7 +214,7 @@ impl Digesting {
             .data("original", &self.original)
             .plain("questions", self.questions())
             .plain("answer_words", ANSWER_WORDS_MAX);
-        self.ask(Purpose::Examine, &values, Stage::Examine { digest })
+        self.ask(Purpose::WriteExam, &values, Stage::WriteExam { digest })
     }
 
     fn sit(&self, digest: Digest, questions: Vec<Question>) -> After {
@@ -222,7 +224,7 @@ impl Digesting {
             .data("digest", &digest_text(&digest))
             .data("questions", &asked.collect::<Vec<_>>().join("\n"))
             .plain("answer_words", ANSWER_WORDS_MAX);
-        self.ask(Purpose::Sit, &values, Stage::Sit { digest, questions })
+        self.ask(Purpose::AnswerExam, &values, Stage::AnswerExam { digest, questions })
     }
 
     fn mark(&self, digest: Digest, given: Vec<Given>) -> After {
@@ -230,7 +232,7 @@ impl Digesting {
             format!("{}. {}\n   right: {}\n   given: {}", place + 1, one.question, one.right, one.given)
         });
         let values = Values::default().data("answers", &pairs.collect::<Vec<_>>().join("\n"));
-        self.ask(Purpose::Mark, &values, Stage::Mark { digest, given })
+        self.ask(Purpose::GradeExam, &values, Stage::GradeExam { digest, given })
     }
 
     fn ask(&self, purpose: Purpose, values: &Values, stage: Stage) -> After {
@@ -276,9 +278,8 @@ impl Digesting {
     }
 }
 
-/// What follows an answer.
 enum After {
-    Ask(Stage, Box<Ask>),
+    Ask(Stage, Box<ModelRequest>),
     Done(Digest),
 }
 

@@ -1,18 +1,18 @@
 //! From a goal to a whole plan in one conversation. Says what to ask and checks what comes back; keeps no plan.
 
-mod read;
+mod parse;
 
 use std::collections::HashMap;
 
 use waypost_core::{Draft, Task, TaskId, TaskSpec, validate};
 
-use crate::manner::{Tries, cut_first};
+use crate::lenient_fields::{Reading, json_of};
+use crate::prompting::{Tries, cut_first};
 use crate::prompts::{Values, data};
-use crate::reading::{Reading, json_of};
+use crate::prose_plan::{Order, STEP_COMPLEXITY, steps_of_text};
 use crate::repair::Repair;
-use crate::textplan::{Order, STEP_COMPLEXITY, steps_of_text};
-use crate::words::{one_line, restates, words};
-use crate::{Answer, Ask, Ended, Manner, Purpose};
+use crate::similarity::{one_line, restates, significant_words};
+use crate::{Answer, Ended, ModelRequest, PromptPolicy, Purpose};
 
 /// Tasks that a plan has at the most, unless somebody says otherwise.
 pub const TASKS_MAX: usize = 20;
@@ -28,7 +28,6 @@ const TITLE_COLUMNS_MAX: usize = 100;
 pub struct Context {
     /// What it is called: the path of a file.
     pub name: String,
-    /// What stands in it.
     pub text: String,
 }
 
@@ -44,7 +43,7 @@ pub enum TextPlans {
 
 /// What a plan is wanted for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PlanBrief {
     /// What is to be reached.
     pub goal: String,
     /// Texts to read.
@@ -59,7 +58,7 @@ pub struct Wanted {
     pub text_plans: TextPlans,
 }
 
-impl Wanted {
+impl PlanBrief {
     /// A plan for a goal, and nothing else said.
     pub fn new(goal: impl Into<String>) -> Self {
         Self {
@@ -89,7 +88,6 @@ pub enum Unwanted {
     TooMuchToRead(usize),
 }
 
-/// What came of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Generated {
     /// A sound plan, which nobody has saved.
@@ -100,7 +98,7 @@ pub enum Generated {
         problems: Vec<String>,
     },
     /// It cannot be used, and the model was asked often enough.
-    GaveUp(GaveUp),
+    GaveUp(GenerationFailed),
 }
 
 /// A plan from a model.
@@ -108,7 +106,6 @@ pub enum Generated {
 pub struct Planned {
     /// The plan: sound by the core's own checks.
     pub draft: Draft,
-    /// What had to be put right in the answer.
     pub repairs: Vec<Repair>,
     /// How many answers had to be returned before it.
     pub returned: usize,
@@ -116,7 +113,7 @@ pub struct Planned {
 
 /// A refusal with everything that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GaveUp {
+pub struct GenerationFailed {
     /// What is wrong with the last answer, one sentence each.
     pub problems: Vec<String>,
     /// All answers as they came.
@@ -128,15 +125,15 @@ pub struct GaveUp {
 /// A conversation that ends in a plan or in a refusal.
 #[derive(Clone, Debug)]
 pub struct Generate {
-    manner: Manner,
-    wanted: Wanted,
+    manner: PromptPolicy,
+    wanted: PlanBrief,
     tries: Tries,
     over: bool,
 }
 
 impl Generate {
     /// Begins it. Each conversation of a plan needs a `slot` of its own, such as `generate`.
-    pub fn new(manner: Manner, wanted: Wanted, slot: impl Into<String>) -> Result<Self, Unwanted> {
+    pub fn new(manner: PromptPolicy, wanted: PlanBrief, slot: impl Into<String>) -> Result<Self, Unwanted> {
         if wanted.goal.trim().is_empty() {
             return Err(Unwanted::NoGoal);
         }
@@ -165,12 +162,12 @@ impl Generate {
     }
 
     /// The question that is open; none when the conversation is over.
-    pub fn next(&self) -> Option<&Ask> {
+    pub fn next(&self) -> Option<&ModelRequest> {
         (!self.over).then_some(&self.tries.open)
     }
 
     /// What an answer to the open question means.
-    pub fn hear(&mut self, answer: &Answer) -> Generated {
+    pub fn interpret(&mut self, answer: &Answer) -> Generated {
         let (draft, mut reading) = self.understand(answer);
         // A plan that broke off is incomplete, however sound the rest: it is never taken for a whole one.
         let tasks = draft.as_ref().map_or(0, |draft| draft.tasks.len());
@@ -189,13 +186,13 @@ impl Generate {
             return Generated::Again { problems };
         }
         self.over = true;
-        Generated::GaveUp(GaveUp { problems, answers: self.tries.answers.clone(), broke_off })
+        Generated::GaveUp(GenerationFailed { problems, answers: self.tries.answers.clone(), broke_off })
     }
 
     fn understand(&self, answer: &Answer) -> (Option<Draft>, Reading) {
-        match json_of(answer, &read::is_plan) {
+        match json_of(answer, &parse::is_plan) {
             Ok((value, mut reading)) => {
-                let tasks = read::tasks(&value, &mut reading);
+                let tasks = parse::tasks(&value, &mut reading);
                 (Some(self.checked(tasks, &mut reading)), reading)
             }
             Err(problems) => {
@@ -251,7 +248,7 @@ impl Generate {
                     _ => "it restates the goal",
                 };
                 reading.problem(format!("task {id}: {what}; say what is to be done to reach it"));
-            } else if let Some(twin) = said.insert(words(&task.description), id) {
+            } else if let Some(twin) = said.insert(significant_words(&task.description), id) {
                 reading.problem(format!("task {id}: it says the same as task {twin}; leave one of them out"));
             }
         }

@@ -15,12 +15,15 @@ mod stale_answers;
 mod token_charges;
 
 pub use digests::Digests;
-pub use driver::{Prices, Step, Steps, Thinker, Watcher};
+pub use driver::{PlanningDriver, PlanningObserver, Prices, Step, Steps};
 pub use generate::{Drafted, NoDraft, generate};
-pub use request::{Extent, Order, OrderError, Orders, Stand, Text, Unfinished, Want};
-pub use result::{Ending, ThinkError, Thought};
+pub use request::{
+    PlanningGoal, PlanningRequest, RequestError, RequestLimits, RequestProgress, RequestStore, Text,
+    Unfinished,
+};
+pub use result::{PlanningError, PlanningResult, StopReason};
 pub use session::Session;
 pub use stale_answers::forget_outdated;
 pub use token_charges::charge;
 
-pub use waypost_llm::Halt;
+pub use waypost_llm::CancelToken;

@@ -21,7 +21,7 @@ pub(crate) const SYSTEM: &str = "system";
 pub(crate) const REPAIR: &str = "repair";
 
 /// A template and the placeholders that it may have.
-struct Known {
+struct BuiltinPrompt {
     name: &'static str,
     text: &'static str,
     placeholders: &'static [&'static str],
@@ -29,7 +29,7 @@ struct Known {
 
 macro_rules! known {
     ($($name:literal: $($placeholder:literal)*;)*) => {
-        &[$(Known {
+        &[$(BuiltinPrompt {
             name: $name,
             text: include_str!(concat!("../prompts/", $name, ".md")),
             placeholders: &[$($placeholder),*],
@@ -37,7 +37,7 @@ macro_rules! known {
     };
 }
 
-const KNOWN: &[Known] = known! {
+const KNOWN: &[BuiltinPrompt] = known! {
     "system":;
     "repair": "problems";
     "generate": "goal" "constraints" "map" "context" "tasks_max";
@@ -63,35 +63,20 @@ pub enum BadPrompt {
     /// It has a placeholder that nothing is known for.
     #[error("prompt {name} has the unknown placeholder {{{{{placeholder}}}}}; it may have {}", list(known))]
     UnknownPlaceholder {
-        /// The prompt.
         name: String,
-        /// The placeholder.
         placeholder: String,
         /// Those that it may have.
         known: Vec<String>,
     },
     /// A placeholder is not closed.
     #[error("prompt {name} has {{{{ without }}}} after it: {after}")]
-    Unclosed {
-        /// The prompt.
-        name: String,
-        /// What stands there.
-        after: String,
-    },
+    Unclosed { name: String, after: String },
     /// It says nothing.
     #[error("prompt {name} is empty")]
-    Empty {
-        /// The prompt.
-        name: String,
-    },
+    Empty { name: String },
     /// It is too long.
     #[error("prompt {name} has {found} bytes, over the limit of {TEMPLATE_BYTES_MAX}")]
-    TooLong {
-        /// The prompt.
-        name: String,
-        /// How many it has.
-        found: usize,
-    },
+    TooLong { name: String, found: usize },
 }
 
 fn list(known: &[String]) -> String {
@@ -180,7 +165,7 @@ impl Prompts {
     }
 }
 
-fn read(known: &Known, text: &str, origin: &str) -> Result<Template, BadPrompt> {
+fn read(known: &BuiltinPrompt, text: &str, origin: &str) -> Result<Template, BadPrompt> {
     let name = || known.name.to_owned();
     if text.len() > TEMPLATE_BYTES_MAX {
         return Err(BadPrompt::TooLong { name: name(), found: text.len() });

@@ -67,7 +67,6 @@ pub enum Repair {
 }
 
 impl Repair {
-    /// All of them.
     pub const ALL: [Self; 29] = [
         Self::ByteOrderMark,
         Self::Thinking,
@@ -101,10 +100,10 @@ impl Repair {
     ];
 
     /// What it is, for people.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::ByteOrderMark => "a byte order mark was left out",
-            Self::Thinking => "the model's thoughts before the answer were left out",
+            Self::Thinking => "the model's reasoning before the answer was dropped",
             Self::Fence => "the JSON was taken out of a fence",
             Self::UnclosedFence => "the JSON was taken out of a fence that was not closed",
             Self::Prose => "words around the JSON were left out",
@@ -119,7 +118,7 @@ impl Repair {
             Self::PythonWords => "True, False or None were read as JSON",
             Self::RawControl => "line breaks inside texts were kept",
             Self::BadEscape => "needless backslashes were left out",
-            Self::Truncated => "the answer broke off: only what was whole was read",
+            Self::Truncated => "the answer was cut off; only its complete part was read",
             Self::Unclosed => "closing brackets at the end were added",
             Self::BareList => "a bare list was taken for the answer",
             Self::NumberAsText => "numbers were read as texts",
@@ -131,7 +130,7 @@ impl Repair {
             Self::MissingReasoning => "no reason was given",
             Self::Words => "the answer was in words and not in JSON",
             Self::TextPlan => "there was no JSON: the steps of the text were taken",
-            Self::InOrder => "no sound dependencies were given: the children follow one another",
+            Self::InOrder => "no valid dependencies were given; the subtasks run in order",
         }
     }
 }

@@ -43,13 +43,13 @@ pub fn schema(purpose: Purpose) -> Schema {
             "key_decisions": list(text()),
             "artifacts": list(text()),
         })),
-        Purpose::Examine => object(json!({
+        Purpose::WriteExam => object(json!({
             "questions": list(object(json!({"question": text(), "answer": text()}))),
         })),
-        Purpose::Sit => object(json!({
+        Purpose::AnswerExam => object(json!({
             "answers": list(object(json!({"question": {"type": "integer"}, "answer": text()}))),
         })),
-        Purpose::Mark => object(json!({
+        Purpose::GradeExam => object(json!({
             "marks": list(object(json!({"question": {"type": "integer"}, "agrees": {"type": "boolean"}}))),
         })),
     };

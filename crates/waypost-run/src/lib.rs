@@ -18,4 +18,4 @@ pub use scheduler::{
     SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
 pub use waypost_exec::check_evidence::CHECK_ATTEMPTS;
-pub use waypost_exec::{AttemptKey, Ending, Force, Start};
+pub use waypost_exec::{AttemptKey, AttemptOutcome, Force, Start};

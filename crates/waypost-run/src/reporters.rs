@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use waypost_core::Timestamp;
 
 use crate::scheduler::Notice;
-use waypost_config::Surroundings;
+use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Report, Reporter};
 use waypost_store::WORKER_VARIABLE;
 
@@ -57,7 +57,7 @@ enum Way {
 
 impl Reporters {
     /// Gets all of them ready. One that cannot be is told of at the end.
-    pub(crate) fn begin(config: &Config, around: &Surroundings) -> Self {
+    pub(crate) fn begin(config: &Config, around: &ExecutionEnv) -> Self {
         let begin = |(name, reporter): (&String, &Reporter)| match &reporter.report {
             Report::Console | Report::Webhook(_) => None,
             Report::File { path } => {
@@ -225,7 +225,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let variables = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
         let (workspace, logs, worker) = (folder.clone(), folder.join("logs"), "w".to_owned());
-        let around = Surroundings { workspace, logs, variables, worker };
+        let around = ExecutionEnv { workspace, logs, variables, worker };
         let mut config = Config::default();
         config.reporters.insert("r".to_owned(), Reporter { report, events: Vec::new() });
         (Reporters::begin(&config, &around), folder)

@@ -39,9 +39,12 @@ use crate::scheduler::{
 };
 use crate::slots::{FileSlots, StoredSlots};
 use waypost_config::Config;
-use waypost_config::Surroundings;
-use waypost_exec::liveness_lock::Vigil;
-use waypost_exec::{AttemptEvent, AttemptKey, Ending, Force, Handle, Job, Prepared, Workshop, soon};
+use waypost_config::ExecutionEnv;
+use waypost_exec::liveness_lock::LivenessLock;
+use waypost_exec::{
+    AttemptEvent, AttemptHandle, AttemptKey, AttemptOutcome, AttemptSpec, ExecutorPool, Force,
+    PreparedAttempt, soon,
+};
 
 /// Between two looks at the leases of others, and at what they have written should nothing have told of it.
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
@@ -163,7 +166,7 @@ impl Controller {
 
 /// Runs plans of one store until nothing more is to be done.
 pub struct Runner {
-    _vigil: Option<Vigil>,
+    _vigil: Option<LivenessLock>,
     /// What this run says of itself in the store.
     row: Worker,
     /// Where the store counts the slots of queues.
@@ -174,7 +177,7 @@ pub struct Runner {
     /// The way to write.
     service: Service,
     config: Arc<Config>,
-    workshop: Arc<Workshop>,
+    workshop: Arc<ExecutorPool>,
     scheduler: Scheduler,
     reporters: Reporters,
     offers: Option<Offers>,
@@ -183,7 +186,7 @@ pub struct Runner {
     aside: bool,
     others_wrote: bool,
     news: Pacing,
-    handles: BTreeMap<AttemptKey, Handle>,
+    handles: BTreeMap<AttemptKey, AttemptHandle>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
     /// Rung by those whom the loop must hear at once even if it lingers.
@@ -201,7 +204,7 @@ pub struct Runner {
 }
 
 /// The folder with the vigils of all runs of this workspace.
-fn runs(around: &Surroundings) -> PathBuf {
+fn runs(around: &ExecutionEnv) -> PathBuf {
     around.logs.with_file_name("runs")
 }
 
@@ -210,7 +213,7 @@ impl Runner {
     pub fn new(
         plans: Arc<Plans>,
         config: Arc<Config>,
-        around: Surroundings,
+        around: ExecutionEnv,
         after_failure: AfterFailure,
         ids: Vec<PlanId>,
     ) -> Result<Self, RunError> {
@@ -221,7 +224,7 @@ impl Runner {
     pub fn with(
         plans: Arc<Plans>,
         config: Arc<Config>,
-        around: Surroundings,
+        around: ExecutionEnv,
         options: Options,
     ) -> Result<Self, RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
@@ -245,7 +248,7 @@ impl Runner {
         let now = Instant::now();
         let reporters = Reporters::begin(&config, &around);
         // Where no file can be made, a later run has only the marks of the processes to go by.
-        let vigil = Vigil::begin(&runs(&around), &around.worker).ok();
+        let vigil = LivenessLock::begin(&runs(&around), &around.worker).ok();
         let events = sender.clone();
         // Nobody listens any more when the run is over.
         let events = Arc::new(move |event| drop(events.send(Message::Attempt(event))));
@@ -257,7 +260,7 @@ impl Runner {
             service: Service::new(Arc::clone(&plans), Arc::clone(&config)),
             plans,
             config,
-            workshop: Arc::new(Workshop::new(around, events, ring, AHEAD_FEW)),
+            workshop: Arc::new(ExecutorPool::new(around, events, ring, AHEAD_FEW)),
             scheduler,
             reporters,
             offers: Offers::of(&follow),
@@ -531,16 +534,16 @@ impl Runner {
         }
     }
 
-    fn job(&mut self, key: &AttemptKey) -> Option<Prepared> {
+    fn job(&mut self, key: &AttemptKey) -> Option<PreparedAttempt> {
         let plan = self.scheduler.plan(&key.plan)?;
-        match Job::of(&self.config, plan, key, self.clock.now()) {
+        match AttemptSpec::of(&self.config, plan, key, self.clock.now()) {
             Ok(job) => {
-                let (attempt, handle) = Prepared::new(job);
+                let (attempt, handle) = PreparedAttempt::new(job);
                 self.handles.insert(key.clone(), handle);
                 Some(attempt)
             }
             Err(error) => {
-                self.handle(Input::Ended(key.clone(), Ending::Failed { error }));
+                self.handle(Input::Ended(key.clone(), AttemptOutcome::Failed { error }));
                 None
             }
         }
@@ -548,14 +551,14 @@ impl Runner {
 
     fn prepare(&mut self, key: AttemptKey) {
         if let Some(attempt) = self.job(&key) {
-            self.workshop.line.join(attempt);
+            self.workshop.pending.join(attempt);
         }
     }
 
     fn start(&mut self, key: AttemptKey) {
         let attempt = match self.handles.contains_key(&key) {
             // It stood in line; if it no longer does, it has begun.
-            true => self.workshop.line.leave(&key),
+            true => self.workshop.pending.leave(&key),
             false => self.job(&key),
         };
         if let Some(attempt) = attempt {
@@ -564,10 +567,10 @@ impl Runner {
     }
 
     fn stop(&mut self, key: AttemptKey, force: Force) {
-        if self.workshop.line.leave(&key).is_some() {
+        if self.workshop.pending.leave(&key).is_some() {
             self.handles.remove(&key);
             let error = "it was stopped before it began".to_owned();
-            self.handle(Input::Ended(key, Ending::Failed { error }));
+            self.handle(Input::Ended(key, AttemptOutcome::Failed { error }));
         } else if let Some(handle) = self.handles.get(&key) {
             handle.stop(force);
         }

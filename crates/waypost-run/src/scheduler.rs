@@ -25,7 +25,7 @@ pub(crate) use pace::AHEAD_FEW;
 pub use run_event::Notice;
 pub(crate) use run_event::of as notices_of;
 pub use slots::{SlotKeeper, Unshared};
-use waypost_exec::{AttemptKey, Ending, Force};
+use waypost_exec::{AttemptKey, AttemptOutcome, Force};
 
 use attempts::{Live, Stage};
 use slots::Slots;
@@ -76,7 +76,7 @@ pub enum Input {
     /// The work of an attempt of ours has begun; one that stood in line took the slot of this other, whose end follows.
     Began(AttemptKey, Option<AttemptKey>),
     /// An attempt of ours has ended.
-    Ended(AttemptKey, Ending),
+    Ended(AttemptKey, AttemptOutcome),
     /// An attempt of ours says how far it is.
     Progressed(AttemptKey, String),
     /// An attempt of somebody else is over.
@@ -633,7 +633,7 @@ impl Whose {
         }
         let Some(work) = &task.spec.work else { return Self::Others };
         match waypost_config::resolve(config, work) {
-            Ok(waypost_config::Means::Human) => Self::APersons,
+            Ok(waypost_config::ResolvedWork::Human) => Self::APersons,
             _ if !takes.executor(&work.executor) => Self::Others,
             Err(_) if takes.leaves_unknown => Self::Others,
             Ok(_) | Err(_) => Self::Ours,

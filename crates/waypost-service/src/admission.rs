@@ -3,7 +3,7 @@
 
 use waypost_core::{Command, Draft, Problem, TaskId, TaskSpec, Work, Wrong};
 
-use waypost_config::{Config, Means, resolve, resolve_check};
+use waypost_config::{Config, ResolvedWork, resolve, resolve_check};
 
 /// Everything in a plan that names something which the configuration does not have, or gives it the wrong inputs.
 pub fn problems(config: &Config, draft: &Draft) -> Vec<Problem> {
@@ -127,7 +127,7 @@ fn work_problems(config: &Config, task: &TaskId, work: Option<&Work>, check: Opt
 }
 
 /// What is wrong with work; `of` says whose inputs they are.
-fn wrong_with(config: &Config, work: &Work, means: Result<Means<'_>, Wrong>, of: &str) -> Vec<Wrong> {
+fn wrong_with(config: &Config, work: &Work, means: Result<ResolvedWork<'_>, Wrong>, of: &str) -> Vec<Wrong> {
     let mut found: Vec<Wrong> = means.err().into_iter().collect();
     if let Some(name) = &work.shape {
         match config.shapes.get(name) {

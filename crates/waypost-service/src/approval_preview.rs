@@ -91,7 +91,7 @@ fn done_by(worker: &Worker) -> String {
             let partition = slurm.partition.as_ref().map(|name| format!(", partition {name}"));
             format!("{} (in a Slurm job{})", words(&slurm.process), partition.unwrap_or_default())
         }
-        Worker::Http(http) => format!("{} {}", http.method.word(), http.url),
+        Worker::Http(http) => format!("{} {}", http.method.as_str(), http.url),
         Worker::Agent(agent) => {
             let worktree = if agent.worktree { " (in a git worktree of its own)" } else { "" };
             let prompt = match agent.prompt_to {

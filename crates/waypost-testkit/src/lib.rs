@@ -1,14 +1,14 @@
 //! For tests only: seeded dice, plan shapes, a scripted server of models, a real PostgreSQL, a real Slurm cluster, and where
 //! the observed data of other programs lies.
 
-mod dice;
-pub mod model;
+pub mod fake_llm;
+mod plan_fixtures;
 pub mod postgres;
-mod shapes;
+mod rng;
 pub mod slurm;
 
-pub use dice::Dice;
-pub use shapes::{chain, fan_out, id, layered, plan_of, task};
+pub use plan_fixtures::{chain, fan_out, id, layered, plan_of, task};
+pub use rng::SeededRng;
 
 use std::path::PathBuf;
 

@@ -184,7 +184,6 @@ impl PostgresDatabase {
         Self { server: server.to_owned(), url: format!("{before}/{name}?{after}"), name }
     }
 
-    /// Its address.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use ratatui::crossterm::event::KeyEvent;
-use waypost_config::nearest;
+use waypost_core::nearest;
 
 pub use chord::Chord;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use waypost_config::{BadConfig, Config, Layer, Origin, Surroundings};
+use waypost_config::{BadConfig, Config, ExecutionEnv, Layer, Origin};
 use waypost_store::worker_name;
 
 use crate::error::{Exit, Failure, Outcome};
@@ -43,8 +43,8 @@ impl Folders {
     }
 
     /// What the work of tasks finds around it.
-    pub(crate) fn execution_env(&self) -> Surroundings {
-        Surroundings {
+    pub(crate) fn execution_env(&self) -> ExecutionEnv {
+        ExecutionEnv {
             workspace: self.workspace.clone(),
             logs: self.logs(),
             variables: variables(),

@@ -16,7 +16,8 @@ use waypost_config::Config;
 use waypost_core::{Command, Phase, PlanChanges, PlanId};
 use waypost_llm::{Journal, JournalError, Redactor, Stop, read_journal};
 use waypost_planner::planning::{
-    Ending, Extent, Halt, Order, Orders, Session, Stand, Steps, Thinker, Thought,
+    CancelToken, PlanningDriver, PlanningRequest, PlanningResult, RequestLimits, RequestProgress,
+    RequestStore, Session, Steps, StopReason,
 };
 use waypost_service::{Record, Service};
 use waypost_store::Plans;
@@ -42,13 +43,13 @@ pub(crate) struct PlanningSession {
     /// What the operator allows.
     pub(crate) config: Config,
     /// Orders and journals.
-    pub(crate) orders: Orders,
+    pub(crate) orders: RequestStore,
     /// All plans.
     pub(crate) plans: Arc<Plans>,
     /// Every act on them.
     pub(crate) service: Service,
     /// Ends it after what is under way.
-    pub(crate) halt: Halt,
+    pub(crate) halt: CancelToken,
     /// Ends it at once.
     pub(crate) stop: Stop,
 }
@@ -69,7 +70,7 @@ impl PlanningSession {
         let config = load_config::load(&folders, None)?;
         let orders = orders(&folders);
         let service = context.service(&plans);
-        Ok(Self { folders, config, orders, plans, service, halt: Halt::default(), stop: Stop::new() })
+        Ok(Self { folders, config, orders, plans, service, halt: CancelToken::default(), stop: Stop::new() })
     }
 
     /// Hears Ctrl-C: the first time nothing new is asked, the second time questions under way are given up.
@@ -81,11 +82,11 @@ impl PlanningSession {
         let (halt, stop, live) = (self.halt.clone(), self.stop.clone(), context.out.live());
         let hear = move || {
             for _ in &mut signals {
-                if halt.is_said() {
+                if halt.is_cancelled() {
                     stop.now();
                     continue;
                 }
-                halt.say();
+                halt.cancel();
                 let words =
                     "no further model calls; waiting for those in progress (Ctrl-C again aborts them)";
                 live.line(crate::style::Look::Yellow, "ending", words);
@@ -96,12 +97,12 @@ impl PlanningSession {
     }
 
     /// How far to go where nobody says.
-    pub(crate) fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> RequestLimits {
         models::extent(&self.config.planner)
     }
 
     /// How far an earlier order may go on: a budget of tokens that was said then does not raise the configured one now.
-    pub(crate) fn held_to(&self, mut extent: Extent) -> Extent {
+    pub(crate) fn held_to(&self, mut extent: RequestLimits) -> RequestLimits {
         let configured = self.config.planner.token_budget;
         extent.limits.tokens_max = extent.limits.tokens_max.into_iter().chain(configured).min();
         extent
@@ -138,10 +139,10 @@ impl PlanningSession {
     pub(crate) fn begin(
         &self,
         context: &mut Context,
-        order: Order,
+        order: PlanningRequest,
         journal: &Journal,
         commands: Vec<Command>,
-    ) -> Outcome<Order> {
+    ) -> Outcome<PlanningRequest> {
         let order = self.counted(order, journal)?;
         if !commands.is_empty() {
             let (plan, by) = (order.plan.clone(), context.actor()?);
@@ -152,7 +153,7 @@ impl PlanningSession {
     }
 
     /// An order in the place of the one before it, with how many calls its plan was charged with before its journal was begun.
-    fn counted(&self, mut order: Order, journal: &Journal) -> Outcome<Order> {
+    fn counted(&self, mut order: PlanningRequest, journal: &Journal) -> Outcome<PlanningRequest> {
         let calls = journal.totals().all.calls;
         let known = self.orders.find(&order.plan).map_err(|error| of_order(&error))?;
         let before = known.as_ref().filter(|_| calls > 0).map(|known| known.calls_before);
@@ -171,7 +172,7 @@ impl PlanningSession {
     }
 
     /// Keeps an order.
-    pub(crate) fn keep(&self, order: &Order) -> Outcome {
+    pub(crate) fn keep(&self, order: &PlanningRequest) -> Outcome {
         self.folders.prepare()?;
         self.orders.keep(order).map_err(|error| of_order(&error))
     }
@@ -180,15 +181,15 @@ impl PlanningSession {
     pub(crate) fn think<S: Session>(
         &self,
         context: &mut Context,
-        order: &Order,
+        order: &PlanningRequest,
         (chosen, journal): (&Chosen, &Arc<Journal>),
         steps: Steps,
         session: &mut S,
-    ) -> Outcome<Thought> {
+    ) -> Outcome<PlanningResult> {
         let talk = ProgressOutput::new(context);
         let model = chosen.recorded(journal);
-        let prices = |ask: &waypost_planner::Ask| chosen.price(ask);
-        let thinker = Thinker {
+        let prices = |ask: &waypost_planner::ModelRequest| chosen.price(ask);
+        let thinker = PlanningDriver {
             plans: &self.plans,
             plan: order.plan.clone(),
             by: chosen.actor(context)?,
@@ -203,7 +204,7 @@ impl PlanningSession {
             stop: self.stop.clone(),
             watcher: &talk,
         };
-        let thought = thinker.think(session);
+        let thought = thinker.run(session);
         talk.end();
         thought.map_err(|error| of_thinking(error, &order.plan))
     }
@@ -238,26 +239,26 @@ impl PlanningSession {
     pub(crate) fn ended(
         &self,
         context: &mut Context,
-        order: &mut Order,
-        ending: &Ending,
+        order: &mut PlanningRequest,
+        ending: &StopReason,
         within: Within,
     ) -> Outcome {
         let want = order.want.clone();
         match (ending, within) {
-            (Ending::Over, Within::Everything) | (Ending::Gone, _) => order.close(),
-            (Ending::Over, Within::Bounds) => order.bound(),
+            (StopReason::Over, Within::Everything) | (StopReason::Gone, _) => order.close(),
+            (StopReason::Over, Within::Bounds) => order.bound(),
             (
-                Ending::Stepped
-                | Ending::Halted
-                | Ending::Paused
-                | Ending::Bound(_)
-                | Ending::Trouble(_)
-                | Ending::Circles { .. },
+                StopReason::Stepped
+                | StopReason::Halted
+                | StopReason::Paused
+                | StopReason::Bound(_)
+                | StopReason::Trouble(_)
+                | StopReason::Circles { .. },
                 _,
-            ) => order.stand = Stand::Open,
+            ) => order.stand = RequestProgress::Open,
         }
         self.keep(order)?;
-        if order.want != want && !matches!(ending, Ending::Gone) {
+        if order.want != want && !matches!(ending, StopReason::Gone) {
             let plan = &order.plan;
             context.out.note(format!("earlier planning is unfinished: `waypost continue {plan}` resumes it"));
         }
@@ -286,8 +287,8 @@ pub(crate) fn budget(tokens: Option<u64>) -> Option<Command> {
 }
 
 /// The orders of a workspace.
-pub(crate) fn orders(folders: &Folders) -> Orders {
-    Orders::new(folders.own.join(FOLDER))
+pub(crate) fn orders(folders: &Folders) -> RequestStore {
+    RequestStore::new(folders.own.join(FOLDER))
 }
 
 /// Looks whether a record can be written, before anybody is paid. Only an older record is replaced.

@@ -70,10 +70,10 @@ impl Reader<'_> {
         let command = match &preset {
             // A preset knows the name of its program; `command` is for one that lies elsewhere.
             Some((name, _)) if table.is_without("command") => {
-                let _known = table.words(self, "command");
+                let _known = table.strings(self, "command");
                 Some((at, vec![(*name).to_owned()]))
             }
-            None if !table.is_without("agent") => table.words(self, "command"),
+            None if !table.is_without("agent") => table.strings(self, "command"),
             Some(_) | None => self.command(path, at, table),
         };
         let allowed = self.permissions(path, preset.map(|(_, preset)| preset), table);
@@ -123,7 +123,7 @@ impl Reader<'_> {
     fn permissions(&mut self, path: &str, preset: Option<Preset>, table: &mut Table<'_>) -> Permissions {
         let model = table.text(self, "model");
         let mode = table.text(self, "permission_mode");
-        let tools = table.words(self, "allowed_tools");
+        let tools = table.strings(self, "allowed_tools");
         if preset.is_none() && table.is_without("agent") {
             for (key, at) in [
                 ("model", model.as_ref().map(|(at, _)| *at)),
@@ -131,7 +131,7 @@ impl Reader<'_> {
                 ("allowed_tools", tools.as_ref().map(|(at, _)| *at)),
             ] {
                 if let Some(at) = at {
-                    let what = format!("{path} has `{key}`, and nobody knows how this command is told so");
+                    let what = format!("{path} has `{key}`, which this command cannot be given");
                     self.wrong(at, what, "write the flags into `command`, or name an `agent`");
                 }
             }

@@ -71,7 +71,7 @@ impl Reader<'_> {
     fn container(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<Container> {
         let image = self.image(path, at, table);
         let engine = self.engine(path, table);
-        let command = table.words(self, "command").map(|(_, words)| words).unwrap_or_default();
+        let command = table.strings(self, "command").map(|(_, words)| words).unwrap_or_default();
         let mounts = self.mounts(path, table);
         let network = self.name_of(path, table, "network").unwrap_or_else(|| "none".to_owned());
         let pids = table.number(self, "pids", 1, PIDS_MAX).and_then(|pids| u32::try_from(pids).ok());
@@ -87,7 +87,7 @@ impl Reader<'_> {
             network,
             user: self.name_of(path, table, "user"),
             init: table.flag(self, "init").unwrap_or(true),
-            environment: table.words(self, "environment").map(|(_, names)| names).unwrap_or_default(),
+            environment: table.strings(self, "environment").map(|(_, names)| names).unwrap_or_default(),
             secrets: self.secrets(path, table),
             timeout_seconds: self.timeout(table),
         };
@@ -102,9 +102,9 @@ impl Reader<'_> {
             context: table.text(self, "context").map(|(_, name)| name),
             namespace: self.name_of(path, table, "namespace"),
             image: String::new(),
-            command: table.words(self, "command").map(|(_, words)| words).unwrap_or_default(),
+            command: table.strings(self, "command").map(|(_, words)| words).unwrap_or_default(),
             service_account: self.name_of(path, table, "service_account"),
-            pull_secrets: table.words(self, "pull_secrets").map(|(_, names)| names).unwrap_or_default(),
+            pull_secrets: table.strings(self, "pull_secrets").map(|(_, names)| names).unwrap_or_default(),
             requests: self.texts(path, table, "requests"),
             limits: self.texts(path, table, "limits"),
             variables: self.texts(path, table, "variables"),

@@ -70,7 +70,7 @@ impl Reader<'_> {
         at: usize,
         table: &mut Table<'_>,
     ) -> Option<(usize, Vec<String>)> {
-        let Some((command_at, command)) = table.words(self, "command") else {
+        let Some((command_at, command)) = table.strings(self, "command") else {
             if table.is_without("command") {
                 let hint = "for example command = [\"make\", \"test\"]";
                 self.wrong(at, format!("{path} has no `command`"), hint);
@@ -98,7 +98,7 @@ impl Reader<'_> {
     /// Variables that are let through.
     pub(super) fn environment(&mut self, table: &mut Table<'_>) -> Vec<String> {
         let defaults = || ENVIRONMENT_DEFAULT.map(str::to_owned).to_vec();
-        table.words(self, "environment").map_or_else(defaults, |(_, names)| names)
+        table.strings(self, "environment").map_or_else(defaults, |(_, names)| names)
     }
 
     pub(super) fn timeout(&mut self, table: &mut Table<'_>) -> Option<u32> {

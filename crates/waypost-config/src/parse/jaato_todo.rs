@@ -81,7 +81,7 @@ impl Todo<'_> {
                 return None;
             }
             Err(error) => {
-                let what = format!("it is no JSON: {error}");
+                let what = format!("it is not JSON: {error}");
                 self.problems.push(ConfigProblem {
                     place: self.file.to_owned(),
                     line: Some(error.line()),
@@ -104,7 +104,7 @@ impl Todo<'_> {
             fields.keys().filter(|key| !known.contains(&key.as_str()) && !MEANINGLESS.contains(&key.as_str()))
         {
             self.wrong(
-                format!("`{key}` is no key of a todo.json"),
+                format!("`{key}` is not a key of a todo.json"),
                 format!("it can be {}", known.join(", ")),
             );
         }
@@ -203,7 +203,7 @@ impl Todo<'_> {
                 }
             }
             Some(_) => {
-                self.wrong(format!("`{at}.headers` is no object"), "write { \"X-Service\": \"jaato\" }")
+                self.wrong(format!("`{at}.headers` is not an object"), "write { \"X-Service\": \"jaato\" }")
             }
         }
         let token = more.get("auth_token").and_then(Value::as_str).or(token);
@@ -217,7 +217,7 @@ impl Todo<'_> {
                 webhook.timeout_seconds = seconds.ceil() as u32;
             }
             Some(_) => {
-                self.wrong(format!("`{at}.timeout` is no number of seconds up to 3600"), "for example 10")
+                self.wrong(format!("`{at}.timeout` is not a number of seconds up to 3600"), "for example 10")
             }
         }
         Some(Report::Webhook(webhook))

@@ -182,7 +182,7 @@ impl Reader<'_> {
         name("planner", &mut planner.planner);
         name("checker", &mut planner.checker);
         name("digester", &mut planner.digester);
-        if let Some((_, names)) = table.words(self, "fallback") {
+        if let Some((_, names)) = table.strings(self, "fallback") {
             planner.fallback = names;
         }
         set(&mut planner.depth_max, table.number(self, "max_depth", 1, 100));

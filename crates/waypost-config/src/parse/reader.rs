@@ -2,9 +2,10 @@
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use waypost_core::nearest;
 
 use crate::layer::{Layer, ReadFile};
-use crate::problem::{ConfigProblem, nearest};
+use crate::problem::ConfigProblem;
 use crate::settings::SECONDS_MAX;
 
 pub(super) fn set(place: &mut u32, number: Option<u64>) {
@@ -122,7 +123,7 @@ impl<'t> Table<'t> {
         self.number(reader, key, min, SECONDS_MAX.into())
     }
 
-    pub(super) fn words(
+    pub(super) fn strings(
         &mut self,
         reader: &mut Reader<'_>,
         key: &'static str,
@@ -204,7 +205,7 @@ impl<'t> Table<'t> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("it can be {}", self.known.join(", ")),
             };
-            let what = format!("`{}` is no key of the configuration", self.full(name.get_ref()));
+            let what = format!("`{}` is not a key of the configuration", self.full(name.get_ref()));
             reader.wrong(name.span().start, what, hint);
         }
     }

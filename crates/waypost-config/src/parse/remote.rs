@@ -83,7 +83,7 @@ impl Reader<'_> {
         for (name, at, value) in outer.entries() {
             let path = format!("{path}.headers.{name}");
             if http::header::HeaderName::from_bytes(name.as_bytes()).is_err() {
-                self.wrong(at, format!("{path} is no name of a header"), "correct the name");
+                self.wrong(at, format!("{path} is not a valid header name"), "correct the name");
                 continue;
             }
             if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
@@ -102,7 +102,7 @@ impl Reader<'_> {
                 }
                 _ => {
                     let hint = "write a text, or where a secret is read: { variable = \"NAME\" } or { file = \"PATH\" }";
-                    self.wrong(at, format!("{path} has a value that no header can have"), hint);
+                    self.wrong(at, format!("{path} has an invalid header value"), hint);
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! `[reporters.NAME]`: who else is told how runs go.
 
 use toml::de::{DeTable, DeValue};
+use waypost_core::nearest;
 
 use super::reader::{Reader, Table};
 use crate::address::is_address;
 use crate::executor::{ENVIRONMENT_DEFAULT, Header};
 use crate::parse::values::stays_inside;
-use crate::problem::nearest;
 use crate::settings::{
     REPORT_EVENTS, REPORT_SECONDS_DEFAULT, Report, Reporter, SECONDS_MAX, WEBHOOK_ATTEMPTS_MAX, Webhook,
 };
@@ -16,7 +16,7 @@ impl Reader<'_> {
     pub(super) fn reporter(&mut self, path: &str, at: usize, table: &DeTable<'_>) -> Option<Reporter> {
         let mut table = self.table(path, table);
         let kind = table.text(self, "kind");
-        let events = table.words(self, "events");
+        let events = table.strings(self, "events");
         let report = match kind.as_ref().map(|(_, kind)| kind.as_str()) {
             Some("console") => Some(Report::Console),
             Some("file") => match table.text(self, "path") {
@@ -38,8 +38,8 @@ impl Reader<'_> {
                 }
             },
             Some("command") => {
-                let command = table.words(self, "command").map(|(_, words)| words);
-                let environment = table.words(self, "environment").map(|(_, names)| names);
+                let command = table.strings(self, "command").map(|(_, words)| words);
+                let environment = table.strings(self, "environment").map(|(_, names)| names);
                 let seconds = table.number(self, "timeout_seconds", 1, 3_600);
                 match command {
                     Some(command) if command.first().is_some_and(|program| !program.is_empty()) => {
@@ -85,11 +85,7 @@ impl Reader<'_> {
                 None => format!("it can be {}", known.join(", ")),
             };
             let at = events.as_ref().map_or(at, |(at, _)| *at);
-            self.wrong(
-                at,
-                format!("`{path}.events` names {word:?}, and nothing is told under that name"),
-                hint,
-            );
+            self.wrong(at, format!("`{path}.events` names {word:?}, which is not an event"), hint);
         }
         table.end(self);
         Some(Reporter { report: report?, events: events.map(|(_, words)| words).unwrap_or_default() })

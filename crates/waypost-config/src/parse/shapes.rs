@@ -62,7 +62,7 @@ impl Reader<'_> {
             Ok(shape) => Some(shape),
             Err(bad) => {
                 let place = if bad.at.is_empty() { String::new() } else { format!(" at {}", bad.at) };
-                let what = format!("{from} is no JSON Schema{place}: {}", bad.what);
+                let what = format!("{from} is not a JSON Schema{place}: {}", bad.what);
                 self.wrong(place_in(value, &bad.at), what, "correct the schema there");
                 None
             }
@@ -75,7 +75,7 @@ impl Reader<'_> {
         if text.len() > SCHEMA_BYTES_MAX {
             return Err(format!("it has more than {SCHEMA_BYTES_MAX} bytes"));
         }
-        serde_json::from_str(&text).map_err(|error| format!("it is no JSON: {error}"))
+        serde_json::from_str(&text).map_err(|error| format!("it is not JSON: {error}"))
     }
 }
 

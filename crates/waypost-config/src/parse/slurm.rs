@@ -99,7 +99,7 @@ impl Reader<'_> {
     }
 
     fn sbatch_options(&mut self, path: &str, table: &mut Table<'_>) -> Vec<String> {
-        let Some((at, options)) = table.words(self, "options") else { return Vec::new() };
+        let Some((at, options)) = table.strings(self, "options") else { return Vec::new() };
         for option in &options {
             let name =
                 option.strip_prefix("--").map(|rest| rest.split_once('=').map_or(rest, |(name, _)| name));

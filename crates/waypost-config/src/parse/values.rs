@@ -1,6 +1,6 @@
 //! Checks that several sections share.
 
-use crate::problem::nearest;
+use waypost_core::nearest;
 
 /// What to say about a word that is none of those that are known.
 pub(crate) fn one_of(word: &str, known: &[&str]) -> String {

@@ -38,7 +38,7 @@ fn a_check_is_a_program_and_nothing_else() {
         "[checks.tests]\nkind = \"noop\"\n",
         &[
             ".waypost/config.toml:1: checks.tests has no `command` (for example command = [\"make\", \"test\"])",
-            ".waypost/config.toml:2: `checks.tests.kind` is no key of the configuration (it can be shell, command, directory, environment, timeout_seconds, secrets)",
+            ".waypost/config.toml:2: `checks.tests.kind` is not a key of the configuration (it can be shell, command, directory, environment, timeout_seconds, secrets)",
         ],
     );
 }
@@ -48,8 +48,8 @@ fn unknown_keys_are_named_with_file_line_and_the_nearest_name() {
     check(
         "[queues.default]\nconcurency = 3\nconcurrency = 2\n\n[retri]\nattempts = 2\n",
         &[
-            ".waypost/config.toml:2: `queues.default.concurency` is no key of the configuration (did you mean `concurrency`?)",
-            ".waypost/config.toml:5: `retri` is no key of the configuration (did you mean `retry`?)",
+            ".waypost/config.toml:2: `queues.default.concurency` is not a key of the configuration (did you mean `concurrency`?)",
+            ".waypost/config.toml:5: `retri` is not a key of the configuration (did you mean `retry`?)",
         ],
     );
 }
@@ -104,7 +104,7 @@ fn approval_can_be_a_table_and_a_workspace_can_only_close_the_door_at_the_client
     check(
         "[approval]\nelicit = true\n",
         &[
-            ".waypost/config.toml:2: `approval.elicit` is no key of the configuration (it can be policy, elicitation)",
+            ".waypost/config.toml:2: `approval.elicit` is not a key of the configuration (it can be policy, elicitation)",
         ],
     );
 }
@@ -144,7 +144,7 @@ fn workers_and_secrets_are_read() {
         "[executors.p]\nkind = \"process\"\ncommand = [\"x\"]\nsecrets.TOKEN = { value = \"hunter2\" }\n",
         &[
             ".waypost/config.toml:4: executors.p.secrets.TOKEN needs either `variable` or `file` (write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here)",
-            ".waypost/config.toml:4: `executors.p.secrets.TOKEN.value` is no key of the configuration (it can be variable, file)",
+            ".waypost/config.toml:4: `executors.p.secrets.TOKEN.value` is not a key of the configuration (it can be variable, file)",
         ],
     );
 }
@@ -175,7 +175,7 @@ fn reporters_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:2: reporters.a has the unknown kind \"telegraph\" (it can be console, file, command, webhook)",
             ".waypost/config.toml:5: reporters.b would write \"../up\", outside of the workspace (name a file of the workspace, relative to it)",
             ".waypost/config.toml:6: reporters.c has no `command` (for example command = [\"notify-send\", \"waypost\"])",
-            ".waypost/config.toml:10: `reporters.d.events` names \"task_faild\", and nothing is told under that name (did you mean task_failed?)",
+            ".waypost/config.toml:10: `reporters.d.events` names \"task_faild\", which is not an event (did you mean task_failed?)",
             ".waypost/config.toml:11: reporters.e has no `path` (for example path = \"events.jsonl\")",
         ],
     );
@@ -195,13 +195,13 @@ fn agents_are_read_and_their_mistakes_are_named() {
         "[executors.a]\nkind = \"agent\"\nagent = \"cladue\"\n[executors.b]\nkind = \"agent\"\ncommand = [\"x\"]\nmodel = \"m\"\nprompt = \"{{descriptio}}\"\n[executors.c]\nkind = \"agent\"\ncommand = [\"x\"]\nprompt_to = \"argument\"\n[executors.d]\nkind = \"agent\"\ncommand = [\"x\"]\ntemplate = \"../t.md\"\nauthor = \"me\"\n[executors.e]\nkind = \"agent\"\nagent = \"codex\"\nallowed_tools = [\"x\"]\npermision_mode = \"x\"\n",
         &[
             ".waypost/config.toml:3: executors.a has the unknown agent \"cladue\" (did you mean claude?; any other agent is called by its `command` alone)",
-            ".waypost/config.toml:7: executors.b has `model`, and nobody knows how this command is told so (write the flags into `command`, or name an `agent`)",
-            ".waypost/config.toml:8: executors.b.prompt: {{descriptio}} is no place of a prompt (did you mean {{description}}?)",
+            ".waypost/config.toml:7: executors.b has `model`, which this command cannot be given (write the flags into `command`, or name an `agent`)",
+            ".waypost/config.toml:8: executors.b.prompt: {{descriptio}} is not a placeholder of a prompt (did you mean {{description}}?)",
             ".waypost/config.toml:11: executors.c has `prompt_to` = \"argument\", and no argument is for it (write {prompt} as one word of `command`)",
             ".waypost/config.toml:16: executors.d has its template in \"../t.md\", outside of the workspace (name a file of the workspace, relative to it)",
             ".waypost/config.toml:17: executors.d has the author \"me\" (write it as \"Name <name@example.org>\")",
             ".waypost/config.toml:21: executors.e has `allowed_tools`, and codex has no such list (use `permission_mode`, which is codex's sandbox)",
-            ".waypost/config.toml:22: `executors.e.permision_mode` is no key of the configuration (did you mean `permission_mode`?)",
+            ".waypost/config.toml:22: `executors.e.permision_mode` is not a key of the configuration (did you mean `permission_mode`?)",
         ],
     );
 }
@@ -216,7 +216,7 @@ fn a_prompt_in_a_file_is_read_and_checked() {
     };
     assert_eq!(
         wrong(|_| Ok("one\ntwo {{goals}}".to_owned())).unwrap_err(),
-        "t.md:2: {{goals}} is no place of a prompt (did you mean {{goal}}?)"
+        "t.md:2: {{goals}} is not a placeholder of a prompt (did you mean {{goal}}?)"
     );
     assert_eq!(
         wrong(|file| Err(std::io::Error::other(format!("no {file}")))).unwrap_err(),
@@ -232,12 +232,12 @@ fn http_workers_are_read_and_their_mistakes_are_named() {
         &[
             ".waypost/config.toml:4: executors.h has the method \"PSOT\" (it can be POST, PUT)",
             ".waypost/config.toml:5: executors.h.headers.Host is set by Waypost itself (take it out)",
-            ".waypost/config.toml:6: executors.h.headers.X-A has a value that no header can have (write a text, or where a secret is read: { variable = \"NAME\" } or { file = \"PATH\" })",
+            ".waypost/config.toml:6: executors.h.headers.X-A has an invalid header value (write a text, or where a secret is read: { variable = \"NAME\" } or { file = \"PATH\" })",
             ".waypost/config.toml:7: executors.h.headers.X-B needs either `variable` or `file` (write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here)",
-            ".waypost/config.toml:7: `executors.h.headers.X-B.value` is no key of the configuration (it can be variable, file)",
+            ".waypost/config.toml:7: `executors.h.headers.X-B.value` is not a key of the configuration (it can be variable, file)",
             ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
             ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers`)",
-            ".waypost/config.toml:9: `executors.h.callback` is no key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds)",
+            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds)",
             ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
         ],
     );
@@ -260,10 +260,10 @@ fn containers_and_jobs_of_a_cluster_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:6: executors.d.workers.a would mount \"x\" at \"/x,readonly=false\" (write a full path, and no comma or quote in either)",
             ".waypost/config.toml:6: a mount of executors.d.workers.a needs `source` and `target` (for example { source = \"src\", target = \"/src\" })",
             ".waypost/config.toml:7: executors.d.workers.a has `network` = \"--privileged\" (write a name without spaces that does not begin with -)",
-            ".waypost/config.toml:8: `executors.d.workers.a.memmory` is no key of the configuration (did you mean `memory`?)",
+            ".waypost/config.toml:8: `executors.d.workers.a.memmory` is not a key of the configuration (did you mean `memory`?)",
             ".waypost/config.toml:12: `executors.d.workers.b.limits.cpu` must be a text (write it in quotes)",
             ".waypost/config.toml:13: executors.d.workers.b.secrets.T needs `secret` and `key` (write { secret = \"NAME\", key = \"KEY\" }: a Secret of the cluster and a key in it)",
-            ".waypost/config.toml:13: `executors.d.workers.b.secrets.T.variable` is no key of the configuration (it can be secret, key)",
+            ".waypost/config.toml:13: `executors.d.workers.b.secrets.T.variable` is not a key of the configuration (it can be secret, key)",
         ],
     );
 }
@@ -293,7 +293,7 @@ fn jobs_of_slurm_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:9: executors.d.workers.a has the option \"--wrap=rm\", which cannot stand there (it can be acctg-freq, batch, begin, cluster-constraint, constraint, contiguous, core-spec, cores-per-socket, cpu-freq, cpus-per-gpu, deadline, distribution, exclude, exclusive, gpu-bind, gpu-freq, gres-flags, hint, licenses, mem-per-cpu, mem-per-gpu, nodelist, reservation, switches, tmp, wckey)",
             ".waypost/config.toml:9: executors.d.workers.a has the option \"--constrain=x\", which cannot stand there (did you mean constraint?)",
             ".waypost/config.toml:9: executors.d.workers.a has the option \"-J x\", which cannot stand there (write each as one text, for example \"--constraint=a100\")",
-            ".waypost/config.toml:10: `executors.d.workers.a.parttition` is no key of the configuration (did you mean `partition`?)",
+            ".waypost/config.toml:10: `executors.d.workers.a.parttition` is not a key of the configuration (did you mean `partition`?)",
         ],
     );
 }
@@ -332,8 +332,8 @@ fn a_webhook_is_read_with_its_secrets_by_name() {
         &[
             ".waypost/config.toml:1: reporters.a has no `url` (for example url = \"https://chat.example.org/hooks/waypost\")",
             ".waypost/config.toml:5: reporters.b has a `url` that cannot be used (it begins with http:// or https:// and names a host; one that is secret is read from { variable = \"NAME\" })",
-            ".waypost/config.toml:9: `reporters.c.events` names \"task_don\", and nothing is told under that name (did you mean task_done?)",
-            ".waypost/config.toml:10: `reporters.c.secret` is no key of the configuration (it can be kind, events, url, headers, hmac, timeout_seconds, attempts, backoff_seconds, backoff_seconds_max)",
+            ".waypost/config.toml:9: `reporters.c.events` names \"task_don\", which is not an event (did you mean task_done?)",
+            ".waypost/config.toml:10: `reporters.c.secret` is not a key of the configuration (it can be kind, events, url, headers, hmac, timeout_seconds, attempts, backoff_seconds, backoff_seconds_max)",
         ],
     );
 }
@@ -407,7 +407,7 @@ fn what_of_a_todo_json_cannot_be_taken_over_is_named() {
     assert_eq!(
         wrong(input),
         [
-            "todo.json: `colours` is no key of a todo.json",
+            "todo.json: `colours` is not a key of a todo.json",
             "todo.json: `version` is 2, and only 1.0 is known",
             "todo.json: the type of `reporter` is \"smoke\"",
             "todo.json: storage \"file\" needs `storage.path`",
@@ -420,7 +420,7 @@ fn what_of_a_todo_json_cannot_be_taken_over_is_named() {
         [
             "todo.json: `reporter.retries` cannot be taken over",
             "todo.json: `reporter.headers` is no object",
-            "todo.json: `reporter.timeout` is no number of seconds up to 3600",
+            "todo.json: `reporter.timeout` is not a number of seconds up to 3600",
         ]
     );
     assert_eq!(
@@ -468,7 +468,7 @@ fn keys_of_the_terminal_are_kept_with_their_place_and_a_later_file_replaces_them
         "[tui]\nmose = true\n[tui.keys]\neditor.save = 3\n",
         &[
             ".waypost/config.toml:4: `tui.keys.editor.save` must be a key or a list of keys (for example editor.save = [\"s\", \"ctrl+s\"])",
-            ".waypost/config.toml:2: `tui.mose` is no key of the configuration (did you mean `mouse`?)",
+            ".waypost/config.toml:2: `tui.mose` is not a key of the configuration (did you mean `mouse`?)",
         ],
     );
 }

@@ -99,7 +99,7 @@ fn mistakes_are_named_with_their_line_and_the_nearest_word() {
             "user.toml:7: models.o has a `base_url` that cannot be used",
             "user.toml:11: `planner.max_depth` is 0, and must be a whole number from 1 to 100",
             "user.toml:12: `planner.prompts` is \"../x\", outside of the workspace",
-            "user.toml:13: `planner.planer` is no key of the configuration",
+            "user.toml:13: `planner.planer` is not a key of the configuration",
         ]
     );
     assert_eq!(

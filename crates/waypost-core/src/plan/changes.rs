@@ -22,7 +22,7 @@ pub struct Touched {
 
 /// Numbers of tasks that changed since the last [`super::Plan::take_touched`]; a task may stand in it more than once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct DirtySets {
     pub(super) finished: Vec<u32>,
     pub(super) stopped: Vec<u32>,
     pub(super) started: Vec<u32>,
@@ -35,7 +35,7 @@ pub(super) struct Marks {
 
 /// What has changed while somebody wanted to know; a task may stand in a list more than once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Noted {
+pub(super) struct ChangeLog {
     /// Tasks, and what they were before each change.
     pub(super) statuses: Vec<(u32, Status)>,
     /// Tasks that came into the ready set, or left it.
@@ -46,7 +46,7 @@ pub(super) struct Noted {
 
 /// Something that may have consequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ripple {
+pub(super) enum Propagation {
     /// Something that the task's readiness depends on may have changed.
     Look(u32),
     /// A child of the task has ended or goes on, has come or gone.

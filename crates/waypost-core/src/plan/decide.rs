@@ -1,12 +1,12 @@
 //! What follows from a command, or why nothing does. Reads the plan and changes nothing; every rule stands here once.
 
 mod attempt;
+mod cycle_check;
 mod edit;
-mod graph;
 mod question;
 
 use super::Plan;
-use super::slot::{Inside, NONE, Verdict};
+use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
     Actor, ActorKind, Command, Dependency, Elsewhere, Event, Phase, Problem, Received, Refusal, Status,
     TaskId, Timestamp, When, Wrong, limits,
@@ -201,7 +201,7 @@ impl Plan {
             at = self.slot(at).parent;
         }
         waits_for.truncate(NAMES_MAX);
-        let free = slot.verdict() == Verdict::Clear && self.gate(number) == Inside::Open;
+        let free = slot.verdict() == Verdict::Clear && self.gate(number) == ParentGate::Open;
         if free { Ok(()) } else { Err(Refusal::Blocked { task: self.name(number), waits_for }) }
     }
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use super::Plan;
-use super::changes::Ripple;
-use super::index::Index;
-use super::ripple::forget_outcome;
+use super::changes::Propagation;
+use super::propagate::forget_outcome;
 use super::slot::{NONE, Numbers, Slot};
+use super::task_index::Index;
 use crate::{
     Answer, Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Received, Report, Status,
     Task, TaskId, TaskSpec, Thinking, Timestamp,
@@ -60,7 +60,7 @@ impl Plan {
                 }
                 state.finished_at = ended.then(|| state.finished_at.unwrap_or(at));
                 self.fill(draft.spec.clone(), state, tasks);
-                self.marks.whole = true;
+                self.dirty.whole = true;
                 if runs {
                     self.look_at_all();
                 }
@@ -212,10 +212,10 @@ impl Plan {
                     (thinking.refinement, thinking.reasoning, thinking.digest) = (None, None, None);
                 });
             }
-            Event::OutputReceived { task, from, received } => self.hear(task, at, |heard| {
+            Event::OutputReceived { task, from, received } => self.receive(task, at, |heard| {
                 heard.insert(from.key(), received.clone());
             }),
-            Event::OutputWithdrawn { task, from } => self.hear(task, at, |heard| {
+            Event::OutputWithdrawn { task, from } => self.receive(task, at, |heard| {
                 heard.remove(&from.key());
             }),
         }
@@ -252,15 +252,20 @@ impl Plan {
     }
 
     /// A task hears of a task elsewhere.
-    fn hear(&mut self, task: &TaskId, at: Timestamp, change: impl FnOnce(&mut BTreeMap<String, Received>)) {
+    fn receive(
+        &mut self,
+        task: &TaskId,
+        at: Timestamp,
+        change: impl FnOnce(&mut BTreeMap<String, Received>),
+    ) {
         self.with(task, |plan, number| {
             plan.change(number, |task| {
                 change(&mut task.state.received);
                 task.state.updated_at = Some(at);
             });
             plan.count_dependencies(number);
-            plan.marks.waits.push(number);
-            plan.ripples.push(Ripple::Look(number));
+            plan.dirty.waits.push(number);
+            plan.propagations.push(Propagation::Look(number));
             // A plan that ended by itself for want of this goes on; one that its author ended does not.
             plan.revived |= plan.state.phase.is_finished() && !plan.state.closed;
         });
@@ -289,7 +294,7 @@ impl Plan {
             plan.change(number, |task| change(&mut task.state));
             plan.set_status(number, status, at);
             // It may have ended in the same way before, with another output.
-            plan.marks.outcomes.push(number);
+            plan.dirty.outcomes.push(number);
         });
     }
 
@@ -306,7 +311,7 @@ impl Plan {
     }
 
     fn activate(&mut self, at: Timestamp) {
-        self.marks.whole |= self.state.phase.is_finished();
+        self.dirty.whole |= self.state.phase.is_finished();
         self.state.phase = Phase::Active;
         self.state.finished_at = None;
         self.state.closed = false;
@@ -321,7 +326,7 @@ impl Plan {
     fn reopen(&mut self, number: u32, at: Timestamp) {
         if !self.slot(number).is_parent() {
             self.opened |= self.slot(number).status.is_finished();
-            self.set_back(number, at);
+            self.reset_task(number, at);
         }
     }
 
@@ -334,12 +339,12 @@ impl Plan {
         self.state.finished_at = Some(at);
         self.state.closed = true;
         self.state.summary = summary.to_owned();
-        self.marks.whole = true;
+        self.dirty.whole = true;
     }
 
     fn set_archived(&mut self, archived: bool) {
         self.state.archived = archived;
-        self.marks.whole = true;
+        self.dirty.whole = true;
     }
 
     fn cancel(&mut self, numbers: &[u32], reason: &str, at: Timestamp) {
@@ -361,7 +366,7 @@ impl Plan {
         else {
             return;
         };
-        self.marks.whole |= owner.is_some();
+        self.dirty.whole |= owner.is_some();
         let spec = &mut self.spec;
         let texts = [
             (title, &mut spec.title),
@@ -451,7 +456,7 @@ impl Plan {
                 self.asking.insert(number);
             }
             if elsewhere > 0 {
-                self.marks.waits.push(number);
+                self.dirty.waits.push(number);
             }
             if self.is_ready(number) {
                 self.slot_mut(number).ready = true;
@@ -535,9 +540,9 @@ impl Plan {
         for number in first..self.slots.len() as u32 {
             self.count_dependencies(number);
             if self.slot(number).elsewhere > 0 {
-                self.marks.waits.push(number);
+                self.dirty.waits.push(number);
             }
-            self.ripples.push(Ripple::Look(number));
+            self.propagations.push(Propagation::Look(number));
         }
         self.opened = true;
     }
@@ -557,7 +562,7 @@ impl Plan {
                     task.state.because_of = because_of;
                 });
             }
-            self.ripples.push(Ripple::Look(parent));
+            self.propagations.push(Propagation::Look(parent));
         }
         self.slot_mut(number).parent = parent;
         let siblings = self.siblings_mut(parent);
@@ -566,7 +571,7 @@ impl Plan {
         if parent != NONE {
             let open = u32::from(!self.slot(number).status.is_finished());
             self.slot_mut(parent).open_children += open;
-            self.ripples.push(Ripple::Family(parent));
+            self.propagations.push(Propagation::Family(parent));
         }
     }
 
@@ -586,11 +591,11 @@ impl Plan {
                 continue;
             }
             if self.slot(parent).is_parent() {
-                self.ripples.push(Ripple::Family(parent));
+                self.propagations.push(Propagation::Family(parent));
             } else {
                 // Without children it is a task of its own again.
                 self.counts[self.slot(parent).status as usize] += 1;
-                self.ripples.push(Ripple::Look(parent));
+                self.propagations.push(Propagation::Look(parent));
             }
         }
     }
@@ -627,13 +632,13 @@ impl Plan {
         if relink {
             self.unlink(number);
             self.link(number);
-            self.marks.waits.push(number);
+            self.dirty.waits.push(number);
         }
         self.count_dependencies(number);
-        self.ripples.push(Ripple::Look(number));
+        self.propagations.push(Propagation::Look(number));
         if self.slot(number).status.is_finished() {
             // What it gives may have another name now.
-            self.marks.outcomes.push(number);
+            self.dirty.outcomes.push(number);
         }
         if unskipped {
             for member in self.family(number) {
@@ -664,7 +669,7 @@ impl Plan {
             });
             self.slot_mut(next).before.retain(|on| *on != number);
             self.count_dependencies(next);
-            self.ripples.push(Ripple::Look(next));
+            self.propagations.push(Propagation::Look(next));
         }
         if !self.slot(number).is_parent() {
             self.counts[self.slot(number).status as usize] -= 1;
@@ -672,9 +677,9 @@ impl Plan {
         self.state.attempts_gone = self.state.attempts_gone.max(self.at(number).state.attempt);
         self.remove_name(number);
         if self.slot(number).elsewhere > 0 {
-            self.marks.gone.push(id);
+            self.dirty.gone.push(id);
         }
-        self.marks.outcomes.push(number);
+        self.dirty.outcomes.push(number);
         let slot = self.slot_mut(number);
         slot.alive = false;
         slot.children = Numbers::new();
@@ -692,13 +697,13 @@ impl Plan {
             let siblings = self.siblings_mut(above);
             siblings.retain(|other| *other != number);
             siblings.insert(index.min(siblings.len()), number);
-            self.ripples.extend((above != NONE).then_some(Ripple::Family(above)));
+            self.propagations.extend((above != NONE).then_some(Propagation::Family(above)));
         } else {
             self.orphan(&BTreeSet::from([number]));
             self.adopt(number, above, index);
             // What it is inside of is another now for all below it.
             let family = self.family(number);
-            self.ripples.extend(family.into_iter().map(Ripple::Look));
+            self.propagations.extend(family.into_iter().map(Propagation::Look));
         }
         self.change(number, |task| {
             task.spec.parent = parent.cloned();
@@ -713,6 +718,6 @@ impl Plan {
             wanted.iter().enumerate().map(|(place, &number)| (number, place)).collect();
         self.siblings_mut(above).sort_by_key(|number| place.get(number).copied().unwrap_or(usize::MAX));
         // Of several children that failed, the first is named.
-        self.ripples.extend((above != NONE).then_some(Ripple::Family(above)));
+        self.propagations.extend((above != NONE).then_some(Propagation::Family(above)));
     }
 }

@@ -6,30 +6,28 @@
 //! whose parents may begin, and who ask nobody anything.
 
 mod changes;
-mod consequence;
 mod decide;
+mod derived_events;
 mod evolve;
-mod index;
-mod read;
-mod ripple;
+mod propagate;
+mod queries;
 mod slot;
 mod snapshot;
-mod stored;
+mod task_index;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use changes::Touched;
-pub use consequence::{Consequence, event_kinds};
-pub use read::{Counts, Standing, Waiting};
+pub use derived_events::{Consequence, event_kinds};
+pub use queries::{Counts, Standing, Waiting};
 pub use snapshot::SnapshotError;
 
-use self::changes::{Marks, Noted, Ripple};
-use self::index::Index;
+use self::changes::{ChangeLog, DirtySets, Propagation};
 use self::slot::{NONE, Numbers, Slot, id_in};
-use crate::names::nearest;
-use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec};
+use self::task_index::Index;
+use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec, nearest};
 
 /// A plan.
 #[derive(Clone, Debug)]
@@ -57,11 +55,11 @@ pub struct Plan {
     /// How many tasks were judged small enough to be done as they are.
     atomic: u32,
     next_number: u64,
-    marks: Marks,
+    dirty: DirtySets,
     /// What has changed, while somebody wants to know ([`Plan::advance_telling`]).
-    noted: Option<Box<Noted>>,
+    change_log: Option<Box<ChangeLog>>,
     /// Who has to be looked at before the event that is being worked in is over.
-    ripples: Vec<Ripple>,
+    propagations: Vec<Propagation>,
     /// Whether that event gave the plan something to do, so that it goes on even if it had ended.
     opened: bool,
     /// Whether it heard something from elsewhere for want of which it had ended by itself.
@@ -88,9 +86,9 @@ impl Plan {
             asking: BTreeSet::new(),
             atomic: 0,
             next_number: 1,
-            marks: Marks::default(),
-            noted: None,
-            ripples: Vec::new(),
+            dirty: DirtySets::default(),
+            change_log: None,
+            propagations: Vec::new(),
             opened: false,
             revived: false,
         }
@@ -126,7 +124,7 @@ impl Plan {
         let mut plan = Self::blank(id);
         plan.version = draft.version;
         plan.fill(draft.spec, draft.state, draft.tasks.into_iter());
-        plan.marks = Marks::default();
+        plan.dirty = DirtySets::default();
         plan
     }
 
@@ -141,7 +139,8 @@ impl Plan {
     /// The task with this number.
     fn at(&self, number: u32) -> &Task {
         let slot = self.slot(number);
-        slot.task.get_or_init(|| Box::new(stored::task(&self.bytes, slot.bytes, self.id_of(number))))
+        slot.task
+            .get_or_init(|| Box::new(snapshot::task_codec::task(&self.bytes, slot.bytes, self.id_of(number))))
     }
 
     /// The only place where a task changes: what the graph needs of it is mirrored at once, and so is every count that
@@ -159,7 +158,7 @@ impl Plan {
         self.atomic = self.atomic + u32::from(slot.atomic) - u32::from(was_atomic);
         if reported != slot.reported && slot.elsewhere > 0 {
             // It hears of others again, or no longer.
-            self.marks.waits.push(number);
+            self.dirty.waits.push(number);
         }
         if asked != slot.asking {
             if slot.asking {
@@ -167,10 +166,10 @@ impl Plan {
             } else {
                 self.asking.remove(&number)
             };
-            if let Some(noted) = &mut self.noted {
+            if let Some(noted) = &mut self.change_log {
                 noted.asking.push(number);
             }
-            self.ripples.push(Ripple::Look(number));
+            self.propagations.push(Propagation::Look(number));
         }
         if slot.status != status || slot.satisfies != satisfies || !same_cause {
             self.tell(number, status, satisfies);
@@ -261,7 +260,7 @@ impl Plan {
 
     /// What changed since the last call.
     pub fn take_touched(&mut self) -> Touched {
-        let marks = std::mem::take(&mut self.marks);
+        let marks = std::mem::take(&mut self.dirty);
         let mut touched = Touched { waits_changed: marks.gone, ..Touched::default() };
         let unique = |mut numbers: Vec<u32>| {
             numbers.sort_unstable();

@@ -56,7 +56,7 @@ pub(super) struct Slot {
     /// How many children have not finished.
     pub(super) open_children: u32,
     /// What it means for its children that they are inside it.
-    pub(super) inside: Inside,
+    pub(super) inside: ParentGate,
     /// Whether it is still in the plan.
     pub(super) alive: bool,
     /// Whether it is in the ready set.
@@ -65,7 +65,7 @@ pub(super) struct Slot {
 
 /// What the children of a task may do as far as the task, and its own parents, are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inside {
+pub(super) enum ParentGate {
     /// Begin.
     Open,
     /// Wait.
@@ -131,7 +131,7 @@ impl Slot {
             unmet: 0,
             met: 0,
             open_children: 0,
-            inside: Inside::Open,
+            inside: ParentGate::Open,
             alive: true,
             ready: false,
         }

@@ -2,13 +2,15 @@
 //!
 //! The graph stands apart from the tasks: loading reads the graph, and each task only when somebody asks for it.
 
+pub(super) mod task_codec;
+
 use std::sync::Arc;
 
 use bitcode::{Decode, Encode};
 
-use super::changes::Marks;
+use super::Plan;
+use super::changes::DirtySets;
 use super::slot::{NONE, Slot};
-use super::{Plan, stored};
 use crate::{PlanId, PlanSpec, PlanState, Status, When};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
@@ -71,7 +73,7 @@ impl Plan {
         let (mut ids, mut before, mut elsewhere) = (String::new(), Vec::new(), Vec::new());
         let (mut tasks, mut task_lengths): (Vec<u8>, Vec<u32>) =
             (Vec::new(), Vec::with_capacity(order.len()));
-        let mut writer = stored::Writer::default();
+        let mut writer = task_codec::Writer::default();
         for (place, &number) in order.iter().enumerate() {
             let slot = self.slot(number);
             let start = tasks.len();
@@ -155,7 +157,7 @@ impl Plan {
         plan.bytes = Arc::new(bytes);
         plan.live = plan.slots.len() as u32;
         plan.connect();
-        plan.marks = Marks::default();
+        plan.dirty = DirtySets::default();
         Ok(plan)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{Command, Consequence, Event, Phase, Plan, Status, TaskId};
-use waypost_testkit::{Dice, id, layered, task};
+use waypost_testkit::{SeededRng, id, layered, task};
 
 use crate::kit::*;
 
@@ -60,7 +60,7 @@ fn told(consequences: &[Consequence]) -> BTreeSet<String> {
     words.collect()
 }
 
-fn command(plan: &Plan, dice: &mut Dice, round: usize) -> Command {
+fn command(plan: &Plan, dice: &mut SeededRng, round: usize) -> Command {
     let names: Vec<TaskId> = plan.tasks().map(|(task, _)| task.spec.id.clone()).collect();
     let running: Vec<TaskId> = plan.running().map(|task| task.spec.id.clone()).collect();
     let any = names[dice.below(names.len())].clone();
@@ -85,7 +85,7 @@ fn command(plan: &Plan, dice: &mut Dice, round: usize) -> Command {
 #[test]
 fn what_is_told_is_what_a_comparison_finds() {
     for seed in 0..40 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut plan = Plan::blank(plan_id());
         let made = plan.decide(&ada(), at(0), &ask::create(layered(25, 3, 8, seed))).unwrap();
         assert_eq!(plan.advance_telling(&made, at(0)), [], "a plan begins as it was written");

@@ -10,8 +10,8 @@ use kube::{Api, Client, Config};
 use waypost_config::Kubernetes;
 
 use super::manifest::{self, Ended};
+use crate::async_runtime::RemoteError;
 use crate::attempt::Attempt;
-use crate::remote::Trouble;
 use crate::resource_name;
 
 /// How often in a row the cluster may fail to answer.
@@ -21,20 +21,21 @@ pub(super) const TRIES_MAX: u32 = 4;
 pub(super) const BACKOFF_SECONDS: u64 = 1;
 
 /// What an error of the client means.
-pub(super) fn trouble(doing: &str, error: &kube::Error) -> Trouble {
+pub(super) fn trouble(doing: &str, error: &kube::Error) -> RemoteError {
     match error {
         kube::Error::Api(status)
             if (400..500).contains(&status.code) && !matches!(status.code, 408 | 429) =>
         {
-            Trouble::Refused(format!(
-                "the cluster does not let us {doing}: {} ({})",
+            RemoteError::Refused(format!(
+                "the cluster refused to {doing}: {} ({})",
                 status.message, status.code
             ))
         }
-        kube::Error::Api(status) => {
-            Trouble::NotNow(format!("the cluster could not {doing}: {} ({})", status.message, status.code))
-        }
-        other => Trouble::NotNow(format!("the cluster could not {doing}: {other}")),
+        kube::Error::Api(status) => RemoteError::NotNow(format!(
+            "the cluster could not {doing}: {} ({})",
+            status.message, status.code
+        )),
+        other => RemoteError::NotNow(format!("the cluster could not {doing}: {other}")),
     }
 }
 
@@ -42,12 +43,12 @@ pub(super) fn trouble(doing: &str, error: &kube::Error) -> Trouble {
 pub(super) async fn ask<T>(
     doing: &str,
     mut request: impl AsyncFnMut() -> kube::Result<T>,
-) -> Result<T, Trouble> {
+) -> Result<T, RemoteError> {
     let mut tries = 0;
     loop {
         tries += 1;
         match request().await.map_err(|error| trouble(doing, &error)) {
-            Err(Trouble::NotNow(_)) if tries < TRIES_MAX => {
+            Err(RemoteError::NotNow(_)) if tries < TRIES_MAX => {
                 tokio::time::sleep(Duration::from_secs(BACKOFF_SECONDS << (tries - 1))).await;
             }
             answer => return answer,
@@ -85,7 +86,7 @@ impl Cluster {
     }
 
     /// Takes a Job away with its pods.
-    pub(super) async fn delete(&self, name: &str) -> Result<(), Trouble> {
+    pub(super) async fn delete(&self, name: &str) -> Result<(), RemoteError> {
         let gone = async || match self.jobs.delete(name, &DeleteParams::background()).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -96,7 +97,7 @@ impl Cluster {
 
     /// A Job of this task that an earlier attempt left behind and whose end counts: it runs, or it is complete and nobody
     /// has read its output. Others of the task are taken away.
-    pub(super) async fn adopted(&self, attempt: &mut Attempt<'_>) -> Result<Option<String>, Trouble> {
+    pub(super) async fn adopted(&self, attempt: &mut Attempt<'_>) -> Result<Option<String>, RemoteError> {
         let key = &attempt.job.key;
         if key.attempt <= 1 {
             return Ok(None);
@@ -129,7 +130,7 @@ impl Cluster {
         &self,
         attempt: &mut Attempt<'_>,
         job: &ClusterJob,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, RemoteError> {
         let name = resource_name::name(&attempt.job.key);
         let made = async || match self.jobs.create(&PostParams::default(), job).await {
             Ok(_) => Ok(true),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::attempt::Attempt;
 use crate::attempt_spec::idempotency_key;
-use crate::outcome::{AttemptKey, Ending};
+use crate::outcome::{AttemptKey, AttemptOutcome};
 use crate::process::EXIT_TRY_AGAIN;
 use crate::resource_name::{name, sum};
 use waypost_config::Kubernetes;
@@ -184,29 +184,34 @@ pub(super) fn waits_for(pod: &Pod) -> Option<String> {
 }
 
 /// What the end of a Job and of its pod mean; nothing where the output counts.
-pub(super) fn judged(name: &str, ended: &Ended, pod: Option<&Pod>, last_line: &str) -> Option<Ending> {
+pub(super) fn judged(
+    name: &str,
+    ended: &Ended,
+    pod: Option<&Pod>,
+    last_line: &str,
+) -> Option<AttemptOutcome> {
     let said = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
     let code = pod.and_then(terminated).map(|terminated| terminated.exit_code);
     let pod_reason = pod.and_then(|pod| pod.status.as_ref()?.reason.clone()).unwrap_or_default();
     match (ended, code) {
         (Ended::Complete, _) => None,
         (Ended::Failed { reason, .. }, _) if reason == "DeadlineExceeded" => {
-            Some(Ending::Failed { error: format!("Job {name} took longer than its timeout{said}") })
+            Some(AttemptOutcome::Failed { error: format!("Job {name} took longer than its timeout{said}") })
         }
         (Ended::Failed { .. }, Some(EXIT_TRY_AGAIN)) => {
-            Some(Ending::TryAgain { error: format!("it asked to be tried again{said}") })
+            Some(AttemptOutcome::TryAgain { error: format!("it asked to be tried again{said}") })
         }
         (Ended::Failed { .. }, _) if TAKEN_AWAY.contains(&pod_reason.as_str()) => {
-            Some(Ending::TryAgain { error: format!("the cluster took its pod away ({pod_reason})") })
+            Some(AttemptOutcome::TryAgain { error: format!("the cluster took its pod away ({pod_reason})") })
         }
         (Ended::Failed { .. }, Some(code)) => {
             let why = pod.and_then(terminated).and_then(|terminated| terminated.reason.clone());
             let why = why.filter(|why| why != "Error").map(|why| format!(" ({why})")).unwrap_or_default();
-            Some(Ending::Failed { error: format!("it ended with exit code {code}{why}{said}") })
+            Some(AttemptOutcome::Failed { error: format!("it ended with exit code {code}{why}{said}") })
         }
         (Ended::Failed { reason, message }, None) => {
             let error = format!("Job {name} failed and nothing is left of its pod ({reason}: {message})");
-            Some(Ending::TryAgain { error })
+            Some(AttemptOutcome::TryAgain { error })
         }
     }
 }

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use super::cluster::{BACKOFF_SECONDS, Cluster, TRIES_MAX, ask, trouble};
 use super::manifest::{self, CONTAINER, Ended};
+use crate::async_runtime::RemoteError;
 use crate::attempt::Attempt;
-use crate::remote::Trouble;
 
 /// What a line of a pod's log begins with that holds the output.
 const OUTPUT_MARK: &[u8] = b"waypost:output ";
@@ -22,7 +22,6 @@ const LOG_SECONDS_MAX: u64 = 10;
 /// Pieces of a log that wait to be taken.
 const PIECES_MAX: usize = 64;
 
-/// What came of a Job.
 pub(super) struct Followed {
     pub(super) ended: Ended,
     pub(super) pod: Option<Pod>,
@@ -45,7 +44,7 @@ pub(super) async fn follow(
     attempt: &mut Attempt<'_>,
     cluster: &Cluster,
     name: &str,
-) -> Result<Followed, Trouble> {
+) -> Result<Followed, RemoteError> {
     let (sender, mut news) = mpsc::channel(PIECES_MAX);
     let mut taken = Taken::new(attempt.job.output_bytes_max);
     let mut log_is_whole = None;
@@ -142,7 +141,7 @@ impl Taken {
 }
 
 /// Waits until a Job has ended.
-async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, Trouble> {
+async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, RemoteError> {
     let only = WatchParams::default().fields(&format!("metadata.name={name}"));
     let mut failures = 0;
     loop {
@@ -162,9 +161,9 @@ async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, Troub
                         Ok(WatchEvent::Deleted(job)) => {
                             return match manifest::ended(&job) {
                                 Some(ended) => Ok(ended),
-                                None => {
-                                    Err(Trouble::Refused(format!("Job {name} was deleted by somebody else")))
-                                }
+                                None => Err(RemoteError::Refused(format!(
+                                    "Job {name} was deleted by somebody else"
+                                ))),
                             };
                         }
                         Ok(WatchEvent::Bookmark(_)) => {}
@@ -173,25 +172,22 @@ async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, Troub
                 }
                 // Watches end from time to time; a Job that is gone would never be heard of again.
                 if ask("look for a Job", async || jobs.get_opt(name).await).await?.is_none() {
-                    return Err(Trouble::Refused(format!(
+                    return Err(RemoteError::Refused(format!(
                         "Job {name} is gone, and nobody knows how it ended"
                     )));
                 }
-                failed(
-                    &mut failures,
-                    Trouble::NotNow(format!("the watch of Job {name} ends again and again")),
-                )
-                .await?;
+                failed(&mut failures, RemoteError::NotNow(format!("the watch of Job {name} keeps ending")))
+                    .await?;
             }
         }
     }
 }
 
 /// Counts a failure and waits a while, or gives up.
-async fn failed(failures: &mut u32, trouble: Trouble) -> Result<(), Trouble> {
+async fn failed(failures: &mut u32, trouble: RemoteError) -> Result<(), RemoteError> {
     *failures += 1;
     match trouble {
-        Trouble::NotNow(_) if *failures < TRIES_MAX => {
+        RemoteError::NotNow(_) if *failures < TRIES_MAX => {
             tokio::time::sleep(Duration::from_secs(BACKOFF_SECONDS << (*failures - 1))).await;
             Ok(())
         }
@@ -238,12 +234,12 @@ async fn begun(pods: &Api<Pod>, name: &str, sender: &mpsc::Sender<News>) -> Opti
                 }
             }
         }
-        failed(&mut failures, Trouble::NotNow(String::new())).await.ok()?;
+        failed(&mut failures, RemoteError::NotNow(String::new())).await.ok()?;
     }
 }
 
 /// Waits until no pod of a Job is left.
-pub(super) async fn wait_until_gone(pods: &Api<Pod>, name: &str) -> Result<(), Trouble> {
+pub(super) async fn wait_until_gone(pods: &Api<Pod>, name: &str) -> Result<(), RemoteError> {
     let selector = pods_of(name);
     let (all, only) = (ListParams::default().labels(&selector), WatchParams::default().labels(&selector));
     let mut failures = 0;
@@ -268,6 +264,7 @@ pub(super) async fn wait_until_gone(pods: &Api<Pod>, name: &str) -> Result<(), T
                 }
             }
         }
-        failed(&mut failures, Trouble::NotNow(format!("the pods of Job {name} do not go away"))).await?;
+        failed(&mut failures, RemoteError::NotNow(format!("the pods of Job {name} are not being deleted")))
+            .await?;
     }
 }

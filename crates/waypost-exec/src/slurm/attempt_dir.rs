@@ -102,7 +102,7 @@ impl Folder {
     }
 
     /// Whether this is what the worker was told, but for the number of the attempt.
-    pub(super) fn was_told(&self, input: &str) -> bool {
+    pub(super) fn has_input(&self, input: &str) -> bool {
         let Ok(told) = fs::read_to_string(self.path.join("input")) else { return false };
         same_work(&told) == same_work(input)
     }

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use waypost_config::Surroundings;
+use waypost_config::ExecutionEnv;
 use waypost_text::truncate_bytes;
 
+use crate::async_runtime::RemoteError;
 use crate::attempt::SAID_BYTES_MAX;
-use crate::remote::Trouble;
 
 /// How long one of Slurm's programs may take.
 const TOOL_SECONDS_MAX: u64 = 30;
@@ -47,18 +47,18 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn of(around: &Surroundings) -> Self {
+    pub(super) fn of(around: &ExecutionEnv) -> Self {
         let known = |name: &&str| Some(((*name).to_owned(), around.variables.get(*name)?.clone()));
         Self { variables: ENVIRONMENT.iter().filter_map(known).collect() }
     }
 
     /// What a program of Slurm answers.
-    pub(super) fn ask(&self, program: &str, arguments: &[String]) -> Result<String, Trouble> {
+    pub(super) fn ask(&self, program: &str, arguments: &[String]) -> Result<String, RemoteError> {
         let missing = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => Trouble::Refused(format!(
+            io::ErrorKind::NotFound => RemoteError::Refused(format!(
                 "{program} is not in the PATH: run this where jobs of the cluster are submitted, or install Slurm's programs"
             )),
-            _ => Trouble::NotNow(format!("{program} could not be called: {error}")),
+            _ => RemoteError::NotNow(format!("{program} could not be called: {error}")),
         };
         let (output, says) = io::pipe().map_err(missing)?;
         let (errors, complains) = io::pipe().map_err(missing)?;
@@ -74,7 +74,7 @@ impl Tools {
         }
         let status = child.wait().map_err(missing)?;
         let Some((answer, complaint)) = read.map_err(missing)? else {
-            return Err(Trouble::NotNow(format!(
+            return Err(RemoteError::NotNow(format!(
                 "{program} did not answer within {TOOL_SECONDS_MAX} s, or said too much"
             )));
         };
@@ -86,17 +86,16 @@ impl Tools {
     }
 }
 
-/// What a complaint means.
-fn judged(program: &str, complaint: &str) -> Trouble {
+fn judged(program: &str, complaint: &str) -> RemoteError {
     let lines = complaint.lines().map(str::trim).filter(|line| !line.is_empty());
     let words = lines.map(|line| line.strip_prefix(&format!("{program}: ")).unwrap_or(line));
     let words = words.map(|line| line.strip_prefix("error: ").unwrap_or(line)).collect::<Vec<_>>().join("; ");
     let words = if words.is_empty() { "it gave no reason".to_owned() } else { words };
     let error = format!("{program} failed: {}", truncate_bytes(&words, SAID_BYTES_MAX));
     if PASSES.iter().any(|passes| complaint.contains(passes)) {
-        Trouble::NotNow(error)
+        RemoteError::NotNow(error)
     } else {
-        Trouble::Refused(error)
+        RemoteError::Refused(error)
     }
 }
 
@@ -143,11 +142,11 @@ mod tests {
             "sbatch",
             "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n",
         );
-        assert!(matches!(away, Trouble::NotNow(_)), "{away:?}");
+        assert!(matches!(away, RemoteError::NotNow(_)), "{away:?}");
         let full = "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n";
-        assert!(matches!(judged("sbatch", full), Trouble::NotNow(_)));
+        assert!(matches!(judged("sbatch", full), RemoteError::NotNow(_)));
         let wrong = "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid partition name specified\n";
         let expected = "sbatch failed: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified";
-        assert_eq!(judged("sbatch", wrong), Trouble::Refused(expected.to_owned()));
+        assert_eq!(judged("sbatch", wrong), RemoteError::Refused(expected.to_owned()));
     }
 }

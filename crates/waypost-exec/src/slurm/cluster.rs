@@ -14,10 +14,10 @@ use tokio::sync::watch;
 
 use super::attempt_dir::{self, Folder};
 use super::cli::Tools;
-use super::job_state::{JobId, Meaning, Seen, meaning};
+use super::job_state::{JobId, JobPhase, Seen, phase_of};
 use super::script::Group;
+use crate::async_runtime::RemoteError;
 use crate::outcome::Force;
-use crate::remote::Trouble;
 use crate::resource_name::sum;
 
 /// For so long after an attempt others are waited for that could be submitted with it.
@@ -51,7 +51,7 @@ pub(super) enum Stage {
     /// Slurm knows nothing of it, or no longer.
     Gone,
     /// It was not submitted, and will not be.
-    NotTaken(Trouble),
+    NotTaken(RemoteError),
 }
 
 /// What the follower of a job hears.
@@ -248,7 +248,7 @@ impl Cluster {
             Ok(()) => self.batches.push(batch),
             Err(error) => {
                 let error = format!("{} cannot be written: {error}", batch.script.display());
-                batch.refused(&Trouble::Refused(error));
+                batch.refused(&RemoteError::Refused(error));
             }
         }
     }
@@ -260,8 +260,8 @@ impl Cluster {
         for mut batch in due {
             match self.submit(&batch) {
                 Ok(job) => self.taken(batch, job),
-                Err(Trouble::NotNow(_)) if batch.is_dropped() => batch.take_away(),
-                Err(Trouble::NotNow(why)) if batch.since.elapsed() < SUBMIT_FOR => {
+                Err(RemoteError::NotNow(_)) if batch.is_dropped() => batch.take_away(),
+                Err(RemoteError::NotNow(why)) if batch.since.elapsed() < SUBMIT_FOR => {
                     batch.postpone(&why);
                     self.batches.push(batch);
                 }
@@ -271,15 +271,15 @@ impl Cluster {
     }
 
     /// Submits a batch; Slurm's number of it. One that may have been submitted already is looked for first.
-    fn submit(&self, batch: &Batch) -> Result<u64, Trouble> {
+    fn submit(&self, batch: &Batch) -> Result<u64, RemoteError> {
         if batch.tries > 0
             && let Some(job) = self.tools.find(&batch.name)?
         {
             return Ok(job);
         }
-        let Some(first) = batch.requests.first() else { return Err(Trouble::NotNow(String::new())) };
+        let Some(first) = batch.requests.first() else { return Err(RemoteError::NotNow(String::new())) };
         if batch.is_dropped() {
-            return Err(Trouble::NotNow("nobody waits for it".to_owned()));
+            return Err(RemoteError::NotNow("nothing waits for it".to_owned()));
         }
         let comments: Vec<&str> = batch.requests.iter().map(|request| request.comment.as_str()).collect();
         let comment = format!("waypost {}", comments.join(" "));
@@ -287,7 +287,7 @@ impl Cluster {
         let answer = self.tools.ask("sbatch", &arguments)?;
         // `12`, or `12;cluster`.
         let number = answer.trim().split(';').next().and_then(|number| number.parse().ok());
-        number.ok_or_else(|| Trouble::Refused(format!("sbatch answered {:?}, and no job", answer.trim())))
+        number.ok_or_else(|| RemoteError::Refused(format!("sbatch answered {:?}, and no job", answer.trim())))
     }
 
     /// Slurm has taken a batch.
@@ -337,18 +337,18 @@ impl Cluster {
                 self.watch(id, folder, news);
             }
             Ok(None) => news.send_modify(|news| news.stage = Stage::Gone),
-            Err(Trouble::NotNow(why)) => {
+            Err(RemoteError::NotNow(why)) => {
                 news.send_modify(|news| news.away = Some(why));
                 self.unfound.push((folder, news));
             }
-            Err(trouble @ Trouble::Refused(_)) => {
+            Err(trouble @ RemoteError::Refused(_)) => {
                 news.send_modify(|news| news.stage = Stage::NotTaken(trouble));
             }
         }
     }
 
     fn cancel(&mut self, name: &str, job: Option<JobId>, force: Force) {
-        let dropped = || Stage::NotTaken(Trouble::NotNow("it was not submitted yet".to_owned()));
+        let dropped = || Stage::NotTaken(RemoteError::NotNow("it was not submitted yet".to_owned()));
         let is_it = |request: &Request| request.folder.name == name;
         if let Some(at) = self.waiting.iter().position(is_it) {
             self.waiting.swap_remove(at).news.send_modify(|news| news.stage = dropped());
@@ -376,7 +376,7 @@ impl Cluster {
         }
         let changed = match self.tools.queue(self.followed.keys()) {
             Ok(seen) => self.compare(&seen),
-            Err(Trouble::Refused(why) | Trouble::NotNow(why)) => {
+            Err(RemoteError::Refused(why) | RemoteError::NotNow(why)) => {
                 for followed in self.followed.values() {
                     followed.news.send_modify(|news| news.away = Some(why.clone()));
                 }
@@ -403,7 +403,7 @@ impl Cluster {
                 continue;
             };
             followed.missed = 0;
-            changed |= told(&followed.news, seen);
+            changed |= publish(&followed.news, seen);
             if is_over(&seen.state) {
                 over.push(*id);
             }
@@ -413,7 +413,7 @@ impl Cluster {
             let Some(followed) = self.followed.remove(&id) else { continue };
             match known.iter().find(|seen| seen.id == id && is_over(&seen.state)) {
                 Some(seen) => {
-                    told(&followed.news, seen);
+                    publish(&followed.news, seen);
                 }
                 None => followed.news.send_modify(|news| news.stage = Stage::Gone),
             }
@@ -434,11 +434,11 @@ impl Cluster {
                 self.accounts = Some(true);
                 seen
             }
-            Err(Trouble::Refused(_)) => {
+            Err(RemoteError::Refused(_)) => {
                 self.accounts = Some(false);
                 Vec::new()
             }
-            Err(Trouble::NotNow(_)) => Vec::new(),
+            Err(RemoteError::NotNow(_)) => Vec::new(),
         }
     }
 
@@ -468,7 +468,7 @@ impl Batch {
         }
     }
 
-    fn refused(self, trouble: &Trouble) {
+    fn refused(self, trouble: &RemoteError) {
         self.take_away();
         for request in &self.requests {
             request.news.send_modify(|news| news.stage = Stage::NotTaken(trouble.clone()));
@@ -487,7 +487,7 @@ fn script_of(shared: &Path, batch: &str) -> PathBuf {
 }
 
 /// Tells the follower of a job. Whether it is new.
-fn told(news: &watch::Sender<News>, seen: &Seen) -> bool {
+fn publish(news: &watch::Sender<News>, seen: &Seen) -> bool {
     let stage = Stage::Known(seen.clone());
     news.send_if_modified(|news| {
         let is_new = news.stage != stage || news.away.is_some();
@@ -498,8 +498,8 @@ fn told(news: &watch::Sender<News>, seen: &Seen) -> bool {
 }
 
 fn is_over(state: &str) -> bool {
-    match meaning(state) {
-        Meaning::Ended | Meaning::Lost(_) | Meaning::Stopped(_) => true,
-        Meaning::Waits | Meaning::Runs => false,
+    match phase_of(state) {
+        JobPhase::Ended | JobPhase::Lost(_) | JobPhase::Stopped(_) => true,
+        JobPhase::Waits | JobPhase::Runs => false,
     }
 }

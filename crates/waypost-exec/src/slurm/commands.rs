@@ -4,25 +4,28 @@
 
 use super::cli::Tools;
 use super::job_state::{FORMAT, JobId, Seen, accounts, queue};
+use crate::async_runtime::RemoteError;
 use crate::outcome::Force;
-use crate::remote::Trouble;
 
 impl Tools {
     /// What Slurm knows of these jobs, with one question. Those that it has forgotten are left out.
-    pub(super) fn queue<'j>(&self, jobs: impl IntoIterator<Item = &'j JobId>) -> Result<Vec<Seen>, Trouble> {
+    pub(super) fn queue<'j>(
+        &self,
+        jobs: impl IntoIterator<Item = &'j JobId>,
+    ) -> Result<Vec<Seen>, RemoteError> {
         let Some(jobs) = listed(jobs) else { return Ok(Vec::new()) };
         let format = format!("--format={FORMAT}");
         let words = ["--noheader", "--array", "--states=all", &format!("--jobs={jobs}"), &format];
         match self.ask("squeue", &words.map(str::to_owned)) {
             Ok(answer) => Ok(queue(&answer)),
             // It says so when it knows none of them any more.
-            Err(Trouble::Refused(why)) if why.contains("Invalid job id") => Ok(Vec::new()),
+            Err(RemoteError::Refused(why)) if why.contains("Invalid job id") => Ok(Vec::new()),
             Err(trouble) => Err(trouble),
         }
     }
 
     /// Our job of this name, if there is one.
-    pub(super) fn find(&self, batch: &str) -> Result<Option<u64>, Trouble> {
+    pub(super) fn find(&self, batch: &str) -> Result<Option<u64>, RemoteError> {
         let user = format!("--user={}", rustix::process::getuid().as_raw());
         let (name, format) = (format!("--name={batch}"), format!("--format={FORMAT}"));
         let words = ["--noheader", "--states=all", &user, &name, &format];
@@ -31,7 +34,7 @@ impl Tools {
     }
 
     /// What the cluster's accounts say about jobs that its controller has forgotten.
-    pub(super) fn accounts(&self, jobs: &[JobId]) -> Result<Vec<Seen>, Trouble> {
+    pub(super) fn accounts(&self, jobs: &[JobId]) -> Result<Vec<Seen>, RemoteError> {
         let Some(jobs) = listed(jobs) else { return Ok(Vec::new()) };
         let jobs = format!("--jobs={jobs}");
         let words = ["--noheader", "--parsable2", "--allocations", "--array", &jobs, "--format=JobID,State"];
@@ -53,7 +56,7 @@ impl Tools {
     }
 
     /// How many jobs an array may have, where the cluster says.
-    pub(super) fn array_size(&self) -> Result<Option<usize>, Trouble> {
+    pub(super) fn array_size(&self) -> Result<Option<usize>, RemoteError> {
         let answer = self.ask("scontrol", &["show".to_owned(), "config".to_owned()])?;
         let line = answer.lines().find_map(|line| line.strip_prefix("MaxArraySize"));
         Ok(line.and_then(|line| line.trim_start_matches([' ', '=']).trim().parse().ok()))

@@ -66,7 +66,7 @@ pub(super) fn accounts(answer: &str) -> Vec<Seen> {
 
 /// What a state says about the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum JobPhase {
     /// It has not begun.
     Waits,
     /// It has begun, or ends just now.
@@ -80,21 +80,21 @@ pub(super) enum Meaning {
 }
 
 /// What a state means. One that is not known is taken for a job that is still there: a job is not given up for a word.
-pub(super) fn meaning(state: &str) -> Meaning {
+pub(super) fn phase_of(state: &str) -> JobPhase {
     match state {
         "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "RESV_DEL_HOLD"
-        | "SPECIAL_EXIT" => Meaning::Waits,
-        "COMPLETED" | "FAILED" => Meaning::Ended,
-        "NODE_FAIL" => Meaning::Lost("its node failed"),
-        "BOOT_FAIL" => Meaning::Lost("its node did not start"),
-        "PREEMPTED" => Meaning::Lost("it had to make room for another job"),
-        "REVOKED" => Meaning::Lost("another cluster took it"),
-        "LAUNCH_FAILED" | "RECONFIG_FAIL" => Meaning::Lost("its node could not begin it"),
-        "TIMEOUT" => Meaning::Stopped("it took longer than its time limit in Slurm"),
-        "DEADLINE" => Meaning::Stopped("it could not end before its deadline in Slurm"),
-        "OUT_OF_MEMORY" => Meaning::Stopped("it used more memory than it may"),
-        "CANCELLED" => Meaning::Stopped("somebody cancelled it in Slurm"),
-        _ => Meaning::Runs,
+        | "SPECIAL_EXIT" => JobPhase::Waits,
+        "COMPLETED" | "FAILED" => JobPhase::Ended,
+        "NODE_FAIL" => JobPhase::Lost("its node failed"),
+        "BOOT_FAIL" => JobPhase::Lost("its node did not start"),
+        "PREEMPTED" => JobPhase::Lost("it had to make room for another job"),
+        "REVOKED" => JobPhase::Lost("another cluster took it"),
+        "LAUNCH_FAILED" | "RECONFIG_FAIL" => JobPhase::Lost("its node could not begin it"),
+        "TIMEOUT" => JobPhase::Stopped("it took longer than its time limit in Slurm"),
+        "DEADLINE" => JobPhase::Stopped("it could not end before its deadline in Slurm"),
+        "OUT_OF_MEMORY" => JobPhase::Stopped("it used more memory than it may"),
+        "CANCELLED" => JobPhase::Stopped("somebody cancelled it in Slurm"),
+        _ => JobPhase::Runs,
     }
 }
 
@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn what_the_cluster_lost_is_tried_again_and_what_it_stopped_is_not() {
         for state in ["NODE_FAIL", "BOOT_FAIL", "PREEMPTED"] {
-            assert!(matches!(meaning(state), Meaning::Lost(_)), "{state}");
+            assert!(matches!(phase_of(state), JobPhase::Lost(_)), "{state}");
         }
         for state in ["TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "DEADLINE"] {
-            assert!(matches!(meaning(state), Meaning::Stopped(_)), "{state}");
+            assert!(matches!(phase_of(state), JobPhase::Stopped(_)), "{state}");
         }
         for state in ["RUNNING", "COMPLETING", "SUSPENDED", "STAGE_OUT", "WHATEVER"] {
-            assert_eq!(meaning(state), Meaning::Runs, "{state}");
+            assert_eq!(phase_of(state), JobPhase::Runs, "{state}");
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::attempt_spec::Job;
+use crate::attempt_spec::AttemptSpec;
 use waypost_config::Slurm;
 
 /// Seconds that a job's own time limit leaves beyond the time that we give it ourselves.
@@ -25,7 +25,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn of(slurm: &Slurm, job: &Job, shared: PathBuf, directory: PathBuf) -> Self {
+    pub(super) fn of(slurm: &Slurm, job: &AttemptSpec, shared: PathBuf, directory: PathBuf) -> Self {
         let ours = job.timeout_seconds.map(|seconds| seconds.saturating_add(GRACE_SECONDS).div_ceil(60));
         let time_minutes = [ours, slurm.time_minutes].into_iter().flatten().min();
         let nice = i64::from(slurm.nice) - i64::from(job.priority);

@@ -30,7 +30,6 @@ pub(super) enum Text {
     Number(i64),
 }
 
-/// How it ended.
 #[derive(Clone, Debug)]
 pub(super) enum Status {
     Good,

@@ -7,8 +7,8 @@ use waypost_core::{Draft, Place, Status, Timestamp};
 
 use super::status::{goal_word, read_status, status_word};
 use super::tree::Tree;
-use crate::read::{Fields, Kept, plan_id_text, short_hash, take_plan_id};
-use crate::write::{canonical, pretty, put_time, python_offset};
+use crate::field_reader::{Fields, PreservedFields, plan_id_text, short_hash, take_plan_id};
+use crate::field_writer::{canonical, pretty, put_time, python_offset};
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
 const COUNTS: [&str; 5] = ["total_goals", "atomic_goals", "complete_goals", "goal_count", "atomic_count"];
@@ -45,7 +45,7 @@ pub(crate) fn read(mut top: Map<String, Value>) -> Reading {
 
 fn read_head(head: Map<String, Value>, form: &str, reading: &mut Reading) {
     let mut draft = Draft::new("");
-    let mut kept = Kept::default();
+    let mut kept = PreservedFields::default();
     let mut fields = Fields::new(head, Place::Plan);
     kept.set("form", form);
     let time = if form == "program" { python_offset } else { canonical };
@@ -77,9 +77,9 @@ pub fn is_index_line(draft: &Draft) -> bool {
 
 /// Writes an index of these plans. `Form::AsRead` takes the form of the first.
 pub fn write_index(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> {
-    let first = drafts.first().map(|draft| Kept::of(&draft.spec.foreign, Dialect::Frctl));
+    let first = drafts.first().map(|draft| PreservedFields::of(&draft.spec.foreign, Dialect::Frctl));
     let program = match form {
-        Form::AsRead => first.is_some_and(|kept| kept.word("form") == Some("program")),
+        Form::AsRead => first.is_some_and(|kept| kept.text("form") == Some("program")),
         Form::Document => false,
         Form::Program => true,
     };
@@ -96,7 +96,9 @@ pub fn write_index(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> 
         let last = drafts.iter().filter_map(|draft| draft.state.updated_at).max();
         let text = |at: Timestamp| {
             let draft = drafts.iter().find(|draft| draft.state.updated_at == Some(at));
-            let kept = draft.map(|draft| Kept::of(&draft.spec.foreign, Dialect::Frctl)).unwrap_or_default();
+            let kept = draft
+                .map(|draft| PreservedFields::of(&draft.spec.foreign, Dialect::Frctl))
+                .unwrap_or_default();
             kept.time("updated_at", at, canonical)
         };
         let plans: Vec<Value> = heads.into_iter().map(|(_, head)| head).collect();
@@ -106,7 +108,7 @@ pub fn write_index(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> 
 }
 
 fn write_head(draft: &Draft, program: bool) -> (String, Value) {
-    let kept = Kept::of(&draft.spec.foreign, Dialect::Frctl);
+    let kept = PreservedFields::of(&draft.spec.foreign, Dialect::Frctl);
     let id = plan_id_text(draft, &kept, || short_hash(&draft.spec.title));
     let phase = draft.state.phase;
     let time = if program { python_offset } else { canonical };

@@ -2,10 +2,15 @@
 
 use waypost_core::{Draft, Phase, Refinement, Status, Task};
 
-use crate::read::Kept;
+use crate::field_reader::PreservedFields;
 
 /// frctl's `complete` says that planning is complete. It is our `completed` only where every goal is done as well.
-pub(super) fn read_status(word: Option<&str>, draft: &mut Draft, kept: &mut Kept, notes: &mut Vec<String>) {
+pub(super) fn read_status(
+    word: Option<&str>,
+    draft: &mut Draft,
+    kept: &mut PreservedFields,
+    notes: &mut Vec<String>,
+) {
     let done = !draft.tasks.is_empty() && draft.tasks.iter().all(|task| task.state.status == Status::Done);
     let word = word.unwrap_or("in_progress");
     draft.state.phase = match word {

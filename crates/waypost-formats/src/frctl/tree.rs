@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use waypost_core::{Draft, TaskId};
+use waypost_core::{Draft, Task, TaskId};
+
+use crate::field_reader::PreservedFields;
 
 /// Children, depths and roots, by place in the list of tasks.
 pub(crate) struct Tree {
@@ -65,7 +67,6 @@ impl Tree {
         self.depth[at]
     }
 
-    /// The greatest depth.
     pub(crate) fn depth_max(&self) -> usize {
         self.depth.iter().copied().max().unwrap_or_default()
     }
@@ -88,4 +89,23 @@ impl Tree {
         }
         all
     }
+}
+
+pub(super) fn child_ids(draft: &Draft, tree: &Tree, at: usize) -> Vec<String> {
+    tree.children(at).iter().map(|child| draft.tasks[*child].spec.id.to_string()).collect()
+}
+
+/// The goal that was the root when the plan was read, or the only one without a parent.
+pub(super) fn root_of<'a>(draft: &'a Draft, kept: &PreservedFields) -> Option<&'a Task> {
+    let named =
+        kept.text("root").and_then(|root| draft.tasks.iter().find(|task| task.spec.id.as_str() == root));
+    let mut tops = draft.tasks.iter().filter(|task| task.spec.parent.is_none());
+    named.or_else(|| match (tops.next(), tops.next()) {
+        (Some(only), None) => Some(only),
+        (_, _) => None,
+    })
+}
+
+pub(super) fn root_description<'a>(draft: &'a Draft, kept: &PreservedFields) -> Option<&'a str> {
+    root_of(draft, kept).map(|root| root.spec.description.as_str())
 }

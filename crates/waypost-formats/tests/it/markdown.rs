@@ -5,7 +5,7 @@ use waypost_core::{
     Work,
 };
 use waypost_formats::{Dialect, Form, read, sniff};
-use waypost_testkit::{Dice, chain, fan_out, id, layered, plan_of, task as new_task};
+use waypost_testkit::{SeededRng, chain, fan_out, id, layered, plan_of, task as new_task};
 
 use crate::{draft, fixture, losses, problems, task, written};
 
@@ -217,7 +217,7 @@ fn many_shapes_come_back() {
 fn random_texts_come_back() {
     let pieces =
         ["\n", "- [ ] ", "## Tasks", "```", "t1: ", "(after: t1)", " ", "\"", ">", "|", "x", ":", "\t", "é"];
-    let mut dice = Dice::new(11);
+    let mut dice = SeededRng::new(11);
     let mut text = || (0..dice.below(9)).map(|_| *dice.pick(&pieces)).collect::<String>();
     for _ in 0..400 {
         let mut plan = chain(3);

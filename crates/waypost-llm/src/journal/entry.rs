@@ -1,6 +1,6 @@
 //! The lines of a journal, as they are written.
 
-use crate::{Answer, Ask, Purpose, Turn};
+use crate::{Answer, ModelRequest, Purpose, Turn};
 use serde::{Deserialize, Serialize};
 use waypost_core::{TaskId, Timestamp};
 
@@ -14,11 +14,9 @@ const VERSION: u32 = 1;
 /// An answer that was kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When it came.
     pub at: Timestamp,
     /// Which question of its session.
     pub slot: String,
-    /// What for.
     pub purpose: Purpose,
     /// The task that is charged; none: the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +25,6 @@ pub struct Entry {
     pub prompt: String,
     /// A fingerprint of everything that the model was told.
     pub fingerprint: String,
-    /// The name of the model in the configuration.
     pub from: String,
     /// What it cost, in millionths; nothing where no price was known.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "cost_millionths")]
@@ -48,15 +45,8 @@ impl Entry {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum JournalLine {
     /// The first: what this file is.
-    Begun {
-        /// Of which format.
-        format: String,
-        /// Its version.
-        version: u32,
-    },
-    /// A model answered.
+    Begun { format: String, version: u32 },
     Answered {
-        /// What it answered.
         #[serde(flatten)]
         entry: Entry,
         /// What it was told of its part, without secrets.
@@ -66,11 +56,9 @@ pub enum JournalLine {
     },
     /// A call has ended without an answer.
     Failed {
-        /// When.
         at: Timestamp,
         /// Which question of its session.
         slot: String,
-        /// What for.
         purpose: Purpose,
         /// The task it was for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,21 +67,13 @@ pub enum JournalLine {
         fingerprint: String,
         /// A word for what happened.
         code: String,
-        /// What happened.
         error: String,
         /// What it has cost all the same, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<Lost>,
     },
     /// Answers do not count any more.
-    Forgotten {
-        /// When.
-        at: Timestamp,
-        /// Which.
-        slots: Vec<String>,
-        /// Why.
-        why: String,
-    },
+    Forgotten { at: Timestamp, slots: Vec<String>, why: String },
 }
 
 impl JournalLine {
@@ -112,7 +92,7 @@ impl JournalLine {
         }
     }
 
-    pub(super) fn answered(at: Timestamp, ask: &Ask, reply: &Reply, redactor: &Redactor) -> Self {
+    pub(super) fn answered(at: Timestamp, ask: &ModelRequest, reply: &Reply, redactor: &Redactor) -> Self {
         let clean = |turn: &Turn| Turn { by: turn.by, text: redactor.clean(&turn.text) };
         Self::Answered {
             entry: Entry {
@@ -133,7 +113,7 @@ impl JournalLine {
 
     pub(super) fn failed(
         at: Timestamp,
-        ask: &Ask,
+        ask: &ModelRequest,
         (error, lost): (&ModelError, Option<&Lost>),
         redactor: &Redactor,
     ) -> Self {

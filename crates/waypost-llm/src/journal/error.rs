@@ -8,40 +8,24 @@ pub const JOURNAL_BYTES_MAX: u64 = 512 * 1024 * 1024;
 pub enum JournalError {
     /// The disk, or the rights to it.
     #[error("{file}: {why}")]
-    File {
-        /// The journal.
-        file: String,
-        /// What happened.
-        why: String,
-    },
+    File { file: String, why: String },
     /// Another process writes it.
     #[error("{file} is being written by {by}")]
-    Held {
-        /// The journal.
-        file: String,
-        /// Who.
-        by: String,
-    },
+    Held { file: String, by: String },
     /// A line in it is none of ours.
     #[error("{file}:{line}: {why}")]
     Corrupt {
-        /// The journal.
         file: String,
         /// From 1.
         line: usize,
-        /// What is wrong.
         why: String,
     },
     /// It is larger than anything that was written here.
     #[error("{file} has more than {JOURNAL_BYTES_MAX} bytes")]
-    TooLarge {
-        /// The journal.
-        file: String,
-    },
+    TooLarge { file: String },
 }
 
 impl JournalError {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::File { .. } => {
@@ -49,9 +33,9 @@ impl JournalError {
             }
             Self::Held { .. } => "wait for it, or end it".to_owned(),
             Self::Corrupt { .. } => {
-                "take the line out if it cannot be mended: its answer is then asked for again".to_owned()
+                "remove the line if it cannot be repaired; its request is then sent again".to_owned()
             }
-            Self::TooLarge { .. } => "move it away: its answers are then asked for again".to_owned(),
+            Self::TooLarge { .. } => "move it away; its requests are then sent again".to_owned(),
         }
     }
 }

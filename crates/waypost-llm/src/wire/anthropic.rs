@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::partial_answer::Parts;
-use super::{Manner, Said, WireError};
-use crate::{Ask, Ended, Speaker};
+use super::partial_answer::PartialAnswer;
+use super::{Capabilities, ServerError, WireError};
+use crate::{Ended, ModelRequest, Speaker};
 use waypost_config::Structured;
 
 /// Hundredths: the most that the server takes.
 const TEMPERATURE_MAX: u32 = 100;
 
-pub(super) fn request(ask: &Ask, model: &str, manner: &Manner) -> Value {
+pub(super) fn request(ask: &ModelRequest, model: &str, capabilities: &Capabilities) -> Value {
     let turns = ask.turns.iter().map(|turn| {
         let role = match turn.by {
             Speaker::User => "user",
@@ -26,10 +26,10 @@ pub(super) fn request(ask: &Ask, model: &str, manner: &Manner) -> Value {
         say("system", ask.system.as_str().into());
     }
     say("messages", turns.collect::<Vec<Value>>().into());
-    if manner.temperature {
+    if capabilities.temperature {
         say("temperature", (f64::from(ask.temperature.min(TEMPERATURE_MAX)) / 100.0).into());
     }
-    match (&ask.schema, manner.structured) {
+    match (&ask.schema, capabilities.structured) {
         (Some(schema), Structured::Schema) => {
             let description = "Gives the answer. Call it once, with the whole answer.";
             let tool =
@@ -40,15 +40,15 @@ pub(super) fn request(ask: &Ask, model: &str, manner: &Manner) -> Value {
         // It has nothing between a schema and mere words.
         (Some(_), Structured::Json | Structured::None) | (None, _) => {}
     }
-    if manner.streams {
+    if capabilities.streams {
         say("stream", true.into());
     }
     Value::Object(body)
 }
 
-pub(super) fn whole(body: &Value, parts: &mut Parts) -> Result<(), WireError> {
-    if let Some(said) = Said::within(body) {
-        return Err(WireError::Said(said));
+pub(super) fn whole(body: &Value, parts: &mut PartialAnswer) -> Result<(), WireError> {
+    if let Some(said) = ServerError::within(body) {
+        return Err(WireError::Server(said));
     }
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
         return Err(WireError::Garbled("an object without content".to_owned()));
@@ -67,7 +67,7 @@ pub(super) fn whole(body: &Value, parts: &mut Parts) -> Result<(), WireError> {
     Ok(())
 }
 
-pub(super) fn event(event: &Value, parts: &mut Parts) {
+pub(super) fn event(event: &Value, parts: &mut PartialAnswer) {
     match event.get("type").and_then(Value::as_str) {
         Some("message_start") => {
             if let Some(message) = event.get("message") {
@@ -104,7 +104,7 @@ pub(super) fn event(event: &Value, parts: &mut Parts) {
 }
 
 /// A block of the answer begins; it may have words already.
-fn begin(block: &Value, parts: &mut Parts) {
+fn begin(block: &Value, parts: &mut PartialAnswer) {
     match block.get("type").and_then(Value::as_str) {
         Some("text") => parts.text.push_str(block.get("text").and_then(Value::as_str).unwrap_or("")),
         Some("tool_use") => drop(parts.tool.get_or_insert_default()),
@@ -113,7 +113,7 @@ fn begin(block: &Value, parts: &mut Parts) {
 }
 
 /// What stands beside the words.
-fn about(message: &Value, parts: &mut Parts) {
+fn about(message: &Value, parts: &mut PartialAnswer) {
     if let Some(model) = message.get("model").and_then(Value::as_str) {
         parts.model = Some(model.to_owned());
     }

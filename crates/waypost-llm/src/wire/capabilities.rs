@@ -3,7 +3,7 @@
 
 use waypost_config::Structured;
 
-use super::Said;
+use super::ServerError;
 
 /// How the bound of an answer is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum TokensKey {
 
 /// How a server wants to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Manner {
+pub struct Capabilities {
     /// What makes its answers well-formed.
     pub structured: Structured,
     /// How the bound of an answer is called.
@@ -29,7 +29,7 @@ pub struct Manner {
     pub stream_usage: bool,
 }
 
-impl Default for Manner {
+impl Default for Capabilities {
     fn default() -> Self {
         Self {
             structured: Structured::Schema,
@@ -43,19 +43,19 @@ impl Default for Manner {
 
 /// One thing less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Concession {
-    /// The manner without it.
-    pub manner: Manner,
+pub struct Downgrade {
+    /// The capabilities without it.
+    pub capabilities: Capabilities,
     /// What is asked for now, in a word.
     pub to: &'static str,
 }
 
-impl Manner {
+impl Capabilities {
     /// How to ask instead, after a server refused the question (400, 422) and said this; nothing where that would not help.
-    pub fn after(&self, said: &Said) -> Option<Concession> {
+    pub fn after(&self, said: &ServerError) -> Option<Downgrade> {
         let words = format!("{} {}", said.kind, said.message).to_ascii_lowercase();
         let has = |any: &[&str]| any.iter().any(|word| words.contains(word));
-        let to = |manner: Manner, to: &'static str| Some(Concession { manner, to });
+        let to = |capabilities: Capabilities, to: &'static str| Some(Downgrade { capabilities, to });
         if has(&["max_completion_tokens"]) && self.tokens_key == TokensKey::MaxTokens {
             return to(Self { tokens_key: TokensKey::MaxCompletionTokens, ..*self }, "max_completion_tokens");
         }

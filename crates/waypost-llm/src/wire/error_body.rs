@@ -7,14 +7,13 @@ pub const SAID_COLUMNS_MAX: usize = 300;
 
 /// What a server says when it does not answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ServerError {
     /// Its word for what happened; may be empty.
     pub kind: String,
-    /// What it said.
     pub message: String,
 }
 
-impl std::fmt::Display for Said {
+impl std::fmt::Display for ServerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.message.is_empty(), self.kind.is_empty()) {
             (true, true) => f.write_str("it said nothing about it"),
@@ -25,7 +24,7 @@ impl std::fmt::Display for Said {
     }
 }
 
-impl Said {
+impl ServerError {
     /// From the body of an answer that is none.
     pub fn of(body: &str) -> Self {
         match serde_json::from_str::<Value>(body) {

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::partial_answer::Parts;
-use super::{Manner, Said, TokensKey, WireError};
-use crate::{Ask, Ended, Speaker};
+use super::partial_answer::PartialAnswer;
+use super::{Capabilities, ServerError, TokensKey, WireError};
+use crate::{Ended, ModelRequest, Speaker};
 use waypost_config::Structured;
 
-pub(super) fn request(ask: &Ask, model: &str, manner: &Manner) -> Value {
+pub(super) fn request(ask: &ModelRequest, model: &str, capabilities: &Capabilities) -> Value {
     let mut messages = Vec::with_capacity(ask.turns.len() + 1);
     if !ask.system.is_empty() {
         messages.push(json!({ "role": "system", "content": ask.system }));
@@ -23,16 +23,16 @@ pub(super) fn request(ask: &Ask, model: &str, manner: &Manner) -> Value {
     let mut say = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     say("model", model.into());
     say("messages", messages.into());
-    let tokens_key = match manner.tokens_key {
+    let tokens_key = match capabilities.tokens_key {
         TokensKey::MaxTokens => "max_tokens",
         TokensKey::MaxCompletionTokens => "max_completion_tokens",
     };
     say(tokens_key, ask.tokens_max.into());
-    if manner.temperature {
+    if capabilities.temperature {
         say("temperature", (f64::from(ask.temperature) / 100.0).into());
     }
     if let Some(schema) = &ask.schema {
-        match manner.structured {
+        match capabilities.structured {
             Structured::Schema => {
                 let schema = json!({ "name": schema.name, "strict": true, "schema": schema.schema });
                 say("response_format", json!({ "type": "json_schema", "json_schema": schema }));
@@ -41,36 +41,36 @@ pub(super) fn request(ask: &Ask, model: &str, manner: &Manner) -> Value {
             Structured::None => {}
         }
     }
-    if manner.streams {
+    if capabilities.streams {
         say("stream", true.into());
-        if manner.stream_usage {
+        if capabilities.stream_usage {
             say("stream_options", json!({ "include_usage": true }));
         }
     }
     Value::Object(body)
 }
 
-pub(super) fn whole(body: &Value, parts: &mut Parts) -> Result<(), WireError> {
-    if let Some(said) = Said::within(body) {
-        return Err(WireError::Said(said));
+pub(super) fn whole(body: &Value, parts: &mut PartialAnswer) -> Result<(), WireError> {
+    if let Some(error) = ServerError::within(body) {
+        return Err(WireError::Server(error));
     }
     let choice = body.get("choices").and_then(|choices| choices.get(0));
     let Some(message) = choice.and_then(|choice| choice.get("message")) else {
         return Err(WireError::Garbled("an object without choices[0].message".to_owned()));
     };
     about(body, parts);
-    said(message, parts);
+    take_message(message, parts);
     parts.ended = choice.and_then(|choice| ended(choice.get("finish_reason")?));
     // It came in one piece, so it is whole unless it says otherwise.
     parts.over = true;
     Ok(())
 }
 
-pub(super) fn event(event: &Value, parts: &mut Parts) {
+pub(super) fn event(event: &Value, parts: &mut PartialAnswer) {
     about(event, parts);
     let Some(choice) = event.get("choices").and_then(|choices| choices.get(0)) else { return };
     if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
-        said(delta, parts);
+        take_message(delta, parts);
     }
     if let Some(ended) = choice.get("finish_reason").and_then(ended) {
         parts.ended = Some(ended);
@@ -78,7 +78,7 @@ pub(super) fn event(event: &Value, parts: &mut Parts) {
 }
 
 /// What stands beside the words.
-fn about(body: &Value, parts: &mut Parts) {
+fn about(body: &Value, parts: &mut PartialAnswer) {
     if let Some(model) = body.get("model").and_then(Value::as_str) {
         parts.model = Some(model.to_owned());
     }
@@ -88,7 +88,7 @@ fn about(body: &Value, parts: &mut Parts) {
     parts.tokens_out = number("completion_tokens").or(parts.tokens_out);
 }
 
-fn said(message: &Value, parts: &mut Parts) {
+fn take_message(message: &Value, parts: &mut PartialAnswer) {
     match message.get("content") {
         Some(Value::String(text)) => parts.text.push_str(text),
         // Some servers send a list of pieces.

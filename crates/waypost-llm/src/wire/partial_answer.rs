@@ -1,8 +1,8 @@
 //! An answer while it arrives: its text so far, its tokens so far, and how it ended.
 
-use super::Said;
+use super::ServerError;
 use crate::token_estimate::{estimate, estimate_ask};
-use crate::{Answer, Ask, Ended};
+use crate::{Answer, Ended, ModelRequest};
 
 /// Bytes of an answer's text.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -15,7 +15,7 @@ pub enum WireError {
     /// It is something else.
     Garbled(String),
     /// The server says that something went wrong.
-    Said(Said),
+    Server(ServerError),
     /// It has more bytes than are read: so many.
     TooMuch(usize),
 }
@@ -33,14 +33,14 @@ pub struct Usage {
 
 impl Usage {
     /// Of a question of which nothing is known but that it was asked.
-    pub fn of_question(ask: &Ask) -> Self {
+    pub fn of_question(ask: &ModelRequest) -> Self {
         Self { tokens_in: estimate_ask(ask), tokens_out: 0, estimated: true }
     }
 }
 
 /// What is known of an answer while it comes.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct PartialAnswer {
     pub(super) text: String,
     /// What came as the arguments of a tool; it counts before the text.
     pub(super) tool: Option<String>,
@@ -53,12 +53,12 @@ pub(super) struct Parts {
     pub(super) over: bool,
 }
 
-impl Parts {
+impl PartialAnswer {
     pub(super) fn bytes(&self) -> usize {
         self.lengths().iter().sum()
     }
 
-    /// Bytes of each text, for [`Parts::characters_since`].
+    /// Bytes of each text, for [`PartialAnswer::characters_since`].
     pub(super) fn lengths(&self) -> [usize; 3] {
         [self.text.len(), self.tool.as_ref().map_or(0, String::len), self.refusal.len()]
     }
@@ -71,7 +71,7 @@ impl Parts {
     }
 
     /// What it has cost so far. Servers count what they have said at the end, so what is there is estimated.
-    pub(super) fn usage(&self, ask: &Ask) -> Usage {
+    pub(super) fn usage(&self, ask: &ModelRequest) -> Usage {
         let texts = [Some(&self.text), self.tool.as_ref(), Some(&self.refusal)];
         let heard: u64 = texts.into_iter().flatten().map(|text| estimate(text)).sum();
         Usage {
@@ -95,7 +95,7 @@ impl Parts {
     }
 
     /// The answer, if it has an end.
-    pub(super) fn answer(self, ask: &Ask, model: &str) -> Result<Answer, WireError> {
+    pub(super) fn answer(self, ask: &ModelRequest, model: &str) -> Result<Answer, WireError> {
         let ended = self.end()?;
         let text = match (ended, self.tool) {
             (Ended::Refused, _) if !self.refusal.is_empty() => self.refusal,

@@ -6,31 +6,32 @@ use super::sse::Events;
 use waypost_config::Api;
 
 use super::{
-    ANSWER_BYTES_MAX, Parts, STREAM_BYTES_MAX, Said, Usage, WireError, anthropic, error_body, openai,
+    ANSWER_BYTES_MAX, PartialAnswer, STREAM_BYTES_MAX, ServerError, Usage, WireError, anthropic, error_body,
+    openai,
 };
-use crate::{Answer, Ask};
+use crate::{Answer, ModelRequest};
 
 /// What ends a stream of OpenAI's kind.
 const DONE: &str = "[DONE]";
 
 /// Listens to an answer that comes piece by piece. How the bytes are cut makes no difference.
 #[derive(Debug)]
-pub struct Listener {
+pub struct StreamReader {
     api: Api,
     events: Events,
-    parts: Parts,
+    parts: PartialAnswer,
     bytes: usize,
     characters: u64,
 }
 
-impl Listener {
+impl StreamReader {
     /// To a server of this kind.
     pub fn new(api: Api) -> Self {
-        Self { api, events: Events::default(), parts: Parts::default(), bytes: 0, characters: 0 }
+        Self { api, events: Events::default(), parts: PartialAnswer::default(), bytes: 0, characters: 0 }
     }
 
     /// More has come. After an error there is nothing more to listen to.
-    pub fn hear(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > STREAM_BYTES_MAX {
             return Err(WireError::TooMuch(STREAM_BYTES_MAX));
@@ -55,13 +56,13 @@ impl Listener {
     }
 
     /// What was heard so far has cost, if anything was heard.
-    pub fn so_far(&self, ask: &Ask) -> Option<Usage> {
+    pub fn so_far(&self, ask: &ModelRequest) -> Option<Usage> {
         let has_begun = self.parts.tokens_in.is_some() || self.parts.bytes() > 0;
         has_begun.then(|| self.parts.usage(ask))
     }
 
     /// The answer, now that the stream is over or closed.
-    pub fn end(&mut self, ask: &Ask, model: &str) -> Result<Answer, WireError> {
+    pub fn end(&mut self, ask: &ModelRequest, model: &str) -> Result<Answer, WireError> {
         let events = std::mem::take(&mut self.events);
         if !self.parts.over
             && let Some(event) = events.end()
@@ -69,7 +70,7 @@ impl Listener {
             match self.event(&event) {
                 // Half an event is no event: what matters is whether the answer had ended before.
                 Ok(()) | Err(WireError::Garbled(_)) => {}
-                Err(error @ (WireError::BrokeOff | WireError::Said(_) | WireError::TooMuch(_))) => {
+                Err(error @ (WireError::BrokeOff | WireError::Server(_) | WireError::TooMuch(_))) => {
                     return Err(error);
                 }
             }
@@ -91,8 +92,8 @@ impl Listener {
         let garbled =
             |_| WireError::Garbled(format!("an event that is no JSON: {}", error_body::start_of(data)));
         let event: Value = serde_json::from_str(data).map_err(garbled)?;
-        if let Some(said) = Said::within(&event) {
-            return Err(WireError::Said(said));
+        if let Some(said) = ServerError::within(&event) {
+            return Err(WireError::Server(said));
         }
         let before = self.parts.lengths();
         match self.api {

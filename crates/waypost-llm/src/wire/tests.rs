@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use waypost_config::Structured;
 
@@ -8,9 +8,9 @@ use crate::{Ended, Purpose, Schema, Speaker, Turn};
 
 const APIS: [Api; 2] = [Api::OpenAi, Api::Anthropic];
 
-fn ask() -> Ask {
+fn ask() -> ModelRequest {
     let turn = |by, text: &str| Turn { by, text: text.to_owned() };
-    Ask {
+    ModelRequest {
         purpose: Purpose::Generate,
         task: None,
         slot: "generate/2".to_owned(),
@@ -56,9 +56,9 @@ fn stream(api: Api) -> String {
 }
 
 fn listen<'a>(api: Api, chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Answer, WireError> {
-    let mut listener = Listener::new(api);
+    let mut listener = StreamReader::new(api);
     for chunk in chunks {
-        listener.hear(chunk)?;
+        listener.push(chunk)?;
     }
     listener.end(&ask(), "asked")
 }
@@ -81,7 +81,7 @@ fn however_a_stream_is_cut_the_answer_is_the_same() {
         assert_eq!(listen(api, [bytes.as_slice()]), Ok(expected()), "{api:?} in one piece");
         assert_eq!(listen(api, bytes.chunks(1)), Ok(expected()), "{api:?} byte by byte");
         for seed in 0..500 {
-            let mut dice = Dice::new(seed);
+            let mut dice = SeededRng::new(seed);
             let mut rest = bytes.as_slice();
             let mut chunks = Vec::new();
             while !rest.is_empty() {
@@ -146,7 +146,7 @@ fn garbage_is_an_error_and_never_a_panic() {
     ];
     let (mut answers, mut errors) = (0, 0);
     for seed in 0..20_000 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let chunks: Vec<&[u8]> = (0..dice.below(30)).map(|_| *dice.pick(&pieces)).collect();
         let body = String::from_utf8_lossy(&chunks.concat()).into_owned();
         for api in APIS {
@@ -157,12 +157,12 @@ fn garbage_is_an_error_and_never_a_panic() {
             let _any = whole(api, &ask(), "m", &body);
             let _any = listed(&body);
         }
-        let _any = Said::of(&body);
+        let _any = ServerError::of(&body);
     }
     assert!(answers > 0 && errors > 0, "both happen: {answers} and {errors}");
     for (api, valid) in APIS.map(|api| (api, stream(api).into_bytes())) {
         for seed in 0..2_000 {
-            let mut dice = Dice::new(seed);
+            let mut dice = SeededRng::new(seed);
             let mut bytes = valid.clone();
             for _ in 0..=dice.below(4) {
                 let at = dice.below(bytes.len());
@@ -216,11 +216,11 @@ fn what_is_no_answer_is_called_so() {
             assert!(matches!(whole(api, &ask(), "m", body), Err(WireError::Garbled(_))), "{api:?} {body}");
         }
         let error = r#"{"error":{"message":"too many","type":"rate_limit_error"}}"#;
-        let said = Said { kind: "rate_limit_error".to_owned(), message: "too many".to_owned() };
-        assert_eq!(whole(api, &ask(), "m", error), Err(WireError::Said(said.clone())));
+        let said = ServerError { kind: "rate_limit_error".to_owned(), message: "too many".to_owned() };
+        assert_eq!(whole(api, &ask(), "m", error), Err(WireError::Server(said.clone())));
         assert_eq!(
             listen(api, [format!("event: error\ndata: {error}\n\n").as_bytes()]),
-            Err(WireError::Said(said))
+            Err(WireError::Server(said))
         );
     }
 }
@@ -247,16 +247,16 @@ fn every_servers_way_to_say_that_something_is_wrong_is_read() {
         ("<h1>Bad\n Gateway</h1>", "<h1>Bad Gateway</h1>"),
         ("", "it said nothing about it"),
     ] {
-        assert_eq!(Said::of(body).to_string(), said);
+        assert_eq!(ServerError::of(body).to_string(), said);
     }
-    let long = Said::of(&"x".repeat(10_000)).message;
+    let long = ServerError::of(&"x".repeat(10_000)).message;
     assert_eq!(long.chars().count(), SAID_COLUMNS_MAX);
 }
 
 #[test]
 fn requests_say_what_each_server_expects() {
-    let manner = Manner::default();
-    let openai = request(Api::OpenAi, &ask(), "gpt", &manner);
+    let capabilities = Capabilities::default();
+    let openai = request(Api::OpenAi, &ask(), "gpt", &capabilities);
     assert_eq!(
         openai,
         json!({
@@ -277,13 +277,14 @@ fn requests_say_what_each_server_expects() {
             "stream_options": { "include_usage": true },
         })
     );
-    let anthropic = request(Api::Anthropic, &ask(), "claude", &Manner { streams: false, ..manner });
+    let anthropic =
+        request(Api::Anthropic, &ask(), "claude", &Capabilities { streams: false, ..capabilities });
     assert_eq!(anthropic["system"], "You plan.");
     assert_eq!(anthropic["temperature"], 1.0);
     assert_eq!(anthropic["tool_choice"], json!({ "type": "tool", "name": "plan" }));
     assert_eq!(anthropic["tools"][0]["input_schema"], json!({ "type": "object" }));
     assert_eq!(anthropic.get("stream"), None);
-    let bare = Manner { structured: Structured::None, temperature: false, ..manner };
+    let bare = Capabilities { structured: Structured::None, temperature: false, ..capabilities };
     let bare_openai = request(Api::OpenAi, &ask(), "gpt", &bare);
     assert_eq!((bare_openai.get("response_format"), bare_openai.get("temperature")), (None, None));
     assert_eq!(request(Api::Anthropic, &ask(), "claude", &bare).get("tools"), None);
@@ -291,28 +292,38 @@ fn requests_say_what_each_server_expects() {
 
 #[test]
 fn a_refusal_that_is_understood_takes_one_thing_away() {
-    let said = |message: &str| Said { kind: "invalid_request_error".to_owned(), message: message.to_owned() };
-    let manner = Manner::default();
-    let after = |manner: &Manner, message: &str| manner.after(&said(message)).map(|conceded| conceded.to);
-    assert_eq!(after(&manner, "'response_format.json_schema' is not supported"), Some("json"));
-    let json = Manner { structured: Structured::Json, ..manner };
+    let said =
+        |message: &str| ServerError { kind: "invalid_request_error".to_owned(), message: message.to_owned() };
+    let capabilities = Capabilities::default();
+    let after = |capabilities: &Capabilities, message: &str| {
+        capabilities.after(&said(message)).map(|conceded| conceded.to)
+    };
+    assert_eq!(after(&capabilities, "'response_format.json_schema' is not supported"), Some("json"));
+    let json = Capabilities { structured: Structured::Json, ..capabilities };
     assert_eq!(after(&json, "response_format must be text"), Some("none"));
     assert_eq!(
-        after(&manner, "Unsupported parameter: use 'max_completion_tokens' instead"),
+        after(&capabilities, "Unsupported parameter: use 'max_completion_tokens' instead"),
         Some("max_completion_tokens")
     );
-    assert_eq!(after(&manner, "temperature does not support 0.2 with this model"), Some("no temperature"));
-    assert_eq!(after(&manner, "unknown field stream_options"), Some("no usage in streams"));
-    assert_eq!(after(&manner, "your organization must be verified to stream this model"), Some("no stream"));
-    assert_eq!(after(&manner, "bad request"), Some("json"));
+    assert_eq!(
+        after(&capabilities, "temperature does not support 0.2 with this model"),
+        Some("no temperature")
+    );
+    assert_eq!(after(&capabilities, "unknown field stream_options"), Some("no usage in streams"));
+    assert_eq!(
+        after(&capabilities, "your organization must be verified to stream this model"),
+        Some("no stream")
+    );
+    assert_eq!(after(&capabilities, "bad request"), Some("json"));
     for hopeless in [
         "maximum context length is 8192 tokens",
         "Your credit balance is too low",
         "The model does not exist",
     ] {
-        assert_eq!(after(&manner, hopeless), None, "{hopeless}");
+        assert_eq!(after(&capabilities, hopeless), None, "{hopeless}");
     }
-    let bare = Manner { structured: Structured::None, temperature: false, streams: false, ..manner };
+    let bare =
+        Capabilities { structured: Structured::None, temperature: false, streams: false, ..capabilities };
     assert_eq!(after(&bare, "response_format temperature stream"), None);
 }
 
@@ -330,10 +341,10 @@ fn an_answer_at_the_limit_is_read_and_one_past_it_is_not() {
         Err(WireError::TooMuch(ANSWER_BYTES_MAX))
     );
     // A stream that says nothing does not go on for ever either.
-    let mut listener = Listener::new(Api::Anthropic);
+    let mut listener = StreamReader::new(Api::Anthropic);
     let chunk = vec![b'x'; STREAM_BYTES_MAX];
-    assert_eq!(listener.hear(&chunk), Ok(()));
-    assert_eq!(listener.hear(b"x"), Err(WireError::TooMuch(STREAM_BYTES_MAX)));
+    assert_eq!(listener.push(&chunk), Ok(()));
+    assert_eq!(listener.push(b"x"), Err(WireError::TooMuch(STREAM_BYTES_MAX)));
 }
 
 #[test]

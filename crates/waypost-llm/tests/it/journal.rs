@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use waypost_core::Timestamp;
-use waypost_llm::{Answer, Ask, Ended, Purpose, Speaker, Turn};
+use waypost_llm::{Answer, Ended, ModelRequest, Purpose, Speaker, Turn};
 use waypost_llm::{
     Cost, Journal, JournalError, JournalLine, Lost, Model, ModelError, Progress, Quiet, Recorded, Redactor,
     Replayed, Reply, Stop, Totals, read_journal,
@@ -42,8 +42,8 @@ fn open(folder: &Folder) -> Result<Journal, JournalError> {
     Journal::open(&folder.file(), now, "host-1 (4711)", Redactor::new([KEY.to_owned()]))
 }
 
-fn of(purpose: Purpose, task: &str, slot: &str) -> Ask {
-    Ask { purpose, task: Some(id(task)), slot: slot.to_owned(), ..ask() }
+fn of(purpose: Purpose, task: &str, slot: &str) -> ModelRequest {
+    ModelRequest { purpose, task: Some(id(task)), slot: slot.to_owned(), ..ask() }
 }
 
 /// Answers with what it was asked last, and counts.
@@ -51,7 +51,7 @@ fn of(purpose: Purpose, task: &str, slot: &str) -> Ask {
 struct Echo(AtomicU32);
 
 impl Model for Echo {
-    fn ask(&self, ask: &Ask, _progress: &dyn Progress, _stop: &Stop) -> Result<Reply, ModelError> {
+    fn ask(&self, ask: &ModelRequest, _progress: &dyn Progress, _stop: &Stop) -> Result<Reply, ModelError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         let text = ask.turns.last().map(|turn| turn.text.clone()).unwrap_or_default();
         if text == "fail" {
@@ -69,11 +69,11 @@ impl Model for Echo {
     }
 }
 
-fn with_text(ask: Ask, text: &str) -> Ask {
-    Ask { turns: vec![Turn { by: Speaker::User, text: text.to_owned() }], ..ask }
+fn with_text(ask: ModelRequest, text: &str) -> ModelRequest {
+    ModelRequest { turns: vec![Turn { by: Speaker::User, text: text.to_owned() }], ..ask }
 }
 
-fn put(model: &dyn Model, ask: &Ask) -> Result<Reply, ModelError> {
+fn put(model: &dyn Model, ask: &ModelRequest) -> Result<Reply, ModelError> {
     model.ask(ask, &Quiet, &Stop::new())
 }
 
@@ -239,8 +239,8 @@ fn a_replay_answers_from_the_file_alone_and_says_where_it_departs() {
     );
     let other = put(&replayed, &with_text(ask(), "Move to PASETO")).unwrap_err();
     assert_eq!(other.code(), "departed");
-    let unknown = put(&replayed, &Ask { slot: "generate/2".to_owned(), ..ask() }).unwrap_err();
-    assert!(unknown.to_string().ends_with("has no answer for generate/2"), "{unknown}");
+    let unknown = put(&replayed, &ModelRequest { slot: "generate/2".to_owned(), ..ask() }).unwrap_err();
+    assert!(unknown.to_string().ends_with("has no recorded response for generate/2"), "{unknown}");
 }
 
 #[test]
@@ -288,11 +288,11 @@ fn the_lines_of_a_journal_are_a_promise() {
                 asked.fingerprint()
             ),
             format_args!(
-                r#"{{"kind":"failed","at":"MOMENT","slot":"generate/1","purpose":"generate","fingerprint":"{}","code":"broke_off","error":"the answer of the model echo broke off before its end"}}"#,
+                r#"{{"kind":"failed","at":"MOMENT","slot":"generate/1","purpose":"generate","fingerprint":"{}","code":"broke_off","error":"echo: the response ended early"}}"#,
                 ask().fingerprint()
             ),
             format_args!(
-                r#"{{"kind":"failed","at":"MOMENT","slot":"decompose/t3","purpose":"decompose","task":"t3","fingerprint":"{}","code":"stopped","error":"the question was given up, as was asked","lost":{{"from":"echo","tokens_in":10,"tokens_out":2,"estimated":true,"cost_millionths":7}}}}"#,
+                r#"{{"kind":"failed","at":"MOMENT","slot":"decompose/t3","purpose":"decompose","task":"t3","fingerprint":"{}","code":"stopped","error":"the request was cancelled","lost":{{"from":"echo","tokens_in":10,"tokens_out":2,"estimated":true,"cost_millionths":7}}}}"#,
                 asked.fingerprint()
             ),
             r#"{"kind":"forgotten","at":"MOMENT","slots":["decompose/t3"],"why":"rolled back"}"#,

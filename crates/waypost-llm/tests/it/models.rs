@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use waypost_config::Structured;
-use waypost_config::{Config, Layer, Origin, Surroundings};
-use waypost_llm::{Ask, Ended, Purpose, Schema, Speaker, Turn};
+use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_llm::{
-    ByRole, Client, Cost, Halt, Lost, Model, ModelError, Moment, Progress, Quiet, Reply, Stop, Verdict,
+    ByRole, CallEvent, CancelToken, Client, Cost, Lost, Model, ModelError, Progress, Quiet, Reply, Stop,
+    Verdict,
 };
-use waypost_testkit::model::{ModelServer, Play};
+use waypost_llm::{Ended, ModelRequest, Purpose, Schema, Speaker, Turn};
+use waypost_testkit::fake_llm::{ModelServer, ScriptedReply};
 
 pub(crate) const KEY: &str = "very-secret-key-0123456789";
 const PLAN: &str = r#"{"tasks": [{"id": "a", "description": "Lies die Änderungen ✓"}]}"#;
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) fn ask() -> Ask {
-    Ask {
+pub(crate) fn ask() -> ModelRequest {
+    ModelRequest {
         purpose: Purpose::Generate,
         task: None,
         slot: "generate/1".to_owned(),
@@ -32,12 +33,12 @@ pub(crate) fn ask() -> Ask {
     }
 }
 
-pub(crate) fn around(variables: &[(&str, &str)]) -> Surroundings {
+pub(crate) fn around(variables: &[(&str, &str)]) -> ExecutionEnv {
     let folder = std::env::temp_dir();
     let all = variables.iter().chain(&[("MODEL_KEY", KEY)]);
     let variables: BTreeMap<String, String> =
         all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Surroundings { workspace: folder.clone(), logs: folder.join("logs"), variables, worker: "w".to_owned() }
+    ExecutionEnv { workspace: folder.clone(), logs: folder.join("logs"), variables, worker: "w".to_owned() }
 }
 
 fn config(text: &str) -> Config {
@@ -62,7 +63,7 @@ fn client(api: &str, server: &ModelServer, keys: &str) -> Client {
 pub(crate) struct Told(Mutex<Vec<String>>);
 
 impl Progress for Told {
-    fn told(&self, ask: &Ask, moment: &Moment<'_>) {
+    fn on_event(&self, ask: &ModelRequest, moment: &CallEvent<'_>) {
         self.0.lock().unwrap().push(format!("{} {moment:?}", ask.slot));
     }
 }
@@ -98,7 +99,7 @@ fn both_kinds_of_server_answer_by_a_stream_that_keeps_to_a_schema() {
     for (api, header, value) in
         [("openai", "authorization", format!("Bearer {KEY}")), ("anthropic", "x-api-key", KEY.to_owned())]
     {
-        let server = ModelServer::playing([Play::Say(PLAN.to_owned())]);
+        let server = ModelServer::playing([ScriptedReply::Say(PLAN.to_owned())]);
         let client = client(api, &server, "price_in = 2.5\nprice_out = 10\nmax_tokens = 300\n");
         let (answer, told) = asked(&client);
         let Reply { answer, from, cost, recalled } = answer.unwrap();
@@ -126,9 +127,10 @@ fn both_kinds_of_server_answer_by_a_stream_that_keeps_to_a_schema() {
 
 #[test]
 fn a_server_that_asks_for_patience_is_asked_again_when_it_says() {
-    let busy =
-        |after: &str| Play::status(429, "rate_limit_error", "slow down").with_header("retry-after", after);
-    let server = ModelServer::playing([busy("0"), busy("0.01"), Play::Say("yes".to_owned())]);
+    let busy = |after: &str| {
+        ScriptedReply::status(429, "rate_limit_error", "slow down").with_header("retry-after", after)
+    };
+    let server = ModelServer::playing([busy("0"), busy("0.01"), ScriptedReply::Say("yes".to_owned())]);
     let (answer, told) = asked(&client("openai", &server, ""));
     assert_eq!(answer.unwrap().answer.text, "yes");
     assert_eq!((server.asked(), told.count("Waits")), (3, 2), "{}", told.all());
@@ -143,15 +145,18 @@ fn a_server_that_asks_for_patience_is_asked_again_when_it_says() {
 
 #[test]
 fn troubles_of_a_server_are_waited_out_so_often_and_then_told() {
-    let trouble = || Play::status(500, "api_error", "oops").with_header("retry-after-ms", "1");
+    let trouble = || ScriptedReply::status(500, "api_error", "oops").with_header("retry-after-ms", "1");
     let server = ModelServer::directed(move |_| trouble());
     let (answer, told) = asked(&client("anthropic", &server, "retries = 3\n"));
     let error = answer.unwrap_err();
-    assert_eq!(error.to_string(), "the model it does not answer now (500): oops (api_error)");
+    assert_eq!(error.to_string(), "it: temporarily unavailable (500): oops (api_error)");
     assert_eq!((server.asked(), told.count("Waits")), (4, 3));
     // A quota that is used up is no matter of patience.
-    let server =
-        ModelServer::playing([Play::status(429, "insufficient_quota", "You exceeded your current quota")]);
+    let server = ModelServer::playing([ScriptedReply::status(
+        429,
+        "insufficient_quota",
+        "You exceeded your current quota",
+    )]);
     assert!(matches!(asked(&client("openai", &server, "")).0, Err(ModelError::Refused { status: 429, .. })));
     assert_eq!(server.asked(), 1);
 }
@@ -159,37 +164,43 @@ fn troubles_of_a_server_are_waited_out_so_often_and_then_told() {
 #[test]
 fn what_a_server_does_not_offer_is_done_without_and_not_asked_for_again() {
     let server = ModelServer::directed(|seen| match seen.json()["response_format"]["type"].as_str() {
-        Some(kind) => {
-            Play::status(400, "invalid_request_error", &format!("response_format {kind} is not supported"))
-        }
+        Some(kind) => ScriptedReply::status(
+            400,
+            "invalid_request_error",
+            &format!("response_format {kind} is not supported"),
+        ),
         None if !seen.json()["temperature"].is_null() => {
-            Play::status(400, "invalid_request_error", "temperature is fixed")
+            ScriptedReply::status(400, "invalid_request_error", "temperature is fixed")
         }
-        None => Play::Say("yes".to_owned()),
+        None => ScriptedReply::Say("yes".to_owned()),
     });
     let client = client("openai", &server, "");
     let (answer, told) = asked(&client);
     assert_eq!(answer.unwrap().answer.text, "yes");
     assert_eq!((server.asked(), told.count("TurnedDown")), (4, 3), "{}", told.all());
-    assert_eq!(client.manner().structured, Structured::None);
+    assert_eq!(client.capabilities().structured, Structured::None);
     assert!(asked(&client).0.is_ok());
     assert_eq!(server.asked(), 5, "the second time it is asked as it wants to be");
     // A question that is too long is refused in any form, and nothing is learnt from that.
-    let server =
-        ModelServer::directed(|_| Play::status(400, "invalid_request_error", "maximum context length is 10"));
+    let server = ModelServer::directed(|_| {
+        ScriptedReply::status(400, "invalid_request_error", "maximum context length is 10")
+    });
     let client = self::client("openai", &server, "");
     assert!(matches!(asked(&client).0, Err(ModelError::Refused { status: 400, .. })));
-    assert_eq!((server.asked(), client.manner().structured), (1, Structured::Schema));
+    assert_eq!((server.asked(), client.capabilities().structured), (1, Structured::Schema));
 }
 
 #[test]
 fn a_stream_that_closes_half_way_is_no_answer_and_is_asked_for_again() {
     for api in ["openai", "anthropic"] {
-        let server = ModelServer::playing([Play::HalfClose(PLAN.to_owned()), Play::Say(PLAN.to_owned())]);
+        let server = ModelServer::playing([
+            ScriptedReply::HalfClose(PLAN.to_owned()),
+            ScriptedReply::Say(PLAN.to_owned()),
+        ]);
         let (answer, told) = asked(&client(api, &server, ""));
         assert_eq!(answer.unwrap().answer.text, PLAN);
         assert_eq!((told.count("Failed { why: BrokeOff"), told.count("Waits")), (1, 1), "{}", told.all());
-        let server = ModelServer::playing([Play::HalfClose(PLAN.to_owned())]);
+        let server = ModelServer::playing([ScriptedReply::HalfClose(PLAN.to_owned())]);
         let answer = asked(&client(api, &server, "retries = 0\n")).0;
         assert_eq!(answer, Err(ModelError::BrokeOff { model: "it".to_owned() }));
     }
@@ -197,7 +208,7 @@ fn a_stream_that_closes_half_way_is_no_answer_and_is_asked_for_again() {
 
 #[test]
 fn silence_before_an_answer_and_within_one_is_borne_for_so_long() {
-    for play in [Play::Hang, Play::FallSilent(PLAN.to_owned())] {
+    for play in [ScriptedReply::Hang, ScriptedReply::FallSilent(PLAN.to_owned())] {
         let server = ModelServer::playing([play]);
         let keys = "retries = 0\n";
         let text = described("it", "openai", &server.openai(), keys)
@@ -205,7 +216,7 @@ fn silence_before_an_answer_and_within_one_is_borne_for_so_long() {
         let client = Client::new("it", &config(&text).models["it"], &around(&[])).unwrap();
         assert_eq!(asked(&client).0, Err(ModelError::Silent { model: "it".to_owned(), seconds: 1 }));
     }
-    let server = ModelServer::playing([Play::FallSilent(PLAN.to_owned())]);
+    let server = ModelServer::playing([ScriptedReply::FallSilent(PLAN.to_owned())]);
     let slow = client("anthropic", &server, "timeout_seconds = 1\n");
     assert_eq!(asked(&slow).0, Err(ModelError::TooSlow { model: "it".to_owned(), seconds: 1 }));
     assert_eq!(server.asked(), 1, "whoever was too slow would be too slow again");
@@ -214,7 +225,7 @@ fn silence_before_an_answer_and_within_one_is_borne_for_so_long() {
 #[test]
 fn a_model_that_never_stops_is_stopped() {
     for api in ["openai", "anthropic"] {
-        let server = ModelServer::playing([Play::Endless]);
+        let server = ModelServer::playing([ScriptedReply::Endless]);
         let answer = asked(&client(api, &server, "")).0;
         assert!(matches!(answer, Err(ModelError::TooMuch { .. })), "{answer:?}");
         assert_eq!(server.asked(), 1);
@@ -223,16 +234,13 @@ fn a_model_that_never_stops_is_stopped() {
 
 #[test]
 fn garbage_is_told_as_what_it_is() {
-    let server = ModelServer::playing([Play::Garbage]);
+    let server = ModelServer::playing([ScriptedReply::Garbage]);
     let answer = asked(&client("openai", &server, "retries = 0\n")).0;
     assert!(matches!(answer, Err(ModelError::NotReached { .. })), "{answer:?}");
-    let server = ModelServer::playing([Play::Nonsense("<html>Welcome</html>".to_owned())]);
+    let server = ModelServer::playing([ScriptedReply::Nonsense("<html>Welcome</html>".to_owned())]);
     let answer = asked(&client("openai", &server, "retries = 0\n")).0.unwrap_err();
-    assert_eq!(
-        answer.to_string(),
-        "the model it answered something that is no answer: no JSON: <html>Welcome</html>"
-    );
-    let server = ModelServer::playing([Play::Stream(vec![
+    assert_eq!(answer.to_string(), "it returned a malformed response: no JSON: <html>Welcome</html>");
+    let server = ModelServer::playing([ScriptedReply::Stream(vec![
         b"data: {\"choi".to_vec(),
         b"ces\": nonsense}\n\n".to_vec(),
     ])]);
@@ -242,7 +250,10 @@ fn garbage_is_told_as_what_it_is() {
 #[test]
 fn errors_inside_a_stream_are_heard() {
     let overloaded = b"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
-    let server = ModelServer::playing([Play::Stream(vec![overloaded.to_vec()]), Play::Say("yes".to_owned())]);
+    let server = ModelServer::playing([
+        ScriptedReply::Stream(vec![overloaded.to_vec()]),
+        ScriptedReply::Say("yes".to_owned()),
+    ]);
     let (answer, told) = asked(&client("anthropic", &server, ""));
     assert_eq!(answer.unwrap().answer.text, "yes");
     assert_eq!(told.count("Failed { why: Busy"), 1, "{}", told.all());
@@ -252,9 +263,9 @@ fn errors_inside_a_stream_are_heard() {
 fn cut_and_refused_answers_say_so_and_uncounted_ones_are_estimated() {
     for api in ["openai", "anthropic"] {
         let plays = [
-            Play::SayCut("half".to_owned()),
-            Play::Refuse("I will not".to_owned()),
-            Play::SayUncounted("yes".to_owned()),
+            ScriptedReply::SayCut("half".to_owned()),
+            ScriptedReply::Refuse("I will not".to_owned()),
+            ScriptedReply::SayUncounted("yes".to_owned()),
         ];
         let server = ModelServer::playing(plays);
         let client = client(api, &server, "");
@@ -271,7 +282,7 @@ fn a_server_that_repeats_the_key_does_not_make_us_repeat_it() {
     let said = format!("Incorrect API key provided: {KEY}");
     for (status, code) in [(401, "not_allowed"), (404, "not_there"), (402, "refused"), (400, "refused")] {
         let said = said.clone();
-        let server = ModelServer::directed(move |_| Play::status(status, "invalid_api_key", &said));
+        let server = ModelServer::directed(move |_| ScriptedReply::status(status, "invalid_api_key", &said));
         let error = asked(&client("openai", &server, "structured = \"none\"\n")).0.unwrap_err();
         assert_eq!(error.code(), code);
         assert!(error.to_string().contains("[secret]"), "{error}");
@@ -280,11 +291,14 @@ fn a_server_that_repeats_the_key_does_not_make_us_repeat_it() {
 
 #[test]
 fn the_key_goes_to_no_other_address() {
-    let elsewhere = ModelServer::playing([Play::Say("yes".to_owned())]);
+    let elsewhere = ModelServer::playing([ScriptedReply::Say("yes".to_owned())]);
     for status in [301, 302, 307, 308] {
         let target = format!("{}/chat/completions", elsewhere.openai());
-        let play =
-            Play::Status { status, headers: vec![("location".to_owned(), target)], body: String::new() };
+        let play = ScriptedReply::Status {
+            status,
+            headers: vec![("location".to_owned(), target)],
+            body: String::new(),
+        };
         let server = ModelServer::playing([play]);
         assert!(matches!(asked(&client("openai", &server, "")).0, Err(ModelError::Refused { .. })));
     }
@@ -294,9 +308,9 @@ fn the_key_goes_to_no_other_address() {
 #[test]
 fn whoever_asks_can_be_stopped_at_once() {
     for play in [
-        Play::Hang,
-        Play::FallSilent(PLAN.to_owned()),
-        Play::status(429, "busy", "later").with_header("retry-after", "100"),
+        ScriptedReply::Hang,
+        ScriptedReply::FallSilent(PLAN.to_owned()),
+        ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100"),
     ] {
         let server = Arc::new(ModelServer::playing([play]));
         let client = client("openai", &server, "");
@@ -318,7 +332,7 @@ fn whoever_asks_can_be_stopped_at_once() {
 
 #[test]
 fn whoever_is_to_ask_nothing_new_neither_waits_nor_asks_again() {
-    let busy = Play::status(429, "busy", "later").with_header("retry-after", "100");
+    let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
     let server = ModelServer::directed(move |_| busy.clone());
     let text = [
         described("first", "openai", &server.openai(), ""),
@@ -326,16 +340,16 @@ fn whoever_is_to_ask_nothing_new_neither_waits_nor_asks_again() {
         "[planner]\nplanner = \"first\"\nfallback = [\"second\"]\n".to_owned(),
     ];
     let models = ByRole::new(&config(&text.concat()), &around(&[]), None).unwrap();
-    let halt = Halt::default();
+    let halt = CancelToken::default();
     let begun = Instant::now();
-    let stop = Stop::new().or_after(&Halt::default()).or_after(&halt);
+    let stop = Stop::new().or_after(&CancelToken::default()).or_after(&halt);
     let answer = std::thread::scope(|scope| {
         let asking = scope.spawn(|| models.ask(&ask(), &Quiet, &stop));
         while server.asked() == 0 {
             assert!(begun.elapsed() < PATIENCE);
             std::thread::yield_now();
         }
-        halt.say();
+        halt.cancel();
         asking.join().unwrap()
     });
     assert_eq!(answer, Err(ModelError::Stopped));
@@ -349,13 +363,13 @@ fn whoever_is_to_ask_nothing_new_neither_waits_nor_asks_again() {
 fn the_time_that_there_is_bounds_calls_and_waits() {
     let soon = || Stop::new().or_at(Some(Instant::now() + Duration::from_millis(300)));
     let out_of_time = Err(ModelError::OutOfTime { model: "it".to_owned() });
-    for play in [Play::Hang, Play::FallSilent(PLAN.to_owned())] {
+    for play in [ScriptedReply::Hang, ScriptedReply::FallSilent(PLAN.to_owned())] {
         let server = ModelServer::playing([play]);
         let begun = Instant::now();
         assert_eq!(client("openai", &server, "").ask(&ask(), &Quiet, &soon()), out_of_time);
         assert!(begun.elapsed() < Duration::from_secs(15), "long before the silence would end it");
     }
-    let busy = Play::status(429, "busy", "later").with_header("retry-after", "100");
+    let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
     let server = ModelServer::playing([busy]);
     let begun = Instant::now();
     let answer = client("openai", &server, "").ask(&ask(), &Quiet, &soon());
@@ -368,8 +382,8 @@ fn the_time_that_there_is_bounds_calls_and_waits() {
 struct Losses(Mutex<Vec<Option<Lost>>>);
 
 impl Progress for Losses {
-    fn told(&self, _ask: &Ask, moment: &Moment<'_>) {
-        if let Moment::Failed { lost, .. } = moment {
+    fn on_event(&self, _ask: &ModelRequest, moment: &CallEvent<'_>) {
+        if let CallEvent::Failed { lost, .. } = moment {
             self.0.lock().unwrap().push(lost.cloned());
         }
     }
@@ -377,7 +391,7 @@ impl Progress for Losses {
 
 #[test]
 fn what_a_call_has_cost_that_broke_off_is_told() {
-    let lost = |api: &str, play: Play| {
+    let lost = |api: &str, play: ScriptedReply| {
         let server = ModelServer::playing([play]);
         let keys = "retries = 0\nprice_in = 1\nprice_out = 2\ntimeout_seconds = 1\n";
         let losses = Losses::default();
@@ -386,24 +400,32 @@ fn what_a_call_has_cost_that_broke_off_is_told() {
         assert_eq!(all.len(), 1);
         (all.remove(0), server.seen()[0].body.len() as u64 / 4 + 1)
     };
-    let (known, counted) = lost("anthropic", Play::HalfClose(PLAN.to_owned()));
+    let (known, counted) = lost("anthropic", ScriptedReply::HalfClose(PLAN.to_owned()));
     let known = known.unwrap();
     assert_eq!((known.from.as_str(), known.tokens_in), ("it", counted), "the server has said so");
     assert!(known.tokens_out > 1 && known.estimated, "{known:?}");
     assert_eq!(known.cost, Some(Cost(known.tokens_in + 2 * known.tokens_out)));
-    for play in [Play::HalfClose(PLAN.to_owned()), Play::FallSilent(PLAN.to_owned()), Play::Hang] {
+    for play in [
+        ScriptedReply::HalfClose(PLAN.to_owned()),
+        ScriptedReply::FallSilent(PLAN.to_owned()),
+        ScriptedReply::Hang,
+    ] {
         let lost = lost("openai", play).0.unwrap();
         assert!(lost.tokens_in > 0 && lost.estimated, "{lost:?}");
     }
     for status in [401, 429, 500] {
-        assert_eq!(lost("openai", Play::status(status, "no", "no")).0, None, "nobody pays for {status}");
+        assert_eq!(
+            lost("openai", ScriptedReply::status(status, "no", "no")).0,
+            None,
+            "nobody pays for {status}"
+        );
     }
 }
 
 #[test]
 fn when_a_model_does_not_answer_the_next_one_is_asked_and_that_is_told() {
-    let broken = ModelServer::directed(|_| Play::status(401, "authentication_error", "no"));
-    let good = ModelServer::playing([Play::Say("yes".to_owned())]);
+    let broken = ModelServer::directed(|_| ScriptedReply::status(401, "authentication_error", "no"));
+    let good = ModelServer::playing([ScriptedReply::Say("yes".to_owned())]);
     let text = [
         described("first", "openai", &broken.openai(), ""),
         described("second", "anthropic", &good.anthropic(), ""),
@@ -423,7 +445,8 @@ fn when_a_model_does_not_answer_the_next_one_is_asked_and_that_is_told() {
 
 #[test]
 fn each_role_has_its_model_and_a_choice_stands_above_all() {
-    let server = ModelServer::directed(|seen| Play::Say(seen.json()["model"].as_str().unwrap().to_owned()));
+    let server =
+        ModelServer::directed(|seen| ScriptedReply::Say(seen.json()["model"].as_str().unwrap().to_owned()));
     let text = [
         described("strong", "openai", &server.openai(), "").replace("m-1", "big"),
         described("cheap", "anthropic", &server.anthropic(), "").replace("m-1", "small"),
@@ -432,7 +455,8 @@ fn each_role_has_its_model_and_a_choice_stands_above_all() {
     let config = config(&text.concat());
     let say = |choice: Option<&str>, purpose: Purpose| {
         let models = ByRole::new(&config, &around(&[]), choice).unwrap();
-        let answer = models.ask(&Ask { purpose, schema: None, ..ask() }, &Quiet, &Stop::new()).unwrap();
+        let answer =
+            models.ask(&ModelRequest { purpose, schema: None, ..ask() }, &Quiet, &Stop::new()).unwrap();
         (answer.from, answer.answer.text)
     };
     let is = |from: &str, model: &str| (from.to_owned(), model.to_owned());
@@ -448,7 +472,7 @@ fn each_role_has_its_model_and_a_choice_stands_above_all() {
 
 #[test]
 fn with_a_key_in_the_environment_nothing_need_be_configured() {
-    let server = ModelServer::playing([Play::Say("yes".to_owned())]);
+    let server = ModelServer::playing([ScriptedReply::Say("yes".to_owned())]);
     let base = server.openai();
     let variables = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", base.as_str())];
     let config = Config::load(&[], variables).unwrap();
@@ -489,8 +513,8 @@ fn a_key_that_is_not_there_is_told_before_anything_is_sent() {
 #[test]
 fn a_proxy_is_asked_in_its_own_way_and_its_password_is_never_told() {
     let proxy = ModelServer::directed(|seen| match seen.method.as_str() {
-        "CONNECT" => Play::status(502, "no", "no such host"),
-        _ => Play::Say("yes".to_owned()),
+        "CONNECT" => ScriptedReply::status(502, "no", "no such host"),
+        _ => ScriptedReply::Say("yes".to_owned()),
     });
     let address = format!("http://bob:pass%40word-77@{}", proxy.address());
     let variables = [("http_proxy", address.as_str()), ("HTTPS_PROXY", address.as_str())];
@@ -519,22 +543,22 @@ fn a_proxy_is_asked_in_its_own_way_and_its_password_is_never_told() {
 #[test]
 fn a_trial_says_what_works_and_what_does_not() {
     let server = ModelServer::directed(|seen| match seen.json()["response_format"].is_null() {
-        true => Play::Say("ready".to_owned()),
-        false => Play::Say("{\"ready\": true}".to_owned()),
+        true => ScriptedReply::Say("ready".to_owned()),
+        false => ScriptedReply::Say("{\"ready\": true}".to_owned()),
     });
     let probed = client("openai", &server, "").probe(&Stop::new());
     assert!(probed.is_usable());
     assert!(probed.findings.iter().all(|finding| finding.verdict == Verdict::Good), "{probed:?}");
 
-    let server = ModelServer::directed(|_| Play::status(401, "invalid_api_key", "who are you?"));
+    let server = ModelServer::directed(|_| ScriptedReply::status(401, "invalid_api_key", "who are you?"));
     let probed = client("openai", &server, "").probe(&Stop::new());
     let verdicts: Vec<Verdict> = probed.findings.iter().map(|finding| finding.verdict).collect();
     assert_eq!(verdicts[..3], [Verdict::Good, Verdict::Bad, Verdict::Untried]);
     assert!(!probed.is_usable() && !format!("{probed:?}").contains(KEY));
 
     let server = ModelServer::directed(|seen| match seen.json()["response_format"].is_null() {
-        true => Play::SayUncounted("I am ready".to_owned()),
-        false => Play::status(400, "", "response_format is unknown"),
+        true => ScriptedReply::SayUncounted("I am ready".to_owned()),
+        false => ScriptedReply::status(400, "", "response_format is unknown"),
     });
     let probed = client("openai", &server, "").probe(&Stop::new());
     let fair = probed.findings.iter().filter(|finding| finding.verdict == Verdict::Fair).count();

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{
     Dependency, Elsewhere, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId, TaskSpec,
 };
-use waypost_formats::jaato::answers;
+use waypost_formats::jaato::tool_output;
 use waypost_service::{EditOp, Guard, StatusChange};
 use waypost_store::Whereabouts;
 
@@ -93,7 +93,7 @@ fn depend(
         }
         Value::Object(reference)
     });
-    answers::depend(plan, spec, list.collect()).map_err(|problems| ToolError::invalid(&problems))
+    tool_output::depend(plan, spec, list.collect()).map_err(|problems| ToolError::invalid(&problems))
 }
 
 /// Lets an existing step wait.
@@ -132,8 +132,8 @@ fn link(
 fn linked(plan: &Plan, id: &TaskId, said: &str) -> Map<String, Value> {
     let Some((task, sequence)) = step(plan, id.as_str()) else { return Map::new() };
     let mut answer = added(plan, id);
-    let written = answers::step(plan, task, sequence);
-    let blocked_by = answers::blocked_by(plan, task);
+    let written = tool_output::step(plan, task, sequence);
+    let blocked_by = tool_output::blocked_by(plan, task);
     let came = match (task.state.status, blocked_by.is_empty()) {
         (Status::Skipped | Status::Cancelled, _) => {
             let why = written.get("result").and_then(Value::as_str).unwrap_or("it cannot happen");
@@ -163,7 +163,7 @@ pub(super) fn blocked(call: &Call) -> Reply {
     let found: Vec<(Map<String, Value>, Vec<Waits>)> = plans.look(&plan, |plan| {
         let all = plan.tasks().map(|(task, _)| task).zip(1..);
         let blocked = all.filter(|(task, _)| plan.standing(task.spec.id.as_str()) == Some(Standing::Blocked));
-        let named = blocked.filter(|(task, _)| !answers::blocked_by(plan, task).is_empty());
+        let named = blocked.filter(|(task, _)| !tool_output::blocked_by(plan, task).is_empty());
         named
             .take(STEPS_MAX)
             .map(|(task, sequence)| (entry(plan, task, sequence), waits(plan, task)))
@@ -197,7 +197,7 @@ pub(super) fn blocked(call: &Call) -> Reply {
 }
 
 fn entry(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
-    let mut entry = answers::step(plan, task, sequence);
+    let mut entry = tool_output::step(plan, task, sequence);
     entry.entry("received_outputs").or_insert_with(|| json!({}));
     let shown = ["id", "step_id", "sequence", "description", "blocked_by", "depends_on", "received_outputs"];
     entry.retain(|name, _| shown.contains(&name.as_str()));

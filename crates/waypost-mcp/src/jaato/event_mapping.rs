@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Consequence, Event, Phase, Plan, PlanId, TaskId};
-use waypost_formats::jaato::answers;
+use waypost_formats::jaato::tool_output;
 use waypost_service::ServiceError;
 use waypost_store::{EventFilter, Happening, Occurrence};
 
@@ -281,7 +281,7 @@ fn record(plan: &Plan, occurrence: &Occurrence, events: &MappedEvent, number: &s
                     reply_text::cut_text(&task.spec.description, WORDS_BYTES).into(),
                 );
                 put("source_step_sequence", sequence.into());
-                let written = answers::step(plan, task, sequence);
+                let written = tool_output::step(plan, task, sequence);
                 let beside = match events.kind {
                     "step_blocked" => "blocked_by",
                     "step_unblocked" => "received_outputs",
@@ -291,7 +291,7 @@ fn record(plan: &Plan, occurrence: &Occurrence, events: &MappedEvent, number: &s
             }
         }
         None if events.kind != "plan_created" && events.kind != "plan_started" => {
-            payload.insert("progress".to_owned(), answers::progress(&plan.counts()));
+            payload.insert("progress".to_owned(), tool_output::progress(&plan.counts()));
         }
         None => {}
     }

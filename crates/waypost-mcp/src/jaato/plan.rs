@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
-use waypost_formats::jaato::answers;
+use waypost_formats::jaato::tool_output;
 use waypost_service::{ApprovalRule, CreateOptions, Guard};
 
 use super::active_plan::{NO_ACTIVE_PLAN, current};
@@ -73,14 +73,14 @@ fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
 fn outline(plan: &Plan) -> Map<String, Value> {
     let mut answer = head(plan);
     let steps = plan.tasks().zip(1..).map(|((task, _), sequence)| {
-        let mut step = answers::step(plan, task, sequence);
+        let mut step = tool_output::step(plan, task, sequence);
         step.retain(|name, _| {
             ["id", "step_id", "sequence", "description", "status"].contains(&name.as_str())
         });
         Value::Object(step)
     });
     answer.insert("steps".to_owned(), steps.take(STEPS_MAX).collect());
-    answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
+    answer.insert("progress".to_owned(), tool_output::progress(&plan.counts()));
     say_more(plan, &mut answer);
     answer
 }
@@ -185,7 +185,7 @@ pub(super) fn complete(call: &Call) -> Reply {
             let mut answer = head(plan);
             answer.insert("completed_at".to_owned(), json!(plan.state().finished_at));
             answer.insert("summary".to_owned(), json!(summary));
-            answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
+            answer.insert("progress".to_owned(), tool_output::progress(&plan.counts()));
             if !open.is_empty() {
                 let text = format!("Plan finished. Never done, and cancelled with it: {}.", open.join(", "));
                 answer.insert("message".to_owned(), text.into());

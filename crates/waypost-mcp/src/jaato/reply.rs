@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use waypost_core::Plan;
-use waypost_formats::jaato::answers;
+use waypost_formats::jaato::tool_output;
 
 use crate::reply_text;
 use crate::tool::Answer;
@@ -23,7 +23,7 @@ pub(super) fn head(plan: &Plan) -> Map<String, Value> {
     Map::from_iter([
         ("plan_id".to_owned(), plan.id().as_str().into()),
         ("title".to_owned(), plan.spec().title.as_str().into()),
-        ("status".to_owned(), answers::plan_word(plan.state().phase).into()),
+        ("status".to_owned(), tool_output::plan_word(plan.state().phase).into()),
     ])
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Dependency, Plan};
-use waypost_formats::jaato::answers;
+use waypost_formats::jaato::tool_output;
 
 use super::active_plan::{current_or_recent, named};
 use super::arguments;
@@ -52,7 +52,7 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     let running = plan.in_progress().next().map(|task| task.spec.id.clone());
     let current = running.and_then(|id| super::active_plan::step(plan, id.as_str())).map(|(_, at)| at);
     answer.insert("current_step".to_owned(), json!(current));
-    answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
+    answer.insert("progress".to_owned(), tool_output::progress(&plan.counts()));
     if let Some(after) = after {
         steps.find(|(task, _)| task.spec.id.as_str() == after)?;
     }
@@ -62,7 +62,7 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
         && let Some((task, at)) = steps.next()
     {
         let (step, step_was_cut) =
-            reply_text::shortened(&Value::Object(answers::step(plan, task, at)), STEP_BYTES_MAX);
+            reply_text::shortened(&Value::Object(tool_output::step(plan, task, at)), STEP_BYTES_MAX);
         bytes += step.to_string().len();
         was_cut |= step_was_cut;
         shown.push(step);

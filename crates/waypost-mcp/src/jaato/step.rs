@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Json, Plan, PlanId, Standing, Status, Task, TaskId, TaskSpec, Where, nearest};
-use waypost_formats::jaato::answers;
+use waypost_formats::jaato::tool_output;
 use waypost_service::{Caller, ClaimOptions, EditOp, Guard, NewTask, StatusChange};
 
 use super::active_plan::{NO_ACTIVE_PLAN, started, step};
@@ -112,13 +112,13 @@ pub(super) fn no_step(plan: &Plan, id: &str) -> ToolError {
 /// A step after a report, and how far the plan is.
 fn reported(plan: &Plan, id: &TaskId) -> Map<String, Value> {
     let Some((task, sequence)) = step(plan, id.as_str()) else { return Map::new() };
-    let written = answers::step(plan, task, sequence);
+    let written = tool_output::step(plan, task, sequence);
     let mut answer = Map::new();
     for name in ["id", "step_id", "sequence", "description", "status", "result", "error"] {
         answer.insert(name.to_owned(), written.get(name).cloned().unwrap_or(Value::Null));
     }
-    answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
-    answer.insert("plan_status".to_owned(), answers::plan_word(plan.state().phase).into());
+    answer.insert("progress".to_owned(), tool_output::progress(&plan.counts()));
+    answer.insert("plan_status".to_owned(), tool_output::plan_word(plan.state().phase).into());
     if task.state.reported().is_some() {
         let text = "Reported. The step counts as completed when its check has passed.";
         answer.insert("message".to_owned(), text.into());
@@ -166,10 +166,10 @@ pub(super) fn add(call: &Call) -> Reply {
 /// A step that was added, and how far the plan is.
 pub(super) fn added(plan: &Plan, id: &TaskId) -> Map<String, Value> {
     let Some((task, sequence)) = step(plan, id.as_str()) else { return Map::new() };
-    let mut answer = answers::step(plan, task, sequence);
+    let mut answer = tool_output::step(plan, task, sequence);
     answer.retain(|name, _| ["id", "step_id", "sequence", "description", "status"].contains(&name.as_str()));
     answer.insert("total_steps".to_owned(), json!(plan.len()));
-    answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
+    answer.insert("progress".to_owned(), tool_output::progress(&plan.counts()));
     answer
 }
 

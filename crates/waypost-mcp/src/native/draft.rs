@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use waypost_llm::{Journal, Quiet, Recorded, Redactor, Stop};
 use waypost_planner::generate::TASKS_ASKED_MAX;
-use waypost_planner::planning::{Halt, NoDraft, Orders, charge, generate};
-use waypost_planner::{Generate, Limits, Manner, Wanted};
+use waypost_planner::planning::{CancelToken, NoDraft, RequestStore, charge, generate};
+use waypost_planner::{Generate, Limits, PlanBrief, PromptPolicy};
 use waypost_service::CreateOptions;
 
 use super::arguments::Arguments;
@@ -27,20 +27,20 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         return Err(ToolError::new(message, "write the tasks yourself and call plan_create"));
     };
     let planner = &call.workspace.config.planner;
-    let mut wanted = Wanted::new(arguments.needed("goal")?);
+    let mut wanted = PlanBrief::new(arguments.needed("goal")?);
     wanted.constraints = arguments.texts("constraints")?;
     let tasks_max = arguments.small("max_tasks")?.unwrap_or(planner.tasks_max);
     wanted.tasks_max = usize::try_from(tasks_max).unwrap_or(usize::MAX).min(TASKS_ASKED_MAX);
-    let manner = Manner { repairs_max: planner.repairs, ..Manner::default() };
+    let manner = PromptPolicy { repairs_max: planner.repairs, ..PromptPolicy::default() };
     let session = Generate::new(manner, wanted, "generate/1");
     let mut session = session.map_err(|why| ToolError::new(why.to_string(), "rephrase the goal"))?;
     let id = call.workspace.plans().id_for_later()?;
-    let path = Orders::new(call.workspace.own.join("planning")).journal(&id);
+    let path = RequestStore::new(call.workspace.own.join("planning")).journal(&id);
     let journal = Journal::open(&path, call.workspace.now()?, &call.caller.worker, Redactor::default());
     let journal = Arc::new(journal.map_err(|error| ToolError::new(error.to_string(), error.hint()))?);
     let limits = Limits { tokens_max: planner.token_budget, ..Limits::default() };
     let recorded = Recorded::new(model.clone(), Arc::clone(&journal));
-    let (halt, stop) = (Halt::default(), Stop::new());
+    let (halt, stop) = (CancelToken::default(), Stop::new());
     let drafted =
         generate(&mut session, &recorded, &journal, (limits, &|_| None), (&halt, &stop), &Quiet, |_, _| {});
     let drafted = drafted.map_err(|no| draft_error(no, &path.display().to_string()))?;

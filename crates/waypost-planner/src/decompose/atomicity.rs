@@ -4,10 +4,10 @@ use serde_json::Value;
 use waypost_core::{Plan, Refinement, Task};
 
 use super::context::ancestors;
-use super::{Decompose, GIVEN_UP, Heard, Meaning, marked};
+use super::{AnswerKind, AnswerResult, Decompose, GIVEN_UP, marked};
 use crate::Answer;
+use crate::lenient_fields::{Reading, has_one_of, json_of};
 use crate::prompts::Values;
-use crate::reading::{Reading, has_one_of, json_of};
 use crate::repair::{Repair, Repairs};
 
 const IS_ATOMIC: &[&str] = &["is_atomic", "atomic", "isAtomic"];
@@ -17,29 +17,29 @@ impl Decompose {
         self.place_values(plan, task)
     }
 
-    pub(super) fn hear_atomicity(
+    pub(super) fn interpret_atomicity(
         &mut self,
         plan: &Plan,
         task: &Task,
         answer: &Answer,
-    ) -> Result<Heard, Vec<String>> {
+    ) -> Result<AnswerResult, Vec<String>> {
         let (atomic, reasoning, repairs) = verdict(answer)?;
         let reasoning = reasoning.unwrap_or_else(|| "The model gave no reason.".to_owned());
         // A model must not be able to give a goal up by its choice of words.
         let reasoning = reasoning.strip_prefix(GIVEN_UP).unwrap_or(&reasoning);
         let heard = |refinement, reasoning: &str, meaning| {
             let commands = marked(task, refinement, reasoning).into_iter().collect();
-            Ok(Heard { commands, meaning, repairs: repairs.0 })
+            Ok(AnswerResult { commands, kind: meaning, repairs: repairs.0 })
         };
         if atomic {
-            return heard(Refinement::Atomic, reasoning, Meaning::Taken);
+            return heard(Refinement::Atomic, reasoning, AnswerKind::Taken);
         }
         match self.bound_at(ancestors(plan, task).len(), self.goals(plan)) {
-            None => heard(Refinement::Decomposing, reasoning, Meaning::Taken),
+            None => heard(Refinement::Decomposing, reasoning, AnswerKind::Taken),
             Some(stopped) => {
                 let reasoning =
                     format!("{reasoning}\n{}; {}.", capital(&stopped.to_string()), stopped.hint());
-                heard(Refinement::Decomposing, &reasoning, Meaning::Stopped(stopped))
+                heard(Refinement::Decomposing, &reasoning, AnswerKind::Stopped(stopped))
             }
         }
     }

@@ -6,7 +6,7 @@ use waypost_text::sanitize;
 
 use super::Decompose;
 use crate::prompts::Values;
-use crate::words::{cut, one_line};
+use crate::similarity::{cut, one_line};
 
 /// Goals above a goal that are told: the first ones and the nearest.
 pub(super) const ANCESTORS_TOLD_MAX: usize = 12;

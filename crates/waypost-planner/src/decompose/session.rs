@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{Command, Plan, Refinement, Task, TaskId, TaskSpec};
 
-use crate::Manner;
+use crate::PromptPolicy;
 use crate::budget::Bound;
-use crate::manner::Tries;
+use crate::prompting::Tries;
 use crate::repair::Repair;
-use crate::words::cut;
+use crate::similarity::cut;
 
 /// What the reasoning of a goal begins with that was given up.
 pub const GIVEN_UP: &str = "Given up: ";
@@ -57,12 +57,7 @@ pub enum Refining {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// A bound forbids it.
-    Bound {
-        /// Which.
-        bound: Bound,
-        /// What it is set to.
-        max: usize,
-    },
+    Bound { bound: Bound, max: usize },
     /// No answer could be used, or the plan would not take it.
     GivenUp {
         /// Why, as it stands on the goal.
@@ -70,20 +65,16 @@ pub enum Stopped {
     },
 }
 
-/// What came of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct AnswerResult {
     /// What the plan is to be told, in this order; all of it can be told twice.
     pub commands: Vec<Command>,
-    /// What the answer was.
-    pub meaning: Meaning,
-    /// What had to be put right in it.
+    pub kind: AnswerKind,
     pub repairs: Vec<Repair>,
 }
 
-/// What an answer was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum AnswerKind {
     /// Something to go on with.
     Taken,
     /// It cannot be used: the next question of [`Decompose::next`] tells the model why.
@@ -119,7 +110,7 @@ pub struct Progress {
 
 /// Children that are not in the plan yet: their dependencies are being asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct PendingSubtasks {
     pub(super) children: Vec<TaskSpec>,
     pub(super) reasoning: String,
 }
@@ -141,7 +132,6 @@ pub(super) fn reasoning_of(task: &Task) -> &str {
 }
 
 impl Stopped {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Bound { bound, .. } => format!("raise {bound} and continue"),
@@ -164,12 +154,12 @@ impl std::fmt::Display for Stopped {
 /// A session that breaks goals down.
 #[derive(Clone, Debug)]
 pub struct Decompose {
-    pub(super) manner: Manner,
+    pub(super) manner: PromptPolicy,
     pub(super) bounds: Bounds,
     pub(super) refining: Refining,
     /// The goal below which everything is looked at; none: the whole plan.
     pub(super) scope: Option<TaskId>,
-    pub(super) held: BTreeMap<TaskId, Held>,
+    pub(super) held: BTreeMap<TaskId, PendingSubtasks>,
     pub(super) refined: BTreeSet<TaskId>,
     pub(super) stopped: BTreeMap<TaskId, Stopped>,
     /// Questions whose answers were returned, by their first slot.
@@ -178,7 +168,7 @@ pub struct Decompose {
 
 impl Decompose {
     /// A session over the whole plan, or over a goal and what lies below it.
-    pub fn new(manner: Manner, bounds: Bounds, refining: Refining, scope: Option<TaskId>) -> Self {
+    pub fn new(manner: PromptPolicy, bounds: Bounds, refining: Refining, scope: Option<TaskId>) -> Self {
         let children_max = bounds.children_max.clamp(2, CHILDREN_LIMIT);
         let children_min = bounds.children_min.clamp(2, children_max);
         let bounds =

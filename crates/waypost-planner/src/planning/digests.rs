@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Answer, Ask, Digested, Digesting, Fidelity, Heard, Manner, Meaning, Stopped};
+use crate::{
+    Answer, AnswerKind, AnswerResult, Digested, Digesting, Fidelity, ModelRequest, PromptPolicy, Stopped,
+};
 use waypost_core::{Plan, Status, Task, TaskId};
 
 use super::Session;
@@ -10,7 +12,7 @@ use super::Session;
 /// A session that digests finished tasks.
 #[derive(Clone, Debug)]
 pub struct Digests {
-    manner: Manner,
+    manner: PromptPolicy,
     fidelity: Fidelity,
     /// The task at and below which work is digested; none: the whole plan.
     scope: Option<TaskId>,
@@ -22,7 +24,7 @@ pub struct Digests {
 
 impl Digests {
     /// Over the whole plan, or over a task and what lies below it.
-    pub fn new(manner: Manner, fidelity: Fidelity, scope: Option<TaskId>, parallel_max: usize) -> Self {
+    pub fn new(manner: PromptPolicy, fidelity: Fidelity, scope: Option<TaskId>, parallel_max: usize) -> Self {
         Self {
             manner,
             fidelity,
@@ -86,43 +88,43 @@ impl Digests {
 }
 
 impl Session for Digests {
-    fn next(&self, plan: &Plan) -> Vec<Ask> {
+    fn next(&self, plan: &Plan) -> Vec<ModelRequest> {
         let wanting = self.wanting(plan).into_iter();
         let asks = wanting.filter_map(|task| self.of(plan, &task.spec.id)?.next().cloned());
         asks.take(self.parallel_max).collect()
     }
 
-    fn hear(&mut self, plan: &Plan, ask: &Ask, answer: &Answer) -> Heard {
-        let heard = |meaning| Heard { commands: Vec::new(), meaning, repairs: Vec::new() };
+    fn interpret(&mut self, plan: &Plan, ask: &ModelRequest, answer: &Answer) -> AnswerResult {
+        let heard = |meaning| AnswerResult { commands: Vec::new(), kind: meaning, repairs: Vec::new() };
         let wanted =
             ask.task.as_ref().filter(|task| plan.task(task.as_str()).is_some_and(|task| self.wants(task)));
-        let Some(task) = wanted else { return heard(Meaning::Stale) };
-        let Some(mut digesting) = self.of(plan, task) else { return heard(Meaning::Stale) };
+        let Some(task) = wanted else { return heard(AnswerKind::Stale) };
+        let Some(mut digesting) = self.of(plan, task) else { return heard(AnswerKind::Stale) };
         if digesting.next().is_none_or(|open| open.slot != ask.slot) {
-            return heard(Meaning::Stale);
+            return heard(AnswerKind::Stale);
         }
-        let meant = digesting.hear(answer);
+        let meant = digesting.interpret(answer);
         match meant {
             Digested::Taken { repairs } => {
                 self.under_way.insert(task.clone(), digesting);
-                Heard { repairs, ..heard(Meaning::Taken) }
+                AnswerResult { repairs, ..heard(AnswerKind::Taken) }
             }
             Digested::Again { problems } => {
                 self.under_way.insert(task.clone(), digesting);
-                heard(Meaning::Again { problems })
+                heard(AnswerKind::Again { problems })
             }
             Digested::Done { command, repairs, unexamined } => {
                 self.under_way.remove(task);
                 if !unexamined.is_empty() {
                     self.unexamined.insert(task.clone(), unexamined);
                 }
-                Heard { commands: vec![*command], meaning: Meaning::Taken, repairs }
+                AnswerResult { commands: vec![*command], kind: AnswerKind::Taken, repairs }
             }
             Digested::GaveUp(gave_up) => {
                 self.under_way.remove(task);
                 let why = gave_up.problems.join("; ");
                 self.given_up.insert(task.clone(), why.clone());
-                heard(Meaning::Stopped(Stopped::GivenUp { why }))
+                heard(AnswerKind::Stopped(Stopped::GivenUp { why }))
             }
         }
     }

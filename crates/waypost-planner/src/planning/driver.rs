@@ -5,16 +5,16 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use crate::{Ask, Broken, Budget, Heard, Limits, Meaning, Price, Repair, Reserve, Spent};
+use crate::{AnswerKind, AnswerResult, Broken, Budget, Limits, ModelRequest, Price, Repair, Reserve, Spent};
 use waypost_core::{Actor, Command, Phase, Plan, PlanId, Refinement, Refusal, Task};
 use waypost_store::{Plans, WriteError, WriteRequest};
 
 use super::Session;
-use super::result::{Ending, ThinkError, Thought};
-use super::shared_budget::{Paying, Purse};
+use super::result::{PlanningError, PlanningResult, StopReason};
+use super::shared_budget::{CallReservation, SharedBudget};
 use super::stale_answers::{changed_since, forget_outdated};
 use super::token_charges::{charge, lacking};
-use waypost_llm::{Halt, Journal, Model, ModelError, Progress, Reply, Stop};
+use waypost_llm::{CancelToken, Journal, Model, ModelError, Progress, Reply, Stop};
 
 /// How often it is looked whether somebody has paused the plan or asked to end.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -24,23 +24,19 @@ const CONFLICTS_MAX: usize = 100;
 const HEARD_MAX: u32 = 3;
 
 /// Who is told how the thinking goes.
-pub trait Watcher: Progress {
+pub trait PlanningObserver: Progress {
     /// An answer was understood, and the plan was told.
-    fn stepped(&self, step: &Step<'_>);
+    fn on_step(&self, step: &Step<'_>);
 }
 
 /// An answer that was understood.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// The question.
-    pub ask: &'a Ask,
-    /// What the answer was.
-    pub meaning: &'a Meaning,
-    /// What had to be put right in it.
+    pub ask: &'a ModelRequest,
+    pub kind: &'a AnswerKind,
     pub repairs: &'a [Repair],
     /// Why the plan did not take it, if it did not.
     pub refusal: Option<&'a Refusal>,
-    /// What the goal says.
     pub description: &'a str,
     /// Goals above it.
     pub depth: usize,
@@ -50,7 +46,6 @@ pub struct Step<'a> {
     pub refinement: Option<Refinement>,
 }
 
-/// How long to think.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Steps {
     /// Until nothing is left to ask.
@@ -61,13 +56,12 @@ pub enum Steps {
 }
 
 /// What a question costs at the most, whoever answers it, if that is known of all who may.
-pub type Prices<'a> = &'a (dyn Fn(&Ask) -> Option<Price> + Sync);
+pub type Prices<'a> = &'a (dyn Fn(&ModelRequest) -> Option<Price> + Sync);
 
 /// Everything that thinking about a plan needs.
-pub struct Thinker<'a> {
+pub struct PlanningDriver<'a> {
     /// The plans of the store.
     pub plans: &'a Plans,
-    /// The plan.
     pub plan: PlanId,
     /// In whose name the plan is told.
     pub by: Actor,
@@ -79,59 +73,54 @@ pub struct Thinker<'a> {
     pub calls_before: u64,
     /// What may be spent; of the budget of tokens here and the one that the plan has itself, the smaller holds.
     pub limits: Limits,
-    /// What questions cost.
     pub prices: Prices<'a>,
     /// Questions that are under way at once.
     pub parallel_max: usize,
-    /// How long to think.
     pub steps: Steps,
     /// Ends it after what is under way.
-    pub halt: Halt,
+    pub halt: CancelToken,
     /// Ends it at once.
     pub stop: Stop,
-    /// Who is told.
-    pub watcher: &'a dyn Watcher,
+    pub watcher: &'a dyn PlanningObserver,
 }
 
-/// What came of a question.
-struct Told {
-    ask: Ask,
+struct CallResult {
+    ask: ModelRequest,
     answer: Result<Reply, ModelError>,
     /// Whether it was given up only because one more call could not be paid.
     broke: bool,
 }
 
-/// What changes while thinking.
 struct Run<'a, S> {
     session: &'a mut S,
-    purse: &'a Purse,
+    shared_budget: &'a SharedBudget,
     /// Questions that are under way, with the version of the plan that each is about.
     under_way: BTreeMap<String, u64>,
     heard: BTreeMap<String, u32>,
-    ending: Option<Ending>,
+    ending: Option<StopReason>,
     /// Said when there is an ending: then nothing is asked anew either.
-    over: Halt,
-    thought: Thought,
+    over: CancelToken,
+    thought: PlanningResult,
 }
 
-impl Thinker<'_> {
+impl PlanningDriver<'_> {
     /// Thinks until the session is over or something ends it. Answers that are under way then are waited for, and kept.
-    pub fn think<S: Session>(&self, session: &mut S) -> Result<Thought, ThinkError> {
+    pub fn run<S: Session>(&self, session: &mut S) -> Result<PlanningResult, PlanningError> {
         charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before)?;
         let begun = Instant::now();
-        let over = Halt::default();
+        let over = CancelToken::default();
         let stop = self.stop.clone().or_after(&self.halt).or_after(&over);
         let stop = stop.or_at(end_of(begun, &self.limits));
-        let purse = Purse::new(self.budget()?);
+        let shared_budget = SharedBudget::new(self.budget()?);
         let mut run = Run {
             session,
-            purse: &purse,
+            shared_budget: &shared_budget,
             under_way: BTreeMap::new(),
             heard: BTreeMap::new(),
             ending: None,
             over,
-            thought: Thought {
-                ending: Ending::Over,
+            thought: PlanningResult {
+                ending: StopReason::Over,
                 asked: 0,
                 recalled: 0,
                 tokens: 0,
@@ -143,27 +132,27 @@ impl Thinker<'_> {
         thread::scope(|scope| {
             let (tell, heard) = mpsc::channel();
             loop {
-                purse.budget().set_seconds(begun.elapsed().as_secs());
-                self.look(&mut run, &mut version)?;
+                shared_budget.budget().set_seconds(begun.elapsed().as_secs());
+                self.check_plan(&mut run, &mut version)?;
                 if run.ending.is_none() {
-                    self.ask_what_can_be(&mut run, scope, (&tell, &stop, &purse))?;
+                    self.ask_what_can_be(&mut run, scope, (&tell, &stop, &shared_budget))?;
                 }
                 if run.ending.is_some() {
-                    run.over.say();
+                    run.over.cancel();
                 }
                 if run.under_way.is_empty() {
                     break;
                 }
-                self.hear_one(&mut run, &heard)?;
+                self.handle_answer(&mut run, &heard)?;
             }
-            Ok::<(), ThinkError>(())
+            Ok::<(), PlanningError>(())
         })?;
-        run.thought.ending = run.ending.unwrap_or(Ending::Over);
+        run.thought.ending = run.ending.unwrap_or(StopReason::Over);
         Ok(run.thought)
     }
 
     /// What may be spent, and was.
-    fn budget(&self) -> Result<Budget, ThinkError> {
+    fn budget(&self) -> Result<Budget, PlanningError> {
         let (used, own) = self.plans.look(&self.plan, |plan| {
             (u64::try_from(plan.state().tokens_used).unwrap_or(0), plan.spec().token_budget)
         })?;
@@ -177,17 +166,17 @@ impl Thinker<'_> {
     }
 
     /// Looks whether the thinking is to end, and whether others have changed what was asked about.
-    fn look<S: Session>(&self, run: &mut Run<'_, S>, version: &mut u64) -> Result<(), ThinkError> {
+    fn check_plan<S: Session>(&self, run: &mut Run<'_, S>, version: &mut u64) -> Result<(), PlanningError> {
         if run.ending.is_some() {
             return Ok(());
         }
-        if self.halt.is_said() || self.stop.is_said() {
-            run.ending = Some(Ending::Halted);
+        if self.halt.is_cancelled() || self.stop.is_cancelled() {
+            run.ending = Some(StopReason::Halted);
             return Ok(());
         }
         let looked = self.plans.look(&self.plan, |plan| (plan.version(), ending_of(plan)));
         let (current, ending) = match looked {
-            Err(WriteError::NotFound(_)) => (*version, Some(Ending::Gone)),
+            Err(WriteError::NotFound(_)) => (*version, Some(StopReason::Gone)),
             looked => looked?,
         };
         run.ending = ending;
@@ -203,8 +192,8 @@ impl Thinker<'_> {
         &'scope self,
         run: &mut Run<'_, S>,
         scope: &'scope Scope<'scope, '_>,
-        (tell, stop, purse): (&Sender<Told>, &Stop, &'scope Purse),
-    ) -> Result<(), ThinkError> {
+        (tell, stop, shared_budget): (&Sender<CallResult>, &Stop, &'scope SharedBudget),
+    ) -> Result<(), PlanningError> {
         let (version, asks) = self.plans.look(&self.plan, |plan| (plan.version(), run.session.next(plan)))?;
         for mut ask in asks {
             if run.under_way.len() >= self.parallel_max.max(1) {
@@ -214,7 +203,7 @@ impl Thinker<'_> {
                 continue;
             }
             if run.heard.get(&ask.slot).is_some_and(|&times| times >= HEARD_MAX) {
-                run.ending = Some(Ending::Circles { slot: ask.slot });
+                run.ending = Some(StopReason::Circles { slot: ask.slot });
                 break;
             }
             let reserve = match self.set_aside(run, &ask)? {
@@ -222,7 +211,7 @@ impl Thinker<'_> {
                 // What is set aside for others may be given back.
                 Err(_) if !run.under_way.is_empty() => break,
                 Err(broken) => {
-                    run.ending = Some(Ending::Bound(broken));
+                    run.ending = Some(StopReason::Bound(broken));
                     break;
                 }
             };
@@ -230,17 +219,17 @@ impl Thinker<'_> {
                 ask.tokens_max = ask.tokens_max.min(reserve.answer_tokens_max);
             }
             run.under_way.insert(ask.slot.clone(), version);
-            let paying = Paying::new(purse, (self.prices)(&ask), reserve, self.watcher);
+            let paying = CallReservation::new(shared_budget, (self.prices)(&ask), reserve, self.watcher);
             let (tell, stop) = (tell.clone(), stop.clone().or_after(paying.broke()));
             scope.spawn(move || {
                 let answer = self.model.ask(&ask, &paying, &stop);
                 let broke = paying.end(&answer);
                 // Whoever wanted to know has failed meanwhile: the journal has it.
-                let _gone = tell.send(Told { ask, answer, broke });
+                let _gone = tell.send(CallResult { ask, answer, broke });
             });
         }
         if run.under_way.is_empty() && run.ending.is_none() {
-            run.ending = Some(Ending::Over);
+            run.ending = Some(StopReason::Over);
         }
         Ok(())
     }
@@ -249,13 +238,13 @@ impl Thinker<'_> {
     fn set_aside<S: Session>(
         &self,
         run: &mut Run<'_, S>,
-        ask: &Ask,
-    ) -> Result<Result<Option<Reserve>, Broken>, ThinkError> {
+        ask: &ModelRequest,
+    ) -> Result<Result<Option<Reserve>, Broken>, PlanningError> {
         if self.journal.find(&ask.slot).is_some() {
             return Ok(Ok(None));
         }
         let price = (self.prices)(ask);
-        let reserved = run.purse.budget().reserve(ask, price);
+        let reserved = run.shared_budget.budget().reserve(ask, price);
         let broken = match reserved {
             Ok(reserve) => return Ok(Ok(Some(reserve))),
             Err(broken) if !run.under_way.is_empty() => return Ok(Err(broken)),
@@ -263,7 +252,7 @@ impl Thinker<'_> {
         };
         // Somebody may have raised the plan's budget meanwhile.
         let again = self.budget()?;
-        let mut budget = run.purse.budget();
+        let mut budget = run.shared_budget.budget();
         let seconds = budget.spent().seconds;
         *budget = again;
         budget.set_seconds(seconds);
@@ -271,8 +260,12 @@ impl Thinker<'_> {
     }
 
     /// Waits for an answer, or for the time to look again.
-    fn hear_one<S: Session>(&self, run: &mut Run<'_, S>, heard: &Receiver<Told>) -> Result<(), ThinkError> {
-        let Told { ask, answer, broke } = match heard.recv_timeout(LOOK_AGAIN) {
+    fn handle_answer<S: Session>(
+        &self,
+        run: &mut Run<'_, S>,
+        heard: &Receiver<CallResult>,
+    ) -> Result<(), PlanningError> {
+        let CallResult { ask, answer, broke } = match heard.recv_timeout(LOOK_AGAIN) {
             Ok(told) => told,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
         };
@@ -293,16 +286,18 @@ impl Thinker<'_> {
             }
             Err(error) => {
                 self.charge_lost(run)?;
-                if broke && !self.halt.is_said() {
+                if broke && !self.halt.is_cancelled() {
                     // It is asked for again if others give back what they do not need; otherwise the bound is told.
                     return Ok(());
                 }
                 run.ending.get_or_insert(match error {
                     // Whoever asked to end it need not be told what went wrong then: it is in the journal.
-                    _ if self.halt.is_said() => Ending::Halted,
-                    ModelError::Stopped => Ending::Halted,
-                    ModelError::OutOfTime { .. } => Ending::Bound(run.purse.budget().out_of_time()),
-                    error => Ending::Trouble(error),
+                    _ if self.halt.is_cancelled() => StopReason::Halted,
+                    ModelError::Stopped => StopReason::Halted,
+                    ModelError::OutOfTime { .. } => {
+                        StopReason::Bound(run.shared_budget.budget().out_of_time())
+                    }
+                    error => StopReason::Trouble(error),
                 });
                 Ok(())
             }
@@ -310,10 +305,10 @@ impl Thinker<'_> {
     }
 
     /// Charges the plan with calls that broke off.
-    fn charge_lost<S: Session>(&self, run: &mut Run<'_, S>) -> Result<(), ThinkError> {
+    fn charge_lost<S: Session>(&self, run: &mut Run<'_, S>) -> Result<(), PlanningError> {
         match charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before) {
             Err(WriteError::Refused(Refusal::Archived {}) | WriteError::NotFound(_)) => {
-                run.ending.get_or_insert(Ending::Gone);
+                run.ending.get_or_insert(StopReason::Gone);
                 Ok(())
             }
             charged => Ok(charged.map(drop)?),
@@ -321,33 +316,38 @@ impl Thinker<'_> {
     }
 
     /// Whether somebody has changed the goal while the model thought about it.
-    fn is_outdated(&self, ask: &Ask, version: u64) -> Result<bool, ThinkError> {
+    fn is_outdated(&self, ask: &ModelRequest, version: u64) -> Result<bool, PlanningError> {
         let Some(task) = &ask.task else { return Ok(false) };
         let changed = changed_since(self.plans, &self.plan, &self.by, version, None)?;
         Ok(changed.contains_key(task))
     }
 
     /// Leaves an answer aside that is about a goal as it was; it was paid for all the same.
-    fn drop_answer<S: Session>(&self, run: &mut Run<'_, S>, ask: &Ask) -> Result<(), ThinkError> {
+    fn drop_answer<S: Session>(&self, run: &mut Run<'_, S>, ask: &ModelRequest) -> Result<(), PlanningError> {
         self.journal.forget("the goal was changed meanwhile", |entry| entry.slot == ask.slot)?;
         charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before)?;
-        let stale = Heard { commands: Vec::new(), meaning: Meaning::Stale, repairs: Vec::new() };
+        let stale = AnswerResult { commands: Vec::new(), kind: AnswerKind::Stale, repairs: Vec::new() };
         self.note(run, ask, &stale, None);
         Ok(())
     }
 
     /// Understands an answer against the plan as it is, and tells the plan, unless somebody has changed it in between: then
     /// it is understood anew.
-    fn take<S: Session>(&self, run: &mut Run<'_, S>, ask: &Ask, reply: &Reply) -> Result<(), ThinkError> {
+    fn take<S: Session>(
+        &self,
+        run: &mut Run<'_, S>,
+        ask: &ModelRequest,
+        reply: &Reply,
+    ) -> Result<(), PlanningError> {
         for round in 0..=CONFLICTS_MAX {
             let mut session = run.session.clone();
             let looked = self.plans.look(&self.plan, |plan| {
-                let heard = session.hear(plan, ask, &reply.answer);
+                let heard = session.interpret(plan, ask, &reply.answer);
                 (plan.version(), heard, lacking(plan, self.journal, self.calls_before))
             });
             let (version, heard, mut commands) = match looked {
                 Err(WriteError::NotFound(_)) => {
-                    run.ending.get_or_insert(Ending::Gone);
+                    run.ending.get_or_insert(StopReason::Gone);
                     return Ok(());
                 }
                 looked => looked?,
@@ -363,7 +363,7 @@ impl Thinker<'_> {
                 Ok(()) => None,
                 Err(WriteError::Conflict(_)) => continue,
                 Err(WriteError::Refused(Refusal::Archived {}) | WriteError::NotFound(_)) => {
-                    run.ending.get_or_insert(Ending::Gone);
+                    run.ending.get_or_insert(StopReason::Gone);
                     return Ok(());
                 }
                 Err(WriteError::Refused(refusal)) => {
@@ -378,7 +378,7 @@ impl Thinker<'_> {
             };
             *run.session = session;
             if !reply.recalled {
-                self.count_step(run, &heard.meaning);
+                self.count_step(run, &heard.kind);
             }
             self.note(run, ask, &heard, refusal.as_ref());
             return Ok(());
@@ -394,25 +394,31 @@ impl Thinker<'_> {
 
     /// Where one step is wanted, it is an answer that was given now and could be used: what the journal had leads only to where
     /// the process before was.
-    fn count_step<S: Session>(&self, run: &mut Run<'_, S>, meaning: &Meaning) {
+    fn count_step<S: Session>(&self, run: &mut Run<'_, S>, meaning: &AnswerKind) {
         let is_step = match meaning {
-            Meaning::Taken | Meaning::Stopped(_) | Meaning::Without { .. } => true,
-            Meaning::Again { .. } | Meaning::Stale => false,
+            AnswerKind::Taken | AnswerKind::Stopped(_) | AnswerKind::Without { .. } => true,
+            AnswerKind::Again { .. } | AnswerKind::Stale => false,
         };
         if is_step && self.steps == Steps::One {
-            run.ending.get_or_insert(Ending::Stepped);
+            run.ending.get_or_insert(StopReason::Stepped);
         }
     }
 
-    fn note<S: Session>(&self, run: &mut Run<'_, S>, ask: &Ask, heard: &Heard, refusal: Option<&Refusal>) {
+    fn note<S: Session>(
+        &self,
+        run: &mut Run<'_, S>,
+        ask: &ModelRequest,
+        heard: &AnswerResult,
+        refusal: Option<&Refusal>,
+    ) {
         run.thought.repairs.extend(&heard.repairs);
-        run.thought.returned += u64::from(matches!(heard.meaning, Meaning::Again { .. }));
+        run.thought.returned += u64::from(matches!(heard.kind, AnswerKind::Again { .. }));
         let told = self.plans.look(&self.plan, |plan| {
             let found = ask.task.as_ref().and_then(|task| plan.task(task.as_str()));
             let thinking = found.and_then(|task| task.spec.thinking.as_ref());
-            self.watcher.stepped(&Step {
+            self.watcher.on_step(&Step {
                 ask,
-                meaning: &heard.meaning,
+                kind: &heard.kind,
                 repairs: &heard.repairs,
                 refusal,
                 description: found.map_or("", |task| task.spec.description.as_str()),
@@ -438,10 +444,10 @@ fn depth(plan: &Plan, task: &Task) -> usize {
 }
 
 /// Why nobody is to think about a plan, if so.
-fn ending_of(plan: &Plan) -> Option<Ending> {
+fn ending_of(plan: &Plan) -> Option<StopReason> {
     match plan.state().phase {
-        _ if plan.state().archived => Some(Ending::Gone),
-        Phase::Paused => Some(Ending::Paused),
+        _ if plan.state().archived => Some(StopReason::Gone),
+        Phase::Paused => Some(StopReason::Paused),
         // A plan that has ended may have finished work to digest.
         Phase::Draft
         | Phase::AwaitingApproval

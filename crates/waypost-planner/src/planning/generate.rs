@@ -2,17 +2,16 @@
 
 use std::time::Instant;
 
-use crate::{Ask, Broken, Budget, GaveUp, Generate, Generated, Limits, Planned, Spent};
+use crate::{Broken, Budget, Generate, Generated, GenerationFailed, Limits, ModelRequest, Planned, Spent};
 
 use super::driver::{Prices, end_of};
-use super::shared_budget::{Paying, Purse};
+use super::shared_budget::{CallReservation, SharedBudget};
 
-use waypost_llm::{Halt, Journal, Model, ModelError, Progress, Stop};
+use waypost_llm::{CancelToken, Journal, Model, ModelError, Progress, Stop};
 
 /// A plan that a model has written, and how it came about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drafted {
-    /// The plan.
     pub planned: Planned,
     /// Answers that models gave now.
     pub asked: u64,
@@ -26,7 +25,7 @@ pub struct Drafted {
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoDraft {
     /// No answer could be used.
-    GaveUp(GaveUp),
+    GaveUp(GenerationFailed),
     /// The next question would go over a bound.
     Bound(Broken),
     /// No model answered.
@@ -41,48 +40,48 @@ pub fn generate(
     model: &dyn Model,
     journal: &Journal,
     (limits, prices): (Limits, Prices<'_>),
-    (halt, stop): (&Halt, &Stop),
+    (halt, stop): (&CancelToken, &Stop),
     progress: &dyn Progress,
-    mut returned: impl FnMut(&Ask, &[String]),
+    mut returned: impl FnMut(&ModelRequest, &[String]),
 ) -> Result<Drafted, NoDraft> {
     let totals = journal.totals();
     let (calls, tokens) = (totals.attempts(), totals.all.tokens());
     let spent = Spent { calls, tokens, cost_micros: totals.all.cost.0, seconds: 0 };
-    let (purse, begun) = (Purse::new(Budget::new(limits, spent)), Instant::now());
+    let (shared_budget, begun) = (SharedBudget::new(Budget::new(limits, spent)), Instant::now());
     let stop = &stop.clone().or_after(halt).or_at(end_of(begun, &limits));
     let (mut asked, mut recalled) = (0, 0);
     loop {
-        if halt.is_said() || stop.is_said() {
+        if halt.is_cancelled() || stop.is_cancelled() {
             return Err(NoDraft::Halted);
         }
         let Some(mut ask) = session.next().cloned() else {
-            return Err(NoDraft::GaveUp(GaveUp {
+            return Err(NoDraft::GaveUp(GenerationFailed {
                 problems: Vec::new(),
                 answers: Vec::new(),
                 broke_off: false,
             }));
         };
-        purse.budget().set_seconds(begun.elapsed().as_secs());
+        shared_budget.budget().set_seconds(begun.elapsed().as_secs());
         let price = prices(&ask);
         let reserve = match journal.find(&ask.slot) {
             Some(_) => None,
-            None => Some(purse.budget().reserve(&ask, price).map_err(NoDraft::Bound)?),
+            None => Some(shared_budget.budget().reserve(&ask, price).map_err(NoDraft::Bound)?),
         };
         if let Some(reserve) = &reserve {
             ask.tokens_max = ask.tokens_max.min(reserve.answer_tokens_max);
         }
-        let paying = Paying::new(&purse, price, reserve, progress);
+        let paying = CallReservation::new(&shared_budget, price, reserve, progress);
         let answer = model.ask(&ask, &paying, &stop.clone().or_after(paying.broke()));
         let broke = paying.end(&answer);
         let reply = match answer {
             Ok(reply) => reply,
             // Whoever asked to end it need not be told what went wrong then: it is in the journal.
-            Err(_) if halt.is_said() => return Err(NoDraft::Halted),
+            Err(_) if halt.is_cancelled() => return Err(NoDraft::Halted),
             // Either there is enough for a shorter answer, or the bound is told.
             Err(ModelError::Stopped) if broke => continue,
             Err(ModelError::Stopped) => return Err(NoDraft::Halted),
             Err(ModelError::OutOfTime { .. }) => {
-                return Err(NoDraft::Bound(purse.budget().out_of_time()));
+                return Err(NoDraft::Bound(shared_budget.budget().out_of_time()));
             }
             Err(error) => return Err(NoDraft::Trouble(error)),
         };
@@ -91,7 +90,7 @@ pub fn generate(
         } else {
             asked += 1;
         }
-        match session.hear(&reply.answer) {
+        match session.interpret(&reply.answer) {
             Generated::Plan(planned) => {
                 return Ok(Drafted { planned: *planned, asked, recalled, from: reply.from });
             }

@@ -18,24 +18,19 @@ const ORDER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// A text that the model was given to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
-    /// What it is called.
     pub name: String,
-    /// What stands in it.
     pub text: String,
 }
 
-/// What is wanted of models.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "want", rename_all = "snake_case")]
-pub enum Want {
+pub enum PlanningGoal {
     /// A plan for a goal.
     Plan {
-        /// The goal.
         goal: String,
         /// Texts to read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<Text>,
-        /// What the repository has.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         map: String,
         /// What the plan must heed.
@@ -67,7 +62,7 @@ pub enum Want {
     },
 }
 
-impl Want {
+impl PlanningGoal {
     /// Whether nothing of the other is left when this is done.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -84,9 +79,8 @@ impl Want {
     }
 }
 
-/// How far to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extent {
+pub struct RequestLimits {
     /// Goals with so many goals above them are not broken down any more.
     pub depth_max: usize,
     /// Children that a goal has at the most.
@@ -102,7 +96,7 @@ pub struct Extent {
     pub limits: Limits,
 }
 
-impl Default for Extent {
+impl Default for RequestLimits {
     fn default() -> Self {
         let bounds = Bounds::default();
         Self {
@@ -116,7 +110,7 @@ impl Default for Extent {
     }
 }
 
-impl Extent {
+impl RequestLimits {
     /// The bounds of a session.
     pub fn bounds(&self) -> Bounds {
         Bounds {
@@ -137,7 +131,7 @@ impl Extent {
 /// How far an order has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stand {
+pub enum RequestProgress {
     /// Something is left to ask.
     Open,
     /// Nothing is left to ask but of goals that a bound keeps from being broken down.
@@ -148,7 +142,7 @@ pub enum Stand {
     Closed,
 }
 
-impl Stand {
+impl RequestProgress {
     /// Whether somebody may go on with it.
     pub fn is_unfinished(self) -> bool {
         match self {
@@ -158,16 +152,13 @@ impl Stand {
     }
 }
 
-/// An order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct PlanningRequest {
     /// The plan, which may have to be made yet.
     pub plan: PlanId,
-    /// What is wanted.
     #[serde(flatten)]
-    pub want: Want,
-    /// How far to go.
-    pub extent: Extent,
+    pub want: PlanningGoal,
+    pub extent: RequestLimits,
     /// The model that is asked instead of the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -175,7 +166,7 @@ pub struct Order {
     #[serde(default)]
     pub calls_before: u64,
     /// How far it has come.
-    pub stand: Stand,
+    pub stand: RequestProgress,
     /// What was wanted of the same plan before and is unfinished, the latest last. It is gone on with when this order is closed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Unfinished>,
@@ -184,22 +175,20 @@ pub struct Order {
 /// What an order was, while another one stands in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfinished {
-    /// What is wanted.
     #[serde(flatten)]
-    pub want: Want,
-    /// How far to go.
-    pub extent: Extent,
+    pub want: PlanningGoal,
+    pub extent: RequestLimits,
     /// The model that is asked instead of the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How far it has come.
-    pub stand: Stand,
+    pub stand: RequestProgress,
 }
 
-impl Order {
+impl PlanningRequest {
     /// An order that nobody has begun with.
-    pub fn new(plan: PlanId, want: Want, extent: Extent, model: Option<String>) -> Self {
-        Self { plan, want, extent, model, calls_before: 0, stand: Stand::Open, earlier: Vec::new() }
+    pub fn new(plan: PlanId, want: PlanningGoal, extent: RequestLimits, model: Option<String>) -> Self {
+        Self { plan, want, extent, model, calls_before: 0, stand: RequestProgress::Open, earlier: Vec::new() }
     }
 
     /// Takes the place of the order that the plan has had, and keeps what of that is unfinished and not a part of this.
@@ -219,14 +208,16 @@ impl Order {
             Some(Unfinished { want, extent, model, stand }) => {
                 (self.want, self.extent, self.model, self.stand) = (want, extent, model, stand);
             }
-            None => self.stand = Stand::Closed,
+            None => self.stand = RequestProgress::Closed,
         }
     }
 
     /// Has nothing left to ask within its bounds. What was unfinished before it and has comes first again.
     pub fn bound(&mut self) {
-        self.stand = Stand::Bounded;
-        let Some(place) = self.earlier.iter().rposition(|one| one.stand == Stand::Open) else { return };
+        self.stand = RequestProgress::Bounded;
+        let Some(place) = self.earlier.iter().rposition(|one| one.stand == RequestProgress::Open) else {
+            return;
+        };
         let open = self.earlier.remove(place);
         let bounded = Unfinished {
             want: std::mem::replace(&mut self.want, open.want),
@@ -246,27 +237,16 @@ impl Order {
 
 /// Why an order cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum OrderError {
+pub enum RequestError {
     /// The disk, or the rights to it.
     #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What happened.
-        error: io::Error,
-    },
+    File { path: PathBuf, error: io::Error },
     /// It is no order.
-    #[error("{}: this is no order of the planner: {why}", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    #[error("{}: not a saved planning request: {why}", path.display())]
+    Corrupt { path: PathBuf, why: String },
 }
 
-impl OrderError {
-    /// The file.
+impl RequestError {
     pub fn path(&self) -> &Path {
         match self {
             Self::File { path, .. } | Self::Corrupt { path, .. } => path,
@@ -276,11 +256,11 @@ impl OrderError {
 
 /// The folder of orders and journals.
 #[derive(Clone, Debug)]
-pub struct Orders {
+pub struct RequestStore {
     folder: PathBuf,
 }
 
-impl Orders {
+impl RequestStore {
     /// In this folder, which need not be there.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
@@ -296,13 +276,13 @@ impl Orders {
     }
 
     /// The order of a plan, if there is one.
-    pub fn find(&self, plan: &PlanId) -> Result<Option<Order>, OrderError> {
+    pub fn find(&self, plan: &PlanId) -> Result<Option<PlanningRequest>, RequestError> {
         read(&self.path(plan))
     }
 
     /// All orders that can be read, the latest first, and why the others cannot: one bad file keeps nobody from the rest.
-    pub fn all(&self) -> Result<(Vec<Order>, Vec<OrderError>), OrderError> {
-        let failed = |error| OrderError::File { path: self.folder.clone(), error };
+    pub fn all(&self) -> Result<(Vec<PlanningRequest>, Vec<RequestError>), RequestError> {
+        let failed = |error| RequestError::File { path: self.folder.clone(), error };
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
@@ -313,7 +293,7 @@ impl Orders {
             let path = entry.map_err(failed)?.path();
             if path.extension().is_some_and(|ending| ending == "json") {
                 let changed = fs::metadata(&path).and_then(|metadata| metadata.modified());
-                let changed = changed.map_err(|error| OrderError::File { path: path.clone(), error });
+                let changed = changed.map_err(|error| RequestError::File { path: path.clone(), error });
                 match changed.and_then(|changed| Ok((changed, read(&path)?))) {
                     Ok((changed, order)) => found.extend(order.map(|order| (changed, order))),
                     Err(error) => bad.push(error),
@@ -326,9 +306,9 @@ impl Orders {
     }
 
     /// Keeps an order in the place of the one before it. It is on the disk when this returns.
-    pub fn keep(&self, order: &Order) -> Result<(), OrderError> {
+    pub fn keep(&self, order: &PlanningRequest) -> Result<(), RequestError> {
         let path = self.path(&order.plan);
-        let failed = |error| OrderError::File { path: path.clone(), error };
+        let failed = |error| RequestError::File { path: path.clone(), error };
         fs::create_dir_all(&self.folder).map_err(failed)?;
         let mut text = serde_json::to_string_pretty(order).map_err(|error| failed(error.into()))?;
         text.push('\n');
@@ -341,12 +321,12 @@ impl Orders {
     }
 }
 
-fn read(path: &Path) -> Result<Option<Order>, OrderError> {
-    let failed = |error| OrderError::File { path: path.to_owned(), error };
+fn read(path: &Path) -> Result<Option<PlanningRequest>, RequestError> {
+    let failed = |error| RequestError::File { path: path.to_owned(), error };
     match fs::metadata(path) {
         Ok(metadata) if metadata.len() > ORDER_BYTES_MAX => {
             let why = format!("it has more than {ORDER_BYTES_MAX} bytes");
-            return Err(OrderError::Corrupt { path: path.to_owned(), why });
+            return Err(RequestError::Corrupt { path: path.to_owned(), why });
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -354,5 +334,5 @@ fn read(path: &Path) -> Result<Option<Order>, OrderError> {
     }
     let text = fs::read_to_string(path).map_err(failed)?;
     let order = serde_json::from_str(&text);
-    order.map(Some).map_err(|error| OrderError::Corrupt { path: path.to_owned(), why: error.to_string() })
+    order.map(Some).map_err(|error| RequestError::Corrupt { path: path.to_owned(), why: error.to_string() })
 }

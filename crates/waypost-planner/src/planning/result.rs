@@ -5,9 +5,8 @@ use waypost_store::WriteError;
 
 use crate::{Broken, Repair};
 
-/// Why the thinking ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum StopReason {
     /// There is nothing left to ask.
     Over,
     /// One step was wanted, and was made.
@@ -29,11 +28,9 @@ pub enum Ending {
     },
 }
 
-/// What came of thinking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thought {
-    /// Why it ended.
-    pub ending: Ending,
+pub struct PlanningResult {
+    pub ending: StopReason,
     /// Answers that models gave now.
     pub asked: u64,
     /// Answers that were in the journal already.
@@ -48,23 +45,21 @@ pub struct Thought {
 
 /// Why nothing can be thought.
 #[derive(Debug, thiserror::Error)]
-pub enum ThinkError {
+pub enum PlanningError {
     /// The store, or the plan in it.
     #[error(transparent)]
     Store(#[from] WriteError),
-    /// The journal.
     #[error(transparent)]
     Journal(#[from] waypost_llm::JournalError),
 }
 
-impl From<waypost_store::StoreError> for ThinkError {
+impl From<waypost_store::StoreError> for PlanningError {
     fn from(error: waypost_store::StoreError) -> Self {
         Self::Store(error.into())
     }
 }
 
-impl ThinkError {
-    /// What to do about it.
+impl PlanningError {
     pub fn hint(&self) -> String {
         match self {
             Self::Store(error) => error.hint(),

@@ -3,14 +3,13 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{Ask, Budget, Price, Reserve};
+use crate::{Budget, ModelRequest, Price, Reserve};
 
-use waypost_llm::{Halt, ModelError, Moment, Progress, Reply};
+use waypost_llm::{CallEvent, CancelToken, ModelError, Progress, Reply};
 
-/// What may be spent.
-pub(super) struct Purse(Mutex<Budget>);
+pub(super) struct SharedBudget(Mutex<Budget>);
 
-impl Purse {
+impl SharedBudget {
     pub(super) fn new(budget: Budget) -> Self {
         Self(Mutex::new(budget))
     }
@@ -21,28 +20,28 @@ impl Purse {
 }
 
 /// A question that is under way, and what is set aside for its next answer.
-pub(super) struct Paying<'a> {
-    purse: &'a Purse,
+pub(super) struct CallReservation<'a> {
+    shared_budget: &'a SharedBudget,
     price: Option<Price>,
     progress: &'a dyn Progress,
     reserve: Mutex<Option<Reserve>>,
     /// Said when one more call cannot be paid.
-    broke: Halt,
+    broke: CancelToken,
 }
 
-impl<'a> Paying<'a> {
+impl<'a> CallReservation<'a> {
     /// What is in the journal already costs nothing, and nothing is set aside for it.
     pub(super) fn new(
-        purse: &'a Purse,
+        shared_budget: &'a SharedBudget,
         price: Option<Price>,
         reserve: Option<Reserve>,
         progress: &'a dyn Progress,
     ) -> Self {
-        Self { purse, price, progress, reserve: Mutex::new(reserve), broke: Halt::default() }
+        Self { shared_budget, price, progress, reserve: Mutex::new(reserve), broke: CancelToken::default() }
     }
 
     /// Said when one more call cannot be paid.
-    pub(super) fn broke(&self) -> &Halt {
+    pub(super) fn broke(&self) -> &CancelToken {
         &self.broke
     }
 
@@ -56,14 +55,14 @@ impl<'a> Paying<'a> {
             // A model that does not tell of its calls has made one.
             Err(_) => {
                 if let Some(reserve) = self.reserve().take() {
-                    self.purse.budget().settle(reserve, 0, 0);
+                    self.shared_budget.budget().settle(reserve, 0, 0);
                 }
             }
         }
         if let Some(reserve) = self.reserve().take() {
-            self.purse.budget().release(reserve);
+            self.shared_budget.budget().release(reserve);
         }
-        self.broke.is_said() && matches!(answer, Err(ModelError::Stopped))
+        self.broke.is_cancelled() && matches!(answer, Err(ModelError::Stopped))
     }
 
     fn reserve(&self) -> MutexGuard<'_, Option<Reserve>> {
@@ -72,38 +71,38 @@ impl<'a> Paying<'a> {
 
     fn pay(&self, tokens: u64, cost_micros: u64) {
         match self.reserve().take() {
-            Some(reserve) => self.purse.budget().settle(reserve, tokens, cost_micros),
-            None => self.purse.budget().charge(tokens, cost_micros),
+            Some(reserve) => self.shared_budget.budget().settle(reserve, tokens, cost_micros),
+            None => self.shared_budget.budget().charge(tokens, cost_micros),
         }
     }
 
     /// Sets aside what one more call may cost.
-    fn set_aside(&self, ask: &Ask) {
+    fn set_aside(&self, ask: &ModelRequest) {
         let mut reserve = self.reserve();
         if reserve.is_some() {
             return;
         }
-        match self.purse.budget().reserve_again(ask, self.price) {
+        match self.shared_budget.budget().reserve_again(ask, self.price) {
             Ok(again) => *reserve = Some(again),
-            Err(_) => self.broke.say(),
+            Err(_) => self.broke.cancel(),
         }
     }
 }
 
-impl Progress for Paying<'_> {
-    fn told(&self, ask: &Ask, moment: &Moment<'_>) {
+impl Progress for CallReservation<'_> {
+    fn on_event(&self, ask: &ModelRequest, moment: &CallEvent<'_>) {
         match moment {
-            Moment::Failed { lost, .. } => {
+            CallEvent::Failed { lost, .. } => {
                 let lost = lost.map(|lost| (lost.tokens(), lost.cost.unwrap_or_default().0));
                 let (tokens, cost) = lost.unwrap_or_default();
                 self.pay(tokens, cost);
             }
-            Moment::Waits { .. } | Moment::FellBack { .. } => self.set_aside(ask),
-            Moment::Asked { .. }
-            | Moment::Heard { .. }
-            | Moment::TurnedDown { .. }
-            | Moment::Answered { .. } => {}
+            CallEvent::Waits { .. } | CallEvent::FellBack { .. } => self.set_aside(ask),
+            CallEvent::Asked { .. }
+            | CallEvent::Received { .. }
+            | CallEvent::TurnedDown { .. }
+            | CallEvent::Answered { .. } => {}
         }
-        self.progress.told(ask, moment);
+        self.progress.on_event(ask, moment);
     }
 }

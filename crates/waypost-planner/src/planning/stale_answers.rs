@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use waypost_core::{Actor, Event, PlanId, TaskId, Timestamp};
 use waypost_store::{Entry, Plans, StoreError, WriteError};
 
-use super::result::ThinkError;
+use super::result::PlanningError;
 use waypost_llm::Journal;
 
 /// Versions that are read at a time.
@@ -19,7 +19,7 @@ pub fn forget_outdated(
     by: &Actor,
     journal: &Journal,
     after: u64,
-) -> Result<(), ThinkError> {
+) -> Result<(), PlanningError> {
     let entries = journal.entries();
     let Some(first) = entries.iter().map(|entry| entry.at).min() else { return Ok(()) };
     let changed = changed_since(plans, plan, by, after, Some(first))?;
@@ -39,7 +39,7 @@ pub(super) fn changed_since(
     by: &Actor,
     after: u64,
     since: Option<Timestamp>,
-) -> Result<BTreeMap<TaskId, Timestamp>, ThinkError> {
+) -> Result<BTreeMap<TaskId, Timestamp>, PlanningError> {
     let mut changed = BTreeMap::new();
     let mut after = after;
     loop {
@@ -60,7 +60,7 @@ pub(super) fn changed_since(
 }
 
 /// Everything that went with these tasks at a version: their names may come again for other goals.
-fn below(plans: &Plans, plan: &PlanId, version: u64, tasks: &[TaskId]) -> Result<Vec<TaskId>, ThinkError> {
+fn below(plans: &Plans, plan: &PlanId, version: u64, tasks: &[TaskId]) -> Result<Vec<TaskId>, PlanningError> {
     let before = match plans.at_version(plan, version.saturating_sub(1)) {
         // Nobody remembers what was there.
         Err(WriteError::NoSuchVersion { .. } | WriteError::Store(StoreError::Pruned { .. })) => {

@@ -2,22 +2,23 @@
 
 use waypost_core::{Refinement, TaskSpec, validate};
 use waypost_planner::{
-    Answer, Ask, Bounds, Decompose, Ended, Generate, Generated, Manner, Refining, Stopped, Wanted,
+    Answer, Bounds, Decompose, Ended, Generate, Generated, ModelRequest, PlanBrief, PromptPolicy, Refining,
+    Stopped,
 };
-use waypost_testkit::{Dice, id, plan_of, task};
+use waypost_testkit::{SeededRng, id, plan_of, task};
 
 use crate::kit::{Desk, answer, drive, take};
 
 const WORDS: [&str; 12] =
     ["Build", "the", "login", "user", "table", "tests", "Refactor", "auth", "2", "API", "für", "日本"];
 
-fn words(dice: &mut Dice) -> String {
+fn words(dice: &mut SeededRng) -> String {
     let count = dice.below(6);
     (0..count).map(|_| *dice.pick(&WORDS)).collect::<Vec<_>>().join(" ")
 }
 
 /// An id that may be there or not.
-fn name(dice: &mut Dice, ask: &Ask) -> String {
+fn name(dice: &mut SeededRng, ask: &ModelRequest) -> String {
     let own = ask.task.as_ref().map(ToString::to_string).unwrap_or_default();
     match dice.below(6) {
         0 => own,
@@ -28,15 +29,15 @@ fn name(dice: &mut Dice, ask: &Ask) -> String {
     }
 }
 
-fn list(dice: &mut Dice, max: usize, mut item: impl FnMut(&mut Dice) -> String) -> String {
+fn list(dice: &mut SeededRng, max: usize, mut item: impl FnMut(&mut SeededRng) -> String) -> String {
     let count = dice.below(max + 1);
     let items: Vec<String> = (0..count).map(|_| item(dice)).collect();
     format!("[{}]", items.join(", "))
 }
 
 /// Something of the form that is asked for, right or wrong.
-fn form(dice: &mut Dice, ask: &Ask) -> String {
-    let texts = |dice: &mut Dice| list(dice, 3, |dice| format!("{:?}", name(dice, ask)));
+fn form(dice: &mut SeededRng, ask: &ModelRequest) -> String {
+    let texts = |dice: &mut SeededRng| list(dice, 3, |dice| format!("{:?}", name(dice, ask)));
     match ask.purpose.name() {
         "atomicity" => format!(r#"{{"reasoning": {:?}, "is_atomic": {}}}"#, words(dice), dice.chance(40)),
         "decompose" => {
@@ -74,7 +75,7 @@ fn form(dice: &mut Dice, ask: &Ask) -> String {
 }
 
 /// An answer: mostly of the right form, sometimes of another, cut, wrapped, or nonsense.
-fn anything(dice: &mut Dice, ask: &Ask) -> Answer {
+fn anything(dice: &mut SeededRng, ask: &ModelRequest) -> Answer {
     let mut text = form(dice, ask);
     match dice.below(12) {
         0 => text = format!("Sure:\n```json\n{text}\n```"),
@@ -93,7 +94,7 @@ fn anything(dice: &mut Dice, ask: &Ask) -> Answer {
     answer
 }
 
-fn start(dice: &mut Dice) -> Desk {
+fn start(dice: &mut SeededRng) -> Desk {
     let mut tasks =
         vec![TaskSpec::new(id("t1"), "Build the user login"), task("t2", &["t1"]), task("t3", &["t1"])];
     tasks[2].description = words(dice);
@@ -103,7 +104,7 @@ fn start(dice: &mut Dice) -> Desk {
     Desk::with(draft)
 }
 
-fn any_session(dice: &mut Dice) -> (Decompose, Bounds) {
+fn any_session(dice: &mut SeededRng) -> (Decompose, Bounds) {
     let bounds = Bounds {
         depth_max: dice.below(4),
         children_min: dice.below(4),
@@ -112,7 +113,7 @@ fn any_session(dice: &mut Dice) -> (Decompose, Bounds) {
         parallel_max: dice.below(5),
     };
     let refining = *dice.pick(&[Refining::Rest, Refining::Nothing]);
-    (Decompose::new(Manner::default(), bounds.clone(), refining, None), bounds)
+    (Decompose::new(PromptPolicy::default(), bounds.clone(), refining, None), bounds)
 }
 
 /// What is true of every plan that was thought through.
@@ -141,7 +142,7 @@ fn is_sound(desk: &Desk, session: &Decompose, bounds: &Bounds, first: usize, see
 #[test]
 fn any_answers_lead_to_a_bounded_end_and_the_plan_takes_every_command() {
     for seed in 0..1_500 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut desk = start(&mut dice);
         let first = desk.plan.len();
         let (mut session, bounds) = any_session(&mut dice);
@@ -153,13 +154,13 @@ fn any_answers_lead_to_a_bounded_end_and_the_plan_takes_every_command() {
 #[test]
 fn the_same_holds_when_answers_cross_and_sessions_begin_anew() {
     for seed in 0..700 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut desk = start(&mut dice);
         let first = desk.plan.len();
         let (mut session, bounds) = any_session(&mut dice);
         let fresh = session.clone();
         let mut kept: Vec<(String, Answer)> = Vec::new();
-        let mut under_way: Vec<Ask> = Vec::new();
+        let mut under_way: Vec<ModelRequest> = Vec::new();
         let mut trace = crate::kit::Trace::default();
         for round in 0.. {
             assert!(round < 20_000, "seed {seed} does not end");
@@ -182,7 +183,7 @@ fn the_same_holds_when_answers_cross_and_sessions_begin_anew() {
                 kept.push((ask.slot.clone(), answer.clone()));
                 answer
             });
-            let heard = session.hear(&desk.plan, &ask, &answer);
+            let heard = session.interpret(&desk.plan, &ask, &answer);
             take(&mut trace, &mut desk, ask, heard);
         }
         is_sound(&desk, &session, &bounds, first, seed);
@@ -193,14 +194,14 @@ fn the_same_holds_when_answers_cross_and_sessions_begin_anew() {
 fn any_answers_lead_to_a_sound_plan_or_to_a_refusal_with_all_of_them() {
     let (mut plans, mut refusals) = (0, 0);
     for seed in 0..3_000 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut conversation =
-            Generate::new(Manner::default(), Wanted::new("Build the login"), "generate").unwrap();
+            Generate::new(PromptPolicy::default(), PlanBrief::new("Build the login"), "generate").unwrap();
         let mut asked = 0;
         while let Some(ask) = conversation.next().cloned() {
             asked += 1;
             assert!(asked <= 3, "seed {seed}");
-            match conversation.hear(&anything(&mut dice, &ask)) {
+            match conversation.interpret(&anything(&mut dice, &ask)) {
                 Generated::Plan(planned) => {
                     plans += 1;
                     assert_eq!(validate(&planned.draft), [], "seed {seed}");

@@ -1,6 +1,6 @@
 use waypost_core::{Command, Outcome, Refinement, TaskSpec};
 use waypost_planner::decompose::GIVEN_UP;
-use waypost_planner::{Bound, Bounds, Decompose, Manner, Meaning, Refining, Repair, Stopped};
+use waypost_planner::{AnswerKind, Bound, Bounds, Decompose, PromptPolicy, Refining, Repair, Stopped};
 use waypost_testkit::{id, plan_of, task};
 
 use crate::kit::{Desk, answer, drive, said, script, session};
@@ -34,7 +34,7 @@ fn a_goal_is_judged_broken_down_and_linked() {
         (Some(Refinement::Atomic), "One file.")
     );
     assert_eq!(desk.task("t1.1").spec.notes, "PostgreSQL");
-    assert!(trace.meanings.iter().all(|meaning| *meaning == Meaning::Taken));
+    assert!(trace.meanings.iter().all(|meaning| *meaning == AnswerKind::Taken));
     let progress = session.progress(&desk.plan);
     assert_eq!((progress.goals, progress.decomposed, progress.atomic, progress.open), (3, 1, 2, 0));
     assert!(progress.stopped.is_empty());
@@ -106,13 +106,13 @@ fn answers_may_come_in_any_order() {
     let mut session = session(Bounds::default());
     let asks = session.next(&desk.plan);
     for ask in asks.iter().rev() {
-        for command in session.hear(&desk.plan, ask, &answer(ATOMIC)).commands {
+        for command in session.interpret(&desk.plan, ask, &answer(ATOMIC)).commands {
             desk.does(&command);
         }
     }
     assert!(session.is_over(&desk.plan));
     // The same answer again is of no use.
-    assert_eq!(session.hear(&desk.plan, &asks[0], &answer(ATOMIC)).meaning, Meaning::Stale);
+    assert_eq!(session.interpret(&desk.plan, &asks[0], &answer(ATOMIC)).kind, AnswerKind::Stale);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn only_the_goal_that_was_named_is_broken_down() {
     let mut draft = plan_of([task("a", &[]), task("b", &[]), task("c", &[])]);
     draft.tasks[2].spec.parent = Some(id("b"));
     let desk = Desk::with(draft);
-    let session = Decompose::new(Manner::default(), Bounds::default(), Refining::Rest, Some(id("b")));
+    let session = Decompose::new(PromptPolicy::default(), Bounds::default(), Refining::Rest, Some(id("b")));
     let slots: Vec<String> = session.next(&desk.plan).into_iter().map(|ask| ask.slot).collect();
     assert_eq!(slots, ["atomicity/c"]);
 }
@@ -175,7 +175,7 @@ fn without_sound_dependencies_children_follow_one_another_and_that_is_said() {
     let trace = drive(&mut session(Bounds::default()), &mut desk, &mut script(&lines, nonsense));
     assert_eq!(desk.shape(), "t1 t1.1 t1.2(t1.1)");
     assert_eq!(trace.repairs, [Repair::InOrder]);
-    assert!(trace.meanings.iter().any(|meaning| matches!(meaning, Meaning::Without { .. })));
+    assert!(trace.meanings.iter().any(|meaning| matches!(meaning, AnswerKind::Without { .. })));
     assert!(desk.reasoning("t1").contains("gave no sound dependencies"), "{}", desk.reasoning("t1"));
 }
 
@@ -263,7 +263,7 @@ fn a_model_cannot_give_a_goal_up_by_its_choice_of_words() {
 }
 
 /// A model that finds everything too large, and always has two fresh parts for it.
-fn never_stops(ask: &waypost_planner::Ask) -> waypost_planner::Answer {
+fn never_stops(ask: &waypost_planner::ModelRequest) -> waypost_planner::Answer {
     let task = ask.task.as_ref().unwrap().as_str().replace('.', "x");
     answer(&match ask.purpose.name() {
         "atomicity" => COMPOSITE.to_owned(),
@@ -313,7 +313,7 @@ fn a_model_that_never_stops_is_stopped_at_the_number_of_goals() {
 #[test]
 fn a_model_that_always_says_composite_with_the_same_children_ends_in_refusals() {
     let mut desk = Desk::of_goal(GOAL);
-    let mut model = |ask: &waypost_planner::Ask| match ask.purpose.name() {
+    let mut model = |ask: &waypost_planner::ModelRequest| match ask.purpose.name() {
         "atomicity" => answer(COMPOSITE),
         "decompose" => answer(CHILDREN),
         _ => answer(r#"{"dependencies": []}"#),
@@ -344,7 +344,7 @@ fn a_new_session_goes_on_from_the_plan_and_the_answers_alone() {
             if new > 1 {
                 break;
             }
-            for command in session.hear(&desk.plan, &ask, &answer(&text)).commands {
+            for command in session.interpret(&desk.plan, &ask, &answer(&text)).commands {
                 desk.does(&command);
             }
         }
@@ -377,7 +377,7 @@ fn slashes_in_ids_do_not_mix_slots_up() {
 fn ids_that_would_be_too_long_give_way_to_short_ones() {
     let long = "x".repeat(waypost_core::limits::TASK_ID_BYTES_MAX);
     let mut desk = Desk::with(plan_of([TaskSpec::new(id(&long), GOAL)]));
-    let mut model = |ask: &waypost_planner::Ask| match ask.purpose.name() {
+    let mut model = |ask: &waypost_planner::ModelRequest| match ask.purpose.name() {
         "atomicity" if ask.task == Some(id(&long)) => answer(COMPOSITE),
         "atomicity" => answer(ATOMIC),
         "decompose" => answer(CHILDREN),

@@ -1,7 +1,7 @@
 use waypost_core::{Command, Digest, Outcome, TaskSpec};
 use waypost_llm::token_estimate::estimate;
 use waypost_planner::digest::{LIST_MAX, SUMMARY_WORDS_MAX};
-use waypost_planner::{Digested, Digesting, Fidelity, GaveUp, Manner, NoDigest, Repair};
+use waypost_planner::{Digested, Digesting, Fidelity, GenerationFailed, NoDigest, PromptPolicy, Repair};
 use waypost_testkit::{id, plan_of};
 
 use crate::kit::{Desk, answer, said};
@@ -25,7 +25,7 @@ fn desk() -> Desk {
 }
 
 fn conversation(desk: &Desk, fidelity: Fidelity) -> Digesting {
-    Digesting::new(Manner::default(), fidelity, &desk.plan, &id("auth")).unwrap()
+    Digesting::new(PromptPolicy::default(), fidelity, &desk.plan, &id("auth")).unwrap()
 }
 
 #[track_caller]
@@ -53,12 +53,12 @@ fn a_digest_is_measured_and_examined_against_the_original() {
             }
             _ => assert!(said(&ask).contains(RESULT), "{}", said(&ask)),
         }
-        let heard = conversation.hear(&answer(text));
+        let heard = conversation.interpret(&answer(text));
         assert!(matches!(heard, Digested::Taken { .. }), "{heard:?}");
     }
     let mark = conversation.next().unwrap().clone();
     assert!(said(&mark).contains("right: 2000\n   given: unknown"), "{}", said(&mark));
-    let heard = conversation.hear(&answer(MARKS));
+    let heard = conversation.interpret(&answer(MARKS));
     let digest = attached(&mut desk, heard);
     assert_eq!(slots, ["digest/auth", "examine/auth", "sit/auth"]);
     assert_eq!(digest.summary, "Sessions are signed with RS256.");
@@ -88,10 +88,10 @@ fn a_summary_has_fewer_than_a_hundred_words() {
         format!(r#"{{"summary": "{}", "key_decisions": [], "artifacts": []}}"#, "word ".repeat(words))
     };
     let mut desk = desk();
-    let heard = conversation(&desk, Fidelity::Unknown).hear(&answer(&of(SUMMARY_WORDS_MAX)));
+    let heard = conversation(&desk, Fidelity::Unknown).interpret(&answer(&of(SUMMARY_WORDS_MAX)));
     let Digested::Again { problems } = heard else { panic!("{heard:?}") };
     assert_eq!(problems, ["`summary` has 100 words; it must have fewer than 100"]);
-    let heard = conversation(&desk, Fidelity::Unknown).hear(&answer(&of(SUMMARY_WORDS_MAX - 1)));
+    let heard = conversation(&desk, Fidelity::Unknown).interpret(&answer(&of(SUMMARY_WORDS_MAX - 1)));
     let digest = attached(&mut desk, heard);
     assert_eq!(digest.fidelity_score, None, "nobody has examined it");
 }
@@ -103,12 +103,12 @@ fn lists_are_bounded_and_the_names_of_others_are_known() {
         format!(r#"{{"digest": "Done.", "decisions": [{}], "key_artifacts": "a.rs"}}"#, items.join(","))
     };
     let mut desk = desk();
-    let heard = conversation(&desk, Fidelity::Unknown).hear(&answer(&of(LIST_MAX + 1)));
+    let heard = conversation(&desk, Fidelity::Unknown).interpret(&answer(&of(LIST_MAX + 1)));
     assert!(
         matches!(&heard, Digested::Again { problems } if problems[0].contains("11 entries")),
         "{heard:?}"
     );
-    let heard = conversation(&desk, Fidelity::Unknown).hear(&answer(&of(LIST_MAX)));
+    let heard = conversation(&desk, Fidelity::Unknown).interpret(&answer(&of(LIST_MAX)));
     let Digested::Done { repairs, .. } = &heard else { panic!("{heard:?}") };
     assert_eq!(repairs.as_slice(), [Repair::OtherName, Repair::ValueAsList]);
     assert_eq!(attached(&mut desk, heard).artifacts, ["a.rs"]);
@@ -119,9 +119,9 @@ fn without_a_digest_it_is_given_up_with_all_answers() {
     let desk = desk();
     let mut conversation = conversation(&desk, Fidelity::default());
     for _ in 0..2 {
-        assert!(matches!(conversation.hear(&answer("no")), Digested::Again { .. }));
+        assert!(matches!(conversation.interpret(&answer("no")), Digested::Again { .. }));
     }
-    let Digested::GaveUp(GaveUp { answers, .. }) = conversation.hear(&answer("never")) else {
+    let Digested::GaveUp(GenerationFailed { answers, .. }) = conversation.interpret(&answer("never")) else {
         panic!("it was not given up")
     };
     assert_eq!(answers, ["no", "no", "never"]);
@@ -132,10 +132,10 @@ fn without_a_digest_it_is_given_up_with_all_answers() {
 fn without_an_exam_the_digest_is_kept_and_its_fidelity_unknown() {
     let mut desk = desk();
     let mut conversation = conversation(&desk, Fidelity::Examined { questions: 2 });
-    conversation.hear(&answer(DIGEST));
-    conversation.hear(&answer("?"));
-    conversation.hear(&answer(r#"{"questions": []}"#));
-    let heard = conversation.hear(&answer(r#"{"questions": [{"question": "What?", "answer": ""}]}"#));
+    conversation.interpret(&answer(DIGEST));
+    conversation.interpret(&answer("?"));
+    conversation.interpret(&answer(r#"{"questions": []}"#));
+    let heard = conversation.interpret(&answer(r#"{"questions": [{"question": "What?", "answer": ""}]}"#));
     let Digested::Done { unexamined, .. } = &heard else { panic!("{heard:?}") };
     assert_eq!(unexamined.as_slice(), ["question 1 needs both `question` and `answer`"]);
     assert_eq!(attached(&mut desk, heard).fidelity_score, None);
@@ -146,10 +146,11 @@ fn every_question_must_be_marked() {
     let desk = desk();
     let mut conversation = conversation(&desk, Fidelity::Examined { questions: 4 });
     for text in [DIGEST, QUESTIONS, ANSWERS] {
-        conversation.hear(&answer(text));
+        conversation.interpret(&answer(text));
     }
-    let heard = conversation
-        .hear(&answer(r#"{"marks": [{"question": 1, "agrees": true}, {"question": 9, "agrees": true}]}"#));
+    let heard = conversation.interpret(&answer(
+        r#"{"marks": [{"question": 1, "agrees": true}, {"question": 9, "agrees": true}]}"#,
+    ));
     let Digested::Again { problems } = heard else { panic!("{heard:?}") };
     assert_eq!(problems.len(), 4, "{problems:?}");
 }
@@ -158,7 +159,7 @@ fn every_question_must_be_marked() {
 fn only_finished_work_has_a_digest() {
     let desk = desk();
     let of = |name: &str| {
-        Digesting::new(Manner::default(), Fidelity::default(), &desk.plan, &id(name)).unwrap_err()
+        Digesting::new(PromptPolicy::default(), Fidelity::default(), &desk.plan, &id(name)).unwrap_err()
     };
     assert_eq!(of("open"), NoDigest::NotFinished(id("open")));
     assert_eq!(of("gone"), NoDigest::NoSuchTask(id("gone")));

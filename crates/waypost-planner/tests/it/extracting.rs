@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use waypost_planner::Repair;
-use waypost_planner::extract::{ANSWER_BYTES_MAX, JSON_DEPTH_MAX, NoJson, extract};
-use waypost_testkit::Dice;
+use waypost_planner::json_extract::{ANSWER_BYTES_MAX, JSON_DEPTH_MAX, NoJson, extract};
+use waypost_testkit::SeededRng;
 
 fn is_answer(value: &Value) -> bool {
     value.get("a").is_some()
@@ -160,7 +160,7 @@ const PIECES: [&str; 22] = [
 #[test]
 fn no_mutation_of_an_answer_makes_the_search_panic_or_lie() {
     for seed in 0..6_000 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut text: Vec<char> = dice.pick(&SEEDS).chars().collect();
         for _ in 0..1 + dice.below(8) {
             let at = dice.below(text.len() + 1);

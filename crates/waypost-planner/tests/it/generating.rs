@@ -1,8 +1,8 @@
 use waypost_core::{Complexity, validate};
 use waypost_planner::generate::{INPUT_BYTES_MAX, TASKS_ASKED_MAX, TASKS_MAX};
 use waypost_planner::{
-    Context, Ended, GaveUp, Generate, Generated, Manner, PROBLEMS_TOLD_MAX, Planned, Purpose, Repair,
-    Speaker, TextPlans, Unwanted, Wanted,
+    Context, Ended, Generate, Generated, GenerationFailed, PROBLEMS_TOLD_MAX, PlanBrief, Planned,
+    PromptPolicy, Purpose, Repair, Speaker, TextPlans, Unwanted,
 };
 
 use crate::kit::{answer, said};
@@ -12,13 +12,13 @@ const GOOD: &str = r#"{"goal": "restated", "tasks": [
     {"id": "t1", "description": "Read the auth module", "depends_on": [], "complexity": "low", "notes": "", "tools": ["Read"]},
     {"id": "t2", "description": "Add the jwt crate", "depends_on": ["t1"], "complexity": "high", "notes": "HS256", "tools": null}]}"#;
 
-fn conversation(wanted: Wanted) -> Generate {
-    Generate::new(Manner::default(), wanted, "generate").unwrap()
+fn conversation(wanted: PlanBrief) -> Generate {
+    Generate::new(PromptPolicy::default(), wanted, "generate").unwrap()
 }
 
 #[track_caller]
 fn planned(text: &str) -> Planned {
-    match conversation(Wanted::new(GOAL)).hear(&answer(text)) {
+    match conversation(PlanBrief::new(GOAL)).interpret(&answer(text)) {
         Generated::Plan(planned) => *planned,
         other => panic!("{text} gave {other:?}"),
     }
@@ -26,7 +26,7 @@ fn planned(text: &str) -> Planned {
 
 #[track_caller]
 fn problems(text: &str) -> Vec<String> {
-    match conversation(Wanted::new(GOAL)).hear(&answer(text)) {
+    match conversation(PlanBrief::new(GOAL)).interpret(&answer(text)) {
         Generated::Again { problems } => problems,
         other => panic!("{text} gave {other:?}"),
     }
@@ -145,29 +145,35 @@ fn tasks_are_bounded_at_what_was_asked_for() {
     assert_eq!(planned(&of(TASKS_MAX)).draft.tasks.len(), TASKS_MAX);
     let found = problems(&of(TASKS_MAX + 1));
     assert!(found[0].contains("21 tasks, over the limit of 20"), "{found:?}");
-    let with = |tasks_max| Generate::new(Manner::default(), Wanted { tasks_max, ..Wanted::new(GOAL) }, "g");
+    let with = |tasks_max| {
+        Generate::new(PromptPolicy::default(), PlanBrief { tasks_max, ..PlanBrief::new(GOAL) }, "g")
+    };
     assert!(with(TASKS_ASKED_MAX).is_ok());
     assert_eq!(with(TASKS_ASKED_MAX + 1).unwrap_err(), Unwanted::TasksMax(TASKS_ASKED_MAX + 1));
     assert_eq!(with(1).unwrap_err(), Unwanted::TasksMax(1));
     let with = |map: usize| {
-        Generate::new(Manner::default(), Wanted { map: "x".repeat(map), ..Wanted::new("goal") }, "g")
+        Generate::new(
+            PromptPolicy::default(),
+            PlanBrief { map: "x".repeat(map), ..PlanBrief::new("goal") },
+            "g",
+        )
     };
     assert!(with(INPUT_BYTES_MAX - 4).is_ok());
     assert_eq!(with(INPUT_BYTES_MAX - 3).unwrap_err(), Unwanted::TooMuchToRead(INPUT_BYTES_MAX + 1));
-    let empty = Generate::new(Manner::default(), Wanted::new(" \n"), "g");
+    let empty = Generate::new(PromptPolicy::default(), PlanBrief::new(" \n"), "g");
     assert_eq!(empty.unwrap_err(), Unwanted::NoGoal);
 }
 
 #[test]
 fn an_answer_that_cannot_be_used_is_returned_with_everything_that_is_wrong() {
-    let mut conversation = conversation(Wanted::new(GOAL));
+    let mut conversation = conversation(PlanBrief::new(GOAL));
     let first = conversation.next().unwrap().clone();
     assert_eq!(
         (first.slot.as_str(), first.purpose, first.prompt.as_str()),
         ("generate", Purpose::Generate, "generate/1")
     );
     let bad = r#"{"tasks": [{"id": "t1", "description": "A", "depends_on": ["x"]}, {"id": "t2", "description": "B", "depends_on": ["t2"]}]}"#;
-    let Generated::Again { problems } = conversation.hear(&answer(bad)) else { panic!("it was taken") };
+    let Generated::Again { problems } = conversation.interpret(&answer(bad)) else { panic!("it was taken") };
     let again = conversation.next().unwrap().clone();
     assert_eq!(again.slot, "generate/2");
     assert_eq!(again.turns.len(), 3);
@@ -177,20 +183,20 @@ fn an_answer_that_cannot_be_used_is_returned_with_everything_that_is_wrong() {
         assert!(said(&again).contains(problem), "{problem}");
     }
     assert_eq!(problems.len(), 2);
-    let Generated::Plan(planned) = conversation.hear(&answer(GOOD)) else { panic!("it was not taken") };
+    let Generated::Plan(planned) = conversation.interpret(&answer(GOOD)) else { panic!("it was not taken") };
     assert_eq!(planned.returned, 1);
     assert_eq!(conversation.next(), None);
 }
 
 #[test]
 fn after_the_last_repair_it_is_given_up_with_all_answers_kept() {
-    let mut conversation = conversation(Wanted::new(GOAL));
+    let mut conversation = conversation(PlanBrief::new(GOAL));
     let texts = ["no", "{\"tasks\": []}", ""];
     for (place, text) in texts.iter().enumerate() {
         assert_eq!(conversation.next().unwrap().turns.len(), if place == 0 { 1 } else { 3 });
-        match conversation.hear(&answer(text)) {
+        match conversation.interpret(&answer(text)) {
             Generated::Again { .. } => assert!(place < 2),
-            Generated::GaveUp(GaveUp { problems, answers, .. }) => {
+            Generated::GaveUp(GenerationFailed { problems, answers, .. }) => {
                 assert_eq!((place, answers), (2, texts.map(str::to_owned).to_vec()));
                 assert_eq!(problems, ["the answer is empty"]);
             }
@@ -204,12 +210,14 @@ fn after_the_last_repair_it_is_given_up_with_all_answers_kept() {
 fn a_plan_that_broke_off_is_asked_for_again_and_never_taken() {
     let cut = r#"{"goal": "g", "tasks": [{"id": "t1", "description": "Read it", "depends_on": []},
         {"id": "t2", "description": "Write it", "depends_on": ["t1"]}, {"id": "t3", "descr"#;
-    let mut conversation = conversation(Wanted::new(GOAL));
+    let mut conversation = conversation(PlanBrief::new(GOAL));
     for _ in 0..2 {
-        let Generated::Again { problems } = conversation.hear(&answer(cut)) else { panic!("it was taken") };
+        let Generated::Again { problems } = conversation.interpret(&answer(cut)) else {
+            panic!("it was taken")
+        };
         assert!(problems[0].contains("broke off after 2 whole tasks"), "{problems:?}");
     }
-    let Generated::GaveUp(gave_up) = conversation.hear(&answer(cut)) else { panic!("it was taken") };
+    let Generated::GaveUp(gave_up) = conversation.interpret(&answer(cut)) else { panic!("it was taken") };
     assert!(
         gave_up.broke_off && gave_up.problems[0].contains("broke off after 2 whole tasks"),
         "{gave_up:?}"
@@ -224,31 +232,31 @@ fn that_an_answer_was_cut_off_is_told_before_everything_else() {
         (r#"{"tasks": [{"id": "t1", "description": "Read it", "depends_on": ["t9"]}]}"#, "unknown task t9"),
     ];
     for (text, also) in texts {
-        let mut conversation = conversation(Wanted::new(GOAL));
+        let mut conversation = conversation(PlanBrief::new(GOAL));
         let mut cut = answer(text);
         cut.ended = Ended::Cut;
-        let Generated::Again { problems } = conversation.hear(&cut) else { panic!("{text} was taken") };
+        let Generated::Again { problems } = conversation.interpret(&cut) else { panic!("{text} was taken") };
         assert!(problems[0].contains("cut off") && problems[0].contains("max_tokens"), "{problems:?}");
         assert!(problems.iter().any(|problem| problem.contains(also)), "{problems:?}");
         assert!(said(conversation.next().unwrap()).contains(&problems[0]), "and the model is told");
     }
     let mut whole = answer(GOOD);
     whole.ended = Ended::Cut;
-    let heard = conversation(Wanted::new(GOAL)).hear(&whole);
+    let heard = conversation(PlanBrief::new(GOAL)).interpret(&whole);
     assert!(matches!(heard, Generated::Plan(_)), "what was cut off after its end is whole: {heard:?}");
     let mut prose = answer("1. Read the module\n2. Write the code\n3. Test");
     prose.ended = Ended::Cut;
-    let wanted = Wanted { text_plans: TextPlans::Taken, ..Wanted::new(GOAL) };
-    assert!(matches!(conversation(wanted).hear(&prose), Generated::Again { .. }));
+    let wanted = PlanBrief { text_plans: TextPlans::Taken, ..PlanBrief::new(GOAL) };
+    assert!(matches!(conversation(wanted).interpret(&prose), Generated::Again { .. }));
 }
 
 #[test]
 fn an_answer_that_was_cut_or_refused_is_told_so() {
     for (ended, word) in [(Ended::Cut, "cut off at the most tokens"), (Ended::Refused, "declined")] {
-        let mut conversation = conversation(Wanted::new(GOAL));
+        let mut conversation = conversation(PlanBrief::new(GOAL));
         let mut bad = answer("I would");
         bad.ended = ended;
-        let Generated::Again { problems } = conversation.hear(&bad) else { panic!("it was taken") };
+        let Generated::Again { problems } = conversation.interpret(&bad) else { panic!("it was taken") };
         assert!(problems[0].contains(word), "{problems:?}");
     }
 }
@@ -257,8 +265,8 @@ fn an_answer_that_was_cut_or_refused_is_told_so() {
 fn a_plan_in_prose_is_taken_only_where_somebody_asked_for_it() {
     let text = "Here is the plan:\n1. Read the module\n2. **Write the code**\n   - in Rust\n3) Test it";
     assert_eq!(problems(text), ["there is no JSON in the answer that could be read"]);
-    let wanted = Wanted { text_plans: TextPlans::Taken, ..Wanted::new(GOAL) };
-    let Generated::Plan(planned) = conversation(wanted.clone()).hear(&answer(text)) else {
+    let wanted = PlanBrief { text_plans: TextPlans::Taken, ..PlanBrief::new(GOAL) };
+    let Generated::Plan(planned) = conversation(wanted.clone()).interpret(&answer(text)) else {
         panic!("it was not taken")
     };
     assert_eq!(planned.repairs, [Repair::TextPlan]);
@@ -270,18 +278,18 @@ fn a_plan_in_prose_is_taken_only_where_somebody_asked_for_it() {
         .collect();
     assert_eq!(tasks, ["t1 Read the module 0", "t2 Write the code 1", "t3 Test it 1"]);
     assert_eq!(planned.draft.tasks[1].spec.notes, "- in Rust");
-    let other = conversation(wanted).hear(&answer("I cannot."));
+    let other = conversation(wanted).interpret(&answer("I cannot."));
     assert!(matches!(other, Generated::Again { .. }), "{other:?}");
 }
 
 #[test]
 fn the_prompt_holds_goal_context_constraints_and_limits() {
-    let wanted = Wanted {
+    let wanted = PlanBrief {
         context: vec![Context { name: "src/auth.rs".into(), text: "fn login() {}".into() }],
         map: "src/\n  auth.rs".into(),
         constraints: vec!["no new crates".into()],
         tasks_max: 7,
-        ..Wanted::new(GOAL)
+        ..PlanBrief::new(GOAL)
     };
     let conversation = conversation(wanted);
     let prompt = said(conversation.next().unwrap());
@@ -301,10 +309,10 @@ fn the_prompt_holds_goal_context_constraints_and_limits() {
 #[test]
 fn more_problems_than_a_model_is_told_of_are_counted() {
     let tasks: Vec<String> = (0..PROBLEMS_TOLD_MAX + 5).map(|_| "1".to_owned()).collect();
-    let wanted = Wanted { tasks_max: TASKS_ASKED_MAX, ..Wanted::new(GOAL) };
+    let wanted = PlanBrief { tasks_max: TASKS_ASKED_MAX, ..PlanBrief::new(GOAL) };
     let mut conversation = conversation(wanted);
     let Generated::Again { problems } =
-        conversation.hear(&answer(&format!("{{\"tasks\": [{}]}}", tasks.join(","))))
+        conversation.interpret(&answer(&format!("{{\"tasks\": [{}]}}", tasks.join(","))))
     else {
         panic!("it was taken")
     };

@@ -1,7 +1,9 @@
 //! What the tests share: answers, a plan that takes commands, and a model that is a function.
 
 use waypost_core::{Actor, Command, Draft, Plan, PlanId, Refinement, Task, TaskSpec, Timestamp};
-use waypost_planner::{Answer, Ask, Bounds, Decompose, Ended, Heard, Manner, Meaning, Refining, Repair};
+use waypost_planner::{
+    Answer, AnswerKind, AnswerResult, Bounds, Decompose, Ended, ModelRequest, PromptPolicy, Refining, Repair,
+};
 use waypost_testkit::{id, plan_of};
 
 /// An answer with this text.
@@ -75,15 +77,15 @@ impl Desk {
 pub(crate) struct Trace {
     /// The slots that were asked for, in order.
     pub(crate) slots: Vec<String>,
-    pub(crate) asks: Vec<Ask>,
-    pub(crate) meanings: Vec<Meaning>,
+    pub(crate) asks: Vec<ModelRequest>,
+    pub(crate) meanings: Vec<AnswerKind>,
     pub(crate) repairs: Vec<Repair>,
 }
 
 impl Trace {
     /// The last question of a slot.
     #[track_caller]
-    pub(crate) fn ask(&self, slot: &str) -> &Ask {
+    pub(crate) fn ask(&self, slot: &str) -> &ModelRequest {
         self.asks.iter().rev().find(|ask| ask.slot == slot).unwrap_or_else(|| {
             panic!("{slot} was not asked, but {:?}", self.slots);
         })
@@ -97,40 +99,40 @@ const QUESTIONS_MAX: usize = 20_000;
 pub(crate) fn drive(
     session: &mut Decompose,
     desk: &mut Desk,
-    model: &mut dyn FnMut(&Ask) -> Answer,
+    model: &mut dyn FnMut(&ModelRequest) -> Answer,
 ) -> Trace {
     let mut trace = Trace::default();
     while let Some(ask) = session.next(&desk.plan).first().cloned() {
         assert!(trace.slots.len() < QUESTIONS_MAX, "the session does not end");
         assert!(!trace.slots.contains(&ask.slot), "{} is asked twice", ask.slot);
         let answer = model(&ask);
-        let heard = session.hear(&desk.plan, &ask, &answer);
+        let heard = session.interpret(&desk.plan, &ask, &answer);
         take(&mut trace, desk, ask, heard);
     }
     assert!(session.is_over(&desk.plan), "nothing is asked, so it is over");
     trace
 }
 
-pub(crate) fn take(trace: &mut Trace, desk: &mut Desk, ask: Ask, heard: Heard) {
+pub(crate) fn take(trace: &mut Trace, desk: &mut Desk, ask: ModelRequest, heard: AnswerResult) {
     for command in &heard.commands {
         desk.does(command);
     }
     trace.slots.push(ask.slot.clone());
     trace.asks.push(ask);
-    trace.meanings.push(heard.meaning);
+    trace.meanings.push(heard.kind);
     trace.repairs.extend(heard.repairs);
 }
 
 /// A session with these bounds that looks at the rest never again.
 pub(crate) fn session(bounds: Bounds) -> Decompose {
-    Decompose::new(Manner::default(), bounds, Refining::Nothing, None)
+    Decompose::new(PromptPolicy::default(), bounds, Refining::Nothing, None)
 }
 
 /// A model that gives the answer whose slot is named, and the last one to everything else.
 pub(crate) fn script<'a>(
     lines: &'a [(&'a str, &'a str)],
     otherwise: &'a str,
-) -> impl FnMut(&Ask) -> Answer + 'a {
+) -> impl FnMut(&ModelRequest) -> Answer + 'a {
     move |ask| {
         let found = lines.iter().find(|(slot, _)| *slot == ask.slot);
         answer(found.map_or(otherwise, |(_, text)| text))
@@ -138,6 +140,6 @@ pub(crate) fn script<'a>(
 }
 
 /// The last thing that we say in a question.
-pub(crate) fn said(ask: &Ask) -> &str {
+pub(crate) fn said(ask: &ModelRequest) -> &str {
     &ask.turns.last().unwrap().text
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use waypost_core::Refinement;
-use waypost_planner::textplan::steps_of_text;
-use waypost_planner::{Bounds, Generate, Generated, Manner, Meaning, Repair, Wanted};
+use waypost_planner::prose_plan::steps_of_text;
+use waypost_planner::{AnswerKind, Bounds, Generate, Generated, PlanBrief, PromptPolicy, Repair};
 use waypost_testkit::observed_data;
 
 use crate::kit::{Desk, answer, script, session, take};
@@ -53,8 +53,8 @@ fn every_answer_that_clido_took_for_a_plan_is_taken_or_explained() {
         for case in cases(root, "clido/parse-cases.jsonl") {
             let Some(text) = case["input"].as_str() else { continue };
             let mut conversation =
-                Generate::new(Manner::default(), Wanted::new("the goal"), "generate").unwrap();
-            let heard = conversation.hear(&answer(text));
+                Generate::new(PromptPolicy::default(), PlanBrief::new("the goal"), "generate").unwrap();
+            let heard = conversation.interpret(&answer(text));
             let found = case["expected"]["plan"]["tasks"].as_array().map_or(0, Vec::len);
             // One task or none is a plan to clido; here it is told to the model.
             let distinct = |tasks: &Value| {
@@ -86,8 +86,8 @@ fn atomicity_is_read_as_frctl_did_or_better() {
             let mut desk = Desk::of_goal("Some goal description");
             let mut session = session(Bounds::default());
             let ask = session.next(&desk.plan)[0].clone();
-            let heard = session.hear(&desk.plan, &ask, &answer(case["response"].as_str().unwrap()));
-            let meaning = heard.meaning.clone();
+            let heard = session.interpret(&desk.plan, &ask, &answer(case["response"].as_str().unwrap()));
+            let meaning = heard.kind.clone();
             take(&mut crate::kit::Trace::default(), &mut desk, ask, heard);
             let expected = match name {
                 // frctl takes the text "false" for true, and nothing at all for an answer.
@@ -97,7 +97,7 @@ fn atomicity_is_read_as_frctl_did_or_better() {
                 _ => Some(Refinement::Decomposing),
             };
             assert_eq!(desk.refinement("t1"), expected, "{name}");
-            assert_eq!(matches!(meaning, Meaning::Again { .. }), name == "empty", "{name}");
+            assert_eq!(matches!(meaning, AnswerKind::Again { .. }), name == "empty", "{name}");
             if name == "prose with braces after" || name == "plain true" {
                 assert_eq!(desk.reasoning("t1"), "r", "{name}");
             }
@@ -123,7 +123,7 @@ fn children_are_read_as_frctl_did_or_better() {
             for _ in 0..3 {
                 let ask = session.next(&desk.plan)[0].clone();
                 let given = model(&ask);
-                let heard = session.hear(&desk.plan, &ask, &given);
+                let heard = session.interpret(&desk.plan, &ask, &given);
                 take(&mut trace, &mut desk, ask, heard);
             }
             let children: Vec<&str> =
@@ -138,7 +138,7 @@ fn children_are_read_as_frctl_did_or_better() {
                 // It drops two of nine silently, and invents children for garbage. The model is told instead.
                 "nine goals truncated to 7" | "garbage" | "sub_goals null" => {
                     assert!(
-                        matches!(trace.meanings[1], Meaning::Again { .. }),
+                        matches!(trace.meanings[1], AnswerKind::Again { .. }),
                         "{name}: {:?}",
                         trace.meanings
                     );

@@ -1,5 +1,5 @@
 use waypost_core::TaskSpec;
-use waypost_planner::{Bounds, Decompose, Manner, Meaning, Refining};
+use waypost_planner::{AnswerKind, Bounds, Decompose, PromptPolicy, Refining};
 use waypost_testkit::{id, plan_of, task};
 
 use crate::kit::{Desk, Trace, answer, drive, said, script};
@@ -7,7 +7,7 @@ use crate::kit::{Desk, Trace, answer, drive, said, script};
 const ATOMIC: &str = r#"{"reasoning": "r", "is_atomic": true}"#;
 
 fn session() -> Decompose {
-    Decompose::new(Manner::default(), Bounds::default(), Refining::Rest, None)
+    Decompose::new(PromptPolicy::default(), Bounds::default(), Refining::Rest, None)
 }
 
 /// A goal with four parts: `b` and `c` wait for `a`, `d` for `b`.
@@ -75,7 +75,7 @@ fn the_same_answer_twice_changes_nothing_more() {
     let mut first = session();
     for text in [ATOMIC, change] {
         let ask = first.next(&desk.plan)[0].clone();
-        for command in first.hear(&desk.plan, &ask, &answer(text)).commands {
+        for command in first.interpret(&desk.plan, &ask, &answer(text)).commands {
             desk.does(&command);
         }
     }
@@ -84,8 +84,8 @@ fn the_same_answer_twice_changes_nothing_more() {
     let mut second = session();
     let ask = second.next(&desk.plan)[0].clone();
     assert_eq!(ask.slot, "refine/b");
-    let heard = second.hear(&desk.plan, &ask, &answer(change));
-    assert_eq!(heard.meaning, Meaning::Taken);
+    let heard = second.interpret(&desk.plan, &ask, &answer(change));
+    assert_eq!(heard.kind, AnswerKind::Taken);
     for command in &heard.commands {
         desk.does(command);
     }
@@ -117,7 +117,7 @@ fn without_an_answer_the_rest_stays_as_it_was() {
     let lines = [("refine/b", "no"), ("refine/b/2", "no"), ("refine/b/3", "no")];
     let mut desk = desk();
     let trace = run(&mut desk, &lines);
-    assert!(trace.meanings.iter().any(|meaning| matches!(meaning, Meaning::Without { .. })));
+    assert!(trace.meanings.iter().any(|meaning| matches!(meaning, AnswerKind::Without { .. })));
     assert_eq!(desk.shape(), "p a b(a) c(a) d(b)");
     assert!(trace.slots.contains(&"atomicity/b".to_owned()));
 }
@@ -126,7 +126,7 @@ fn without_an_answer_the_rest_stays_as_it_was() {
 fn a_model_that_adds_and_drops_for_ever_ends_at_the_number_of_children() {
     let mut desk = desk();
     let mut count = 0;
-    let mut model = |ask: &waypost_planner::Ask| match ask.purpose.name() {
+    let mut model = |ask: &waypost_planner::ModelRequest| match ask.purpose.name() {
         "refine" => {
             count += 1;
             let me = ask.task.as_ref().unwrap();

@@ -1,9 +1,15 @@
 use waypost_llm::token_estimate::estimate_ask;
 use waypost_planner::budget::ANSWER_TOKENS_MIN;
-use waypost_planner::{Ask, Bound, Broken, Budget, Generate, Limits, Manner, Price, Spent, Wanted};
+use waypost_planner::{
+    Bound, Broken, Budget, Generate, Limits, ModelRequest, PlanBrief, Price, PromptPolicy, Spent,
+};
 
-fn ask() -> Ask {
-    Generate::new(Manner::default(), Wanted::new("Build it"), "generate").unwrap().next().unwrap().clone()
+fn ask() -> ModelRequest {
+    Generate::new(PromptPolicy::default(), PlanBrief::new("Build it"), "generate")
+        .unwrap()
+        .next()
+        .unwrap()
+        .clone()
 }
 
 const PRICE: Price = Price { micros_in: 3_000_000, micros_out: 15_000_000 };

@@ -1,4 +1,4 @@
-use waypost_planner::textplan::{Order, STEPS_MAX, steps_of_text};
+use waypost_planner::prose_plan::{Order, STEPS_MAX, steps_of_text};
 
 #[track_caller]
 fn check(text: &str, steps: &[&str], order: Order) {

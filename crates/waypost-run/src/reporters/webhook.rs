@@ -8,7 +8,7 @@ use waypost_core::Timestamp;
 use waypost_store::Occurrence;
 
 use super::REPORT_BYTES_MAX;
-use waypost_config::Surroundings;
+use waypost_config::ExecutionEnv;
 use waypost_config::{Header, Webhook};
 use waypost_exec::http::{WAIT_SECONDS_MAX, signature};
 use waypost_exec::without_secrets;
@@ -115,7 +115,7 @@ pub(super) struct Hook {
 
 impl Hook {
     /// Reads the secrets that it needs.
-    pub(super) fn new(webhook: &Webhook, around: &Surroundings) -> Result<Self, String> {
+    pub(super) fn new(webhook: &Webhook, around: &ExecutionEnv) -> Result<Self, String> {
         let value = |name: &str, value: &Header| match value {
             Header::Text(text) => Ok(text.clone()),
             Header::Secret(secret) => around.secret(name, secret),

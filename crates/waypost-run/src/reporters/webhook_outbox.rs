@@ -18,7 +18,7 @@ use super::webhook::{Hook, NotTaken};
 use super::{LAST_STOP, LAST_WORDS};
 use crate::runner::Clock;
 use crate::slots::folder_name;
-use waypost_config::Surroundings;
+use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Report, Webhook};
 
 /// Events older than this are given up when they are not taken, however few tries they had.
@@ -68,7 +68,7 @@ impl Relay {
     pub fn start(
         plans: &Arc<Plans>,
         config: &Config,
-        around: &Surroundings,
+        around: &ExecutionEnv,
         since: u64,
     ) -> Result<Self, StoreError> {
         let mut lines = Vec::new();
@@ -164,7 +164,7 @@ struct Sending {
     name: String,
     plans: Arc<Plans>,
     webhook: Webhook,
-    around: Surroundings,
+    around: ExecutionEnv,
     filter: EventFilter,
     clock: Clock,
     messages: Receiver<Message>,

@@ -55,7 +55,7 @@ impl Runner {
         if self.outage.lasts() {
             self.store_answered();
         }
-        self.workshop.line.leased_until(asked + self.lease());
+        self.workshop.pending.leased_until(asked + self.lease());
         if let Some(kept) = &mut self.copies {
             kept.were_kept(&copies);
         }

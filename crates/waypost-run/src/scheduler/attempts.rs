@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use waypost_core::{Lock, Plan, Status, Timestamp};
-use waypost_exec::{AttemptKey, Ending};
+use waypost_exec::{AttemptKey, AttemptOutcome};
 
 /// Why an attempt is made to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) struct Live {
     pub(super) ended_at: Option<Timestamp>,
     /// Why it is made to end, since when, and whether by force.
     pub(super) stop: Option<(StopReason, Timestamp, bool)>,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<AttemptOutcome>,
     pub(super) progress: Option<String>,
     /// Whether its lease is gone: the task is somebody else's, and nothing more is said of it.
     pub(super) lost: bool,

@@ -5,9 +5,9 @@ use waypost_core::{Command, Outcome, PlanId, Retry, Task, Timestamp};
 use super::attempts::{self as live, Live, Stage, StopReason};
 use super::{Action, Draft, LOST_ATTEMPTS_MIN, Loss, Scheduler, TRY_AGAIN_ATTEMPTS, earlier};
 use waypost_config::Config;
-use waypost_config::{Means, resolve};
+use waypost_config::{ResolvedWork, resolve};
 use waypost_exec::check_evidence::CHECK_ATTEMPTS;
-use waypost_exec::{AttemptKey, Ending, Force};
+use waypost_exec::{AttemptKey, AttemptOutcome, Force};
 
 /// Microseconds after which a start is written by itself. Readers are promised to see it within 200 ms.
 const RECORD_START_MICROS: i64 = 100_000;
@@ -174,7 +174,7 @@ fn retry_of_lost(config: &Config, loss: Loss) -> Retry {
 pub(super) fn retry_of(config: &Config, task: Option<&Task>) -> Retry {
     let is_for_people = task.is_some_and(|task| {
         let work = task.spec.work.as_deref();
-        work.is_none_or(|work| resolve(config, work) == Ok(Means::Human))
+        work.is_none_or(|work| resolve(config, work) == Ok(ResolvedWork::Human))
     });
     if is_for_people {
         let attempts = config.retry.attempts.max(CHECK_ATTEMPTS);
@@ -188,22 +188,24 @@ fn finish(key: &AttemptKey, live: &mut Live, config: &Config, found: Option<&Tas
     let (task, attempt) = (key.task.clone(), Some(key.attempt));
     let reason = live.stop.as_ref().map(|(reason, _, _)| *reason);
     // A copy: the write may have to be made again.
-    let ending =
-        live.ending.clone().unwrap_or(Ending::Failed { error: "nobody knows how it ended".to_owned() });
+    let ending = live
+        .ending
+        .clone()
+        .unwrap_or(AttemptOutcome::Failed { error: "nobody knows how it ended".to_owned() });
     let mut retry = retry_of(config, found);
     let (error, evidence) = match ending {
-        Ending::Done { result, output } => {
+        AttemptOutcome::Done { result, output } => {
             let outcome = Outcome::Done { result, output, evidence: None };
             return Command::FinishTask { task, attempt, outcome, retry: Some(retry) };
         }
-        Ending::Checked { result, output, error: None, evidence } => {
+        AttemptOutcome::Checked { result, output, error: None, evidence } => {
             let outcome = Outcome::Done { result, output, evidence: Some(evidence) };
             return Command::FinishTask { task, attempt, outcome, retry: Some(retry) };
         }
-        Ending::Asked(ask) => return Command::AskQuestion { task, attempt, ask },
-        Ending::Checked { error: Some(error), evidence, .. } => (error, Some(evidence)),
-        Ending::Failed { error } => (error, None),
-        Ending::TryAgain { error } => {
+        AttemptOutcome::Asked(ask) => return Command::AskQuestion { task, attempt, ask },
+        AttemptOutcome::Checked { error: Some(error), evidence, .. } => (error, Some(evidence)),
+        AttemptOutcome::Failed { error } => (error, None),
+        AttemptOutcome::TryAgain { error } => {
             retry = Retry { attempts: config.retry.attempts.max(TRY_AGAIN_ATTEMPTS), ..config.retry };
             (error, None)
         }

@@ -10,7 +10,7 @@ use waypost_core::{PlanId, Timestamp};
 use super::attempts::Stage;
 use super::pace::{AHEAD_FEW, AHEAD_MAX};
 use super::{Action, Scheduler, earlier};
-use waypost_exec::{AttemptKey, Ending};
+use waypost_exec::{AttemptKey, AttemptOutcome};
 
 /// Microseconds for which the end of an attempt may wait for others to be written with it.
 const LINGER_MICROS: i64 = 20_000;
@@ -61,7 +61,7 @@ impl Scheduler {
     }
 
     /// The program of an attempt has ended, and its slot is free at once.
-    pub(super) fn ended(&mut self, now: Timestamp, key: &AttemptKey, ending: Ending) {
+    pub(super) fn ended(&mut self, now: Timestamp, key: &AttemptKey, ending: AttemptOutcome) {
         let Some(live) = self.live.get_mut(key) else { return };
         if let Some(started_at) = live.started_at {
             self.pace.note(now.as_micros() - started_at.as_micros());

@@ -14,7 +14,7 @@ use super::finish::retry_of;
 use super::slots::Slots;
 use super::{Draft, Followed, INSTANT_COMMANDS_MAX, Scheduler, Takes, Whose, earlier, holder};
 use waypost_config::Config;
-use waypost_config::{Means, resolve, resolve_check};
+use waypost_config::{ResolvedWork, resolve, resolve_check};
 use waypost_exec::AttemptKey;
 use waypost_exec::check_evidence::{self as proof, Claim, Verdict};
 
@@ -259,12 +259,12 @@ impl Errand {
             return match resolve_check(config, check) {
                 _ if !takes.executor(&check.executor) => Self::NotOurs,
                 Err(_) if takes.leaves_unknown => Self::NotOurs,
-                Ok(Means::Noop) => finish(proved(check, &report.into(), worker)),
-                Ok(Means::Human) => match proof::by_person(task, check, report) {
+                Ok(ResolvedWork::Noop) => finish(proved(check, &report.into(), worker)),
+                Ok(ResolvedWork::Human) => match proof::by_person(task, check, report) {
                     Verdict::Ask(ask) => Self::Instant(Instant::Ask(ask)),
                     Verdict::Outcome(outcome) => finish(outcome),
                 },
-                Ok(Means::Worker(doer)) => Self::Run(doer.timeout_seconds()),
+                Ok(ResolvedWork::Worker(doer)) => Self::Run(doer.timeout_seconds()),
                 Err(wrong) => failed(wrong),
             };
         }
@@ -273,15 +273,15 @@ impl Errand {
         match (resolve(config, work), check) {
             _ if !takes.executor(&work.executor) => Self::NotOurs,
             (Err(_), _) | (_, Some((_, Err(_)))) if takes.leaves_unknown => Self::NotOurs,
-            (Ok(Means::Human), _) => Self::NotOurs,
-            (Ok(Means::Worker(doer)), _) => Self::Run(doer.timeout_seconds()),
+            (Ok(ResolvedWork::Human), _) => Self::NotOurs,
+            (Ok(ResolvedWork::Worker(doer)), _) => Self::Run(doer.timeout_seconds()),
             // A person is asked once it is reported.
-            (Ok(Means::Noop), None | Some((_, Ok(Means::Human)))) => finish(done()),
-            (Ok(Means::Noop), Some((check, Ok(Means::Noop)))) => {
+            (Ok(ResolvedWork::Noop), None | Some((_, Ok(ResolvedWork::Human)))) => finish(done()),
+            (Ok(ResolvedWork::Noop), Some((check, Ok(ResolvedWork::Noop)))) => {
                 finish(proved(check, &Claim::default(), worker))
             }
-            (Ok(Means::Noop), Some((_, Ok(Means::Worker(_))))) => Self::Run(None),
-            (Err(wrong), _) | (Ok(Means::Noop), Some((_, Err(wrong)))) => failed(wrong),
+            (Ok(ResolvedWork::Noop), Some((_, Ok(ResolvedWork::Worker(_))))) => Self::Run(None),
+            (Err(wrong), _) | (Ok(ResolvedWork::Noop), Some((_, Err(wrong)))) => failed(wrong),
         }
     }
 }

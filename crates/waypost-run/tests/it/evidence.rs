@@ -1,7 +1,7 @@
 //! Checks, questions and tasks that are given back, as the scheduler sees them and with real programs.
 
 use waypost_core::{Ask, Command, Evidence, Json, Outcome, Phase, Refusal, Retry, Status, TaskSpec, Work};
-use waypost_run::{Control, Ending, Notice, Rest};
+use waypost_run::{AttemptOutcome, Control, Notice, Rest};
 use waypost_service::admission as admit;
 use waypost_testkit::{id, plan_of, task};
 
@@ -122,7 +122,7 @@ fn a_task_that_asks_holds_nothing_and_goes_on_when_it_is_answered() {
     let mut world = world([job("a", &[], &["x"]), job("b", &[], &["x"])]);
     let ask =
         Ask { text: "left or right?".into(), choices: vec!["left".into(), "right".into()], state: None };
-    world.ends("a", Ending::Asked(Box::new(ask)));
+    world.ends("a", AttemptOutcome::Asked(Box::new(ask)));
     world.settle();
     assert_eq!((world.standing("a"), world.running()), ("asking", vec!["b"]));
     world.done("b");

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use waypost_config::{Config, Layer, Origin, Surroundings};
+use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_core::{Actor, Command, Draft, Phase, Plan, PlanId, Timestamp};
 use waypost_run::{AfterFailure, Control, Notice, RunError, Runner, View, Watcher};
 use waypost_store::worker_name;
 use waypost_store::{MemoryStore, NewPlan, Plans, Store, StoreError, WriteRequest};
-use waypost_testkit::{Dice, plan_of};
+use waypost_testkit::{SeededRng, plan_of};
 
 use crate::world::job;
 use crate::wrapped::{Moment, Wrapped};
@@ -45,7 +45,7 @@ impl Place {
         let line = serde_json::to_string(line).unwrap();
         let text = format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n");
         let layer = Layer { origin: Origin::User, name: "test".to_owned(), text };
-        let around = Surroundings {
+        let around = ExecutionEnv {
             workspace: self.0.join("work"),
             logs: self.0.join("logs"),
             variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),
@@ -89,7 +89,7 @@ impl Watcher for Ended {
 }
 
 /// A diamond of three layers with a lock that half of them want.
-fn draft(dice: &mut Dice) -> Draft {
+fn draft(dice: &mut SeededRng) -> Draft {
     let names: Vec<String> = (0..9).map(|number| format!("t{number}")).collect();
     plan_of((0..9usize).map(|number| {
         let before: Vec<&str> = (0..3)
@@ -103,7 +103,7 @@ fn draft(dice: &mut Dice) -> Draft {
 fn runs_over_faults(seed: u64) {
     let place = Place::new();
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRng::new(seed);
     let id = create(&Plans::new(Arc::clone(&inner)), draft(&mut dice));
     let counts = Arc::new(Mutex::new(BTreeMap::<String, u32>::new()));
     let (faults, dice) = (Arc::clone(&counts), Mutex::new(dice));
@@ -201,7 +201,7 @@ fn a_clock_that_jumps_keeps_nobody_from_the_end() {
     let place = Place::new();
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let base = 1_800_000_000_000_000;
-    let (calls, dice) = (AtomicI64::new(0), Mutex::new(Dice::new(5)));
+    let (calls, dice) = (AtomicI64::new(0), Mutex::new(SeededRng::new(5)));
     // A little later at each look, and now and then an hour away, forwards or back.
     let store = Wrapped::with_clock(inner, move || {
         let hour = [0, 3_600_000_000, -3_600_000_000];
@@ -209,7 +209,7 @@ fn a_clock_that_jumps_keeps_nobody_from_the_end() {
         Timestamp::from_micros(base + 1_000 * calls.fetch_add(1, Ordering::Relaxed) + jump)
     });
     let plans = Arc::new(Plans::new(store));
-    let id = create(&plans, draft(&mut Dice::new(9)));
+    let id = create(&plans, draft(&mut SeededRng::new(9)));
     let line = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal";
     place.runner(&plans, line, &id).unwrap().run(&mut Ended::default()).unwrap();
     let plan = plans.look(&id, Plan::clone).unwrap();

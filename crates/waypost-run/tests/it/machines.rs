@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use waypost_config::{Config, Layer, Origin, Surroundings};
+use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_core::{Actor, Command, Phase, PlanId, Retry, TaskId};
 use waypost_run::{
     AfterFailure, Control, Controller, Follow, Notice, Options, Patience, Remark, RunError, Runner, Takes,
@@ -63,8 +63,8 @@ impl Place {
         Arc::new(Plans::new(Arc::new(Wrapped { inner, fault: Box::new(fault), clock: None, reach })))
     }
 
-    fn around(&self, name: &str) -> Surroundings {
-        Surroundings {
+    fn around(&self, name: &str) -> ExecutionEnv {
+        ExecutionEnv {
             workspace: self.root.join("work"),
             logs: self.root.join(name).join("logs"),
             variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use waypost_config::{Config, Layer, Origin, Surroundings};
+use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_config::{Executor, Worker};
 use waypost_core::{Actor, Draft, Json, Phase, Plan, PlanId, Status, TaskSpec, Work};
 use waypost_run::{AfterFailure, Control, Notice, Runner, Summary, View, Watcher};
@@ -64,8 +64,8 @@ impl Place {
         Self { root, plans: Arc::new(Plans::new(Arc::new(MemoryStore::new()))), variables }
     }
 
-    pub(crate) fn around(&self) -> Surroundings {
-        Surroundings {
+    pub(crate) fn around(&self) -> ExecutionEnv {
+        ExecutionEnv {
             workspace: self.root.join("work"),
             logs: self.root.join("logs"),
             variables: self.variables.clone(),

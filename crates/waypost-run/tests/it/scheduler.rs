@@ -1,7 +1,7 @@
 //! The scheduler as data in and data out.
 
 use waypost_core::{Command, Json, Phase, Retry, Status, TaskSpec, Work};
-use waypost_run::{AfterFailure, Control, Ending, Force, Rest};
+use waypost_run::{AfterFailure, AttemptOutcome, Control, Force, Rest};
 use waypost_testkit::{id, plan_of};
 
 use crate::world::{Fate, World, config, job};
@@ -113,7 +113,7 @@ fn a_failure_is_tried_again_after_its_wait_and_then_is_final() {
 #[test]
 fn a_worker_that_asks_to_be_tried_again_is() {
     let mut world = world(1, [job("a", &[], &[])]);
-    world.ends("a", Ending::TryAgain { error: "busy".to_owned() });
+    world.ends("a", AttemptOutcome::TryAgain { error: "busy".to_owned() });
     world.settle();
     assert_eq!(world.status("a"), Status::Pending);
     world.pass(3);

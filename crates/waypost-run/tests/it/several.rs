@@ -8,9 +8,11 @@ use waypost_config::Config;
 use waypost_core::{
     Actor, Command, Draft, Event, Lock, LockMode, Phase, Plan, PlanId, Refusal, Status, TaskId, Timestamp,
 };
-use waypost_run::{Action, AfterFailure, AttemptKey, Bounds, Ending, Input, Loss, Scheduler, SlotKeeper};
+use waypost_run::{
+    Action, AfterFailure, AttemptKey, AttemptOutcome, Bounds, Input, Loss, Scheduler, SlotKeeper,
+};
 use waypost_store::Entry;
-use waypost_testkit::{Dice, plan_of};
+use waypost_testkit::{SeededRng, plan_of};
 
 use crate::world::{config, job};
 
@@ -307,7 +309,7 @@ impl Shared {
         if let Some(next) = self.runs[run].line.pop_front() {
             self.start(run, next, Some(key.clone()));
         }
-        let ending = Ending::Done { result: None, output: None };
+        let ending = AttemptOutcome::Done { result: None, output: None };
         self.runs[run].scheduler.handle(self.now, Input::Ended(key.clone(), ending));
     }
 
@@ -332,7 +334,7 @@ impl Shared {
     }
 }
 
-fn random_plan(dice: &mut Dice) -> Draft {
+fn random_plan(dice: &mut SeededRng) -> Draft {
     let count = 1 + dice.below(40);
     plan_of((0..count).map(|number| {
         let mut before: Vec<String> = Vec::new();
@@ -355,7 +357,7 @@ fn random_plan(dice: &mut Dice) -> Draft {
 }
 
 fn run(seed: u64, crash: u64, keeper: Keeper) {
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRng::new(seed);
     let bounds = config(1 + dice.below(4) as u32);
     let draft = random_plan(&mut dice);
     let count = 2 + dice.below(2);

@@ -2,8 +2,8 @@
 //! no lock is held by two, and a seed repeats its failure.
 
 use waypost_core::{Ask, Command, Draft, Json, Phase, Retry, Status, Timestamp, Work};
-use waypost_run::{Ending, Loss, Rest};
-use waypost_testkit::{Dice, id, plan_of};
+use waypost_run::{AttemptOutcome, Loss, Rest};
+use waypost_testkit::{SeededRng, id, plan_of};
 
 use crate::strangers::Strangers;
 use crate::world::{Fate, World, checked, config, job};
@@ -17,7 +17,7 @@ pub(crate) fn seeds() -> Vec<u64> {
     }
 }
 
-fn random_plan(dice: &mut Dice, short: bool) -> Draft {
+fn random_plan(dice: &mut SeededRng, short: bool) -> Draft {
     let count = 1 + dice.below(if short { 80 } else { 14 });
     plan_of((0..count).map(|number| {
         let mut before: Vec<String> = Vec::new();
@@ -91,7 +91,7 @@ impl Drop for Repeat {
 fn run(seed: u64, faults: Faults) -> u32 {
     let _repeat = Repeat(seed);
     let mut strangers = Strangers::default();
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRng::new(seed);
     let mut bounds = config(1 + dice.below(4) as u32);
     bounds.lock_wait_seconds = dice.below(3) as u32;
     let draft = random_plan(&mut dice, faults.short);
@@ -142,15 +142,17 @@ fn run(seed: u64, faults: Faults) -> u32 {
         if !running.is_empty() && dice.chance(70) {
             let task = dice.pick(&running).clone();
             let has_check = world.truth.task(&task).is_some_and(|task| task.spec.check.is_some());
-            let done = Ending::Done { result: None, output: None };
+            let done = AttemptOutcome::Done { result: None, output: None };
             let ending = match dice.below(100) as u64 {
                 // Work with a check ends with its evidence, or is reported first.
                 _ if has_check && (calm || dice.chance(70)) => checked(calm || !dice.chance(faults.failure)),
                 _ if calm => done,
-                chance if chance < faults.failure => Ending::Failed { error: "dice".to_owned() },
-                chance if chance < faults.failure * 3 / 2 => Ending::TryAgain { error: "dice".to_owned() },
+                chance if chance < faults.failure => AttemptOutcome::Failed { error: "dice".to_owned() },
+                chance if chance < faults.failure * 3 / 2 => {
+                    AttemptOutcome::TryAgain { error: "dice".to_owned() }
+                }
                 chance if chance < faults.failure * 2 => {
-                    Ending::Asked(Box::new(Ask { text: "dice?".to_owned(), ..Ask::default() }))
+                    AttemptOutcome::Asked(Box::new(Ask { text: "dice?".to_owned(), ..Ask::default() }))
                 }
                 _ => done,
             };
@@ -175,7 +177,7 @@ fn run(seed: u64, faults: Faults) -> u32 {
     strangers.late
 }
 
-fn people(world: &mut World, dice: &mut Dice) {
+fn people(world: &mut World, dice: &mut SeededRng) {
     let tasks: Vec<String> = world.truth.tasks().map(|(task, _)| task.spec.id.to_string()).collect();
     let task = id(dice.pick(&tasks).as_str());
     let command = match dice.below(6) {
@@ -246,7 +248,7 @@ fn every_plan_of_short_tasks_ends_whatever_happens() {
 #[test]
 fn expired_leases_return_and_fence_off_the_late() {
     for seed in seeds() {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut world = World::new(config(2), random_plan(&mut dice, false));
         world.settle();
         let late: Vec<_> = world.programs.keys().cloned().collect();

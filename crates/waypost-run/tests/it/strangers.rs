@@ -2,7 +2,7 @@
 
 use waypost_core::{Actor, Command, Outcome, Status};
 use waypost_run::{AttemptKey, Input, Loss};
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use crate::world::World;
 
@@ -28,7 +28,7 @@ impl Strangers {
     }
 
     /// One of them does something.
-    pub(crate) fn act(&mut self, world: &mut World, dice: &mut Dice) {
+    pub(crate) fn act(&mut self, world: &mut World, dice: &mut SeededRng) {
         match dice.below(4) {
             0 => self.begin(world, dice),
             1 => self.vanish(world, dice),
@@ -37,7 +37,7 @@ impl Strangers {
     }
 
     /// Somebody elsewhere takes a task that is ready; the run learns of it when it looks.
-    fn begin(&mut self, world: &mut World, dice: &mut Dice) {
+    fn begin(&mut self, world: &mut World, dice: &mut SeededRng) {
         let ready: Vec<_> = world.truth.ready().map(|task| task.spec.id.clone()).collect();
         if ready.is_empty() {
             return;
@@ -52,7 +52,7 @@ impl Strangers {
     }
 
     /// No sign of life for longer than the lease.
-    fn vanish(&mut self, world: &mut World, dice: &mut Dice) {
+    fn vanish(&mut self, world: &mut World, dice: &mut SeededRng) {
         let running: Vec<_> = self.begun.iter().filter(|(key, _)| is_running(world, key)).collect();
         if !running.is_empty() {
             let (key, _) = *dice.pick(&running);
@@ -62,7 +62,7 @@ impl Strangers {
 
     /// One of them says how it ended, in time or long after somebody else has taken over. Only the attempt that runs is
     /// believed.
-    fn report(&mut self, world: &mut World, dice: &mut Dice) {
+    fn report(&mut self, world: &mut World, dice: &mut SeededRng) {
         if self.begun.is_empty() {
             return;
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use waypost_config::{Config, Layer, Origin, Surroundings};
+use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_core::{Actor, Command, Draft, Outcome, PlanId, Timestamp};
 use waypost_run::{Relay, payload, reporter_owner};
 use waypost_store::{
@@ -31,10 +31,10 @@ fn config(server: &Server, keys: &str) -> Config {
     Config::load(&[layer], []).unwrap()
 }
 
-fn around() -> Surroundings {
+fn around() -> ExecutionEnv {
     let folder = std::env::temp_dir();
     let variables = BTreeMap::from([("SECRET_SOURCE".to_owned(), SECRET.to_owned())]);
-    Surroundings { workspace: folder.clone(), logs: folder.join("logs"), variables, worker: "w".to_owned() }
+    ExecutionEnv { workspace: folder.clone(), logs: folder.join("logs"), variables, worker: "w".to_owned() }
 }
 
 fn plans() -> Arc<Plans> {

@@ -10,7 +10,9 @@ use waypost_core::{
     Actor, Command, Draft, Event, Evidence, Json, Lock, LockMode, Outcome, Plan, PlanId, Refusal, Status,
     TaskSpec, Timestamp, Work,
 };
-use waypost_run::{Action, AfterFailure, AttemptKey, Control, Ending, Force, Input, Loss, Rest, Scheduler};
+use waypost_run::{
+    Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Input, Loss, Rest, Scheduler,
+};
 use waypost_store::Entry;
 
 /// A task with work for a program.
@@ -42,7 +44,7 @@ pub(crate) fn config(concurrency: u32) -> Config {
 }
 
 /// How an attempt ends whose check was made.
-pub(crate) fn checked(passed: bool) -> Ending {
+pub(crate) fn checked(passed: bool) -> AttemptOutcome {
     let evidence = Evidence {
         passed,
         check: "look".to_owned(),
@@ -54,7 +56,7 @@ pub(crate) fn checked(passed: bool) -> Ending {
         digest: "sha256:0".to_owned(),
     };
     let error = (!passed).then(|| "the check: no".to_owned());
-    Ending::Checked { result: None, output: None, error, evidence: Box::new(evidence) }
+    AttemptOutcome::Checked { result: None, output: None, error, evidence: Box::new(evidence) }
 }
 
 /// What becomes of the next write.
@@ -306,7 +308,7 @@ impl World {
                     *asked = Some(force);
                 } else if self.leaves_line(&key) {
                     let error = "it was stopped before it began".to_owned();
-                    self.scheduler.handle(self.now, Input::Ended(key, Ending::Failed { error }));
+                    self.scheduler.handle(self.now, Input::Ended(key, AttemptOutcome::Failed { error }));
                 }
             }
             Action::Tell(_) => {}
@@ -375,7 +377,7 @@ impl World {
     }
 
     /// The program of a task ends.
-    pub(crate) fn ends(&mut self, task: &str, ending: Ending) {
+    pub(crate) fn ends(&mut self, task: &str, ending: AttemptOutcome) {
         let key = self.programs.keys().find(|key| key.task.as_str() == task).cloned();
         let key = key.unwrap_or_else(|| panic!("{task} does not run: {:?}", self.programs.keys()));
         self.programs.remove(&key);
@@ -384,7 +386,7 @@ impl World {
     }
 
     pub(crate) fn done(&mut self, task: &str) {
-        self.ends(task, Ending::Done { result: None, output: None });
+        self.ends(task, AttemptOutcome::Done { result: None, output: None });
         self.settle();
     }
 
@@ -407,7 +409,7 @@ impl World {
     }
 
     pub(crate) fn fails(&mut self, task: &str) {
-        self.ends(task, Ending::Failed { error: "no".to_owned() });
+        self.ends(task, AttemptOutcome::Failed { error: "no".to_owned() });
         self.settle();
     }
 

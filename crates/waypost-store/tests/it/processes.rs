@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use waypost_store::{Durability, Plans, open};
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use crate::kit::*;
 use crate::place::Place;
@@ -170,7 +170,7 @@ fn a_postgres_database_can_be_filled_by_many_at_once() {
 /// Four writers at a time, each killed after some number of acknowledged writes: in the middle of the next one.
 fn killed_writers_lose_nothing_that_they_acknowledged(place: &Place, seed: u64) {
     const WRITERS: usize = 4;
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRng::new(seed);
     create_small(&place.plans(), "p");
     let mut written = BTreeMap::new();
     for round in 0..6 {

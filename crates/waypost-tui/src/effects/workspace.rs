@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use waypost_config::{Config, Surroundings};
+use waypost_config::{Config, ExecutionEnv};
 use waypost_service::Service;
 use waypost_store::Plans;
 
@@ -13,7 +13,7 @@ pub struct Workspace {
     /// What the list of plans calls it.
     pub name: String,
     pub(super) config: Arc<Config>,
-    pub(super) around: Surroundings,
+    pub(super) around: ExecutionEnv,
     service: Mutex<Service>,
     create_store: Mutex<Option<CreateStore>>,
 }
@@ -28,7 +28,7 @@ impl Workspace {
         plans: Arc<Plans>,
         create_store: Option<CreateStore>,
         config: Arc<Config>,
-        around: Surroundings,
+        around: ExecutionEnv,
     ) -> Self {
         let service = Mutex::new(Service::new(plans, Arc::clone(&config)));
         let create_store = Mutex::new(create_store);

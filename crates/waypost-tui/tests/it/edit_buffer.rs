@@ -4,7 +4,7 @@ use waypost_config::Config;
 use waypost_core::{Dependency, Draft, Plan, PlanId, TaskSpec};
 use waypost_service::{Caller, EditOp, Guard, Service};
 use waypost_store::{MemoryStore, Plans};
-use waypost_testkit::{Dice, layered};
+use waypost_testkit::{SeededRng, layered};
 use waypost_tui::edit_buffer::EditBuffer;
 use waypost_tui::plan::LoadedPlan;
 
@@ -41,7 +41,7 @@ fn buffer_of(plan: &Plan) -> EditBuffer {
 }
 
 /// One random edit. Cycles may result.
-fn edit(buffer: &mut EditBuffer, dice: &mut Dice) {
+fn edit(buffer: &mut EditBuffer, dice: &mut SeededRng) {
     let count = buffer.rows().len();
     let at = dice.below(count);
     match dice.below(9) {
@@ -75,7 +75,7 @@ fn edit(buffer: &mut EditBuffer, dice: &mut Dice) {
 #[test]
 fn undoing_everything_gives_what_was_and_redoing_everything_what_became_of_it() {
     for seed in 0..60 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut buffer = buffer_of(&plan_of(if seed % 2 == 0 { example() } else { layered(30, 2, 6, seed) }));
         let before = buffer.draft();
         for _ in 0..40 {
@@ -94,7 +94,7 @@ fn undoing_everything_gives_what_was_and_redoing_everything_what_became_of_it() 
 fn saving_any_sound_edits_makes_the_stored_plan_what_the_buffer_says() {
     let mut sound = 0;
     for seed in 0..300 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let plan = store_of(if seed % 2 == 0 { example() } else { layered(20, 2, 5, seed) });
         let mut buffer = buffer_of(&loaded(&plan));
         for _ in 0..1 + dice.below(12) {
@@ -132,7 +132,7 @@ fn new_tasks_that_stand_together_are_added_together() {
 fn edits_made_on_another_version_keep_both_sides() {
     let plan = plan_of(example());
     for seed in 0..200 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut mine = buffer_of(&plan);
         let mut theirs = buffer_of(&plan);
         for _ in 0..4 {

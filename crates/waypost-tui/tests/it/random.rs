@@ -1,10 +1,10 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEventKind};
-use waypost_testkit::{Dice, layered};
+use waypost_testkit::{SeededRng, layered};
 use waypost_tui::messages::Message;
 
 use crate::{World, example};
 
-fn random_key(dice: &mut Dice) -> KeyEvent {
+fn random_key(dice: &mut SeededRng) -> KeyEvent {
     const CODES: &[KeyCode] = &[
         KeyCode::Enter,
         KeyCode::Esc,
@@ -40,7 +40,7 @@ fn random_key(dice: &mut Dice) -> KeyEvent {
 #[test]
 fn random_keys_at_random_sizes_neither_panic_nor_draw_outside() {
     for seed in 0..16 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let mut world = match seed % 4 {
             0 => World::plan_list(vec![("plan-1", example()), ("plan-2", layered(60, 2, 9, seed))], (80, 24)),
             1 => World::editor(layered(70, 3, 12, seed), (80, 24)),

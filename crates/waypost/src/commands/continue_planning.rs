@@ -1,7 +1,9 @@
 //! `waypost continue`: goes on with thinking that has not come to its end, in a new process, from the same place.
 
 use clap::Args;
-use waypost_planner::planning::{Ending, Order, OrderError, Stand, Steps, Want};
+use waypost_planner::planning::{
+    PlanningGoal, PlanningRequest, RequestError, RequestProgress, Steps, StopReason,
+};
 
 use super::plan::generate::{Generation, Saving};
 use super::{decompose, digest};
@@ -40,14 +42,14 @@ impl Continue {
     pub(crate) fn run(mut self, context: &mut Context) -> Outcome {
         let planning = PlanningSession::enter(context)?;
         let mut order = self.find(context, &planning)?;
-        if order.stand == Stand::Closed
-            && matches!(order.want, Want::Plan { .. })
+        if order.stand == RequestProgress::Closed
+            && matches!(order.want, PlanningGoal::Plan { .. })
             && self.is_made(&planning, &order)?
         {
             return written_before(context, planning, order);
         }
         order.extent = self.bounds.over(planning.held_to(order.extent))?;
-        order.stand = Stand::Open;
+        order.stand = RequestProgress::Open;
         order.model = self.asked.model().or(order.model);
         self.asked.model.clone_from(&order.model);
         let steps = if self.step { Steps::One } else { Steps::All };
@@ -62,28 +64,28 @@ impl Continue {
         let order = planning.begin(context, order, &journal, commands)?;
         context.out.say(format!("continuing plan {}", order.plan));
         match &order.want {
-            Want::Plan { .. } => {
+            PlanningGoal::Plan { .. } => {
                 let saving = Saving::Plan { edit: !self.no_edit };
                 Generation { planning, order, journal, chosen, asked: self.asked, saving }.run(context)
             }
-            Want::Decompose { .. } => {
+            PlanningGoal::Decompose { .. } => {
                 decompose::run_and_tell(context, planning, (order, journal), (&chosen, &self.asked), steps)
             }
-            Want::Digest { .. } => {
+            PlanningGoal::Digest { .. } => {
                 digest::run_and_tell(context, planning, (order, journal), (&chosen, &self.asked))
             }
         }
     }
 
     /// The order that is meant.
-    fn find(&self, context: &mut Context, planning: &PlanningSession) -> Outcome<Order> {
+    fn find(&self, context: &mut Context, planning: &PlanningSession) -> Outcome<PlanningRequest> {
         let (orders, bad) = planning.orders.all().map_err(|error| of_order(&error))?;
         let Some(word) = &self.plan else {
-            let latest = |stand: Stand| {
+            let latest = |stand: RequestProgress| {
                 orders.iter().find(|order| order.stand == stand && is_current(planning, order)).cloned()
             };
             // What a bound keeps waits for somebody to raise it, so it keeps nobody from what is open.
-            let found = latest(Stand::Open).or_else(|| latest(Stand::Bounded));
+            let found = latest(RequestProgress::Open).or_else(|| latest(RequestProgress::Bounded));
             return match (found, bad.first()) {
                 (Some(order), _) => {
                     note_bad(context, &bad);
@@ -103,7 +105,7 @@ impl Continue {
             (Ok(found), _) => found.id,
             (Err(_), Some(order)) => order.plan.clone(),
             (Err(failure), None) => {
-                let is_meant = |error: &&OrderError| {
+                let is_meant = |error: &&RequestError| {
                     error.path().file_name().is_some_and(|name| name.to_string_lossy().starts_with(word))
                 };
                 return Err(bad.iter().find(is_meant).map_or(failure, of_order));
@@ -111,13 +113,17 @@ impl Continue {
         };
         let known = planning.orders.find(&id).map_err(|error| of_order(&error))?;
         // Whoever names a plan that nobody has begun to think about wants just that.
-        Ok(known.unwrap_or_else(|| Order::new(id, Want::Decompose { task: None }, planning.extent(), None)))
+        Ok(known.unwrap_or_else(|| {
+            PlanningRequest::new(id, PlanningGoal::Decompose { task: None }, planning.extent(), None)
+        }))
     }
 
-    fn is_made(&self, planning: &PlanningSession, order: &Order) -> Outcome<bool> {
+    fn is_made(&self, planning: &PlanningSession, order: &PlanningRequest) -> Outcome<bool> {
         match planning.plans.look(&order.plan, |_| ()) {
             Ok(()) => Ok(true),
-            Err(waypost_store::WriteError::NotFound(_)) if matches!(order.want, Want::Plan { .. }) => {
+            Err(waypost_store::WriteError::NotFound(_))
+                if matches!(order.want, PlanningGoal::Plan { .. }) =>
+            {
                 Ok(false)
             }
             Err(error) => Err(error.into()),
@@ -126,10 +132,10 @@ impl Continue {
 }
 
 /// Says that a model has written the plan before, and that nothing was done about it now.
-fn written_before(context: &mut Context, planning: PlanningSession, order: Order) -> Outcome {
+fn written_before(context: &mut Context, planning: PlanningSession, order: PlanningRequest) -> Outcome {
     let found = planning.found(order.plan);
     if found.read(|plan| plan.state().archived)? {
-        return report::outcome(&found.id, &Ending::Gone).map_or(Ok(()), Err);
+        return report::outcome(&found.id, &StopReason::Gone).map_or(Ok(()), Err);
     }
     if context.out.json {
         let mut fields = serde_json::Map::new();
@@ -146,9 +152,9 @@ fn written_before(context: &mut Context, planning: PlanningSession, order: Order
 }
 
 /// Whether an order is about a plan that can be thought about, or about one that is to be made yet.
-fn is_current(planning: &PlanningSession, order: &Order) -> bool {
+fn is_current(planning: &PlanningSession, order: &PlanningRequest) -> bool {
     match planning.plans.look(&order.plan, |plan| !plan.state().archived) {
         Ok(current) => current,
-        Err(_) => matches!(order.want, Want::Plan { .. }),
+        Err(_) => matches!(order.want, PlanningGoal::Plan { .. }),
     }
 }

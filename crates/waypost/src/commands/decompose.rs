@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Plan, PlanId, Task, TaskId, TaskSpec};
 use waypost_llm::Journal;
-use waypost_planner::planning::{Order, Steps, Thought, Want};
+use waypost_planner::planning::{PlanningGoal, PlanningRequest, PlanningResult, Steps};
 use waypost_planner::{Decompose as Session, Progress, Stopped};
 use waypost_service::{Caller, CreateOptions};
 use waypost_store::WriteError;
@@ -89,7 +89,7 @@ impl Decompose {
         let mut commands = planning.waking(&plan)?;
         // A new plan has its budget already.
         commands.extend(budget(self.bounds.budget.filter(|_| !is_new)));
-        let order = Order::new(plan, Want::Decompose { task }, extent, self.asked.model());
+        let order = PlanningRequest::new(plan, PlanningGoal::Decompose { task }, extent, self.asked.model());
         planning.listen(context)?;
         let order = planning.begin(context, order, &journal, commands)?;
         let steps = if self.step { Steps::One } else { Steps::All };
@@ -145,7 +145,7 @@ fn make(
 pub(crate) fn run_and_tell(
     context: &mut Context,
     planning: PlanningSession,
-    begun: (Order, Arc<Journal>),
+    begun: (PlanningRequest, Arc<Journal>),
     (chosen, asked): (&Chosen, &ModelOptions),
     steps: Steps,
 ) -> Outcome {
@@ -171,13 +171,13 @@ pub(crate) fn run_and_tell(
 pub(crate) fn think(
     context: &mut Context,
     planning: &PlanningSession,
-    (mut order, journal): (Order, Arc<Journal>),
+    (mut order, journal): (PlanningRequest, Arc<Journal>),
     chosen: &Chosen,
     steps: Steps,
 ) -> Outcome<Decomposition> {
     let scope = match &order.want {
-        Want::Decompose { task } => task.clone(),
-        Want::Plan { .. } | Want::Digest { .. } => None,
+        PlanningGoal::Decompose { task } => task.clone(),
+        PlanningGoal::Plan { .. } | PlanningGoal::Digest { .. } => None,
     };
     let extent = &order.extent;
     let mut session = Session::new(chosen.prompt_policy(), extent.bounds(), extent.refining(), scope);
@@ -222,6 +222,6 @@ fn goals_json(plan: &PlanId, progress: &Progress) -> Value {
 }
 
 /// Whether thinking came to its end, and if not, why, and how it goes on.
-pub(crate) fn outcome(plan: &PlanId, thought: &Thought) -> Outcome {
+pub(crate) fn outcome(plan: &PlanId, thought: &PlanningResult) -> Outcome {
     report::outcome(plan, &thought.ending).map_or(Ok(()), Err)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use waypost_core::{Digest as Kept, Plan};
 use waypost_llm::Journal;
 use waypost_planner::Fidelity;
-use waypost_planner::planning::{Digests, Order, Steps, Want};
+use waypost_planner::planning::{Digests, PlanningGoal, PlanningRequest, Steps};
 
 use crate::context::{Context, task_of};
 use crate::error::Outcome;
@@ -47,11 +47,11 @@ impl Digest {
         let found = context.find(&self.plan)?;
         let task = self.task.as_ref().map(|task| found.read(|plan| task_of(plan, task))?).transpose()?;
         let planning = PlanningSession::enter(context)?;
-        let want = Want::Digest { task, examined: !self.no_exam };
+        let want = PlanningGoal::Digest { task, examined: !self.no_exam };
         let extent = self.bounds.over(planning.extent())?;
         let chosen = planning.choose(&self.asked)?;
         let journal = planning.journal(&found.id)?;
-        let order = Order::new(found.id, want, extent, self.asked.model());
+        let order = PlanningRequest::new(found.id, want, extent, self.asked.model());
         planning.listen(context)?;
         let commands = budget(self.bounds.budget).into_iter().collect();
         let order = planning.begin(context, order, &journal, commands)?;
@@ -63,13 +63,13 @@ impl Digest {
 pub(crate) fn run_and_tell(
     context: &mut Context,
     planning: PlanningSession,
-    (mut order, journal): (Order, Arc<Journal>),
+    (mut order, journal): (PlanningRequest, Arc<Journal>),
     (chosen, asked): (&Chosen, &ModelOptions),
 ) -> Outcome {
     let (scope, fidelity) = match &order.want {
-        Want::Digest { task, examined: true } => (task.clone(), Fidelity::default()),
-        Want::Digest { task, examined: false } => (task.clone(), Fidelity::Unknown),
-        Want::Plan { .. } | Want::Decompose { .. } => (None, Fidelity::default()),
+        PlanningGoal::Digest { task, examined: true } => (task.clone(), Fidelity::default()),
+        PlanningGoal::Digest { task, examined: false } => (task.clone(), Fidelity::Unknown),
+        PlanningGoal::Plan { .. } | PlanningGoal::Decompose { .. } => (None, Fidelity::default()),
     };
     let before = planning.plans.look(&order.plan, digested)?;
     let mut session = Digests::new(chosen.prompt_policy(), fidelity, scope, order.extent.parallel_max);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use waypost_config::{Config, Surroundings};
+use waypost_config::{Config, ExecutionEnv};
 use waypost_config::{ModelServer, Secret};
 use waypost_llm::{ByRole, Client, ModelError, Probed, Stop, Verdict};
 use waypost_planner::Role;
@@ -76,7 +76,7 @@ pub(crate) fn failure(error: &ModelError) -> Failure {
 }
 
 impl List {
-    fn run(self, context: &mut Context, config: &Config, around: &Surroundings) -> Outcome {
+    fn run(self, context: &mut Context, config: &Config, around: &ExecutionEnv) -> Outcome {
         let mut told = Vec::new();
         for (name, server) in &config.models {
             let roles = roles_of(config, name);
@@ -111,7 +111,7 @@ fn roles_of(config: &Config, name: &str) -> Vec<&'static str> {
 }
 
 /// Where the key is read, and whether anything is there. Never the key.
-fn key_words(server: &ModelServer, around: &Surroundings) -> String {
+fn key_words(server: &ModelServer, around: &ExecutionEnv) -> String {
     match &server.key {
         None => "no key".to_owned(),
         Some(Secret::Variable(variable)) => {
@@ -129,7 +129,7 @@ fn key_words(server: &ModelServer, around: &Surroundings) -> String {
 
 fn model_json(
     config: &Config,
-    around: &Surroundings,
+    around: &ExecutionEnv,
     name: &str,
     server: &ModelServer,
     roles: &[&str],
@@ -158,7 +158,7 @@ fn model_json(
 
 fn show(
     context: &mut Context,
-    around: &Surroundings,
+    around: &ExecutionEnv,
     name: &str,
     server: &ModelServer,
     roles: &[&str],
@@ -190,7 +190,7 @@ fn show(
 }
 
 impl Test {
-    fn run(self, context: &mut Context, config: &Config, around: &Surroundings) -> Outcome {
+    fn run(self, context: &mut Context, config: &Config, around: &ExecutionEnv) -> Outcome {
         let mut clients: Vec<(Arc<Client>, Vec<&'static str>)> = Vec::new();
         if self.names.is_empty() {
             let models =
@@ -250,7 +250,7 @@ fn probed_json(client: &Client, roles: &[&str], probed: &Probed) -> Value {
         .findings
         .iter()
         .map(|finding| {
-            json!({ "what": finding.what, "works": finding.verdict.word(), "seen": finding.seen, "hint": finding.hint })
+            json!({ "what": finding.what, "works": finding.verdict.as_str(), "seen": finding.seen, "hint": finding.hint })
         })
         .collect();
     json!({
@@ -261,7 +261,7 @@ fn probed_json(client: &Client, roles: &[&str], probed: &Probed) -> Value {
         "roles": roles,
         "usable": probed.is_usable(),
         "seconds": probed.took.map(|took| (took.as_secs_f64() * 1_000.0).round() / 1_000.0),
-        "structured": client.manner().structured.name(),
+        "structured": client.capabilities().structured.name(),
         "steps": steps,
     })
 }
@@ -279,7 +279,7 @@ fn show_probed(context: &mut Context, client: &Client, roles: &[&str], probed: &
             Verdict::Bad => Look::Red,
             Verdict::Untried => Look::Dim,
         };
-        let word = context.out.paint(&format!("{:<7}", finding.verdict.word()), look);
+        let word = context.out.paint(&format!("{:<7}", finding.verdict.as_str()), look);
         context.out.line(format!("  {:<width$}  {word}  {}", finding.what, finding.seen));
         if !finding.hint.is_empty() {
             context.out.line(format!("  {:<width$}  {:<7}  hint: {}", "", "", finding.hint));

@@ -6,7 +6,7 @@ mod repo_map;
 
 use clap::Args;
 use waypost_planner::generate::TASKS_ASKED_MAX;
-use waypost_planner::planning::{Order, Stand, Text, Want};
+use waypost_planner::planning::{PlanningGoal, PlanningRequest, RequestProgress, Text};
 
 use crate::commands::plan::generate::{Generation, Saving};
 use crate::context::Context;
@@ -87,7 +87,7 @@ impl Plan {
             let hint = format!("write a number from 2 to {TASKS_ASKED_MAX}");
             return Err(out_of_bounds("--max-tasks", tasks_max, &hint));
         }
-        let want = Want::Plan {
+        let want = PlanningGoal::Plan {
             goal,
             context: texts(&self.files, &planning, context)?,
             map: if self.map { repo_map::of(&planning.folders.workspace)? } else { String::new() },
@@ -97,7 +97,7 @@ impl Plan {
             prose: self.prose,
         };
         let extent = self.bounds.over(planning.extent())?;
-        let order = Order::new(planning.plans.id_for_later()?, want, extent, self.asked.model());
+        let order = PlanningRequest::new(planning.plans.id_for_later()?, want, extent, self.asked.model());
         let saving = if self.dry_run { Saving::Nothing } else { Saving::Plan { edit: !self.no_edit } };
         planning.listen(context)?;
         let (order, journal) = self.adopt(context, &planning, order)?;
@@ -109,7 +109,7 @@ impl Plan {
         &self,
         context: &mut Context,
         planning: &PlanningSession,
-        order: Order,
+        order: PlanningRequest,
     ) -> Outcome<generate::Begun> {
         // Who wants to see a plan wants another one than the last time.
         let known = if self.fresh || self.dry_run || self.asked.replay.is_some() {
@@ -119,10 +119,10 @@ impl Plan {
             note_bad(context, &bad);
             known
         };
-        let same = |known: &Order| {
+        let same = |known: &PlanningRequest| {
             let open = match known.stand {
-                Stand::Open | Stand::Shown => true,
-                Stand::Bounded | Stand::Closed => false,
+                RequestProgress::Open | RequestProgress::Shown => true,
+                RequestProgress::Bounded | RequestProgress::Closed => false,
             };
             open && known.fingerprint() == order.fingerprint()
         };
@@ -137,11 +137,13 @@ impl Plan {
                 }
             };
             let what = match known.stand {
-                Stand::Shown => "the plan that was shown",
-                Stand::Open | Stand::Bounded | Stand::Closed => "an earlier run that was interrupted",
+                RequestProgress::Shown => "the plan that was shown",
+                RequestProgress::Open | RequestProgress::Bounded | RequestProgress::Closed => {
+                    "an earlier run that was interrupted"
+                }
             };
             context.out.say(format!("continuing {what}; --fresh starts over"));
-            let order = Order { plan: known.plan.clone(), extent: order.extent, ..order };
+            let order = PlanningRequest { plan: known.plan.clone(), extent: order.extent, ..order };
             return Ok((planning.begin(context, order, &journal, Vec::new())?, journal));
         }
         let journal = planning.journal(&order.plan)?;

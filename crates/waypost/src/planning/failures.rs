@@ -2,7 +2,7 @@
 
 use waypost_core::PlanId;
 use waypost_llm::JournalError;
-use waypost_planner::planning::{OrderError, ThinkError};
+use waypost_planner::planning::{PlanningError, RequestError};
 
 use crate::context::Context;
 use crate::error::{Exit, Failure};
@@ -28,7 +28,7 @@ pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure
 }
 
 /// Names orders that cannot be read, and were passed over.
-pub(crate) fn note_bad(context: &mut Context, bad: &[OrderError]) {
+pub(crate) fn note_bad(context: &mut Context, bad: &[RequestError]) {
     for error in bad {
         let Failure { message, hint, .. } = of_order(error);
         context.out.note(format!("skipped: {message} ({hint})"));
@@ -36,10 +36,10 @@ pub(crate) fn note_bad(context: &mut Context, bad: &[OrderError]) {
 }
 
 /// Why a kept request could not be used.
-pub(crate) fn of_order(error: &OrderError) -> Failure {
+pub(crate) fn of_order(error: &RequestError) -> Failure {
     let hint = match error {
-        OrderError::File { .. } => "check the permissions of the folder",
-        OrderError::Corrupt { .. } => {
+        RequestError::File { .. } => "check the permissions of the folder",
+        RequestError::Corrupt { .. } => {
             "fix it or move it away: the request (goal, files, limits) is then lost; the replies are in the journal beside it"
         }
     };
@@ -47,14 +47,14 @@ pub(crate) fn of_order(error: &OrderError) -> Failure {
 }
 
 /// Why planning ended.
-pub(crate) fn of_thinking(error: ThinkError, plan: &PlanId) -> Failure {
+pub(crate) fn of_thinking(error: PlanningError, plan: &PlanId) -> Failure {
     match error {
-        ThinkError::Store(error) => {
+        PlanningError::Store(error) => {
             let mut failure = Failure::from(error);
             failure.hint = format!("{}; then `waypost continue {plan}`: no reply is lost", failure.hint);
             failure
         }
-        ThinkError::Journal(error) => of_journal(&error, Some(plan)),
+        PlanningError::Journal(error) => of_journal(&error, Some(plan)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The bounds of thinking on the command line.
 
 use clap::Args;
-use waypost_planner::planning::Extent;
+use waypost_planner::planning::RequestLimits;
 
 use super::failures::out_of_bounds;
 use crate::error::Outcome;
@@ -47,7 +47,7 @@ pub(crate) struct PlanningLimits {
 
 impl PlanningLimits {
     /// What was said, over what stands already.
-    pub(crate) fn over(&self, mut extent: Extent) -> Outcome<Extent> {
+    pub(crate) fn over(&self, mut extent: RequestLimits) -> Outcome<RequestLimits> {
         let within = |option: &str, found: Option<usize>, min: usize, max: usize| match found {
             Some(found) if !(min..=max).contains(&found) => {
                 Err(out_of_bounds(option, found, &format!("write a number from {min} to {max}")))

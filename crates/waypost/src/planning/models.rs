@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use waypost_config::Planner;
-use waypost_config::{Config, Surroundings};
+use waypost_config::{Config, ExecutionEnv};
 use waypost_core::{Actor, ActorKind};
 use waypost_llm::{ByRole, Journal, Model, Recorded, Redactor, Replayed, secrets_of};
-use waypost_planner::planning::Extent;
-use waypost_planner::{Ask, Limits, Manner, Price, Prompts, Role};
+use waypost_planner::planning::RequestLimits;
+use waypost_planner::{Limits, ModelRequest, Price, PromptPolicy, Prompts, Role};
 
 use super::failures::of_journal;
 use crate::commands::model::failure;
@@ -55,7 +55,7 @@ pub(crate) struct Chosen {
     model: Arc<dyn Model>,
     by_role: Option<ByRole>,
     prices: std::collections::BTreeMap<String, Price>,
-    manner: Manner,
+    manner: PromptPolicy,
     name: String,
 }
 
@@ -66,7 +66,7 @@ impl Chosen {
     }
 
     /// What a question costs at the most, whoever answers it; nothing if that is not known of all who may.
-    pub(crate) fn price(&self, ask: &Ask) -> Option<Price> {
+    pub(crate) fn price(&self, ask: &ModelRequest) -> Option<Price> {
         let clients = self.by_role.as_ref()?.of(ask.purpose.role())?.clients();
         let mut prices = clients.iter().map(|client| self.prices.get(client.name()).copied());
         let first = prices.next()??;
@@ -82,7 +82,7 @@ impl Chosen {
     }
 
     /// How sessions ask.
-    pub(crate) fn prompt_policy(&self) -> Manner {
+    pub(crate) fn prompt_policy(&self) -> PromptPolicy {
         self.manner.clone()
     }
 
@@ -108,10 +108,10 @@ pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
 
 /// Finds the models.
 pub(super) fn choose(config: &Config, folders: &Folders, asked: &ModelOptions) -> Outcome<Chosen> {
-    let manner = Manner {
+    let manner = PromptPolicy {
         prompts: prompts(config, folders)?,
         repairs_max: config.planner.repairs,
-        ..Manner::default()
+        ..PromptPolicy::default()
     };
     if let Some(path) = &asked.replay {
         let hint = || "name a readable file that --record has written".to_owned();
@@ -121,14 +121,14 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &ModelOptions) -
         let (model, name): (Arc<dyn Model>, _) = (Arc::new(replayed), REPLAYED.to_owned());
         return Ok(Chosen { model, by_role: None, prices: Default::default(), manner, name });
     }
-    let around: Surroundings = folders.execution_env();
+    let around: ExecutionEnv = folders.execution_env();
     let by_role = ByRole::new(config, &around, asked.model().as_deref()).map_err(|error| failure(&error))?;
     let first = by_role.of(Role::Planner).and_then(|order| order.clients().first());
     let name = first.map_or(REPLAYED, |client| client.name()).to_owned();
     // Each client keeps to its own `max_tokens`; the questions must not ask for less than the largest.
     let clients = Role::ALL.iter().filter_map(|role| by_role.of(*role)).flat_map(|order| order.clients());
     let tokens_max = clients.map(|client| client.server().tokens_max).max().unwrap_or(manner.tokens_max);
-    let manner = Manner { tokens_max, ..manner };
+    let manner = PromptPolicy { tokens_max, ..manner };
     let price = |server: &waypost_config::ModelServer| {
         Some(Price { micros_in: server.price_in?, micros_out: server.price_out? })
     };
@@ -143,9 +143,9 @@ pub(super) fn redactor(config: &Config, folders: &Folders) -> Redactor {
 }
 
 /// How far to go where nobody says.
-pub(crate) fn extent(planner: &Planner) -> Extent {
+pub(crate) fn extent(planner: &Planner) -> RequestLimits {
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    Extent {
+    RequestLimits {
         depth_max: number(planner.depth_max),
         children_max: number(planner.children_max),
         goals_max: number(planner.goals_max),

@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use waypost_core::Refinement;
-use waypost_llm::{Moment, Progress};
-use waypost_planner::planning::{Step, Watcher};
-use waypost_planner::{Ask, Meaning, Purpose};
+use waypost_llm::{CallEvent, Progress};
+use waypost_planner::planning::{PlanningObserver, Step};
+use waypost_planner::{AnswerKind, ModelRequest, Purpose};
 
 use crate::context::Context;
 use crate::output::LiveOutput;
@@ -89,35 +89,35 @@ impl ProgressOutput {
 }
 
 impl Progress for ProgressOutput {
-    fn told(&self, ask: &Ask, moment: &Moment<'_>) {
+    fn on_event(&self, ask: &ModelRequest, moment: &CallEvent<'_>) {
         let mut state = self.state();
         match moment {
-            Moment::Asked { .. } => {
+            CallEvent::Asked { .. } => {
                 state.under_way.insert(ask.slot.clone(), 0);
                 self.draw(&mut state, true);
             }
-            Moment::Heard { tokens, .. } => {
+            CallEvent::Received { tokens, .. } => {
                 state.under_way.insert(ask.slot.clone(), *tokens);
                 self.draw(&mut state, false);
             }
-            Moment::Failed { lost, .. } => {
+            CallEvent::Failed { lost, .. } => {
                 let lost = lost.map_or(0, |lost| lost.tokens());
                 state.tokens = state.tokens.saturating_add(lost);
                 state.under_way.remove(&ask.slot);
                 self.draw(&mut state, true);
             }
-            Moment::Waits { milliseconds, why, .. } => {
+            CallEvent::Waits { milliseconds, why, .. } => {
                 let words = format!("{}: {why}; again in {} s", ask.slot, milliseconds.div_ceil(1000));
                 self.say(Look::Yellow, "waits", &words);
             }
-            Moment::TurnedDown { model, to, .. } => {
+            CallEvent::TurnedDown { model, to, .. } => {
                 let words = format!("{model} does not support schemas; using {to} from now on");
                 self.say(Look::Yellow, "without", &words);
             }
-            Moment::FellBack { from, to, why } => {
+            CallEvent::FellBack { from, to, why } => {
                 self.say(Look::Yellow, "instead", &format!("using {to} instead of {from}: {why}"));
             }
-            Moment::Answered { reply } => {
+            CallEvent::Answered { reply } => {
                 state.under_way.remove(&ask.slot);
                 if !reply.recalled {
                     state.tokens = state.tokens.saturating_add(reply.answer.tokens());
@@ -128,12 +128,12 @@ impl Progress for ProgressOutput {
     }
 }
 
-impl Watcher for ProgressOutput {
-    fn stepped(&self, step: &Step<'_>) {
+impl PlanningObserver for ProgressOutput {
+    fn on_step(&self, step: &Step<'_>) {
         let Some((look, verb, words)) = describe_step(step) else { return };
         self.say_at(step.depth, look, verb, &words);
         for repair in step.repairs {
-            self.say_at(step.depth + 1, Look::Dim, "", repair.words());
+            self.say_at(step.depth + 1, Look::Dim, "", repair.describe());
         }
     }
 }
@@ -145,8 +145,8 @@ fn describe_step(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
         return Some((Look::Yellow, "left", format!("{name}: the plan refused it: {refusal}")));
     }
     let described = || format!("{name}  {}", text::one_line(step.description));
-    match step.meaning {
-        Meaning::Taken => match (step.ask.purpose, step.refinement) {
+    match step.kind {
+        AnswerKind::Taken => match (step.ask.purpose, step.refinement) {
             (Purpose::Atomicity, Some(Refinement::Atomic)) => Some((Look::Green, "small", described())),
             (Purpose::Decompose | Purpose::Dependencies, Some(Refinement::Decomposed)) => Some((
                 Look::Plain,
@@ -154,29 +154,29 @@ fn describe_step(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
                 format!("{} → {}", described(), text::count(step.children, "goal")),
             )),
             (Purpose::Refine, _) => Some((Look::Dim, "refined", described())),
-            (Purpose::Mark | Purpose::Digest, _) => Some((Look::Green, "digest", described())),
+            (Purpose::GradeExam | Purpose::Digest, _) => Some((Look::Green, "digest", described())),
             (
                 Purpose::Generate
                 | Purpose::Atomicity
                 | Purpose::Decompose
                 | Purpose::Dependencies
-                | Purpose::Examine
-                | Purpose::Sit,
+                | Purpose::WriteExam
+                | Purpose::AnswerExam,
                 _,
             ) => None,
         },
-        Meaning::Again { problems } => {
+        AnswerKind::Again { problems } => {
             let shown: Vec<&str> = problems.iter().take(PROBLEMS_MAX).map(String::as_str).collect();
             let more = problems.len().saturating_sub(shown.len());
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
             Some((Look::Yellow, "again", format!("{}: {}{more}", step.ask.slot, shown.join("; "))))
         }
-        Meaning::Stopped(stopped) => Some((Look::Yellow, "left", format!("{name}: {stopped}"))),
-        Meaning::Without { problems } => {
+        AnswerKind::Stopped(stopped) => Some((Look::Yellow, "left", format!("{name}: {stopped}"))),
+        AnswerKind::Without { problems } => {
             let last = problems.first().map_or("", String::as_str);
             Some((Look::Yellow, "without", format!("{}: {last}", step.ask.slot)))
         }
-        Meaning::Stale => {
+        AnswerKind::Stale => {
             Some((Look::Dim, "stale", format!("{}: the plan has changed since", step.ask.slot)))
         }
     }

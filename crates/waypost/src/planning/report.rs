@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, PlanId};
 use waypost_llm::{Journal, Spent};
-use waypost_planner::planning::{Ending, Thought};
+use waypost_planner::planning::{PlanningResult, StopReason};
 use waypost_planner::{Bound, Broken, Repair};
 
 use crate::error::{Exit, Failure};
@@ -66,15 +66,15 @@ fn repairs_words(counts: Option<&Value>) -> Vec<String> {
     let words = counts.filter_map(|(name, count)| {
         let repair: Repair = serde_json::from_value(name.as_str().into()).ok()?;
         Some(match count.as_u64() {
-            Some(2..) => format!("{} ({count} times)", repair.words()),
-            Some(_) | None => repair.words().to_owned(),
+            Some(2..) => format!("{} ({count} times)", repair.describe()),
+            Some(_) | None => repair.describe().to_owned(),
         })
     });
     words.collect()
 }
 
 /// What came of thinking, for programs.
-pub(crate) fn thought_json(thought: &Thought, journal: &Journal) -> Map<String, Value> {
+pub(crate) fn thought_json(thought: &PlanningResult, journal: &Journal) -> Map<String, Value> {
     let mut fields = spent_json(&journal.totals().all);
     fields.insert("ending".to_owned(), ending_word(&thought.ending).into());
     fields.insert("asked".to_owned(), thought.asked.into());
@@ -96,16 +96,16 @@ pub(crate) fn plan_fields(plan: &Plan, fields: &mut Map<String, Value>) {
     }
 }
 
-fn ending_word(ending: &Ending) -> &'static str {
+fn ending_word(ending: &StopReason) -> &'static str {
     match ending {
-        Ending::Over => "over",
-        Ending::Stepped => "stepped",
-        Ending::Halted => "halted",
-        Ending::Paused => "paused",
-        Ending::Gone => "gone",
-        Ending::Bound(_) => "bound",
-        Ending::Trouble(_) => "trouble",
-        Ending::Circles { .. } => "circles",
+        StopReason::Over => "over",
+        StopReason::Stepped => "stepped",
+        StopReason::Halted => "halted",
+        StopReason::Paused => "paused",
+        StopReason::Gone => "gone",
+        StopReason::Bound(_) => "bound",
+        StopReason::Trouble(_) => "trouble",
+        StopReason::Circles { .. } => "circles",
     }
 }
 
@@ -164,22 +164,22 @@ pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
 }
 
 /// Why thinking has not come to its end, if it has not.
-pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
+pub(crate) fn outcome(plan: &PlanId, ending: &StopReason) -> Option<Failure> {
     let on = format!("`waypost continue {plan}` resumes it");
     let code = |code: &str, failure: Failure| Some(Failure { code: code.to_owned(), ..failure });
     match ending {
-        Ending::Over | Ending::Stepped => None,
-        Ending::Halted => {
+        StopReason::Over | StopReason::Stepped => None,
+        StopReason::Halted => {
             Some(Failure::new(Exit::Interrupted, "interrupted; everything so far is saved", on))
         }
-        Ending::Paused => {
+        StopReason::Paused => {
             code("paused", Failure::failed(format!("plan {plan} was paused; everything so far is saved"), on))
         }
-        Ending::Gone => {
+        StopReason::Gone => {
             let message = format!("plan {plan} was archived or deleted; planning stopped");
             code("gone", Failure::failed(message, "`waypost unarchive` restores an archived plan"))
         }
-        Ending::Bound(broken) => {
+        StopReason::Bound(broken) => {
             let hint = match broken {
                 Broken::Over { bound, .. } => more(plan, *bound),
                 // The order keeps its bound of money, so only a new one is without it.
@@ -190,14 +190,14 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
             let failure = Failure::failed(format!("{broken}; everything so far is saved"), hint);
             code("bound", failure.with_fact("bound", broken.bound().name()))
         }
-        Ending::Trouble(error) => {
+        StopReason::Trouble(error) => {
             let failure = Failure::failed(
                 format!("{error}; everything so far is saved"),
                 format!("{}; {on}", error.hint()),
             );
             code(error.code(), failure)
         }
-        Ending::Circles { slot } => {
+        StopReason::Circles { slot } => {
             let message = format!("the replies to {slot} repeat without progress");
             code("circles", Failure::failed(message, "roll the goal back, then continue"))
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use crate::ground::{Ground, Record, Signal, ends, now};
 
@@ -27,7 +27,7 @@ pub(crate) struct Writer<'a> {
     /// Plans that get another status; the first gets tasks as well.
     pub(crate) plans: Vec<String>,
     pub(crate) record: &'a Record,
-    pub(crate) dice: Dice,
+    pub(crate) dice: SeededRng,
     /// Percent of its commands that are killed.
     pub(crate) killed: u64,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) proxy: Option<usize>,
     /// Kinds of single events that it wants; none: whole versions.
     pub(crate) kinds: Vec<&'static str>,
-    pub(crate) dice: Dice,
+    pub(crate) dice: SeededRng,
 }
 
 /// A place in the log: a version, and an event of it.

@@ -22,7 +22,7 @@ use ground::{Ground, patience, until};
 use nemesis::{Nemesis, PAST_LEASE};
 use serde_json::json;
 use storm::Storm;
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 /// Storms are not for each other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -46,7 +46,7 @@ fn what_a_killed_worker_left_behind_is_ended_although_its_lease_has_run_out() {
     fs::write(ground.record("plans/p.json"), plan.to_string()).unwrap();
     let ids = ["p".to_owned()];
     storm::submit(&ground, &ids);
-    let mut nemesis = Nemesis::new(&ground, 1, Dice::new(0));
+    let mut nemesis = Nemesis::new(&ground, 1, SeededRng::new(0));
     let notes = || fs::read_to_string(ground.record("programs.jsonl")).unwrap_or_default();
     until(patience(), "the start of the task", || notes().contains("start"));
     nemesis.fell(0);

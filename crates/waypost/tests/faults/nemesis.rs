@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal as Sign, kill_process};
 use serde_json::json;
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use crate::bystanders::lines_of;
 use crate::ground::{Ground, Record, Store, ends, now, pass, patience};
@@ -76,7 +76,7 @@ struct Worker {
 /// Does it all.
 pub(crate) struct Nemesis<'a> {
     ground: &'a Ground,
-    dice: Dice,
+    dice: SeededRng,
     told: Arc<Record>,
     workers: Vec<Worker>,
     reliefs: Vec<(Instant, Relief)>,
@@ -87,7 +87,7 @@ pub(crate) struct Nemesis<'a> {
 }
 
 impl<'a> Nemesis<'a> {
-    pub(crate) fn new(ground: &'a Ground, workers: usize, dice: Dice) -> Self {
+    pub(crate) fn new(ground: &'a Ground, workers: usize, dice: SeededRng) -> Self {
         let told = Arc::new(Record::new(&ground.record("told.jsonl")));
         let mut nemesis = Self {
             ground,
@@ -298,7 +298,7 @@ impl<'a> Nemesis<'a> {
     }
 
     /// Something is done to some of the ways at once.
-    fn on_ways(&mut self, act: impl Fn(&crate::proxy::Proxy, &mut Dice) -> usize) -> usize {
+    fn on_ways(&mut self, act: impl Fn(&crate::proxy::Proxy, &mut SeededRng) -> usize) -> usize {
         let mut hit = 0;
         for proxy in self.ground.proxies() {
             if self.dice.chance(60) {

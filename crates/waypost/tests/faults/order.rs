@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use crate::bystanders::{Goal, Reader, Writer};
 use crate::ground::{Ground, Record, Signal, pass, patience, until};
@@ -32,7 +32,7 @@ pub(crate) fn slow_among_fast(ground: &Ground) -> usize {
         let writers = SLOW.into_iter().chain(FAST).enumerate().map(|(number, name)| {
             let plans = vec!["notes".to_owned(), "others".to_owned()];
             let proxy = name.starts_with("slow").then_some(0);
-            let (name, dice) = (name.to_owned(), Dice::new(number as u64));
+            let (name, dice) = (name.to_owned(), SeededRng::new(number as u64));
             let mut writer = Writer { ground, name, proxy, plans, record: &record, dice, killed: 0 };
             let calm = &calm;
             scope.spawn(move || writer.run(calm, usize::MAX))
@@ -44,7 +44,7 @@ pub(crate) fn slow_among_fast(ground: &Ground) -> usize {
             ("slow", Vec::new(), Some(0)),
         ];
         let readers = readers.map(|(name, kinds, proxy)| {
-            let mut reader = Reader { ground, name: name.to_owned(), proxy, kinds, dice: Dice::new(9) };
+            let mut reader = Reader { ground, name: name.to_owned(), proxy, kinds, dice: SeededRng::new(9) };
             let (goal, over) = (Arc::clone(&goal), &over);
             scope.spawn(move || reader.run(&goal, over))
         });

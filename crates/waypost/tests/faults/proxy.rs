@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 /// How bytes pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Proxy {
     }
 
     /// Closes one direction of every connection. Returns how many that were.
-    pub(crate) fn half_close(&self, dice: &mut Dice) -> usize {
+    pub(crate) fn half_close(&self, dice: &mut SeededRng) -> usize {
         let state = self.shared.state.lock().unwrap();
         for (client, server) in &state.connections {
             let end = if dice.chance(50) { client } else { server };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use crate::bystanders::{Goal, Reader, Writer};
 use crate::ground::{Ground, Record, Signal, Store, patience, until};
@@ -44,7 +44,7 @@ impl Storm {
     pub(crate) fn rage(mut self, ground: &Ground, seed: u64) -> String {
         self.rounds = number("WAYPOST_STORM_ROUNDS").map_or(self.rounds, |rounds| rounds as usize);
         self.tasks = number("WAYPOST_STORM_TASKS").map_or(self.tasks, |tasks| tasks as usize);
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let ids = self.write_plans(ground, &mut dice);
         ground.must(&["new", "Notes", "--id", NOTES]);
 
@@ -59,12 +59,12 @@ impl Storm {
                 calm.give();
                 over.give();
             });
-            let mut nemesis = Nemesis::new(ground, self.workers, Dice::new(dice.bits()));
+            let mut nemesis = Nemesis::new(ground, self.workers, SeededRng::new(dice.bits()));
             submit(ground, &ids[..1]);
             let (behind, writers) = (self.workers, ["ada", "bea"]);
             let writers = writers.map(|name| {
                 let plans = vec![NOTES.to_owned(), ids[0].clone(), ids[ids.len() - 1].clone()];
-                let dice = Dice::new(dice.bits());
+                let dice = SeededRng::new(dice.bits());
                 let proxy = Some(behind);
                 let name = name.to_owned();
                 let mut writer = Writer { ground, name, proxy, plans, record: &writes, dice, killed: 20 };
@@ -73,7 +73,7 @@ impl Storm {
             });
             let readers = [("first", Vec::new()), ("second", Vec::new()), ("third", KINDS.to_vec())];
             let readers = readers.map(|(name, kinds)| {
-                let dice = Dice::new(dice.bits());
+                let dice = SeededRng::new(dice.bits());
                 let (name, proxy) = (name.to_owned(), Some(behind + 1));
                 let mut reader = Reader { ground, name, proxy, kinds, dice };
                 let (goal, over) = (Arc::clone(&goal), &over);
@@ -103,7 +103,7 @@ impl Storm {
         format!("{said}, {:.1?} in all\n{figures}", began.elapsed())
     }
 
-    fn write_plans(&self, ground: &Ground, dice: &mut Dice) -> Vec<String> {
+    fn write_plans(&self, ground: &Ground, dice: &mut SeededRng) -> Vec<String> {
         let write = |number: usize| {
             let id = format!("p{number}");
             let plan = workload::plan(&id, self.tasks, dice);

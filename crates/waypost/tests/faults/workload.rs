@@ -1,7 +1,7 @@
 //! The plans of a storm, made from a seed, and the configuration that every worker has. Runs nothing.
 
 use serde_json::{Value, json};
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 /// Few, so that tasks of different plans are in each other's way.
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -22,14 +22,14 @@ pub(crate) fn configuration(program: &str, notes: &str, locks: &str, empty: &str
 }
 
 /// A plan of `count` tasks.
-pub(crate) fn plan(id: &str, count: usize, dice: &mut Dice) -> Value {
+pub(crate) fn plan(id: &str, count: usize, dice: &mut SeededRng) -> Value {
     let mut risky = Vec::new();
     let tasks: Vec<Value> = (0..count).map(|number| task(number, &mut risky, dice)).collect();
     json!({ "format": "waypost/1", "id": id, "title": id, "tasks": tasks })
 }
 
 /// What kind of life a task has. Each is common enough for a small plan to have some of it.
-fn mode(number: usize, dice: &mut Dice) -> &'static str {
+fn mode(number: usize, dice: &mut SeededRng) -> &'static str {
     match (number % 50, dice.below(100)) {
         (7, _) => "slow",
         (17, _) => "hang_once",
@@ -41,7 +41,7 @@ fn mode(number: usize, dice: &mut Dice) -> &'static str {
     }
 }
 
-fn task(number: usize, risky: &mut Vec<usize>, dice: &mut Dice) -> Value {
+fn task(number: usize, risky: &mut Vec<usize>, dice: &mut SeededRng) -> Value {
     let mode = mode(number, dice);
     let mut before: Vec<usize> = Vec::new();
     for _ in 0..dice.below(4).min(number) {
@@ -73,7 +73,7 @@ fn task(number: usize, risky: &mut Vec<usize>, dice: &mut Dice) -> Value {
     task
 }
 
-fn locks(mode: &str, dice: &mut Dice) -> Vec<(&'static str, bool)> {
+fn locks(mode: &str, dice: &mut SeededRng) -> Vec<(&'static str, bool)> {
     let mut locks: Vec<(&str, bool)> = Vec::new();
     // The slow ones always have one: they are what a stopped worker risky behind.
     let wanted = if mode == "slow" { 1 } else { [0, 0, 1, 1, 2][dice.below(5)] };

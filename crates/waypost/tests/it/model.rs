@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Output;
 
 use serde_json::Value;
-use waypost_testkit::model::{ModelServer, Play};
+use waypost_testkit::fake_llm::{ModelServer, ScriptedReply};
 
 use crate::run::{configure, text};
 use crate::transcript::Workspace;
@@ -21,8 +21,8 @@ fn model(workspace: &Workspace, words: &[&str], variables: &[(&str, &str)]) -> O
 
 fn ready() -> ModelServer {
     ModelServer::directed(|seen| match seen.json()["response_format"].is_null() {
-        true => Play::Say("ready".to_owned()),
-        false => Play::Say("{\"ready\": true}".to_owned()),
+        true => ScriptedReply::Say("ready".to_owned()),
+        false => ScriptedReply::Say("{\"ready\": true}".to_owned()),
     })
 }
 
@@ -50,7 +50,7 @@ fn a_model_of_the_environment_is_tried_step_by_step() {
 fn a_model_that_cannot_be_used_ends_with_1_and_says_what_to_do() {
     let workspace = Workspace::new();
     let said = format!("Incorrect API key provided: {KEY}");
-    let server = ModelServer::directed(move |_| Play::status(401, "invalid_api_key", &said));
+    let server = ModelServer::directed(move |_| ScriptedReply::status(401, "invalid_api_key", &said));
     let base = server.openai();
     let variables = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", base.as_str())];
     let output = model(&workspace, &["test", "--model", "big"], &variables);

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use waypost_core::Plan;
 use waypost_store::{Durability, Plans, open};
-use waypost_testkit::model::{ModelServer, Play, Seen};
+use waypost_testkit::fake_llm::{ModelServer, ScriptedReply, Seen};
 
 use crate::run::configure;
 use crate::transcript::Workspace;
@@ -29,11 +29,11 @@ struct Stage {
 }
 
 impl Stage {
-    fn directed(director: impl FnMut(&Seen) -> Play + Send + 'static) -> Self {
+    fn directed(director: impl FnMut(&Seen) -> ScriptedReply + Send + 'static) -> Self {
         Self::configured(ModelServer::directed(director), "retries = 0\n", "")
     }
 
-    fn playing(plays: impl IntoIterator<Item = Play>) -> Self {
+    fn playing(plays: impl IntoIterator<Item = ScriptedReply>) -> Self {
         Self::configured(ModelServer::playing(plays), "retries = 0\n", "")
     }
 
@@ -170,8 +170,8 @@ fn data(seen: &Seen, name: &str) -> String {
     told[from..].split("\n</data>").next().unwrap_or_default().to_owned()
 }
 
-fn say(answer: Value) -> Play {
-    Play::Say(answer.to_string())
+fn say(answer: Value) -> ScriptedReply {
+    ScriptedReply::Say(answer.to_string())
 }
 
 /// A sound plan of three tasks.
@@ -187,7 +187,7 @@ const GOAL: &str = "Refactor auth to JWT";
 
 /// A model that breaks a machine down into parts and parts into steps, which are small enough. The second part waits for the
 /// first, so the rest is refined as well.
-fn machine(seen: &Seen) -> Play {
+fn machine(seen: &Seen) -> ScriptedReply {
     let goal = data(seen, "goal");
     let is_step = goal.starts_with("step");
     match purpose(seen).as_str() {
@@ -219,7 +219,7 @@ fn machine(seen: &Seen) -> Play {
             say(json!({ "reasoning": "in order", "dependencies": [second] }))
         }
         "refine" => say(json!({ "reasoning": "all is well", "revise": [], "drop": [], "add": [] })),
-        other => Play::status(400, "script", &format!("unexpected purpose {other}")),
+        other => ScriptedReply::status(400, "script", &format!("unexpected purpose {other}")),
     }
 }
 

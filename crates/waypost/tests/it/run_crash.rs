@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use waypost_core::{Plan, Status};
 use waypost_store::{Durability, Plans, open};
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use crate::examples::stored;
 use crate::run::{configure, text};
@@ -84,7 +84,7 @@ fn done(plan: &Plan) -> Vec<(String, u32)> {
 fn a_run_that_is_killed_again_and_again_comes_to_its_end() {
     let seed = std::env::var("WAYPOST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     println!("WAYPOST_SEED={seed}");
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRng::new(seed);
     let workspace = Workspace::new();
     let line = serde_json::to_string(WORKER).unwrap();
     configure(

@@ -35,7 +35,7 @@ impl Plan {
         }
     }
 
-    fn asks_nobody(&self, number: u32) -> Result<(), Refusal> {
+    fn has_no_question(&self, number: u32) -> Result<(), Refusal> {
         match self.at(number).state.question() {
             Some(question) => {
                 Err(Refusal::AwaitsAnswer { task: self.name(number), question: question.text.clone() })
@@ -64,7 +64,7 @@ impl Plan {
         }
         self.is_for(by, number)?;
         self.is_not_reported(by, number)?;
-        self.asks_nobody(number)?;
+        self.has_no_question(number)?;
         let mut events = self.begin("worked on")?;
         self.may_begin(number)?;
         if let Some(not_before) = state.not_before.filter(|&not_before| not_before > at) {
@@ -160,7 +160,7 @@ impl Plan {
             // What turned out to be unnecessary need not have been possible.
             (Status::Pending, Outcome::Skipped { .. }) => Vec::new(),
             (Status::Pending, Outcome::Done { .. } | Outcome::Failed { .. }) => {
-                self.asks_nobody(number)?;
+                self.has_no_question(number)?;
                 let events = self.begin("worked on")?;
                 self.may_begin(number)?;
                 events

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::Plan;
-use super::super::ripple::ParentEnd;
+use super::super::propagate::ParentEnd;
 use super::super::slot::NONE;
 use super::{Decision, NAMES_MAX, within};
 use crate::validate::{Report, check_task};
@@ -65,7 +65,7 @@ impl Plan {
     pub(super) fn decide_revise_plan(&self, by: &Actor, changes: &PlanChanges) -> Decision {
         let mut events = self.revised(changes)?;
         // Looked at only where it matters: it is as much work as there are tasks.
-        let void = self.voided(by, true).filter(|_| self.changes_what_is_told(&events));
+        let void = self.voided(by, true).filter(|_| self.changes_instructions(&events));
         events.extend(void);
         Ok(events)
     }
@@ -222,7 +222,7 @@ impl Plan {
                 report.add(Problem::task(&spec.id, Wrong::SelfDependency));
             } else if self.find(on.as_str()).is_none() && !new.contains(on.as_str()) {
                 let names = || self.live_ids().chain(new.iter().copied());
-                let near = report.suggests().then(|| crate::names::nearest(on.as_str(), names())).flatten();
+                let near = report.suggests().then(|| crate::nearest(on.as_str(), names())).flatten();
                 let wrong = Wrong::UnknownDependency { dependency: on.to_string(), nearest: near };
                 report.add(Problem::task(&spec.id, wrong));
             }
@@ -278,7 +278,7 @@ impl Plan {
     }
 
     /// Whether a change of the plan itself would change what machines are told.
-    fn changes_what_is_told(&self, events: &[Event]) -> bool {
+    fn changes_instructions(&self, events: &[Event]) -> bool {
         let told = |event: &Event| {
             let Event::PlanRevised { title, goal, .. } = event else { return false };
             title.is_some() || goal.is_some()
@@ -490,7 +490,7 @@ impl Plan {
             body: Some(spec.body.clone()),
             foreign: Some(spec.foreign.clone()),
         })?;
-        let mut machine_change = self.changes_what_is_told(&events);
+        let mut machine_change = self.changes_instructions(&events);
         let mut reset = Vec::new();
         for &number in &order {
             let (slot, old) = (self.slot(number), self.spec_of(number));

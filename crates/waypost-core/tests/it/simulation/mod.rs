@@ -14,7 +14,7 @@ use waypost_core::{
     LockMode, LockTable, Outcome, Phase, Plan, PlanChanges, Received, Refinement, Refusal, Retry, Status,
     Task, TaskChanges, TaskId, TaskSpec, Timestamp, Touched, When, Where, Wrong, validate,
 };
-use waypost_testkit::{Dice, id};
+use waypost_testkit::{SeededRng, id};
 
 use self::checks::{check_draft, unlike};
 use crate::kit::{ada, agent, at, plan_id, system, work, worker};
@@ -90,7 +90,7 @@ impl Seen {
 }
 
 struct World {
-    dice: Dice,
+    dice: SeededRng,
     plan: Plan,
     /// The same plan, read from a snapshot after every step.
     reloaded: Plan,
@@ -106,7 +106,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         Self {
-            dice: Dice::new(seed),
+            dice: SeededRng::new(seed),
             plan: Plan::blank(plan_id()),
             reloaded: Plan::blank(plan_id()),
             history: Vec::new(),

@@ -46,7 +46,7 @@ fn a_plan_is_read_from_text_in_any_format() {
     check(clido, 1);
     assert_eq!(
         session.refused("plan_create", json!({ "text": "{\"surprise\": 1}" })),
-        "the text: this is no plan in any format that Waypost knows; name its format"
+        "the text: this is not a plan in any format that Waypost knows; name its format"
     );
 }
 

@@ -1,7 +1,7 @@
 //! Whatever a model sends, it gets an answer, and the plans stay sound.
 
 use serde_json::{Map, Value, json};
-use waypost_testkit::Dice;
+use waypost_testkit::SeededRng;
 
 use super::{begin, plan};
 
@@ -32,7 +32,7 @@ const WORDS: [&str; 24] = [
     "\u{202e}",
 ];
 
-fn value(dice: &mut Dice, names: &[String], depth: usize) -> Value {
+fn value(dice: &mut SeededRng, names: &[String], depth: usize) -> Value {
     match dice.below(if depth == 0 { 6 } else { 9 }) {
         0 => Value::Null,
         1 => json!(dice.chance(50)),
@@ -44,7 +44,7 @@ fn value(dice: &mut Dice, names: &[String], depth: usize) -> Value {
     }
 }
 
-fn object(dice: &mut Dice, names: &[String], depth: usize) -> Map<String, Value> {
+fn object(dice: &mut SeededRng, names: &[String], depth: usize) -> Map<String, Value> {
     (0..dice.below(5)).map(|_| (dice.pick(names).clone(), value(dice, names, depth))).collect()
 }
 
@@ -69,7 +69,7 @@ fn every_tool_answers_whatever_it_is_sent() {
     const CALLS: usize = 300;
     let (_world, session) = begin();
     plan(&session, json!(["a", "b", "c"]));
-    let mut dice = Dice::new(4);
+    let mut dice = SeededRng::new(4);
     let (mut good, mut bad) = (0, 0);
     for tool in session.tools() {
         let schema = Value::Object((*tool.input_schema).clone());

@@ -5,7 +5,7 @@ use waypost_core::{
     TaskSpec,
 };
 use waypost_store::{NewPlan, Plans, Whereabouts};
-use waypost_testkit::{Dice, id, plan_of, task};
+use waypost_testkit::{SeededRng, id, plan_of, task};
 
 use crate::kit::*;
 use crate::place::Place;
@@ -370,7 +370,7 @@ pub(super) fn whoever_has_not_begun_knows_how_things_stand(place: &Place) {
     let mut heard = 0;
     for seed in 0..(place.histories / 3).clamp(1, 6) {
         let plans = place.plans();
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let name = |number: usize| format!("s{seed}-{number}");
         for number in 0..PLANS {
             let tasks = (0..TASKS).map(|at| {
@@ -412,7 +412,7 @@ pub(super) fn whoever_has_not_begun_knows_how_things_stand(place: &Place) {
     assert!(heard > 10, "there was something to hear: {heard}");
 }
 
-fn random_write(plans: &Plans, dice: &mut Dice, some_plan: &dyn Fn(&mut Dice) -> String) {
+fn random_write(plans: &Plans, dice: &mut SeededRng, some_plan: &dyn Fn(&mut SeededRng) -> String) {
     let name = some_plan(dice);
     let (task, output) = (format!("t{}", dice.below(4)), dice.bits() % 1_000);
     let command = match dice.below(20) {

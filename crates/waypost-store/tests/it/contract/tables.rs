@@ -5,7 +5,7 @@ use waypost_core::{
     Refusal, Status, TaskChanges, TaskSpec, Timestamp, Where,
 };
 use waypost_store::{Head, IndexRows, Plans, WriteRequest};
-use waypost_testkit::{Dice, id, plan_of, task};
+use waypost_testkit::{SeededRng, id, plan_of, task};
 
 use crate::kit::*;
 use crate::place::Place;
@@ -23,9 +23,9 @@ fn locked(name: &str, key: &str, mode: LockMode) -> TaskSpec {
 }
 
 /// Some command for a plan; often one that will be refused.
-fn any_command(dice: &mut Dice, current: &Plan, round: usize) -> Command {
+fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) -> Command {
     let names = task_names(current);
-    let any = |dice: &mut Dice| id(if names.is_empty() { "none" } else { dice.pick(&names).as_str() });
+    let any = |dice: &mut SeededRng| id(if names.is_empty() { "none" } else { dice.pick(&names).as_str() });
     if current.state().archived {
         return Command::Unarchive;
     }
@@ -138,7 +138,7 @@ fn check_tables(plans: &Plans, name: &str, seed: u64, last: &[Command]) {
 
 pub(super) fn the_tables_follow_random_histories(place: &Place) {
     for seed in 0..place.histories {
-        let mut dice = Dice::new(seed);
+        let mut dice = SeededRng::new(seed);
         let name = format!("p-{seed}");
         let mut plans = place.plans();
         create(

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use waypost_core::{Draft, Plan};
 use waypost_llm::Journal;
-use waypost_planner::planning::{Drafted, NoDraft, Order, Stand, Steps, Want, charge, generate};
-use waypost_planner::{Broken, Context as Given, GaveUp, Generate, Manner, TextPlans, Wanted};
+use waypost_planner::planning::{
+    Drafted, NoDraft, PlanningGoal, PlanningRequest, RequestProgress, Steps, charge, generate,
+};
+use waypost_planner::{
+    Broken, Context as Given, Generate, GenerationFailed, PlanBrief, PromptPolicy, TextPlans,
+};
 use waypost_service::{ApprovalRule, Caller, CreateOptions, ServiceError};
 use waypost_store::{MemoryStore, Plans};
 
@@ -25,7 +29,7 @@ const SLOT: &str = "generate/1";
 const TASKS_SHOWN_MAX: usize = 200;
 
 /// An order whose journal is open.
-pub(crate) type Begun = (Order, Arc<Journal>);
+pub(crate) type Begun = (PlanningRequest, Arc<Journal>);
 
 /// What is kept of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +46,7 @@ pub(crate) enum Saving {
 /// A plan that is being made.
 pub(crate) struct Generation {
     pub(crate) planning: PlanningSession,
-    pub(crate) order: Order,
+    pub(crate) order: PlanningRequest,
     pub(crate) journal: Arc<Journal>,
     pub(crate) chosen: Chosen,
     pub(crate) asked: ModelOptions,
@@ -66,7 +70,7 @@ impl Generation {
         let mut session = self.session(chosen.prompt_policy())?;
         let talk = ProgressOutput::new(context);
         let model = chosen.recorded(&self.journal);
-        let prices = |ask: &waypost_planner::Ask| chosen.price(ask);
+        let prices = |ask: &waypost_planner::ModelRequest| chosen.price(ask);
         let drafted = generate(
             &mut session,
             &*model,
@@ -86,15 +90,16 @@ impl Generation {
         }
     }
 
-    fn session(&self, manner: Manner) -> Outcome<Generate> {
-        let Want::Plan { goal, context, map, constraints, tasks_max, prose, .. } = &self.order.want else {
+    fn session(&self, manner: PromptPolicy) -> Outcome<Generate> {
+        let PlanningGoal::Plan { goal, context, map, constraints, tasks_max, prose, .. } = &self.order.want
+        else {
             return Err(Failure::failed("this request is not for a plan", ""));
         };
         let given = |text: &waypost_planner::planning::Text| Given {
             name: text.name.clone(),
             text: text.text.clone(),
         };
-        let wanted = Wanted {
+        let wanted = PlanBrief {
             goal: goal.clone(),
             context: context.iter().map(given).collect(),
             map: map.clone(),
@@ -157,7 +162,7 @@ impl Generation {
 
     /// Shows a plan that nobody saves.
     fn show_only(mut self, context: &mut Context, drafted: &Drafted) -> Outcome {
-        self.order.stand = Stand::Shown;
+        self.order.stand = RequestProgress::Shown;
         self.planning.keep(&self.order)?;
         let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
         let by = Caller::new(author(context, &drafted.from)?);
@@ -184,10 +189,10 @@ impl Generation {
         charge(&self.planning.plans, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
         let mut fields = self.fields(&drafted);
         fields.insert("saved".to_owned(), true.into());
-        let decomposes = matches!(self.order.want, Want::Plan { decompose: true, .. });
+        let decomposes = matches!(self.order.want, PlanningGoal::Plan { decompose: true, .. });
         let id = self.order.plan.clone();
         if decomposes {
-            self.order.want = Want::Decompose { task: None };
+            self.order.want = PlanningGoal::Decompose { task: None };
             self.planning.keep(&self.order)?;
             let begun = (self.order, self.journal);
             let thought = decompose::think(context, &self.planning, begun, &self.chosen, Steps::All)?;
@@ -286,7 +291,7 @@ fn open_editor(context: &mut Context, found: &PlanHandle, wanted: bool) -> Outco
 }
 
 /// Writes the answers of a model into a file that people can read.
-fn keep_answers(journal: &Journal, gave_up: &GaveUp) -> Outcome<String> {
+fn keep_answers(journal: &Journal, gave_up: &GenerationFailed) -> Outcome<String> {
     let path = journal.path().with_extension("answers.txt");
     let count = gave_up.answers.len();
     let mut text = String::new();

@@ -6,7 +6,7 @@ use super::*;
 
 /// A server that closes every answer in its middle.
 fn breaking_off() -> ModelServer {
-    ModelServer::directed(|_| Play::HalfClose(three().to_string()))
+    ModelServer::directed(|_| ScriptedReply::HalfClose(three().to_string()))
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn calls_that_break_off_are_counted_and_charged_and_bounds_hold_for_each_of_them
 
 #[test]
 fn each_attempt_at_a_plan_is_a_call() {
-    let busy = || Play::status(429, "rate_limit", "slow down").with_header("retry-after", "0");
-    for play in [busy(), Play::HalfClose(three().to_string())] {
+    let busy = || ScriptedReply::status(429, "rate_limit", "slow down").with_header("retry-after", "0");
+    for play in [busy(), ScriptedReply::HalfClose(three().to_string())] {
         let server = ModelServer::playing([play.clone(), play.clone(), say(three())]);
         let stage = Stage::configured(server, "retries = 5\n", "");
         let error = stage.fails(1, &["plan", GOAL, "--max-calls", "2"]);
@@ -50,7 +50,7 @@ fn each_attempt_at_a_plan_is_a_call() {
 #[test]
 fn after_a_signal_nothing_new_is_asked_and_no_wait_is_waited_out() {
     for words in [&["plan", GOAL], &["decompose", MACHINE]] {
-        let busy = Play::status(429, "busy", "later").with_header("retry-after", "100");
+        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
         let server = ModelServer::directed(move |_| busy.clone());
         let stage = Stage::configured(server, "retries = 3\n", "");
         let mut child = stage.begins(words);
@@ -73,13 +73,13 @@ fn after_a_signal_nothing_new_is_asked_and_no_wait_is_waited_out() {
 #[test]
 fn the_time_that_was_said_ends_calls_and_waits() {
     for words in [&["plan", GOAL], &["decompose", MACHINE]] {
-        let stage = Stage::configured(ModelServer::playing([Play::Hang]), "retries = 3\n", "");
+        let stage = Stage::configured(ModelServer::playing([ScriptedReply::Hang]), "retries = 3\n", "");
         let begun = std::time::Instant::now();
         let error = stage.fails(1, &[words.as_slice(), &["--time", "1s"]].concat());
         assert_eq!((error["code"].as_str(), error["bound"].as_str()), (Some("bound"), Some("seconds")));
         assert!(error["hint"].as_str().unwrap().contains("--time"), "{error}");
         assert!(begun.elapsed() < PATIENCE / 2, "long before anything else would end it");
-        let busy = Play::status(429, "busy", "later").with_header("retry-after", "100");
+        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
         let stage = Stage::configured(ModelServer::playing([busy]), "retries = 3\n", "");
         let begun = std::time::Instant::now();
         let error = stage.fails(1, &[words.as_slice(), &["--time", "1s"]].concat());
@@ -119,7 +119,7 @@ fn a_plan_cannot_raise_what_the_operator_allows() {
 fn answers_that_are_always_cut_off_are_told_as_such_and_never_saved() {
     let whole = three().to_string();
     let cut = whole[..whole.find("Test the logins").unwrap()].to_owned();
-    let stage = Stage::directed(move |_| Play::SayCut(cut.clone()));
+    let stage = Stage::directed(move |_| ScriptedReply::SayCut(cut.clone()));
     let error = stage.fails(4, &["plan", GOAL]);
     assert_eq!(stage.server.asked(), 3);
     let problem = error["problems"][0].as_str().unwrap();

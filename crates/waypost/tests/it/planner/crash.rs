@@ -8,7 +8,7 @@ use super::*;
 /// A stage whose model hangs at the call of this number, the first time, and says so.
 fn hanging_at(
     number: usize,
-    mut model: impl FnMut(&Seen) -> Play + Send + 'static,
+    mut model: impl FnMut(&Seen) -> ScriptedReply + Send + 'static,
 ) -> (Stage, std::sync::mpsc::Receiver<()>) {
     let (asked, hear) = channel();
     let mut count = 0;
@@ -16,7 +16,7 @@ fn hanging_at(
         count += 1;
         if count == number {
             asked.send(()).unwrap();
-            return Play::Hang;
+            return ScriptedReply::Hang;
         }
         model(seen)
     });
@@ -69,7 +69,7 @@ fn a_plan_that_was_being_written_is_written_by_the_next_process() {
         let mut answered = 0;
         let (stage, hear) = hanging_at(number, move |_| {
             answered += 1;
-            if answered == 1 { Play::Say("what?".to_owned()) } else { say(three()) }
+            if answered == 1 { ScriptedReply::Say("what?".to_owned()) } else { say(three()) }
         });
         killed_at(&stage, &hear, &["plan", GOAL]);
         let words: &[&str] = if number == 1 { &["plan", GOAL] } else { &["continue"] };

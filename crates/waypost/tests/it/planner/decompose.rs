@@ -72,7 +72,7 @@ fn a_plan_that_is_generated_can_be_broken_down_at_once() {
 }
 
 /// A model for which nothing is ever small enough.
-fn endless() -> impl FnMut(&Seen) -> Play + Send + 'static {
+fn endless() -> impl FnMut(&Seen) -> ScriptedReply + Send + 'static {
     let mut number = 0;
     move |seen: &Seen| match purpose(seen).as_str() {
         "decompose" => {
@@ -297,7 +297,7 @@ fn only_one_process_thinks_about_a_plan() {
     let (asked, hear_asked) = channel();
     let stage = Stage::directed(move |_| {
         let _test_is_over = asked.send(());
-        Play::Hang
+        ScriptedReply::Hang
     });
     let mut first = stage.begins(&["decompose", MACHINE]);
     hear_asked.recv_timeout(PATIENCE).unwrap();

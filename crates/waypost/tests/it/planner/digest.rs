@@ -3,7 +3,7 @@
 use super::*;
 
 /// A model that digests, and remembers one of two things.
-fn scribe(seen: &Seen) -> Play {
+fn scribe(seen: &Seen) -> ScriptedReply {
     match purpose(seen).as_str() {
         "digest" => say(
             json!({ "summary": "The frame stands on bolts.", "key_decisions": ["bolts, not welds"], "artifacts": ["frame.step"] }),
@@ -18,7 +18,7 @@ fn scribe(seen: &Seen) -> Play {
         "mark" => say(
             json!({ "marks": (1..=5).map(|n| json!({ "question": n, "agrees": n % 2 == 1 })).collect::<Vec<_>>() }),
         ),
-        other => Play::status(400, "script", other),
+        other => ScriptedReply::status(400, "script", other),
     }
 }
 

@@ -45,7 +45,7 @@ fn answers_that_can_be_understood_cost_one_call() {
         ("numbers as ids", good.replace("\"read\"", "1").replace("\"add\"", "2").replace("\"test\"", "3")),
     ];
     for (name, text) in odd {
-        let stage = Stage::playing([Play::Say(text)]);
+        let stage = Stage::playing([ScriptedReply::Say(text)]);
         let answer = stage.does(&["plan", GOAL, "--no-edit"]);
         assert_eq!(answer["tasks"].as_array().unwrap().len(), 3, "{name}: {answer}");
         assert_eq!(stage.server.asked(), 1, "{name}");
@@ -77,12 +77,12 @@ fn an_answer_with_problems_is_returned_with_all_of_them() {
 fn broken_answers_are_returned_and_the_next_one_counts() {
     let good = three().to_string();
     for bad in [
-        Play::Say(good[..good.len() / 2].to_owned()),
-        Play::SayCut(good[..good.len() / 3].to_owned()),
-        Play::Say("I would rather talk about something else.".to_owned()),
-        Play::Say(r#"{"goal": "g", "tasks": "three of them"}"#.to_owned()),
-        Play::Say(r#"{"goal": "g", "tasks": []}"#.to_owned()),
-        Play::Refuse("I cannot help with that".to_owned()),
+        ScriptedReply::Say(good[..good.len() / 2].to_owned()),
+        ScriptedReply::SayCut(good[..good.len() / 3].to_owned()),
+        ScriptedReply::Say("I would rather talk about something else.".to_owned()),
+        ScriptedReply::Say(r#"{"goal": "g", "tasks": "three of them"}"#.to_owned()),
+        ScriptedReply::Say(r#"{"goal": "g", "tasks": []}"#.to_owned()),
+        ScriptedReply::Refuse("I cannot help with that".to_owned()),
     ] {
         let shown = format!("{bad:?}");
         let stage = Stage::playing([bad, say(three())]);
@@ -94,7 +94,7 @@ fn broken_answers_are_returned_and_the_next_one_counts() {
 
 #[test]
 fn a_model_that_never_writes_a_plan_is_given_up_and_its_answers_are_kept() {
-    let stage = Stage::directed(|_| Play::Say("No plan today, sorry.".to_owned()));
+    let stage = Stage::directed(|_| ScriptedReply::Say("No plan today, sorry.".to_owned()));
     let error = stage.fails(4, &["plan", GOAL]);
     assert_eq!(error["code"], "no_plan");
     assert!(!error["problems"].as_array().unwrap().is_empty());
@@ -109,11 +109,11 @@ fn a_model_that_never_writes_a_plan_is_given_up_and_its_answers_are_kept() {
 #[test]
 fn servers_in_trouble_are_asked_again_or_reported() {
     let trouble = [
-        Play::status(429, "rate_limit", "slow down").with_header("retry-after", "0"),
-        Play::status(500, "server", "oops"),
-        Play::HalfClose(three().to_string()),
-        Play::Garbage,
-        Play::Nonsense("<html>".to_owned()),
+        ScriptedReply::status(429, "rate_limit", "slow down").with_header("retry-after", "0"),
+        ScriptedReply::status(500, "server", "oops"),
+        ScriptedReply::HalfClose(three().to_string()),
+        ScriptedReply::Garbage,
+        ScriptedReply::Nonsense("<html>".to_owned()),
     ];
     for play in trouble {
         let shown = format!("{play:?}");
@@ -133,11 +133,11 @@ fn servers_in_trouble_are_asked_again_or_reported() {
 
 #[test]
 fn a_model_that_hangs_or_never_stops_is_given_up_in_time() {
-    let server = ModelServer::playing([Play::Hang]);
+    let server = ModelServer::playing([ScriptedReply::Hang]);
     let stage = Stage::configured(server, "retries = 0\ntimeout_seconds = 1\n", "");
     let error = stage.fails(1, &["plan", GOAL]);
     assert!(["too_slow", "silent"].contains(&error["code"].as_str().unwrap()), "{error}");
-    let server = ModelServer::playing([Play::Endless]);
+    let server = ModelServer::playing([ScriptedReply::Endless]);
     let stage = Stage::configured(server, "retries = 0\ntimeout_seconds = 20\n", "");
     let error = stage.fails(1, &["plan", GOAL]);
     assert!(["too_much", "too_slow"].contains(&error["code"].as_str().unwrap()), "{error}");
@@ -200,7 +200,7 @@ fn a_budget_is_looked_at_before_a_call() {
 fn with_a_dear_stand_in(prices: &str) -> Stage {
     let server = ModelServer::directed(|seen| match seen.json()["model"].as_str() {
         Some("dear") => say(three()),
-        _ => Play::status(401, "invalid_api_key", "who are you?"),
+        _ => ScriptedReply::status(401, "invalid_api_key", "who are you?"),
     });
     let dear = format!(
         "retries = 0\n[models.dear]\napi = \"openai\"\nbase_url = {:?}\nmodel = \"dear\"\nretries = 0\n{prices}",
@@ -227,7 +227,7 @@ fn the_dearest_model_that_may_answer_is_what_a_budget_of_money_is_looked_at_with
 
 #[test]
 fn a_record_can_be_replayed_without_a_model() {
-    let bad = Play::Say("nothing".to_owned());
+    let bad = ScriptedReply::Say("nothing".to_owned());
     let stage = Stage::playing([bad, say(three())]);
     let made = stage.does(&["plan", GOAL, "--record", "record.jsonl"]);
     let again = stage.does(&["plan", GOAL, "--replay", "record.jsonl"]);

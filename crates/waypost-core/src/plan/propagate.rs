@@ -1,0 +1,451 @@
+//! What follows from a change by the graph alone. Every consequence is worked off a list, never by recursion.
+//!
+//! Consequences come in waves: first all tasks of a wave are looked at, then what was found is done, and whoever that
+//! concerns is the next wave. So nothing depends on the order in which tasks happen to be numbered.
+
+use std::cmp::Reverse;
+
+use super::Plan;
+use super::changes::Propagation;
+use super::slot::{NONE, ParentGate, Slot, Verdict};
+use crate::{Dependency, Phase, Status, Task, TaskId, Timestamp};
+
+/// What is to be done about a task that was looked at.
+enum Effect {
+    /// It, or a task around it, cannot happen or is passed over.
+    Skip { because_of: Option<TaskId> },
+    /// What it was skipped for no longer stands in its way.
+    ComeBack,
+    /// Its children make it another.
+    Group(ParentEnd),
+}
+
+/// Why a task is skipped.
+enum Resolution {
+    /// Its author, or that of a task around it, passes over it.
+    PassedOver,
+    /// What this task depends on, itself or one around it, did not end as needed.
+    Doomed(u32),
+}
+
+/// How a parent ends whose children have all ended.
+pub(super) struct ParentEnd {
+    pub(super) status: Status,
+    pub(super) because_of: Option<TaskId>,
+    pub(super) error: Option<String>,
+}
+
+impl ParentEnd {
+    const NOT_YET: Self = Self { status: Status::Pending, because_of: None, error: None };
+    pub(super) const PASSED_OVER: Self = Self { status: Status::Skipped, because_of: None, error: None };
+
+    pub(super) fn of<'a>(children: impl Iterator<Item = &'a Task> + Clone) -> Self {
+        let first = |wanted: &dyn Fn(&Task) -> bool| children.clone().find(|task| wanted(task));
+        let (mut because_of, mut error) = (None, None);
+        let status = if let Some(child) = first(&|task| task.state.status == Status::Failed) {
+            error = Some(format!("{} failed", child.spec.id));
+            Status::Failed
+        } else if first(&|task| task.state.status == Status::Cancelled).is_some() {
+            Status::Cancelled
+        } else if let Some(child) = first(&|task| task.state.because_of.is_some()) {
+            because_of = child.state.because_of.clone();
+            Status::Skipped
+        } else if first(&|task| task.state.status == Status::Done).is_some() {
+            Status::Done
+        } else {
+            Status::Skipped
+        };
+        Self { status, because_of, error }
+    }
+}
+
+impl Plan {
+    /// Keeps all counts in step with a task that has just changed from `old`, and notes whom that concerns.
+    pub(super) fn tell(&mut self, number: u32, old: Status, satisfied: bool) {
+        let slot = self.slot(number);
+        let (new, satisfies, parent) = (slot.status, slot.satisfies, slot.parent);
+        if old != new {
+            if !slot.is_parent() {
+                self.counts[old as usize] -= 1;
+                self.counts[new as usize] += 1;
+            }
+            self.mark(number, old, new);
+        }
+        let (was_open, is_open) = (!old.is_finished(), !new.is_finished());
+        for place in 0..self.slot(number).after.len() {
+            let next = self.slot(number).after[place];
+            let slot = self.slot_mut(next);
+            slot.unmet = slot.unmet + u32::from(is_open) - u32::from(was_open);
+            slot.met = slot.met + u32::from(satisfies) - u32::from(satisfied);
+            if !(was_open && is_open) {
+                self.propagations.push(Propagation::Look(next));
+            }
+        }
+        if parent != NONE && !(was_open && is_open) {
+            let slot = self.slot_mut(parent);
+            slot.open_children = slot.open_children + u32::from(is_open) - u32::from(was_open);
+            self.propagations.push(Propagation::Family(parent));
+        }
+        self.propagations.push(Propagation::Look(number));
+    }
+
+    fn mark(&mut self, number: u32, old: Status, new: Status) {
+        if let Some(noted) = &mut self.change_log {
+            noted.statuses.push((number, old));
+        }
+        if old == Status::Running {
+            self.running.remove(&number);
+            self.dirty.stopped.push(number);
+        }
+        if new == Status::Running {
+            self.running.insert(number);
+            self.dirty.started.push(number);
+        }
+        if new.is_finished() {
+            self.dirty.finished.push(number);
+        }
+        if old.is_finished() || new.is_finished() {
+            self.dirty.outcomes.push(number);
+        }
+        if self.slot(number).elsewhere > 0 {
+            // Only a pending task waits.
+            self.dirty.waits.push(number);
+        }
+    }
+
+    /// Works off all consequences of what has changed.
+    pub(super) fn settle(&mut self, at: Timestamp) {
+        self.open_again();
+        self.work_off(at);
+        if std::mem::take(&mut self.revived) {
+            self.open_again();
+            self.work_off(at);
+        }
+    }
+
+    fn work_off(&mut self, at: Timestamp) {
+        let mut wave = std::mem::take(&mut self.propagations);
+        let mut consequences = Vec::new();
+        while !wave.is_empty() {
+            wave.sort_unstable();
+            wave.dedup();
+            consequences.extend(wave.iter().filter_map(|&ripple| self.consequence(ripple)));
+            for &ripple in &wave {
+                match ripple {
+                    Propagation::Look(number) => self.refresh(number),
+                    Propagation::Family(_) => {}
+                }
+            }
+            // Whoever comes back keeps its parent from ending, whichever of them has the smaller number.
+            consequences.sort_by_key(|(_, consequence)| match consequence {
+                Effect::ComeBack => 0,
+                Effect::Group(end) if !end.status.is_finished() => 0,
+                Effect::Skip { .. } => 1,
+                Effect::Group(_) => 2,
+            });
+            for (number, consequence) in consequences.drain(..) {
+                self.follow(number, consequence, at);
+            }
+            wave.clear();
+            std::mem::swap(&mut wave, &mut self.propagations);
+        }
+        self.propagations = wave;
+    }
+
+    /// What the children of `number`'s parent may do.
+    pub(super) fn gate(&self, number: u32) -> ParentGate {
+        let parent = self.slot(number).parent;
+        if parent == NONE { ParentGate::Open } else { self.slot(parent).inside }
+    }
+
+    /// What children of a task may do, as far as can be seen from it and its parent.
+    pub(super) fn inside_of(&self, number: u32) -> ParentGate {
+        let slot = self.slot(number);
+        match (self.gate(number), slot.verdict()) {
+            (ParentGate::Sealed, _) | (_, Verdict::Doomed) => ParentGate::Sealed,
+            (ParentGate::Open, Verdict::Clear) if slot.skip => ParentGate::Sealed,
+            (ParentGate::Open, Verdict::Clear) => ParentGate::Open,
+            (ParentGate::Shut, _) | (_, Verdict::Waiting) => ParentGate::Shut,
+        }
+    }
+
+    /// Brings up to date what is derived for one task and changes no task.
+    fn refresh(&mut self, number: u32) {
+        if !self.slot(number).alive {
+            return;
+        }
+        let inside = self.inside_of(number);
+        // Inside of a sealed task there may be another reason now.
+        if inside != self.slot(number).inside || inside == ParentGate::Sealed {
+            self.slot_mut(number).inside = inside;
+            let children = self.slots[number as usize].children.iter();
+            self.propagations.extend(children.map(|&child| Propagation::Look(child)));
+        }
+        self.set_ready(number);
+    }
+
+    fn consequence(&self, ripple: Propagation) -> Option<(u32, Effect)> {
+        let (Propagation::Look(number) | Propagation::Family(number)) = ripple;
+        let slot = self.slot(number);
+        if !slot.alive {
+            return None;
+        }
+        if slot.is_parent() {
+            return self.new_end(number).map(|end| (number, Effect::Group(end)));
+        }
+        // Until a plan has begun it stays as its author wrote it.
+        self.state.started_at?;
+        let skipped_along = slot.status == Status::Skipped && !slot.satisfies;
+        if slot.status != Status::Pending && !skipped_along {
+            return None;
+        }
+        let consequence = match self.resolution(number) {
+            None if slot.status == Status::Pending => return None,
+            // What has ended stays as it is until somebody opens it again.
+            None if self.state.phase.is_finished() && !self.revived => return None,
+            None => Effect::ComeBack,
+            Some(Resolution::PassedOver) => Effect::Skip { because_of: None },
+            Some(Resolution::Doomed(culprit)) => {
+                let known = self.skipped_because_of(number);
+                let because_of = self.cause(culprit, known);
+                if skipped_along && because_of.as_ref() == known {
+                    return None;
+                }
+                Effect::Skip { because_of }
+            }
+        };
+        Some((number, consequence))
+    }
+
+    fn skipped_because_of(&self, number: u32) -> Option<&TaskId> {
+        let slot = self.slot(number);
+        if slot.status == Status::Skipped && !slot.satisfies {
+            self.at(number).state.because_of.as_ref()
+        } else {
+            None
+        }
+    }
+
+    /// Why a task without children can never begin; `None` when it can or may yet.
+    fn resolution(&self, number: u32) -> Option<Resolution> {
+        let slot = self.slot(number);
+        let gate = self.gate(number);
+        if gate == ParentGate::Sealed {
+            let mut line = Vec::new();
+            let mut above = slot.parent;
+            while above != NONE {
+                line.push(above);
+                above = self.slot(above).parent;
+            }
+            // From the outside in: the outermost reason counts.
+            let found = line.into_iter().rev().find_map(|above| self.own_resolution(above, self.gate(above)));
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.own_resolution(number, gate)
+    }
+
+    fn own_resolution(&self, number: u32, gate: ParentGate) -> Option<Resolution> {
+        let slot = self.slot(number);
+        match slot.verdict() {
+            Verdict::Doomed => Some(Resolution::Doomed(number)),
+            Verdict::Clear if slot.skip && gate == ParentGate::Open => Some(Resolution::PassedOver),
+            Verdict::Clear | Verdict::Waiting => None,
+        }
+    }
+
+    /// Why a task that is set back would be skipped again at once: because of these; because of none when its author
+    /// passes over it.
+    pub(super) fn skipped_again(&self, number: u32) -> Option<Vec<String>> {
+        self.state.started_at?;
+        match self.resolution(number)? {
+            Resolution::PassedOver => Some(Vec::new()),
+            Resolution::Doomed(culprit) => {
+                Some(self.causes(culprit).map(|cause| cause.to_string()).collect())
+            }
+        }
+    }
+
+    /// The tasks whose ends make this one impossible, in the order in which it names what it depends on. Skipped tasks
+    /// hand on the one that failed, so that a whole cascade points at its beginning.
+    fn causes(&self, number: u32) -> impl Iterator<Item = TaskId> {
+        let task = self.at(number);
+        task.spec.depends_on.iter().filter_map(move |dependency| match dependency {
+            Dependency::Task(on) => {
+                let on = self.find(on.as_str())?;
+                let refuses = self.slot(on).status.is_finished() && !self.slot(on).satisfies;
+                refuses.then(|| self.skipped_because_of(on).cloned().unwrap_or_else(|| self.task_id(on)))
+            }
+            Dependency::Elsewhere(there) => {
+                let key = there.key();
+                let status = task.state.received.get(&key)?.status;
+                let refuses = status.is_finished() && status != Status::Done;
+                refuses.then(|| TaskId::new(key).unwrap_or_else(|_| there.task.clone()))
+            }
+        })
+    }
+
+    /// The one that is named as the cause: the one that is known, as long as it is one.
+    fn cause(&self, number: u32, known: Option<&TaskId>) -> Option<TaskId> {
+        let still = known.filter(|known| self.causes(number).any(|cause| cause == **known)).cloned();
+        still.or_else(|| self.causes(number).next())
+    }
+
+    /// How a parent stands now by its children, when that is not how it stood.
+    fn new_end(&self, number: u32) -> Option<ParentEnd> {
+        let slot = self.slot(number);
+        let end = if slot.open_children > 0 {
+            if slot.status == Status::Pending {
+                return None;
+            }
+            ParentEnd::NOT_YET
+        } else if slot.skip && slot.verdict() != Verdict::Doomed && self.gate(number) != ParentGate::Sealed {
+            ParentEnd::PASSED_OVER
+        } else {
+            ParentEnd::of(slot.children.iter().map(|&child| self.at(child)))
+        };
+        let now = &self.at(number).state;
+        let same = now.status == end.status && now.because_of == end.because_of && now.error == end.error;
+        (!same).then_some(end)
+    }
+
+    fn follow(&mut self, number: u32, consequence: Effect, at: Timestamp) {
+        match consequence {
+            Effect::Skip { because_of } => self.change(number, |task| {
+                task.state.because_of = because_of;
+                task.state.reason = None;
+                task.state.not_before = None;
+                enter(task, Status::Skipped, at);
+            }),
+            Effect::ComeBack => {
+                self.opened |= self.state.phase.is_finished();
+                self.reset_task(number, at);
+            }
+            // A child came back in the same wave, so that this is not the end.
+            Effect::Group(end) if end.status.is_finished() && self.slot(number).open_children > 0 => {}
+            Effect::Group(end) => self.change(number, |task| {
+                task.state.because_of = end.because_of;
+                task.state.error = end.error;
+                enter(task, end.status, at);
+            }),
+        }
+    }
+
+    /// Moves a task to another status.
+    pub(super) fn set_status(&mut self, number: u32, status: Status, at: Timestamp) {
+        self.change(number, |task| enter(task, status, at));
+    }
+
+    pub(super) fn is_ready(&self, number: u32) -> bool {
+        let slot = self.slot(number);
+        slot.alive
+            && !slot.is_parent()
+            && !slot.skip
+            && slot.status == Status::Pending
+            && !slot.asking
+            && slot.verdict() == Verdict::Clear
+            && self.gate(number) == ParentGate::Open
+    }
+
+    /// Puts a task into the ready set, or takes it out, as it should be.
+    pub(super) fn set_ready(&mut self, number: u32) {
+        let ready = self.is_ready(number);
+        let slot = self.slot(number);
+        if ready == slot.ready {
+            return;
+        }
+        let key = (Reverse(slot.priority), number);
+        self.slot_mut(number).ready = ready;
+        if let Some(noted) = &mut self.change_log {
+            noted.readiness.push(number);
+        }
+        if ready {
+            self.ready.insert(key);
+        } else {
+            self.ready.remove(&key);
+        }
+    }
+
+    /// Sets a task without children back to the beginning. What was skipped because of it follows by itself.
+    pub(super) fn reset_task(&mut self, number: u32, at: Timestamp) {
+        self.change(number, |task| {
+            let state = &mut task.state;
+            state.tries = 0;
+            state.not_before = None;
+            state.aside = None;
+            if state.status.is_finished() {
+                forget_outcome(task);
+                enter(task, Status::Pending, at);
+            }
+        });
+    }
+
+    /// Opens an ended plan that was given something to do.
+    fn open_again(&mut self) {
+        let open = self.counts[Status::Pending as usize] + self.counts[Status::Running as usize];
+        let opened = std::mem::take(&mut self.opened);
+        if !opened || open == 0 || !self.state.phase.is_finished() {
+            return;
+        }
+        let may_run = !self.state.approval_required || self.state.approval.is_some();
+        self.state.phase = if may_run { Phase::Active } else { Phase::AwaitingApproval };
+        self.state.finished_at = None;
+        self.state.closed = false;
+        self.dirty.whole = true;
+        self.state.summary = String::new();
+        // What was left as it was while the plan had ended counts again.
+        self.look_at_all();
+    }
+
+    pub(super) fn look_at_all(&mut self) {
+        let order = self.order();
+        self.propagations.extend(order.into_iter().map(Propagation::Look));
+    }
+
+    /// Ends a plan whose last task has ended.
+    pub(super) fn settle_phase(&mut self, at: Timestamp) {
+        let count = |status: Status| self.counts[status as usize];
+        let open = count(Status::Pending) + count(Status::Running);
+        let total: u32 = self.counts.iter().sum();
+        let runs = matches!(self.state.phase, Phase::Active | Phase::Paused);
+        if !runs || open > 0 || total == 0 {
+            return;
+        }
+        // Something elsewhere may have cut tasks off although nothing failed here.
+        let cut_off = |slot: &&Slot| slot.status == Status::Skipped && !slot.satisfies && !slot.is_parent();
+        self.state.phase = if count(Status::Failed) > 0 {
+            Phase::Failed
+        } else if count(Status::Cancelled) > 0 {
+            Phase::Cancelled
+        } else if count(Status::Skipped) > 0 && self.live().any(|slot| cut_off(&slot)) {
+            Phase::Failed
+        } else {
+            Phase::Completed
+        };
+        self.state.finished_at = Some(at);
+        self.dirty.whole = true;
+    }
+}
+
+fn enter(task: &mut Task, status: Status, at: Timestamp) {
+    task.state.status = status;
+    task.state.updated_at = Some(at);
+    task.state.finished_at = status.is_finished().then_some(at);
+    if status.is_finished() {
+        task.state.close_aside();
+    }
+}
+
+/// What came of a task no longer counts.
+pub(super) fn forget_outcome(task: &mut Task) {
+    let state = &mut task.state;
+    state.started_at = None;
+    state.result = None;
+    state.output = None;
+    state.error = None;
+    state.reason = None;
+    state.because_of = None;
+    state.progress = None;
+    state.aside = None;
+}

@@ -1,0 +1,76 @@
+//! What workers on other machines share: the one small asynchronous runtime of this process, and how their attempts are
+//! asked to end. It is started by the first of them; a run of plain programs never has it.
+
+use std::future::Future;
+
+use tokio::sync::watch;
+
+use super::attempt::{Attempt, State, lock};
+use crate::outcome::{AttemptOutcome, Force};
+
+/// Why a cluster did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RemoteError {
+    /// It says no, and will say so again.
+    Refused(String),
+    /// It may be different another time.
+    NotNow(String),
+}
+
+impl From<RemoteError> for AttemptOutcome {
+    fn from(trouble: RemoteError) -> Self {
+        match trouble {
+            RemoteError::Refused(error) => Self::Failed { error },
+            RemoteError::NotNow(error) => Self::TryAgain { error },
+        }
+    }
+}
+
+/// Says whether an attempt is to end.
+#[derive(Clone)]
+pub(super) struct Stop(watch::Receiver<Option<Force>>);
+
+impl Stop {
+    /// Returns when the attempt is asked to end, or killed.
+    pub(super) async fn asked(&mut self) {
+        self.reached(|force| force.is_some()).await;
+    }
+
+    /// Returns when the attempt is killed.
+    pub(super) async fn killed(&mut self) {
+        self.reached(|force| *force == Some(Force::Kill)).await;
+    }
+
+    async fn reached(&mut self, wanted: impl FnMut(&Option<Force>) -> bool) {
+        if self.0.wait_for(wanted).await.is_err() {
+            // Nobody is left who could ask.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Does work that waits for other machines, until it has ended; it is told when it is to end.
+pub(super) fn run<'a, 'b, W>(
+    attempt: &'a mut Attempt<'b>,
+    work: impl FnOnce(&'a mut Attempt<'b>, Stop) -> W,
+) -> AttemptOutcome
+where
+    W: Future<Output = AttemptOutcome>,
+{
+    let runtime = match waypost_net::runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return AttemptOutcome::Failed { error },
+    };
+    let (sender, receiver) = watch::channel(None);
+    let state = attempt.state;
+    {
+        let mut state = lock(state);
+        if let State::Stopped = &*state {
+            return AttemptOutcome::Failed { error: "it was stopped before it began".to_owned() };
+        }
+        *state = State::Remote(sender);
+    }
+    let ending = runtime.block_on(work(attempt, Stop(receiver)));
+    *lock(state) = State::Between;
+    ending
+}

@@ -1,0 +1,101 @@
+//! Which format a text is in, by its outermost fields and by what its first lines look like.
+//!
+//! Does not read plans: a text that looks like a format may still be wrong in it.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use waypost_core::FORMAT;
+
+use crate::field_reader::syntax;
+use crate::native::Entries;
+use crate::{
+    Dialect, Unreadable, backlog, beads, checklist, clido, front_matter, jaato, markdown, plan_document,
+    task_master,
+};
+
+/// The format that the text looks like.
+pub fn sniff(text: &str, file_name: Option<&str>) -> Option<Dialect> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with('{')
+        && let Ok(Entries(fields)) = serde_json::from_str(text)
+    {
+        return of_object(text, file_name, &fields);
+    }
+    let has_front_matter = front_matter::split(text).is_some();
+    if beads::looks_like(text, file_name) {
+        Some(Dialect::Beads)
+    } else if backlog::looks_like(text, file_name) {
+        Some(Dialect::Backlog)
+    } else if has_front_matter && markdown::looks_like(text, file_name) {
+        Some(Dialect::Markdown)
+    } else if clido::looks_like(text) {
+        Some(Dialect::Clido)
+    } else if checklist::looks_like(text, file_name) {
+        Some(Dialect::Checklist)
+    } else if markdown::looks_like(text, file_name) {
+        Some(Dialect::Markdown)
+    } else {
+        None
+    }
+}
+
+fn of_object(text: &str, file_name: Option<&str>, fields: &[(String, &RawValue)]) -> Option<Dialect> {
+    let has = |name: &str| fields.iter().any(|(field, _)| field == name);
+    let is_native = |raw: &RawValue| {
+        let family = FORMAT.split('/').next().unwrap_or(FORMAT);
+        serde_json::from_str::<String>(raw.get()).is_ok_and(|format| format.split('/').next() == Some(family))
+    };
+    if fields.iter().any(|(name, raw)| name == "format" && is_native(raw)) {
+        Some(Dialect::Native)
+    } else if has("goals") || has("root_goal_id") {
+        Some(Dialect::Frctl)
+    } else if (has("content") || has("schema_version")) && plan_document::looks_like(text, file_name) {
+        Some(Dialect::PlanDocument)
+    } else if has("plans") && !has("tasks") {
+        Some(Dialect::Frctl)
+    } else if jaato::is_plan(has) || has("agent_plan_ids") {
+        Some(Dialect::Jaato)
+    } else if (has("items") || has("workItems") || has("work_items")) && (has("queue") || has("id")) {
+        Some(Dialect::Agora)
+    } else if has("meta") && has("tasks") && !task_master::looks_like(text, file_name) {
+        Some(Dialect::Clido)
+    } else if has("tasks") && task_master::looks_like(text, file_name) {
+        Some(Dialect::TaskMaster)
+    } else if has("goal") && has("tasks") && !has("title") {
+        Some(Dialect::Clido)
+    } else if !has("tasks") && beads::looks_like(text, file_name) {
+        Some(Dialect::Beads)
+    } else if has("tasks") || has("title") {
+        Some(Dialect::Native)
+    } else {
+        of_map(text, file_name, fields)
+    }
+}
+
+/// A map of plans by their ids tells by its first entry what it is.
+fn of_map(text: &str, file_name: Option<&str>, fields: &[(String, &RawValue)]) -> Option<Dialect> {
+    let (_, first) = fields.first()?;
+    let first: Value = serde_json::from_str(first.get()).ok()?;
+    if jaato::is_plan(|name| first.get(name).is_some()) || first.get("plan_id").is_some() {
+        Some(Dialect::Jaato)
+    } else if first.get("goal_count").is_some() || first.get("total_goals").is_some() {
+        Some(Dialect::Frctl)
+    } else if task_master::looks_like(text, file_name) {
+        Some(Dialect::TaskMaster)
+    } else if clido::looks_like(text) {
+        Some(Dialect::Clido)
+    } else {
+        None
+    }
+}
+
+/// Why no format was found: what looks like JSON and is none says where it breaks.
+pub(crate) fn why_unknown(text: &str) -> Unreadable {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return Unreadable::UnknownFormat;
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => Unreadable::UnknownFormat,
+        Err(error) => syntax(&error),
+    }
+}

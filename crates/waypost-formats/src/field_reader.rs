@@ -1,0 +1,422 @@
+//! What the readers share: an object taken apart field by field, with a problem for each field that does not fit.
+//!
+//! Does not know any format.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde_json::{Map, Value};
+use waypost_core::{Draft, Place, PlanId, Problem, Status, TaskId, Timestamp, Wrong};
+
+pub(crate) use crate::preserved_fields::{PreservedFields, holds_unknown, parse_timestamp};
+use crate::{Dialect, Unreadable};
+
+/// Where serde_json stopped, as an [`Unreadable`].
+pub(crate) fn syntax(error: &serde_json::Error) -> Unreadable {
+    Unreadable::Syntax {
+        line: error.line().max(1),
+        column: error.column().max(1),
+        detail: without_position(error),
+    }
+}
+
+/// What serde_json says, without its "at line 1 column 2".
+pub(crate) fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+/// The JSON value that `text` is.
+pub(crate) fn json_of(text: &str) -> Result<Value, Unreadable> {
+    serde_json::from_str(text).map_err(|error| syntax(&error))
+}
+
+/// The JSON object that `text` is.
+pub(crate) fn object_of(text: &str, dialect: Dialect) -> Result<Map<String, Value>, Unreadable> {
+    match json_of(text)? {
+        Value::Object(map) => Ok(map),
+        other => Err(Unreadable::NoPlan(format!("{dialect}: expected an object, found {}", Shown(&other)))),
+    }
+}
+
+/// A value in few words, for messages.
+pub(crate) struct Shown<'a>(pub(crate) &'a Value);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Null => f.write_str("null"),
+            Value::Bool(flag) => write!(f, "{flag}"),
+            Value::Number(number) => write!(f, "{number}"),
+            Value::String(text) => write!(f, "{:?}", waypost_text::truncate(text, 40)),
+            Value::Array(_) => f.write_str("a list"),
+            Value::Object(_) => f.write_str("an object"),
+        }
+    }
+}
+
+/// A number that stands for a whole number: `12`, `12.0`, `"12"`.
+pub(crate) fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64().or_else(|| {
+            let float = number.as_f64()?;
+            // Beyond 2^53 a float no longer names one whole number.
+            (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0).then_some(float as i64)
+        }),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// The status that a word of any of the formats stands for.
+pub(crate) fn status_of(word: &str) -> Option<Status> {
+    Some(match word.trim().to_ascii_lowercase().replace([' ', '-'], "_").as_str() {
+        "pending" | "todo" | "open" | "ready" | "blocked" | "not_started" | "queued" => Status::Pending,
+        "running" | "in_progress" | "started" | "active" => Status::Running,
+        "done" | "complete" | "completed" | "finished" | "succeeded" => Status::Done,
+        "failed" | "error" => Status::Failed,
+        "skipped" | "skip" => Status::Skipped,
+        "cancelled" | "canceled" => Status::Cancelled,
+        _ => return None,
+    })
+}
+
+/// An object that is being taken apart. What no reader asked for is left over at the end.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    map: Map<String, Value>,
+    place: Place,
+    within: String,
+    problems: Vec<Problem>,
+}
+
+impl Fields {
+    /// Takes `map` apart; its problems are problems of `place`.
+    pub(crate) fn new(map: Map<String, Value>, place: Place) -> Self {
+        Self { map, place, within: String::new(), problems: Vec::new() }
+    }
+
+    /// The same, for an object inside another: its fields are named `within.field` in problems.
+    pub(crate) fn inside(map: Map<String, Value>, place: Place, within: impl Into<String>) -> Self {
+        Self { map, place, within: format!("{}.", within.into()), problems: Vec::new() }
+    }
+
+    /// Names the place anew, once it is known.
+    pub(crate) fn set_place(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// The place that problems are filed under.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether the field is there, `null` included.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.map.contains_key(field)
+    }
+
+    /// The names of the fields that are still there, in their order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.map.keys().map(String::as_str)
+    }
+
+    /// A look at a field that stays.
+    pub(crate) fn peek(&self, field: &str) -> Option<&Value> {
+        self.map.get(field)
+    }
+
+    /// Takes the field as it is, `null` included.
+    pub(crate) fn take_any(&mut self, field: &str) -> Option<Value> {
+        self.map.shift_remove(field)
+    }
+
+    /// Takes the field; `null` is nothing.
+    pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+        self.take_any(field).filter(|value| !value.is_null())
+    }
+
+    /// Text; `null` is nothing.
+    pub(crate) fn text(&mut self, field: &str) -> Option<String> {
+        match self.take(field)? {
+            Value::String(text) => Some(text),
+            other => self.unlike(field, "text", &other),
+        }
+    }
+
+    /// Text that must be there.
+    pub(crate) fn text_needed(&mut self, field: &str) -> Option<String> {
+        if self.map.get(field).is_none_or(Value::is_null) {
+            self.map.shift_remove(field);
+            self.missing(field);
+            return None;
+        }
+        self.text(field)
+    }
+
+    /// A name: text, or a number that is taken as text.
+    pub(crate) fn name(&mut self, field: &str) -> Option<String> {
+        match self.take(field)? {
+            Value::String(text) => Some(text),
+            Value::Number(number) => Some(number.to_string()),
+            other => self.unlike(field, "text", &other),
+        }
+    }
+
+    /// Yes or no, also as the words `true` and `false`.
+    pub(crate) fn flag(&mut self, field: &str) -> Option<bool> {
+        match self.take(field)? {
+            Value::Bool(flag) => Some(flag),
+            Value::String(word) if word.eq_ignore_ascii_case("true") => Some(true),
+            Value::String(word) if word.eq_ignore_ascii_case("false") => Some(false),
+            other => self.unlike(field, "true or false", &other),
+        }
+    }
+
+    /// A whole number, see [`whole`].
+    pub(crate) fn integer(&mut self, field: &str) -> Option<i64> {
+        let value = self.take(field)?;
+        match whole(&value) {
+            Some(number) => Some(number),
+            None => self.unlike(field, "a whole number", &value),
+        }
+    }
+
+    pub(crate) fn number(&mut self, field: &str) -> Option<f64> {
+        let value = self.take(field)?;
+        match value.as_f64() {
+            Some(number) => Some(number),
+            None => self.unlike(field, "a number", &value),
+        }
+    }
+
+    pub(crate) fn object(&mut self, field: &str) -> Option<Map<String, Value>> {
+        match self.take(field)? {
+            Value::Object(map) => Some(map),
+            other => self.unlike(field, "an object", &other),
+        }
+    }
+
+    pub(crate) fn list(&mut self, field: &str) -> Option<Vec<Value>> {
+        match self.take(field)? {
+            Value::Array(list) => Some(list),
+            other => self.unlike(field, "a list", &other),
+        }
+    }
+
+    /// A list of names; a lone name is a list of one. Each entry that is none is a problem, and the others stay.
+    pub(crate) fn names_in(&mut self, field: &str) -> Option<Vec<String>> {
+        let list = match self.take(field)? {
+            Value::Array(list) => list,
+            lone @ Value::String(_) => vec![lone],
+            other => return self.unlike(field, "a list of texts", &other),
+        };
+        let mut names = Vec::with_capacity(list.len());
+        for (at, entry) in list.into_iter().enumerate() {
+            match entry {
+                Value::String(text) => names.push(text),
+                Value::Number(number) => names.push(number.to_string()),
+                other => {
+                    self.unlike::<()>(&format!("{field}[{at}]"), "text", &other);
+                }
+            }
+        }
+        Some(names)
+    }
+
+    /// A list of task ids, see [`Fields::names_in`].
+    pub(crate) fn task_ids(&mut self, field: &str) -> Option<Vec<TaskId>> {
+        let names = self.names_in(field)?;
+        let mut ids = Vec::with_capacity(names.len());
+        for (at, name) in names.into_iter().enumerate() {
+            match TaskId::new(name) {
+                Ok(id) => ids.push(id),
+                Err(bad) => self.wrong(&format!("{field}[{at}]"), bad),
+            }
+        }
+        Some(ids)
+    }
+
+    /// A moment. Its text is kept as a hint where ours would differ.
+    pub(crate) fn time(&mut self, field: &str, kept: &mut PreservedFields) -> Option<Timestamp> {
+        self.time_as(field, kept, |at| at.to_string())
+    }
+
+    /// A moment. Its text is kept as a hint where it would be `written` otherwise.
+    pub(crate) fn time_as(
+        &mut self,
+        field: &str,
+        kept: &mut PreservedFields,
+        written: fn(Timestamp) -> String,
+    ) -> Option<Timestamp> {
+        let value = self.take(field)?;
+        let found = match &value {
+            Value::String(text) => parse_timestamp(text),
+            // Seconds since 1970, or milliseconds where the number is too large for seconds of this era.
+            Value::Number(number) => number.as_f64().map(|count| {
+                let micros = if count.abs() > 2e10 { count * 1e3 } else { count * 1e6 };
+                Timestamp::from_micros(micros as i64)
+            }),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        match (found, &value) {
+            (Some(at), Value::String(text)) => {
+                if written(at) != *text {
+                    kept.set(field, text.as_str());
+                }
+                Some(at)
+            }
+            (Some(at), _) => Some(at),
+            (None, _) => self.unlike(field, "a time such as 2026-03-22T10:00:00Z", &value),
+        }
+    }
+
+    /// Files a problem: the field has the wrong type.
+    pub(crate) fn wrong(&mut self, field: &str, detail: impl fmt::Display) {
+        let field = format!("{}{field}", self.within);
+        self.problem(Wrong::WrongType { field, detail: detail.to_string() });
+    }
+
+    /// Files a problem: the field is missing.
+    pub(crate) fn missing(&mut self, field: &str) {
+        let field = format!("{}{field}", self.within);
+        self.problem(Wrong::Missing { field });
+    }
+
+    /// Files a problem that only this format can have.
+    pub(crate) fn format(&mut self, detail: impl Into<String>) {
+        self.problem(Wrong::Format { detail: detail.into() });
+    }
+
+    /// Files any problem.
+    pub(crate) fn problem(&mut self, wrong: Wrong) {
+        self.problems.push(Problem { place: self.place.clone(), wrong });
+    }
+
+    /// Files "expected this, found that"; always `None`, so that a reader can return it.
+    pub(crate) fn unlike<T>(&mut self, field: &str, expected: &str, found: &Value) -> Option<T> {
+        self.wrong(field, format_args!("expected {expected}, found {}", Shown(found)));
+        None
+    }
+
+    /// What nobody asked for; the problems go to `problems`.
+    pub(crate) fn finish(self, problems: &mut Vec<Problem>) -> Map<String, Value> {
+        problems.extend(self.problems);
+        self.map
+    }
+}
+
+/// Gives the draft its id. A text that cannot be one of our ids is kept for the way back, and a note says so.
+pub(crate) fn take_plan_id(
+    draft: &mut Draft,
+    text: String,
+    kept: &mut PreservedFields,
+    notes: &mut Vec<String>,
+) {
+    match PlanId::new(text.as_str()) {
+        Ok(id) => draft.id = Some(id),
+        Err(bad) => {
+            if !text.is_empty() {
+                notes.push(format!(
+                    "the plan's id {text:?} cannot be used here ({bad}); the plan gets a new one"
+                ));
+            }
+            kept.set("id", text);
+        }
+    }
+}
+
+/// The id to write: the draft's own, the one that was read, or `otherwise`.
+pub(crate) fn plan_id_text(
+    draft: &Draft,
+    kept: &PreservedFields,
+    otherwise: impl FnOnce() -> String,
+) -> String {
+    match (&draft.id, kept.text("id")) {
+        (Some(id), _) => id.to_string(),
+        (None, Some(text)) => text.to_owned(),
+        (None, None) => otherwise(),
+    }
+}
+
+/// A short id that the same text always gives: 8 hex digits.
+pub(crate) fn short_hash(text: &str) -> String {
+    let hash = text.bytes().fold(0u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    format!("{:08x}", hash & 0xffff_ffff)
+}
+
+/// Ids for tasks that have none that can be used, so that the rest of them can still be checked.
+#[derive(Debug, Default)]
+pub(crate) struct Nameless {
+    waiting: Vec<usize>,
+}
+
+impl Nameless {
+    /// An id for the task at `index` of the list, to be made unique by [`Nameless::settle`].
+    pub(crate) fn stand_in(&mut self, index: usize) -> TaskId {
+        self.waiting.push(index);
+        stand_in(index + 1, 0)
+    }
+
+    /// Renames the stand-ins that collide with a real id.
+    pub(crate) fn settle(self, draft: &mut Draft) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let waiting: HashSet<usize> = self.waiting.into_iter().collect();
+        let mut taken: HashSet<TaskId> = draft
+            .tasks
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !waiting.contains(index))
+            .map(|(_, task)| task.spec.id.clone())
+            .collect();
+        for (index, task) in draft.tasks.iter_mut().enumerate() {
+            if waiting.contains(&index) {
+                let mut turn = 0;
+                while taken.contains(&stand_in(index + 1, turn)) {
+                    turn += 1;
+                }
+                task.spec.id = stand_in(index + 1, turn);
+                taken.insert(task.spec.id.clone());
+            }
+        }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "digits and letters make an id")]
+fn stand_in(number: usize, turn: usize) -> TaskId {
+    let text = if turn == 0 { format!("task-{number}") } else { format!("task-{number}-{turn}") };
+    TaskId::new(text).expect("digits and letters make an id")
+}
+
+/// The id of the nth task (from 1): the text if it is one, otherwise a stand-in and a problem.
+pub(crate) fn task_id(
+    text: Option<String>,
+    index: usize,
+    fields: &mut Fields,
+    nameless: &mut Nameless,
+    field: &str,
+) -> TaskId {
+    let Some(text) = text else {
+        return nameless.stand_in(index);
+    };
+    match TaskId::new(text.as_str()) {
+        Ok(id) => {
+            fields.set_place(Place::Task(text));
+            id
+        }
+        Err(bad) => {
+            if text.is_empty() {
+                fields.missing(field);
+            } else {
+                fields.set_place(Place::Task(text));
+                fields.problem(Wrong::BadId { rule: bad.to_string() });
+            }
+            nameless.stand_in(index)
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What the writers share: JSON laid out as each program lays it out, moments as Python writes them, and the list of
+//! what a format cannot hold.
+//!
+//! Does not know any format.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::{CharEscape, Formatter, PrettyFormatter, Serializer};
+use serde_json::{Map, Value};
+use waypost_core::{Draft, Foreign, Timestamp};
+
+use crate::field_reader::{PreservedFields, holds_unknown};
+use crate::unsupported_fields::{set_in_plan, set_in_task};
+use crate::{Dialect, Form, Loss};
+
+/// How a plan is written: in which of the two layouts, and whether with fields that the format does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// The program's layout rather than the document's.
+    pub(crate) program: bool,
+    /// Exactly as it was read, with its unknown fields and its gaps.
+    pub(crate) as_read: bool,
+    /// With the unknown fields that were read.
+    pub(crate) unknown: bool,
+}
+
+impl Shape {
+    /// The shape that `form` asks for. The program's own form holds nothing that the program does not know.
+    pub(crate) fn of(form: Form, kept: &PreservedFields) -> Self {
+        match form {
+            Form::AsRead => {
+                Self { program: kept.text("form") == Some("program"), as_read: true, unknown: true }
+            }
+            Form::Document => Self { program: false, as_read: false, unknown: true },
+            Form::Program => Self { program: true, as_read: false, unknown: false },
+        }
+    }
+}
+
+/// A value with `indent` spaces a level and no newline at the end.
+pub(crate) fn pretty(value: &impl Serialize, indent: usize) -> String {
+    let indent = vec![b' '; indent];
+    let mut bytes = Vec::new();
+    let mut serializer = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(&indent));
+    finish(value.serialize(&mut serializer).map(|()| bytes))
+}
+
+/// The same with 2 spaces and every character beyond ASCII escaped, as Python's `json.dump` writes by default.
+pub(crate) fn pretty_ascii(value: &impl Serialize) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = Serializer::with_formatter(&mut bytes, Ascii(PrettyFormatter::new()));
+    finish(value.serialize(&mut serializer).map(|()| bytes))
+}
+
+// A tree of JSON values always serializes; a type whose maps have odd keys would come out as `null`.
+fn finish(bytes: serde_json::Result<Vec<u8>>) -> String {
+    bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| "null".to_owned())
+}
+
+struct Ascii(PrettyFormatter<'static>);
+
+impl Formatter for Ascii {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut plain = 0;
+        for (at, letter) in fragment.char_indices() {
+            if (' '..='~').contains(&letter) {
+                continue;
+            }
+            writer.write_all(&fragment.as_bytes()[plain..at])?;
+            let mut units = [0; 2];
+            for unit in letter.encode_utf16(&mut units) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            plain = at + letter.len_utf8();
+        }
+        writer.write_all(&fragment.as_bytes()[plain..])
+    }
+
+    fn write_char_escape<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        self.0.write_char_escape(writer, escape)
+    }
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_array(writer)
+    }
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array(writer)
+    }
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(writer, first)
+    }
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array_value(writer)
+    }
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object(writer)
+    }
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object(writer)
+    }
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(writer, first)
+    }
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(writer)
+    }
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object_value(writer)
+    }
+}
+
+/// A moment as we write it.
+pub(crate) fn canonical(at: Timestamp) -> String {
+    at.to_string()
+}
+
+/// A moment with either no fraction or six digits of it, as Python writes: `2026-03-01T10:00:02.120000Z`.
+pub(crate) fn python(at: Timestamp) -> String {
+    format!("{}Z", python_naive(at))
+}
+
+/// The same with an offset in the place of the `Z`.
+pub(crate) fn python_offset(at: Timestamp) -> String {
+    format!("{}+00:00", python_naive(at))
+}
+
+/// The same with both, as jaato writes.
+pub(crate) fn python_offset_and_z(at: Timestamp) -> String {
+    format!("{}+00:00Z", python_naive(at))
+}
+
+fn python_naive(at: Timestamp) -> String {
+    let text = at.to_string();
+    let text = text.strip_suffix('Z').unwrap_or(&text);
+    match text.split_once('.') {
+        Some((seconds, fraction)) => format!("{seconds}.{fraction:0<6}"),
+        None => text.to_owned(),
+    }
+}
+
+/// Puts a moment into `map`, in the words that it was read in where it is still the same.
+pub(crate) fn put_time(
+    map: &mut Map<String, Value>,
+    field: &str,
+    at: Option<Timestamp>,
+    kept: &PreservedFields,
+    written: fn(Timestamp) -> String,
+) {
+    if let Some(at) = at {
+        map.insert(field.to_owned(), Value::String(kept.time(field, at, written)));
+    }
+}
+
+/// Every field of the draft that is set, and that a format with these fields cannot hold. Kept fields of other formats
+/// are among them; hints of ours are not.
+pub(crate) fn losses(
+    draft: &Draft,
+    dialect: Dialect,
+    plan_fields: &[&str],
+    task_fields: &[&str],
+) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    lost(&mut losses, None, set_in_plan(draft), plan_fields, &draft.spec.foreign, dialect);
+    for task in &draft.tasks {
+        let id = Some(task.spec.id.as_str());
+        lost(&mut losses, id, set_in_task(task), task_fields, &task.spec.foreign, dialect);
+    }
+    losses
+}
+
+fn lost(
+    losses: &mut Vec<Loss>,
+    task: Option<&str>,
+    set: Vec<String>,
+    held: &[&str],
+    foreign: &Foreign,
+    dialect: Dialect,
+) {
+    for field in set {
+        if held.contains(&field.as_str()) {
+            continue;
+        }
+        if let Some(kept) = field.strip_prefix("foreign.")
+            && (kept == dialect.name() || !holds_unknown(foreign, kept))
+        {
+            continue;
+        }
+        losses.push(Loss { task: task.map(str::to_owned), field });
+    }
+}
+
+/// The losses of the plan first, then those of its tasks in their order, each once.
+pub(crate) fn in_order(draft: &Draft, mut losses: Vec<Loss>) -> Vec<Loss> {
+    let place_of: HashMap<&str, usize> =
+        draft.tasks.iter().enumerate().map(|(at, task)| (task.spec.id.as_str(), at)).collect();
+    losses.sort_by_key(|loss| loss.task.as_ref().and_then(|task| place_of.get(task.as_str()).copied()));
+    let mut told: HashSet<(Option<String>, String)> = HashSet::with_capacity(losses.len());
+    losses.retain(|loss| told.insert((loss.task.clone(), loss.field.clone())));
+    losses
+}
+
+/// One more loss of the plan itself.
+pub(crate) fn plan_loss(field: &str) -> Loss {
+    Loss { task: None, field: field.to_owned() }
+}
+
+/// One more loss of a task.
+pub(crate) fn task_loss(task: &waypost_core::TaskId, field: &str) -> Loss {
+    Loss { task: Some(task.to_string()), field: field.to_owned() }
+}

@@ -1,0 +1,220 @@
+//! Writes frctl's goal trees. Knows the tree and the words, not how they are read.
+
+use serde_json::{Map, Value};
+use waypost_core::{Digest, Draft, Phase, Status, Task, TaskId, Timestamp};
+
+use super::status::{goal_word, status_word};
+use super::tree::{Tree, child_ids, root_description, root_of};
+use crate::field_reader::{PreservedFields, plan_id_text, short_hash};
+use crate::field_writer::{
+    Shape, canonical, in_order, losses, plan_loss, pretty, pretty_ascii, put_time, python, task_loss,
+};
+use crate::{Dialect, Form, Loss, Unreadable, Writing};
+
+const PLAN_FIELDS: &[&str] = &["id", "title", "goal", "phase", "created_at", "updated_at", "tokens_used"];
+const TASK_FIELDS: &[&str] =
+    &["id", "description", "parent", "depends_on", "thinking", "status", "created_at", "updated_at"];
+
+/// Writes a plan. Where no single task is the root, a root goal is made of the plan itself.
+pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
+    let kept = PreservedFields::of(&draft.spec.foreign, Dialect::Frctl);
+    let shape = Shape::of(form, &kept);
+    let mut losses = losses(draft, Dialect::Frctl, PLAN_FIELDS, TASK_FIELDS);
+    let time = if shape.program { python } else { canonical };
+    let id = plan_id_text(draft, &kept, || short_hash(&draft.spec.title));
+
+    let root = root_of(draft, &kept).map(|root| root.spec.id.to_string());
+    let was_empty = draft.tasks.is_empty() && kept.text("root").is_some();
+    let made = (root.is_none() && !was_empty).then(|| free_id(draft, &id));
+    let root = root
+        .or_else(|| made.as_ref().map(TaskId::to_string))
+        .or_else(|| kept.text("root").map(str::to_owned));
+    let tree = Tree::of(draft, made.as_ref());
+    let mut goals = Map::new();
+    if let Some(made) = &made {
+        goals.insert(made.to_string(), Value::Object(made_root(draft, made, &tree, &kept, time)));
+    }
+    for (at, task) in draft.tasks.iter().enumerate() {
+        let (key, goal) = write_goal(draft, &tree, at, made.as_ref(), shape, &mut losses);
+        if goals.insert(key, goal).is_some() {
+            return Err(Unreadable::NoPlan(format!("two tasks have the id {}", task.spec.id)));
+        }
+    }
+
+    let mut told = vec![root_description(draft, &kept).unwrap_or_default()];
+    if made.is_some() {
+        told.push(if draft.spec.goal.is_empty() { &draft.spec.title } else { &draft.spec.goal });
+    }
+    let title = draft.spec.title.as_str();
+    let gap = shape.as_read && kept.was_absent("description") && told.contains(&title);
+    let mut map = Map::new();
+    map.insert("id".to_owned(), id.into());
+    map.insert("root_goal_id".to_owned(), root.unwrap_or_default().into());
+    if shape.program {
+        map.insert("goals".to_owned(), Value::Null);
+    }
+    if !shape.program && !gap {
+        map.insert("description".to_owned(), title.into());
+        told.push(title);
+    }
+    let phase = draft.state.phase;
+    let status: Value = kept.phase_word(phase).unwrap_or_else(|| status_word(phase)).into();
+    if !shape.program {
+        map.insert("status".to_owned(), status.clone());
+    }
+    put_time(&mut map, "created_at", draft.state.created_at, &kept, time);
+    put_time(&mut map, "updated_at", draft.state.updated_at, &kept, time);
+    map.insert("status".to_owned(), status);
+    map.insert("total_tokens".to_owned(), kept.recall("total_tokens", draft.state.tokens_used));
+    map.insert("max_depth".to_owned(), kept.recall("max_depth", tree.depth_max()));
+    map.insert("goals".to_owned(), Value::Object(goals));
+    for (field, text) in [("title", title), ("goal", draft.spec.goal.as_str())] {
+        if !text.is_empty() && !told.contains(&text) {
+            losses.push(plan_loss(field));
+        }
+    }
+    match draft.state.phase {
+        Phase::Draft | Phase::Paused | Phase::Completed | Phase::Failed => {}
+        Phase::AwaitingApproval | Phase::Active | Phase::Cancelled => losses.push(plan_loss("phase")),
+    }
+    if shape.unknown {
+        kept.write_unknown(&mut map, &[]);
+    } else if kept.has_unknown() {
+        losses.push(plan_loss("foreign.frctl"));
+    }
+    let text = if shape.program { pretty_ascii(&map) } else { pretty(&map, 4) + "\n" };
+    Ok(Writing { text, losses: in_order(draft, losses) })
+}
+
+/// An id for a made root that no task has: `<plan>-root`.
+fn free_id(draft: &Draft, plan_id: &str) -> TaskId {
+    let mut turn = 0;
+    loop {
+        let text = if turn == 0 { format!("{plan_id}-root") } else { format!("{plan_id}-root-{turn}") };
+        // A plan's id that is too long or odd for a task's gives way to a plain word.
+        let id = TaskId::new(text).or_else(|_| TaskId::new(format!("root-{turn}")));
+        if let Ok(id) = id
+            && !draft.tasks.iter().any(|task| task.spec.id == id)
+        {
+            return id;
+        }
+        turn += 1;
+    }
+}
+
+fn made_root(
+    draft: &Draft,
+    id: &TaskId,
+    tree: &Tree,
+    kept: &PreservedFields,
+    time: fn(Timestamp) -> String,
+) -> Map<String, Value> {
+    let description = if draft.spec.goal.is_empty() { &draft.spec.title } else { &draft.spec.goal };
+    let children: Vec<&str> = tree.tops().iter().map(|at| draft.tasks[*at].spec.id.as_str()).collect();
+    let mut map = Map::new();
+    map.insert("id".to_owned(), id.as_str().into());
+    map.insert("description".to_owned(), description.as_str().into());
+    map.insert("status".to_owned(), if children.is_empty() { "pending" } else { "decomposing" }.into());
+    map.insert("parent_id".to_owned(), Value::Null);
+    map.insert("child_ids".to_owned(), children.into());
+    map.insert("depth".to_owned(), 0.into());
+    put_time(&mut map, "created_at", draft.state.created_at, kept, time);
+    put_time(&mut map, "updated_at", draft.state.updated_at, kept, time);
+    map.insert("reasoning".to_owned(), Value::Null);
+    map.insert("digest".to_owned(), Value::Null);
+    map.insert("tokens_used".to_owned(), 0.into());
+    map.insert("dependencies".to_owned(), Value::Array(Vec::new()));
+    map.insert("graph_node_id".to_owned(), Value::Null);
+    map
+}
+
+fn write_goal(
+    draft: &Draft,
+    tree: &Tree,
+    at: usize,
+    made: Option<&TaskId>,
+    shape: Shape,
+    losses: &mut Vec<Loss>,
+) -> (String, Value) {
+    let Task { spec, state } = &draft.tasks[at];
+    let kept = PreservedFields::of(&spec.foreign, Dialect::Frctl);
+    let time = if shape.program { python } else { canonical };
+    let (word, told) = goal_word(&draft.tasks[at], !tree.children(at).is_empty());
+    if !told {
+        let untold = match state.status {
+            Status::Pending | Status::Done | Status::Failed => "thinking.refinement",
+            Status::Running | Status::Skipped | Status::Cancelled => "status",
+        };
+        losses.push(task_loss(&spec.id, untold));
+    }
+    if spec.depends_on.iter().any(|on| on.elsewhere().is_some()) {
+        losses.push(task_loss(&spec.id, "depends_on"));
+    }
+    let parent = spec.parent.as_ref().or(made).map_or(Value::Null, |parent| parent.as_str().into());
+    let dependencies: Vec<&str> =
+        spec.depends_on.iter().filter_map(|on| on.here()).map(|id| id.as_str()).collect();
+    let thinking = spec.thinking.as_deref().cloned().unwrap_or_default();
+    // A goal must have its times; the plan's are nearest where it has none, and only a file as it was read has gaps.
+    let or_plan = |own: Option<_>, plan| if shape.as_read { own } else { own.or(plan) };
+
+    let mut map = Map::new();
+    map.insert("id".to_owned(), spec.id.as_str().into());
+    map.insert("description".to_owned(), spec.description.as_str().into());
+    map.insert("status".to_owned(), word.into());
+    map.insert("parent_id".to_owned(), parent);
+    map.insert("child_ids".to_owned(), kept.recall("child_ids", child_ids(draft, tree, at)));
+    map.insert("depth".to_owned(), kept.recall("depth", tree.depth(at)));
+    put_time(&mut map, "created_at", or_plan(state.created_at, draft.state.created_at), &kept, time);
+    put_time(&mut map, "updated_at", or_plan(state.updated_at, draft.state.updated_at), &kept, time);
+    map.insert("reasoning".to_owned(), thinking.reasoning.into());
+    map.insert("digest".to_owned(), write_digest(&draft.tasks[at], thinking.digest, &kept, shape, losses));
+    map.insert("tokens_used".to_owned(), thinking.tokens.into());
+    map.insert("dependencies".to_owned(), dependencies.into());
+    map.insert("graph_node_id".to_owned(), thinking.graph_node_id.into());
+    if shape.unknown {
+        kept.write_unknown(&mut map, &["digest"]);
+    } else if kept.has_unknown() {
+        losses.push(task_loss(&spec.id, "foreign.frctl"));
+    }
+    (kept.text("key").unwrap_or(spec.id.as_str()).to_owned(), Value::Object(map))
+}
+
+/// The program's digest is a text; the document's is an object.
+fn write_digest(
+    task: &Task,
+    digest: Option<Digest>,
+    kept: &PreservedFields,
+    shape: Shape,
+    losses: &mut Vec<Loss>,
+) -> Value {
+    let Some(Digest { summary, key_decisions, artifacts, compression_ratio, fidelity_score }) = digest else {
+        return Value::Null;
+    };
+    let more = kept.unknown("digest").and_then(Value::as_object);
+    let only_summary = key_decisions.is_empty()
+        && artifacts.is_empty()
+        && compression_ratio.is_none()
+        && fidelity_score.is_none()
+        && more.is_none();
+    let as_text =
+        if shape.as_read { kept.text("digest") == Some("text") && only_summary } else { shape.program };
+    if as_text {
+        if !only_summary {
+            losses.push(task_loss(&task.spec.id, "thinking.digest"));
+        }
+        return summary.into();
+    }
+    let mut map = Map::new();
+    map.insert("summary".to_owned(), summary.into());
+    map.insert("key_decisions".to_owned(), key_decisions.into());
+    map.insert("artifacts".to_owned(), artifacts.into());
+    for (name, number) in [("compression_ratio", compression_ratio), ("fidelity_score", fidelity_score)] {
+        if let Some(number) = number {
+            map.insert(name.to_owned(), number.into());
+        }
+    }
+    for (name, value) in more.into_iter().flatten() {
+        map.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+    Value::Object(map)
+}

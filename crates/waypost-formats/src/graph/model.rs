@@ -1,0 +1,133 @@
+//! A draft as nodes and edges, for those who draw it. Knows no format.
+//!
+//! A draft is not checked: ids may occur twice, dependencies may lead nowhere or in a circle. All of that is kept here
+//! as it is, and nothing of it stops a picture.
+
+use std::collections::{HashMap, HashSet};
+
+use waypost_core::{Dependency, Draft, Task, TaskId};
+
+use crate::markdown::task_parser::first_places;
+
+/// Levels of groups inside groups that a picture shows. Deeper tasks stand in the deepest group.
+pub(crate) const GROUP_LEVELS_MAX: usize = 8;
+
+/// The nodes and edges of a draft.
+pub(crate) struct Graph<'a> {
+    /// The tasks; a node is an index into them.
+    pub(crate) tasks: &'a [Task],
+    /// What must come first, and what waits for it. Each pair once, in the order of the waiting tasks.
+    pub(crate) edges: Vec<(usize, usize)>,
+    /// The parent of each task, where it is in the draft.
+    pub(crate) parents: Vec<Option<usize>>,
+    /// Dependencies that lead out of the draft: the task that waits, and what it waits for.
+    pub(crate) outside: Vec<(usize, &'a Dependency)>,
+}
+
+impl<'a> Graph<'a> {
+    /// Takes a draft as a graph.
+    pub(crate) fn of(draft: &'a Draft) -> Self {
+        let tasks = draft.tasks.as_slice();
+        let places = first_places(tasks);
+        let mut edges = Vec::new();
+        let mut outside = Vec::new();
+        let mut seen = HashSet::new();
+        for (waiting, task) in tasks.iter().enumerate() {
+            for dependency in &task.spec.depends_on {
+                match dependency.here().and_then(|on| places.get(on)) {
+                    Some(&first) => {
+                        if seen.insert((first, waiting)) {
+                            edges.push((first, waiting));
+                        }
+                    }
+                    None => outside.push((waiting, dependency)),
+                }
+            }
+        }
+        let parents = tasks
+            .iter()
+            .enumerate()
+            .map(|(n, task)| {
+                let parent = task.spec.parent.as_ref().and_then(|parent| places.get(parent)).copied();
+                parent.filter(|&parent| parent != n)
+            })
+            .collect();
+        Self { tasks, edges, parents, outside }
+    }
+
+    /// A name for each task that no other task has: its id, with a number behind it where an id occurs twice.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let used: HashSet<&str> = self.tasks.iter().map(|task| task.spec.id.as_str()).collect();
+        let mut turns: HashMap<&TaskId, usize> = HashMap::new();
+        let mut names = Vec::with_capacity(self.tasks.len());
+        let mut made = HashSet::new();
+        for task in self.tasks {
+            let id = &task.spec.id;
+            let turn = turns.entry(id).or_insert(0);
+            *turn += 1;
+            let mut name = if *turn == 1 { id.to_string() } else { format!("{id} ({turn})") };
+            while *turn > 1 && (used.contains(name.as_str()) || made.contains(&name)) {
+                *turn += 1;
+                name = format!("{id} ({turn})");
+            }
+            made.insert(name.clone());
+            names.push(name);
+        }
+        names
+    }
+
+    /// The tasks in groups: a parent opens one for itself and its children.
+    pub(crate) fn grouped(&self) -> Vec<Step> {
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.tasks.len()];
+        for (n, parent) in self.parents.iter().enumerate() {
+            if let Some(parent) = *parent {
+                children[parent].push(n);
+            }
+        }
+        let mut steps = Vec::with_capacity(self.tasks.len());
+        let mut seen = vec![false; self.tasks.len()];
+        let roots = (0..self.tasks.len()).filter(|&n| self.parents[n].is_none());
+        // Whoever is left after the roots stands in a ring of parents.
+        for start in roots.chain(0..self.tasks.len()) {
+            let mut stack = vec![Step::Task { node: start, level: 0 }];
+            while let Some(step) = stack.pop() {
+                let Step::Task { node, level } = step else {
+                    steps.push(step);
+                    continue;
+                };
+                if std::mem::replace(&mut seen[node], true) {
+                    continue;
+                }
+                let opens = !children[node].is_empty() && level < GROUP_LEVELS_MAX;
+                let inner = if opens { level + 1 } else { level };
+                if opens {
+                    steps.push(Step::Open { node, level });
+                    stack.push(Step::Close { level });
+                }
+                steps.push(Step::Task { node, level: inner });
+                stack.extend(children[node].iter().rev().map(|&node| Step::Task { node, level: inner }));
+            }
+        }
+        steps
+    }
+}
+
+/// One step on the way through the groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Open {
+        node: usize,
+        /// How many groups it stands in.
+        level: usize,
+    },
+    Task {
+        node: usize,
+        /// How many groups it stands in.
+        level: usize,
+    },
+    /// The group that opened last closes.
+    Close {
+        /// How many groups it stands in.
+        level: usize,
+    },
+}

@@ -1,0 +1,337 @@
+//! What a step of jaato's waits for and what it has received: `depends_on`, `blocked_by`, `received_outputs`.
+//!
+//! A reference names an agent and a step, sometimes a plan. Does not know the rest of a step.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+use waypost_core::{
+    Dependency, Draft, Elsewhere, Json, Place, Plan, PlanId, Problem, Received, Status, Task, TaskId,
+    TaskSpec,
+};
+
+use crate::Dialect;
+use crate::field_reader::{Fields, PreservedFields};
+
+/// The plan that the steps belong to: a reference into it is a dependency of its own.
+pub(crate) struct Own {
+    plan_id: Option<String>,
+    steps: HashSet<String>,
+}
+
+impl Own {
+    pub(crate) fn of(plan_id: Option<&str>, steps: &[Value]) -> Self {
+        let name = |step: &Value| {
+            let id = step.get("step_id").or_else(|| step.get("id"))?;
+            id.as_str().map(str::to_owned)
+        };
+        Self { plan_id: plan_id.map(str::to_owned), steps: steps.iter().filter_map(name).collect() }
+    }
+}
+
+/// One reference: the dependency, and the fields of it that we have no word for.
+struct Reference {
+    on: Dependency,
+    more: Map<String, Value>,
+}
+
+/// A step's references and what came of them.
+pub(crate) struct Links {
+    references: Vec<Reference>,
+    waiting: HashSet<Dependency>,
+    outputs: Map<String, Value>,
+    /// Keys of outputs whose values were not told.
+    told: Vec<String>,
+    listed: bool,
+}
+
+impl Links {
+    /// Takes the three fields. `blocked` is what the step's status says.
+    pub(crate) fn take(fields: &mut Fields, own: &Own, blocked: bool) -> Self {
+        let listed = fields.has("depends_on");
+        let mut references = references(fields, "depends_on", own);
+        let has_blocked_by = fields.has("blocked_by");
+        let blocked_by = self::references(fields, "blocked_by", own);
+        let mut waiting: HashSet<Dependency> =
+            blocked_by.iter().map(|reference| reference.on.clone()).collect();
+        let listed_already: HashSet<Dependency> =
+            references.iter().map(|reference| reference.on.clone()).collect();
+        references.extend(blocked_by.into_iter().filter(|reference| !listed_already.contains(&reference.on)));
+        if blocked && !has_blocked_by {
+            waiting = references.iter().map(|reference| reference.on.clone()).collect();
+        }
+        let mut told = Vec::new();
+        let outputs = match fields.take("received_outputs") {
+            Some(Value::Object(outputs)) => outputs,
+            // jaato's answers list the keys only.
+            Some(Value::Array(keys)) => {
+                told = keys.into_iter().filter_map(|key| key.as_str().map(str::to_owned)).collect();
+                Map::new()
+            }
+            Some(other) => fields.unlike("received_outputs", "an object", &other).unwrap_or_default(),
+            None => Map::new(),
+        };
+        Self { references, waiting, outputs, told, listed }
+    }
+
+    /// Puts them into the task; what it has no place for goes into `kept`.
+    pub(crate) fn put(mut self, task: &mut Task, kept: &mut PreservedFields) {
+        let mut more = Map::new();
+        let mut used = Vec::new();
+        for Reference { on, more: fields } in self.references {
+            if let Dependency::Elsewhere(there) = &on
+                && !self.waiting.contains(&on)
+            {
+                // Without an output it is resolved all the same: the step was completed with nothing to give.
+                let named = self.outputs.get(&there.key()).or_else(|| self.outputs.get(&output_key(there)));
+                let output = named.map(Json::of);
+                let received = Received { status: Status::Done, output, ..Received::default() };
+                task.state.received.insert(there.key(), received);
+                used.extend([there.key(), output_key(there)]);
+            }
+            if !fields.is_empty() {
+                more.insert(on.to_string(), Value::Object(fields));
+            }
+            task.spec.depends_on.push(on);
+        }
+        for key in &used {
+            self.outputs.shift_remove(key);
+        }
+        // The same output stands there a second time under the name that its step provides.
+        let mut unnamed: HashMap<String, Vec<&mut Received>> = HashMap::new();
+        for given in task.state.received.values_mut() {
+            if let Some(output) = &given.output {
+                unnamed.entry(output.as_str().to_owned()).or_default().push(given);
+            }
+        }
+        self.outputs.retain(|name, output| match unnamed.get_mut(&output.to_string()).and_then(Vec::pop) {
+            Some(given) => {
+                given.provides = Some(name.clone());
+                false
+            }
+            None => true,
+        });
+        if !self.outputs.is_empty() {
+            kept.keep_unknown(Map::from_iter([("received_outputs".to_owned(), Value::Object(self.outputs))]));
+        }
+        if !more.is_empty() {
+            kept.set("references", more);
+        }
+        if !self.told.is_empty() {
+            kept.set("received_keys", self.told);
+        }
+        if !self.listed && !task.spec.depends_on.is_empty() {
+            kept.set("depends_on", "absent");
+        }
+    }
+}
+
+fn references(fields: &mut Fields, field: &str, own: &Own) -> Vec<Reference> {
+    let list = fields.list(field).unwrap_or_default();
+    let mut references = Vec::with_capacity(list.len());
+    for (at, entry) in list.into_iter().enumerate() {
+        let name = format!("{field}[{at}]");
+        let read = match entry {
+            Value::Object(map) => reference(map, &name, fields, own),
+            Value::String(step) => match TaskId::new(step) {
+                Ok(id) => Some(Reference { on: Dependency::Task(id), more: Map::new() }),
+                Err(bad) => {
+                    fields.wrong(&name, bad);
+                    None
+                }
+            },
+            other => fields.unlike(&name, "an object with `agent_id` and `step_id`", &other),
+        };
+        references.extend(read);
+    }
+    references
+}
+
+fn reference(map: Map<String, Value>, name: &str, fields: &mut Fields, own: &Own) -> Option<Reference> {
+    let mut inner = Fields::inside(map, fields.place().clone(), name);
+    let agent = inner.text_needed("agent_id");
+    let step = inner.text_needed("step_id");
+    let plan = inner.text("plan_id");
+    let step = step.and_then(|step| match TaskId::new(step) {
+        Ok(id) => Some(id),
+        Err(bad) => {
+            inner.wrong("step_id", bad);
+            None
+        }
+    });
+    let mut problems = Vec::new();
+    let mut more = inner.finish(&mut problems);
+    for problem in problems {
+        fields.problem(problem.wrong);
+    }
+    let (agent, step) = (agent?, step?);
+    if plan.is_some() && plan == own.plan_id && own.steps.contains(step.as_str()) {
+        more.insert("agent_id".to_owned(), agent.into());
+        return Some(Reference { on: Dependency::Task(step), more });
+    }
+    let plan = plan.and_then(|plan| match PlanId::new(plan.as_str()) {
+        Ok(id) => Some(id),
+        Err(_) => {
+            more.insert("plan_id".to_owned(), plan.into());
+            None
+        }
+    });
+    // `*` is any agent: then it is the plan that says whose step it is.
+    let agent = Some(agent).filter(|agent| agent != "*" || plan.is_none());
+    let there = Elsewhere { agent, plan, task: step };
+    Some(Reference { on: Dependency::Elsewhere(Box::new(there)), more })
+}
+
+/// Makes a step of `plan` wait for these references besides. Returns what was added; on a reference that is none, everything
+/// that is wrong, and the step stays as it was.
+pub(crate) fn add_references(
+    plan: &Plan,
+    step: &mut TaskSpec,
+    list: Vec<Value>,
+) -> Result<Vec<Dependency>, Vec<Problem>> {
+    let is_own = |name: &&str| plan.task(name).is_some();
+    let named = list.iter().filter_map(|reference| reference.get("step_id")?.as_str());
+    let own = Own {
+        plan_id: Some(plan.id().to_string()),
+        steps: named.filter(is_own).map(str::to_owned).collect(),
+    };
+    let fields = Map::from_iter([("depends_on".to_owned(), Value::Array(list))]);
+    let mut fields = Fields::new(fields, Place::Task(step.id.to_string()));
+    let read = references(&mut fields, "depends_on", &own);
+    let mut problems = Vec::new();
+    fields.finish(&mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut kept = PreservedFields::of(&step.foreign, Dialect::Jaato);
+    let mut more = kept.get("references").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut added = Vec::new();
+    for Reference { on, more: fields } in read {
+        if !fields.is_empty() {
+            more.insert(on.to_string(), Value::Object(fields));
+        }
+        if !step.depends_on.contains(&on) {
+            step.depends_on.push(on.clone());
+            added.push(on);
+        }
+    }
+    if !more.is_empty() {
+        kept.set("references", more);
+        kept.keep_in(&mut step.foreign, Dialect::Jaato);
+    }
+    Ok(added)
+}
+
+/// What a step's links need to know of the plan around it.
+pub(crate) struct Around<'a> {
+    plan_id: &'a str,
+    owner: &'a str,
+    /// Whether a step of the same plan lets those who depend on it go on.
+    satisfies: Box<dyn Fn(&TaskId) -> bool + 'a>,
+}
+
+/// The agent of a plan that belongs to none.
+fn owner_of(owner: &str) -> &str {
+    if owner.is_empty() { "main" } else { owner }
+}
+
+impl<'a> Around<'a> {
+    pub(crate) fn of(draft: &'a Draft, plan_id: &'a str) -> Self {
+        let satisfied: HashSet<&TaskId> =
+            draft.tasks.iter().filter(|task| task.state.satisfies()).map(|task| &task.spec.id).collect();
+        let satisfies = Box::new(move |id: &TaskId| satisfied.contains(id));
+        Self { plan_id, owner: owner_of(&draft.spec.owner), satisfies }
+    }
+
+    pub(crate) fn of_plan(plan: &'a Plan) -> Self {
+        let satisfies = |id: &TaskId| plan.task(id.as_str()).is_some_and(|task| task.state.satisfies());
+        let (plan_id, owner) = (plan.id().as_str(), owner_of(&plan.spec().owner));
+        Self { plan_id, owner, satisfies: Box::new(satisfies) }
+    }
+
+    fn is_resolved(&self, task: &Task, on: &Dependency) -> bool {
+        match on {
+            Dependency::Elsewhere(there) => {
+                task.state.received.get(&there.key()).is_some_and(|given| given.status == Status::Done)
+            }
+            Dependency::Task(id) => (self.satisfies)(id),
+        }
+    }
+}
+
+/// What jaato calls an output that was received: by the agent and the step, whatever the plan.
+fn output_key(there: &Elsewhere) -> String {
+    Elsewhere { plan: there.plan.clone().filter(|_| there.agent.is_none()), ..there.clone() }.key()
+}
+
+/// The fields of a step that tell what it waits for, what it gives and what it has received.
+pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &PreservedFields) -> Map<String, Value> {
+    let Task { spec, state } = task;
+    let mut depends_on = Vec::new();
+    let mut blocked_by = Vec::new();
+    for on in &spec.depends_on {
+        let written = write_reference(around, on, kept);
+        if !around.is_resolved(task, on) {
+            blocked_by.push(written.clone());
+        }
+        depends_on.push(written);
+    }
+    let mut map = Map::new();
+    if !depends_on.is_empty() && kept.text("depends_on") != Some("absent") {
+        map.insert("depends_on".to_owned(), depends_on.into());
+    }
+    if let Some(provides) = &spec.provides {
+        map.insert("provides".to_owned(), provides.as_str().into());
+    }
+    if let Some(output) = &state.output {
+        map.insert("output".to_owned(), output.value());
+    }
+    if !blocked_by.is_empty() {
+        map.insert("blocked_by".to_owned(), blocked_by.into());
+    }
+    let mut outputs = Map::new();
+    let there = || spec.depends_on.iter().filter_map(Dependency::elsewhere);
+    for (key, given) in &state.received {
+        if let Some(output) = &given.output {
+            let short = there().find(|there| there.key() == *key).map(output_key);
+            // Of two steps of one name in two plans of an agent, the second keeps its plan.
+            let name = short.filter(|short| !outputs.contains_key(short)).unwrap_or_else(|| key.clone());
+            outputs.insert(name, output.value());
+            if let Some(provides) = &given.provides {
+                outputs.insert(provides.clone(), output.value());
+            }
+        }
+    }
+    for (key, output) in kept.unknown("received_outputs").and_then(Value::as_object).into_iter().flatten() {
+        outputs.entry(key.clone()).or_insert_with(|| output.clone());
+    }
+    if !outputs.is_empty() {
+        map.insert("received_outputs".to_owned(), Value::Object(outputs));
+    } else if let Some(keys) = kept.get("received_keys") {
+        map.insert("received_outputs".to_owned(), keys.clone());
+    }
+    map
+}
+
+pub(crate) fn write_reference(around: &Around<'_>, on: &Dependency, kept: &PreservedFields) -> Value {
+    let mut map = Map::new();
+    match on {
+        Dependency::Elsewhere(there) => {
+            map.insert("agent_id".to_owned(), there.agent.as_deref().unwrap_or("*").into());
+            map.insert("step_id".to_owned(), there.task.as_str().into());
+            if let Some(plan) = &there.plan {
+                map.insert("plan_id".to_owned(), plan.as_str().into());
+            }
+        }
+        Dependency::Task(id) => {
+            map.insert("agent_id".to_owned(), around.owner.into());
+            map.insert("step_id".to_owned(), id.as_str().into());
+            map.insert("plan_id".to_owned(), around.plan_id.into());
+        }
+    }
+    let more = kept.get("references").and_then(|all| all.get(on.to_string())).and_then(Value::as_object);
+    for (name, value) in more.into_iter().flatten() {
+        map.insert(name.clone(), value.clone());
+    }
+    Value::Object(map)
+}

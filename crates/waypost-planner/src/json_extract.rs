@@ -1,0 +1,258 @@
+//! The JSON in an answer: alone, in fences, among prose, with commas too many, broken off.
+//!
+//! Does not know what the answer is to: whoever asks says what fits. Never guesses at what is missing.
+
+mod lenient;
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use crate::repair::{Repair, Repairs};
+use lenient::{Parsed, parse};
+
+pub use lenient::JSON_DEPTH_MAX;
+
+/// Bytes of an answer that are looked at.
+pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Places in a text where JSON may begin that are tried before giving up.
+pub const CANDIDATES_MAX: usize = 256;
+/// Of those, how many may run to the end of the text without ending.
+const UNENDED_MAX: usize = 8;
+/// Bytes that are read in vain before giving up.
+const VAIN_BYTES_MAX: usize = 2 * ANSWER_BYTES_MAX;
+
+/// What was found in an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted {
+    pub value: Value,
+    pub repairs: Vec<Repair>,
+}
+
+/// Why there is nothing to be found in an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoJson {
+    /// It is empty.
+    #[error("the answer is empty")]
+    Empty,
+    /// It is too long.
+    #[error("the answer has {0} bytes, over the limit of {ANSWER_BYTES_MAX}")]
+    TooLong(usize),
+    /// There is none, or none that can be read.
+    #[error("there is no JSON in the answer that could be read")]
+    None,
+}
+
+/// Finds the JSON that `fits`; when none does, the first that can be read, so that whoever asked can say what is wrong with it.
+pub fn extract(text: &str, fits: &dyn Fn(&Value) -> bool) -> Result<Extracted, NoJson> {
+    if text.len() > ANSWER_BYTES_MAX {
+        return Err(NoJson::TooLong(text.len()));
+    }
+    let mut repairs = Repairs::default();
+    let mut rest = text;
+    if let Some(after) = rest.strip_prefix('\u{FEFF}') {
+        repairs.note(Repair::ByteOrderMark);
+        rest = after;
+    }
+    if rest.trim().is_empty() {
+        return Err(NoJson::Empty);
+    }
+    let spoken = without_thoughts(rest);
+    let thought = spoken.len() < rest.len();
+    let found = search(&spoken, fits);
+    // Where nothing was said aloud, the answer may stand among the thoughts.
+    let (found, aloud) = match found {
+        Some(found) if found.fits => (Some(found), true),
+        other if thought => match search(rest, fits) {
+            Some(inside) if inside.fits => (Some(inside), false),
+            inside => (other.or(inside), true),
+        },
+        other => (other, true),
+    };
+    let found = found.ok_or(NoJson::None)?;
+    if thought {
+        repairs.note(if aloud { Repair::Thinking } else { Repair::Prose });
+    }
+    for repair in found.repairs.0 {
+        repairs.note(repair);
+    }
+    Ok(Extracted { value: found.value, repairs: repairs.0 })
+}
+
+/// The text without what stands in `<think>…</think>`; a first `</think>` alone ends thoughts that began before the text.
+fn without_thoughts(text: &str) -> String {
+    const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+    let mut text = text.to_owned();
+    for (open, close) in TAGS {
+        let mut rest = text.as_str();
+        if let Some(end) = rest.find(close)
+            && rest.find(open).is_none_or(|start| start > end)
+        {
+            rest = &rest[end + close.len()..];
+        }
+        let mut spoken = String::with_capacity(rest.len());
+        while let Some((before, thought)) = rest.split_once(open) {
+            spoken.push_str(before);
+            rest = thought.split_once(close).map_or("", |(_, after)| after);
+        }
+        spoken.push_str(rest);
+        text = spoken;
+    }
+    text
+}
+
+struct Candidate {
+    value: Value,
+    repairs: Repairs,
+    fits: bool,
+    truncated: bool,
+}
+
+fn search(text: &str, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
+    let trimmed = text.trim();
+    if let Ok(value) = serde_json::from_str::<Value>(trimmed)
+        && let Some(found) = whole(value, fits)
+    {
+        return Some(found);
+    }
+    let mut best: Option<Candidate> = None;
+    let (mut seen, mut unended, mut vain) = (0, 0, 0);
+    let mut read: Vec<Range<usize>> = Vec::new();
+    for place in places(trimmed) {
+        // What lies inside something that was read already is a part of it.
+        if unended > UNENDED_MAX || vain > VAIN_BYTES_MAX || read.iter().any(|span| span.contains(&place.at))
+        {
+            continue;
+        }
+        let parsed = match parse(trimmed, place.at) {
+            Ok(parsed) => parsed,
+            Err(end) => {
+                vain += end - place.at;
+                continue;
+            }
+        };
+        unended += usize::from(parsed.truncated);
+        let (truncated, end) = (parsed.truncated, parsed.end);
+        seen += 1;
+        let found = judge(trimmed, &place, parsed, fits);
+        // What broke off and does not fit may be no more than a bracket in the prose.
+        if !truncated || found.fits {
+            read.push(place.at..end);
+        }
+        if best.as_ref().is_none_or(|best| rank(&found) < rank(best)) {
+            best = Some(found);
+        }
+    }
+    let mut best = best?;
+    if seen > 1 {
+        best.repairs.note(Repair::SeveralCandidates);
+    }
+    Some(best)
+}
+
+/// What fits goes first, and of that what is whole.
+fn rank(found: &Candidate) -> (bool, bool) {
+    (!found.fits, found.truncated)
+}
+
+/// An answer that is nothing but JSON.
+fn whole(value: Value, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
+    match value {
+        Value::Object(_) | Value::Array(_) => {
+            let mut repairs = Repairs::default();
+            let (value, fits) = unwrapped(value, &mut repairs, fits);
+            Some(Candidate { value, repairs, fits, truncated: false })
+        }
+        Value::String(inner) => {
+            let value = serde_json::from_str::<Value>(inner.trim()).ok()?;
+            if !value.is_object() && !value.is_array() {
+                return None;
+            }
+            let mut repairs = Repairs(vec![Repair::Quoted]);
+            let (value, fits) = unwrapped(value, &mut repairs, fits);
+            Some(Candidate { value, repairs, fits, truncated: false })
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+/// The one field of an object that fits, where the object itself does not.
+fn unwrapped(value: Value, repairs: &mut Repairs, fits: &dyn Fn(&Value) -> bool) -> (Value, bool) {
+    if fits(&value) {
+        return (value, true);
+    }
+    let fields = value.as_object().into_iter().flat_map(|map| map.values());
+    let mut fitting = fields.filter(|field| field.is_object() && fits(field));
+    match (fitting.next().cloned(), fitting.next()) {
+        (Some(inner), None) => {
+            repairs.note(Repair::Wrapped);
+            (inner, true)
+        }
+        _ => (value, false),
+    }
+}
+
+fn judge(text: &str, place: &Place, parsed: Parsed, fits: &dyn Fn(&Value) -> bool) -> Candidate {
+    let mut repairs = Repairs::default();
+    let (before, after) = (text[..place.at].trim(), text[parsed.end..].trim());
+    match place.fence {
+        Fence::None if before.is_empty() && after.is_empty() => {}
+        Fence::None => repairs.note(Repair::Prose),
+        Fence::Json | Fence::Other => {
+            let closed = after.starts_with(place.mark);
+            repairs.note(if closed { Repair::Fence } else { Repair::UnclosedFence });
+            let around =
+                text[..place.begins].trim().len() + after.trim_start_matches(place.mark).trim().len();
+            if around > 0 {
+                repairs.note(Repair::Prose);
+            }
+        }
+    }
+    for repair in parsed.repairs.0 {
+        repairs.note(repair);
+    }
+    let (value, fits) = unwrapped(parsed.value, &mut repairs, fits);
+    Candidate { value, repairs, fits, truncated: parsed.truncated }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fence {
+    Json,
+    Other,
+    None,
+}
+
+/// A place where JSON may begin.
+struct Place {
+    at: usize,
+    fence: Fence,
+    /// Where the fence itself begins.
+    begins: usize,
+    /// The characters of the fence.
+    mark: &'static str,
+}
+
+/// Where JSON may begin: first in fences marked as JSON, then in other fences, then anywhere.
+fn places(text: &str) -> Vec<Place> {
+    let (mut marked, mut fenced) = (Vec::new(), Vec::new());
+    for mark in ["```", "~~~"] {
+        for (begins, _) in text.match_indices(mark).take(CANDIDATES_MAX) {
+            let inside = &text[begins + mark.len()..];
+            let tag = inside.bytes().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+            let space = inside[tag..].len() - inside[tag..].trim_start().len();
+            if !inside[tag + space..].starts_with(['{', '[']) {
+                continue;
+            }
+            let is_json = inside[..tag].to_ascii_lowercase().starts_with("json");
+            let at = begins + mark.len() + tag + space;
+            let fence = if is_json { Fence::Json } else { Fence::Other };
+            if is_json { &mut marked } else { &mut fenced }.push(Place { at, fence, begins, mark });
+        }
+    }
+    marked.extend(fenced);
+    let in_fences: Vec<usize> = marked.iter().map(|place| place.at).collect();
+    let anywhere = text.match_indices(['{', '[']).map(|(at, _)| at).filter(|at| !in_fences.contains(at));
+    let plain = |at| Place { at, fence: Fence::None, begins: at, mark: "" };
+    marked.extend(anywhere.take(CANDIDATES_MAX).map(plain));
+    marked
+}
