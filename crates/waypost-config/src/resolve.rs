@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use waypost_core::{Json, Work, Wrong};
+use waypost_core::{Json, ProblemKind, Work};
 
 use crate::executor::Worker;
 use crate::settings::{Config, Executor};
 
 /// The same for a task's check, which may also be one of the configured checks. Work never is: a plan cannot have done
 /// what was only allowed to look.
-pub fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<ResolvedWork<'a>, Wrong> {
+pub fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<ResolvedWork<'a>, ProblemKind> {
     match (config.executors.contains_key(&check.executor), config.checks.get(&check.executor)) {
         (false, Some(worker)) => Ok(ResolvedWork::Worker(worker)),
         (true, _) | (false, None) => resolve(config, check),
@@ -27,9 +27,9 @@ pub enum ResolvedWork<'a> {
 }
 
 /// Finds who does a task's work.
-pub fn resolve<'a>(config: &'a Config, work: &Work) -> Result<ResolvedWork<'a>, Wrong> {
+pub fn resolve<'a>(config: &'a Config, work: &Work) -> Result<ResolvedWork<'a>, ProblemKind> {
     match config.executors.get(&work.executor) {
-        None => Err(Wrong::UnknownExecutor { executor: work.executor.clone() }),
+        None => Err(ProblemKind::UnknownExecutor { executor: work.executor.clone() }),
         Some(Executor::Noop) => Ok(ResolvedWork::Noop),
         Some(Executor::Human) => Ok(ResolvedWork::Human),
         Some(Executor::Worker(worker)) => Ok(ResolvedWork::Worker(worker)),
@@ -38,11 +38,11 @@ pub fn resolve<'a>(config: &'a Config, work: &Work) -> Result<ResolvedWork<'a>, 
             let Some(name) =
                 inputs.get("subagent").and_then(|name| name.as_str()).filter(|name| !name.is_empty())
             else {
-                return Err(Wrong::Missing { field: "work.inputs.subagent".to_owned() });
+                return Err(ProblemKind::Missing { field: "work.inputs.subagent".to_owned() });
             };
             match workers.get(name) {
                 Some(worker) => Ok(ResolvedWork::Worker(worker)),
-                None => Err(Wrong::UnknownExecutor { executor: format!("{}/{name}", work.executor) }),
+                None => Err(ProblemKind::UnknownExecutor { executor: format!("{}/{name}", work.executor) }),
             }
         }
     }

@@ -1,13 +1,13 @@
 //! What a door can ask of a plan. Says nothing about whether it is allowed: that is `Plan::decide`.
 
 use crate::{
-    Ask, Complexity, Dependency, Digest, Draft, Elsewhere, Evidence, Foreign, Json, Lock, Phase, Received,
-    Refinement, Retry, TaskId, TaskSpec, Timestamp, When, Work,
+    Complexity, Dependency, DependencyRule, Digest, Draft, Evidence, ExternalTaskRef, ForeignFields, Json,
+    Lock, Phase, QuestionRequest, Refinement, Retry, TaskId, TaskSpec, Timestamp, UpstreamResult, Work,
 };
 
 /// A place among siblings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Where {
+pub enum Position {
     /// Before all others.
     First,
     /// After all others.
@@ -37,7 +37,7 @@ pub struct PlanChanges {
     /// Free Markdown text.
     pub body: Option<String>,
     /// Fields of foreign formats.
-    pub foreign: Option<Foreign>,
+    pub foreign: Option<ForeignFields>,
 }
 
 /// Changes to what the author says of a task; what is `None` stays.
@@ -52,7 +52,7 @@ pub struct TaskChanges {
     /// What it no longer waits for.
     pub depends_no_more_on: Vec<Dependency>,
     /// How those must have ended.
-    pub when: Option<When>,
+    pub when: Option<DependencyRule>,
     /// The author's estimate.
     pub complexity: Option<Option<Complexity>>,
     /// Free text.
@@ -78,7 +78,7 @@ pub struct TaskChanges {
     /// The node of an architecture graph.
     pub graph_node_id: Option<Option<String>>,
     /// Fields of foreign formats.
-    pub foreign: Option<Foreign>,
+    pub foreign: Option<ForeignFields>,
 }
 
 /// How a task ended, as whoever worked on it says.
@@ -124,7 +124,7 @@ pub enum Command {
         /// The tasks; each names its parent.
         tasks: Vec<TaskSpec>,
         /// Where the first goes among its siblings; the others follow.
-        place: Where,
+        place: Position,
     },
     /// Change what the author says of a task.
     ReviseTask {
@@ -147,7 +147,7 @@ pub enum Command {
         /// The new parent; `None` leaves it, `Some(None)` makes it a root.
         parent: Option<Option<TaskId>>,
         /// The new place.
-        place: Where,
+        place: Position,
     },
     /// Make the plan what this draft says, keeping what already happened to tasks that ask the same as before.
     Replace(Box<Draft>),
@@ -245,7 +245,7 @@ pub enum Command {
         /// The attempt that asks; `None` for whoever works on it, and for a person.
         attempt: Option<u32>,
         /// What.
-        ask: Box<Ask>,
+        ask: Box<QuestionRequest>,
     },
     /// Answer what a task asks. Only a person can.
     AnswerQuestion {
@@ -320,16 +320,16 @@ pub enum Command {
         /// Who waits.
         task: TaskId,
         /// What it waited for.
-        from: Elsewhere,
+        from: ExternalTaskRef,
         /// How that ended.
-        received: Received,
+        received: UpstreamResult,
     },
     /// Tell a task that has not begun that a task elsewhere, of whose end it has heard, is to be done again.
     WithdrawOutput {
         /// Who waits.
         task: TaskId,
         /// What for.
-        from: Elsewhere,
+        from: ExternalTaskRef,
     },
     /// End the plan.
     FinishPlan {

@@ -62,7 +62,7 @@ pub fn differences(old: &Draft, new: &Draft) -> Vec<Difference> {
         ("queue", a.queue.clone(), b.queue.clone()),
         ("token_budget", budget(a.token_budget), budget(b.token_budget)),
         ("body", a.body.clone(), b.body.clone()),
-        ("phase", old.state.phase.word().to_owned(), new.state.phase.word().to_owned()),
+        ("phase", old.state.phase.as_str().to_owned(), new.state.phase.as_str().to_owned()),
         ("approval", json(&old.state.approval), json(&new.state.approval)),
         ("summary", old.state.summary.clone(), new.state.summary.clone()),
         ("archived", old.state.archived.to_string(), new.state.archived.to_string()),
@@ -121,7 +121,7 @@ fn task_differences(old: &Task, new: &Task, found: &mut Vec<Difference>) {
         ("provides", text(&a.provides), text(&b.provides)),
         ("thinking", json(&a.thinking), json(&b.thinking)),
         ("foreign", json(&a.foreign), json(&b.foreign)),
-        ("status", old.state.status.word().to_owned(), new.state.status.word().to_owned()),
+        ("status", old.state.status.as_str().to_owned(), new.state.status.as_str().to_owned()),
         ("result", text(&old.state.result), text(&new.state.result)),
         ("output", json(&old.state.output), json(&new.state.output)),
         ("error", text(&old.state.error), text(&new.state.error)),
@@ -200,7 +200,7 @@ impl DiffStat {
     }
 
     /// In words: `2 tasks added, body +3 -1 lines, status`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let tasks =
             [(self.tasks_added, "added"), (self.tasks_removed, "removed"), (self.tasks_changed, "changed")];
         let mut parts: Vec<String> = tasks
@@ -217,7 +217,7 @@ impl DiffStat {
 }
 
 /// Tasks that had ended and are open again, because they ask for something else now.
-pub fn set_back(before: &Draft, after: &Draft) -> Vec<TaskId> {
+pub fn reopened_tasks(before: &Draft, after: &Draft) -> Vec<TaskId> {
     let is_open = |task: &&Task| !task.state.status.is_finished();
     let open: HashSet<&TaskId> = after.tasks.iter().filter(is_open).map(|task| &task.spec.id).collect();
     let ended = before.tasks.iter().filter(|task| task.state.status.is_finished());

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::raw_json::is_default;
-use crate::task::Foreign;
+use crate::task::ForeignFields;
 use crate::{Actor, PlanId, Task, Timestamp};
 
 /// The name of the native format, and its version.
@@ -34,8 +34,8 @@ pub struct PlanSpec {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
     /// Fields of foreign formats.
-    #[serde(default, skip_serializing_if = "Foreign::is_empty")]
-    pub foreign: Foreign,
+    #[serde(default, skip_serializing_if = "ForeignFields::is_empty")]
+    pub foreign: ForeignFields,
 }
 
 /// Where a plan stands, in the machine's words.
@@ -94,7 +94,7 @@ impl Phase {
     }
 
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Draft => "draft",
             Self::AwaitingApproval => "awaiting_approval",

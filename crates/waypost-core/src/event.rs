@@ -7,10 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::raw_json::is_default;
-use crate::task::Foreign;
+use crate::task::ForeignFields;
 use crate::{
-    Actor, Digest, Draft, Elsewhere, Evidence, Json, Phase, Question, Received, Refinement, TaskId, TaskSpec,
-    Timestamp,
+    Actor, Digest, Draft, Evidence, ExternalTaskRef, Json, Phase, Question, Refinement, TaskId, TaskSpec,
+    Timestamp, UpstreamResult,
 };
 
 fn is_zero(number: &i64) -> bool {
@@ -53,7 +53,7 @@ pub enum Event {
         body: Option<String>,
         /// Fields of foreign formats.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        foreign: Option<Foreign>,
+        foreign: Option<ForeignFields>,
     },
     /// Tasks were added, in this order, each after the one before among its siblings.
     TasksAdded {
@@ -303,15 +303,15 @@ pub enum Event {
         /// Who waited.
         task: TaskId,
         /// For what.
-        from: Elsewhere,
+        from: ExternalTaskRef,
         /// How that ended.
-        received: Received,
+        received: UpstreamResult,
     },
     /// What a task had heard of a task elsewhere no longer counts: that one has not ended after all.
     OutputWithdrawn {
         /// Who waits again.
         task: TaskId,
         /// For what.
-        from: Elsewhere,
+        from: ExternalTaskRef,
     },
 }

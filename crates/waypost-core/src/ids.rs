@@ -161,7 +161,7 @@ pub enum ActorKind {
 
 impl ActorKind {
     /// The word for it, as it stands before the colon of an actor.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Person => "person",
             Self::Agent => "agent",
@@ -225,7 +225,7 @@ impl Actor {
 
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.kind.word(), self.name)
+        write!(f, "{}:{}", self.kind.as_str(), self.name)
     }
 }
 

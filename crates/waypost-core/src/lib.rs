@@ -27,24 +27,26 @@ mod timestamp;
 mod topology;
 mod validate;
 
-pub use command::{Command, Outcome, PlanChanges, TaskChanges, Where};
-pub use diff::{DiffStat, Difference, differences, set_back};
+pub use command::{Command, Outcome, PlanChanges, Position, TaskChanges};
+pub use diff::{DiffStat, Difference, differences, reopened_tasks};
 pub use draft::{Approval, Draft, FORMAT, Phase, PlanSpec, PlanState};
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
 pub use line_diff::{Change, line_changes};
 pub use locks::{LockHolder, LockTable};
-pub use plan::{Consequence, Counts, Plan, SnapshotError, Standing, Touched, Waiting, event_kinds};
-pub use problem::{Place, Problem, Wrong};
+pub use plan::{
+    BlockReason, Counts, DerivedEvent, EffectiveStatus, IndexDelta, Plan, SnapshotError, event_kinds,
+};
+pub use problem::{Problem, ProblemKind, ProblemLocation};
 pub use raw_json::Json;
 pub use refusal::Refusal;
-pub use state::{Received, Status, TaskState};
+pub use state::{Status, TaskState, UpstreamResult};
 pub use suggest::nearest;
 pub use task::{
-    Complexity, Dependency, Digest, Elsewhere, Foreign, Lock, LockMode, Refinement, Retry, Task, TaskSpec,
-    Thinking, When, Work,
+    Complexity, Dependency, DependencyRule, Digest, ExternalTaskRef, ForeignFields, Lock, LockMode,
+    PlannerNotes, Refinement, Retry, Task, TaskSpec, Work,
 };
-pub use task_extras::{Answer, Aside, Ask, Evidence, Question, Report};
+pub use task_extras::{Answer, Evidence, Question, QuestionRequest, Report, TaskExtras};
 pub use timestamp::{BadTime, Timestamp};
 pub use topology::{critical_path, levels, topological_order};
 pub use validate::validate;

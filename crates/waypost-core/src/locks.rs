@@ -8,7 +8,7 @@ use crate::{Lock, LockMode};
 pub type LockHolder = String;
 
 #[derive(Clone, Debug, Default)]
-struct Held {
+struct KeyHolders {
     exclusive: Option<LockHolder>,
     shared: Vec<LockHolder>,
     /// Somebody who has waited long enough: newcomers may not take the key before it has.
@@ -18,7 +18,7 @@ struct Held {
 /// A table of held keys.
 #[derive(Clone, Debug, Default)]
 pub struct LockTable {
-    keys: BTreeMap<String, Held>,
+    keys: BTreeMap<String, KeyHolders>,
 }
 
 impl LockTable {

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Where in a plan a problem is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ProblemLocation {
     /// The plan as a whole.
     Plan,
     /// The task with this id (as it was written: it may be no valid id).
@@ -16,7 +16,7 @@ pub enum Place {
     TaskNumber(usize),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ProblemLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plan => f.write_str("plan"),
@@ -29,7 +29,7 @@ impl fmt::Display for Place {
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Wrong {
+pub enum ProblemKind {
     /// Two tasks have this id.
     DuplicateId,
     /// The id breaks the rules for ids.
@@ -46,7 +46,8 @@ pub enum Wrong {
         nearest: Option<String>,
     },
     /// It depends on a task elsewhere that can never be.
-    NeverElsewhere {
+    #[serde(rename = "never_elsewhere")]
+    ImpossibleExternal {
         /// The task, as the dependency names it.
         dependency: String,
         /// Why there can be none.
@@ -142,51 +143,59 @@ pub enum Wrong {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Problem {
     /// Where.
-    pub place: Place,
+    pub place: ProblemLocation,
     /// What.
     #[serde(flatten)]
-    pub wrong: Wrong,
+    pub wrong: ProblemKind,
 }
 
 impl Problem {
     /// A problem of the plan as a whole.
-    pub fn plan(wrong: Wrong) -> Self {
-        Self { place: Place::Plan, wrong }
+    pub fn plan(wrong: ProblemKind) -> Self {
+        Self { place: ProblemLocation::Plan, wrong }
     }
 
     /// A problem of one task.
-    pub fn task(id: impl fmt::Display, wrong: Wrong) -> Self {
-        Self { place: Place::Task(id.to_string()), wrong }
+    pub fn task(id: impl fmt::Display, wrong: ProblemKind) -> Self {
+        Self { place: ProblemLocation::Task(id.to_string()), wrong }
     }
 
     /// What to do about it.
     pub fn hint(&self) -> String {
         match &self.wrong {
-            Wrong::DuplicateId => "give one of them another id".into(),
-            Wrong::BadId { .. } => "choose an id such as t1 or build-api".into(),
-            Wrong::UnknownDependency { nearest: Some(near), .. } => format!("did you mean {near}?"),
-            Wrong::UnknownDependency { .. } => "add that task, or take it out of depends_on".into(),
-            Wrong::NeverElsewhere { .. } => "name a task that is there or may yet be, or leave it out".into(),
-            Wrong::SelfDependency => "take its own id out of depends_on".into(),
-            Wrong::Cycle { .. } => "remove one of these dependencies".into(),
-            Wrong::OrphanParent { .. } => "add the parent, or leave `parent` out".into(),
-            Wrong::DanglingChild { .. } => {
+            ProblemKind::DuplicateId => "give one of them another id".into(),
+            ProblemKind::BadId { .. } => "choose an id such as t1 or build-api".into(),
+            ProblemKind::UnknownDependency { nearest: Some(near), .. } => format!("did you mean {near}?"),
+            ProblemKind::UnknownDependency { .. } => "add that task, or take it out of depends_on".into(),
+            ProblemKind::ImpossibleExternal { .. } => {
+                "name a task that is there or may yet be, or leave it out".into()
+            }
+            ProblemKind::SelfDependency => "take its own id out of depends_on".into(),
+            ProblemKind::Cycle { .. } => "remove one of these dependencies".into(),
+            ProblemKind::OrphanParent { .. } => "add the parent, or leave `parent` out".into(),
+            ProblemKind::DanglingChild { .. } => {
                 "add the child with this task as its parent, or take it off the list".into()
             }
-            Wrong::ParentCycle { .. } => "give one of them no parent".into(),
-            Wrong::WrongDepth { actual, .. } => format!("write {actual}, or leave the depth out"),
-            Wrong::WorkOnParent => "move the work into a child".into(),
-            Wrong::WrongType { .. } => "write a value of the expected type".into(),
-            Wrong::Missing { field } => format!("add `{field}`"),
-            Wrong::UnknownExecutor { .. } => {
+            ProblemKind::ParentCycle { .. } => "give one of them no parent".into(),
+            ProblemKind::WrongDepth { actual, .. } => format!("write {actual}, or leave the depth out"),
+            ProblemKind::WorkOnParent => "move the work into a child".into(),
+            ProblemKind::WrongType { .. } => "write a value of the expected type".into(),
+            ProblemKind::Missing { field } => format!("add `{field}`"),
+            ProblemKind::UnknownExecutor { .. } => {
                 "name an executor of the configuration, or configure this one".into()
             }
-            Wrong::UnknownQueue { .. } => "name a queue of the configuration, or configure this one".into(),
-            Wrong::UnknownShape { .. } => "name a shape of the configuration, or configure this one".into(),
-            Wrong::InputsDoNotFit { .. } => "change the inputs so that they fit the shape's schema".into(),
-            Wrong::DuplicateLock { .. } => "name each lock once".into(),
-            Wrong::OverLimit { max, .. } => format!("stay within {max}"),
-            Wrong::Format { .. } => "correct the file".into(),
+            ProblemKind::UnknownQueue { .. } => {
+                "name a queue of the configuration, or configure this one".into()
+            }
+            ProblemKind::UnknownShape { .. } => {
+                "name a shape of the configuration, or configure this one".into()
+            }
+            ProblemKind::InputsDoNotFit { .. } => {
+                "change the inputs so that they fit the shape's schema".into()
+            }
+            ProblemKind::DuplicateLock { .. } => "name each lock once".into(),
+            ProblemKind::OverLimit { max, .. } => format!("stay within {max}"),
+            ProblemKind::Format { .. } => "correct the file".into(),
         }
     }
 }
@@ -197,13 +206,13 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DuplicateId => f.write_str("another task has the same id"),
             Self::BadId { rule } => write!(f, "the id cannot be used: {rule}"),
             Self::UnknownDependency { dependency, .. } => write!(f, "depends on unknown task {dependency}"),
-            Self::NeverElsewhere { dependency, why } => {
+            Self::ImpossibleExternal { dependency, why } => {
                 write!(f, "depends on {dependency}, which can never be: {why}")
             }
             Self::SelfDependency => f.write_str("depends on itself"),

@@ -24,7 +24,7 @@ pub enum Refusal {
         nearest: Option<String>,
     },
     /// The task's status forbids it.
-    #[error("task {task} is {}, and so cannot be {wanted}", status.word())]
+    #[error("task {task} is {}, and so cannot be {wanted}", status.as_str())]
     WrongStatus {
         /// The task.
         task: String,
@@ -34,7 +34,7 @@ pub enum Refusal {
         wanted: &'static str,
     },
     /// The plan's phase forbids it.
-    #[error("the plan is {}, and so cannot be {wanted}", phase.word())]
+    #[error("the plan is {}, and so cannot be {wanted}", phase.as_str())]
     WrongPhase {
         /// Where it stands.
         phase: Phase,
@@ -45,7 +45,7 @@ pub enum Refusal {
     #[error("the plan needs a person's approval before anything runs")]
     NeedsApproval {},
     /// Only a person may.
-    #[error("only a person can {what}; {} cannot", by.word())]
+    #[error("only a person can {what}; {} cannot", by.as_str())]
     OnlyAPerson {
         /// What was asked, as a verb.
         what: &'static str,
@@ -101,7 +101,7 @@ pub enum Refusal {
         task: String,
     },
     /// It is for a machine to do.
-    #[error("task {task} is work for executor {executor}, not for {}", by.word())]
+    #[error("task {task} is work for executor {executor}, not for {}", by.as_str())]
     MachineWork {
         /// The task.
         task: String,

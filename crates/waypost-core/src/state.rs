@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::raw_json::is_default;
-use crate::{Answer, Aside, Evidence, Json, PlanId, Question, Report, TaskId, Timestamp};
+use crate::{Answer, Evidence, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp};
 
 /// Where a task stands. `blocked` and `ready` are derived from the graph and never stored.
 #[derive(
@@ -54,7 +54,7 @@ impl Status {
     }
 
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Running => "running",
@@ -68,7 +68,7 @@ impl Status {
 
 /// How a task elsewhere ended, as it was told to a task that waits for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
-pub struct Received {
+pub struct UpstreamResult {
     /// How it ended.
     pub status: Status,
     /// What it gave.
@@ -136,10 +136,10 @@ pub struct TaskState {
     pub because_of: Option<TaskId>,
     /// What was received from tasks elsewhere, by [`crate::Elsewhere::key`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub received: BTreeMap<String, Received>,
+    pub received: BTreeMap<String, UpstreamResult>,
     /// What most tasks never have: a report that waits for its check, evidence, a question, answers.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub aside: Option<Box<Aside>>,
+    pub aside: Option<Box<TaskExtras>>,
 }
 
 /// The same as it is read: what is kept aside stands among the rest there. Read so, because a flattened field would hide
@@ -165,7 +165,7 @@ struct WrittenState {
     reason: Option<String>,
     because_of: Option<TaskId>,
     #[serde(default)]
-    received: BTreeMap<String, Received>,
+    received: BTreeMap<String, UpstreamResult>,
     reported: Option<Box<Report>>,
     evidence: Option<Box<Evidence>>,
     question: Option<Box<Question>>,
@@ -176,7 +176,7 @@ struct WrittenState {
 impl From<WrittenState> for TaskState {
     fn from(written: WrittenState) -> Self {
         let WrittenState { reported, evidence, question, answers, .. } = written;
-        let aside = Aside {
+        let aside = TaskExtras {
             reported: reported.map(|reported| *reported),
             evidence: evidence.map(|evidence| *evidence),
             question: question.map(|question| *question),
@@ -199,7 +199,7 @@ impl From<WrittenState> for TaskState {
             reason: written.reason,
             because_of: written.because_of,
             received: written.received,
-            aside: (aside != Aside::default()).then(|| Box::new(aside)),
+            aside: (aside != TaskExtras::default()).then(|| Box::new(aside)),
         }
     }
 }
@@ -241,10 +241,10 @@ impl TaskState {
     }
 
     /// Changes what is kept aside; nothing is kept of nothing.
-    pub(crate) fn change_aside(&mut self, change: impl FnOnce(&mut Aside)) {
+    pub(crate) fn change_aside(&mut self, change: impl FnOnce(&mut TaskExtras)) {
         let mut aside = self.aside.take().unwrap_or_default();
         change(&mut aside);
-        self.aside = (*aside != Aside::default()).then_some(aside);
+        self.aside = (*aside != TaskExtras::default()).then_some(aside);
     }
 
     /// What is open is open no more: nobody has to check or to answer anything.
@@ -258,9 +258,9 @@ impl TaskState {
     pub fn why(&self) -> Option<String> {
         match (&self.because_of, &self.reason, &self.error) {
             (Some(task), _, _) => Some(match self.received.get(task.as_str()) {
-                Some(Received { reason: Some(reason), .. }) => reason.clone(),
+                Some(UpstreamResult { reason: Some(reason), .. }) => reason.clone(),
                 // Its author has ended the plan meanwhile.
-                Some(Received { status: Status::Done, .. }) => {
+                Some(UpstreamResult { status: Status::Done, .. }) => {
                     format!("{task} had not succeeded when the plan ended; it has since")
                 }
                 Some(_) | None => format!("{task} did not succeed"),

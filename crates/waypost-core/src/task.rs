@@ -12,9 +12,9 @@ use crate::{Json, PlanId, TaskId, TaskState};
 /// Fields of a foreign format that Waypost has no word for, kept for the way back: format name → its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
 #[serde(transparent)]
-pub struct Foreign(pub BTreeMap<String, Json>);
+pub struct ForeignFields(pub BTreeMap<String, Json>);
 
-impl Foreign {
+impl ForeignFields {
     /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -41,7 +41,7 @@ pub enum Dependency {
     /// A task of the same plan.
     Task(TaskId),
     /// A task elsewhere.
-    Elsewhere(Box<Elsewhere>),
+    External(Box<ExternalTaskRef>),
 }
 
 /// A task of another plan, named by the plan, by the agent who owns it, or by both.
@@ -58,7 +58,7 @@ pub enum Dependency {
     bitcode::Encode,
     bitcode::Decode,
 )]
-pub struct Elsewhere {
+pub struct ExternalTaskRef {
     /// The agent whose plan it is; then `plan` may be left out: whatever plan that agent owns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -69,7 +69,7 @@ pub struct Elsewhere {
     pub task: TaskId,
 }
 
-impl Elsewhere {
+impl ExternalTaskRef {
     /// The key under which its output is received: `agent:task`, `plan/task`, or `agent:plan/task` where both are named.
     pub fn key(&self) -> String {
         match (&self.agent, &self.plan) {
@@ -86,15 +86,15 @@ impl Dependency {
     pub fn here(&self) -> Option<&TaskId> {
         match self {
             Self::Task(task) => Some(task),
-            Self::Elsewhere(_) => None,
+            Self::External(_) => None,
         }
     }
 
     /// The task elsewhere that it names, if it does.
-    pub fn elsewhere(&self) -> Option<&Elsewhere> {
+    pub fn external(&self) -> Option<&ExternalTaskRef> {
         match self {
             Self::Task(_) => None,
-            Self::Elsewhere(there) => Some(there),
+            Self::External(there) => Some(there),
         }
     }
 }
@@ -103,7 +103,7 @@ impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(task) => task.fmt(f),
-            Self::Elsewhere(there) => f.write_str(&there.key()),
+            Self::External(there) => f.write_str(&there.key()),
         }
     }
 }
@@ -112,7 +112,7 @@ impl Serialize for Dependency {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Task(task) => task.serialize(serializer),
-            Self::Elsewhere(there) => there.serialize(serializer),
+            Self::External(there) => there.serialize(serializer),
         }
     }
 }
@@ -129,11 +129,11 @@ impl<'de> Deserialize<'de> for Dependency {
                 TaskId::new(text).map(Dependency::Task).map_err(E::custom)
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Dependency, A::Error> {
-                let there = Elsewhere::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                let there = ExternalTaskRef::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 if there.agent.is_none() && there.plan.is_none() {
                     return Err(de::Error::custom("a dependency elsewhere needs `plan` or `agent`"));
                 }
-                Ok(Dependency::Elsewhere(Box::new(there)))
+                Ok(Dependency::External(Box::new(there)))
             }
         }
         deserializer.deserialize_any(Either)
@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for Dependency {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum When {
+pub enum DependencyRule {
     /// All are done (or were skipped by their author).
     #[default]
     AllDone,
@@ -181,7 +181,7 @@ pub enum Complexity {
 
 impl Complexity {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
             Self::Medium => "medium",
@@ -335,7 +335,7 @@ pub struct Digest {
 
 /// What the planner thought of a task. Kept apart because most tasks have none of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
-pub struct Thinking {
+pub struct PlannerNotes {
     /// How far the thinking has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refinement: Option<Refinement>,
@@ -369,7 +369,7 @@ pub struct TaskSpec {
     pub depends_on: Vec<Dependency>,
     /// How those must have ended.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub when: When,
+    pub when: DependencyRule,
     /// The author's estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complexity: Option<Complexity>,
@@ -405,10 +405,10 @@ pub struct TaskSpec {
     pub provides: Option<String>,
     /// What the planner thought of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<Box<Thinking>>,
+    pub thinking: Option<Box<PlannerNotes>>,
     /// Fields of foreign formats.
-    #[serde(default, skip_serializing_if = "Foreign::is_empty")]
-    pub foreign: Foreign,
+    #[serde(default, skip_serializing_if = "ForeignFields::is_empty")]
+    pub foreign: ForeignFields,
 }
 
 impl TaskSpec {
@@ -419,7 +419,7 @@ impl TaskSpec {
             description: description.into(),
             parent: None,
             depends_on: Vec::new(),
-            when: When::default(),
+            when: DependencyRule::default(),
             complexity: None,
             notes: String::new(),
             tools: None,
@@ -432,12 +432,12 @@ impl TaskSpec {
             priority: 0,
             provides: None,
             thinking: None,
-            foreign: Foreign::default(),
+            foreign: ForeignFields::default(),
         }
     }
 
     /// Whether what was done for `self` still counts for `other`: the same words, order and work.
-    pub fn asks_the_same_as(&self, other: &Self) -> bool {
+    pub fn same_work_as(&self, other: &Self) -> bool {
         self.description == other.description && self.runs_the_same_as(other) && self.parent == other.parent
     }
 
@@ -494,9 +494,10 @@ impl Task {
 
     /// Puts what came from tasks that are named by agent and plan under their keys: earlier versions left the plan out.
     pub fn name_received(&mut self) {
-        let there: Vec<&Elsewhere> = self.spec.depends_on.iter().filter_map(Dependency::elsewhere).collect();
+        let there: Vec<&ExternalTaskRef> =
+            self.spec.depends_on.iter().filter_map(Dependency::external).collect();
         for on in there.iter().filter(|on| on.agent.is_some() && on.plan.is_some()) {
-            let (key, short) = (on.key(), Elsewhere { plan: None, ..(*on).clone() }.key());
+            let (key, short) = (on.key(), ExternalTaskRef { plan: None, ..(*on).clone() }.key());
             let is_anothers = there.iter().any(|other| other.key() == short);
             if is_anothers || self.state.received.contains_key(&key) {
                 continue;

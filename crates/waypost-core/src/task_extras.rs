@@ -46,7 +46,7 @@ pub struct Report {
 
 /// What somebody who works on a task wants to know of a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ask {
+pub struct QuestionRequest {
     /// The question.
     pub text: String,
     /// The answers that are possible; none: any text.
@@ -112,7 +112,7 @@ pub struct Answer {
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, bitcode::Encode, bitcode::Decode)]
-pub struct Aside {
+pub struct TaskExtras {
     /// Somebody's word that it is done, until the check has passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Report>,
@@ -127,7 +127,7 @@ pub struct Aside {
     pub answers: Vec<Answer>,
 }
 
-impl Aside {
+impl TaskExtras {
     /// Keeps an answer; of too many the oldest is forgotten.
     pub(crate) fn add_answer(&mut self, answer: Answer) {
         if self.answers.len() >= limits::ANSWERS_MAX {

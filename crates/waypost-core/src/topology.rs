@@ -5,7 +5,7 @@
 //! the two.
 
 use crate::id_table::Names;
-use crate::{Draft, Problem, TaskId, Wrong, validate};
+use crate::{Draft, Problem, ProblemKind, TaskId, validate};
 
 const NONE: u32 = u32::MAX;
 
@@ -87,9 +87,12 @@ impl Edges {
 fn stuck(draft: &Draft) -> Problem {
     let problems = validate(draft);
     let cycle = problems.into_iter().find(|problem| {
-        matches!(problem.wrong, Wrong::Cycle { .. } | Wrong::SelfDependency | Wrong::ParentCycle { .. })
+        matches!(
+            problem.wrong,
+            ProblemKind::Cycle { .. } | ProblemKind::SelfDependency | ProblemKind::ParentCycle { .. }
+        )
     });
-    cycle.unwrap_or_else(|| Problem::plan(Wrong::Cycle { path: Vec::new() }))
+    cycle.unwrap_or_else(|| Problem::plan(ProblemKind::Cycle { path: Vec::new() }))
 }
 
 /// One task after another, each after all that it depends on. Among those that could come next the greatest id of the

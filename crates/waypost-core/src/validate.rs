@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::id_table::Names;
 use crate::suggest::nearest;
-use crate::{Dependency, Draft, Problem, Refusal, Task, TaskSpec, Wrong, limits};
+use crate::{Dependency, Draft, Problem, ProblemKind, Refusal, Task, TaskSpec, limits};
 
 const NONE: u32 = u32::MAX;
 
@@ -50,7 +50,7 @@ impl Report {
 
     pub(crate) fn over(&mut self, what: &str, found: usize, max: usize, task: Option<&TaskSpec>) {
         if found > max {
-            let wrong = Wrong::OverLimit { what: what.to_owned(), found, max };
+            let wrong = ProblemKind::OverLimit { what: what.to_owned(), found, max };
             self.add(match task {
                 Some(task) => Problem::task(&task.id, wrong),
                 None => Problem::plan(wrong),
@@ -83,7 +83,7 @@ pub(crate) fn check_task(spec: &TaskSpec, has_children: bool, problems: &mut Rep
     for lock in &spec.locks {
         problems.over("bytes of a lock's key", lock.key.len(), limits::LINE_BYTES_MAX, task);
         if !keys.insert(lock.key.as_str()) {
-            problems.add(Problem::task(&spec.id, Wrong::DuplicateLock { key: lock.key.clone() }));
+            problems.add(Problem::task(&spec.id, ProblemKind::DuplicateLock { key: lock.key.clone() }));
         }
     }
     let reasoning = spec.thinking.as_ref().and_then(|thinking| thinking.reasoning.as_ref());
@@ -92,7 +92,7 @@ pub(crate) fn check_task(spec: &TaskSpec, has_children: bool, problems: &mut Rep
         let Some(work) = work else { continue };
         problems.over("bytes of the inputs", work.inputs.as_str().len(), limits::JSON_BYTES_MAX, task);
         if !work.inputs.is_object() {
-            let wrong = Wrong::WrongType {
+            let wrong = ProblemKind::WrongType {
                 field: format!("{field}.inputs"),
                 detail: "an object is expected".to_owned(),
             };
@@ -100,7 +100,7 @@ pub(crate) fn check_task(spec: &TaskSpec, has_children: bool, problems: &mut Rep
         }
     }
     if has_children && spec.work.is_some() {
-        problems.add(Problem::task(&spec.id, Wrong::WorkOnParent));
+        problems.add(Problem::task(&spec.id, ProblemKind::WorkOnParent));
     }
 }
 
@@ -177,7 +177,7 @@ impl Shape {
         let mut names = Names::with_capacity(tasks.len());
         for number in 0..tasks.len() as u32 {
             if names.add(number, name_of).is_err() {
-                problems.add(Problem::task(name_of(number), Wrong::DuplicateId));
+                problems.add(Problem::task(name_of(number), ProblemKind::DuplicateId));
             }
         }
         let mut parent = vec![NONE; tasks.len()];
@@ -192,7 +192,7 @@ impl Shape {
                     children[found as usize] += 1;
                 }
                 None => {
-                    let wrong = Wrong::OrphanParent { parent: above.to_string() };
+                    let wrong = ProblemKind::OrphanParent { parent: above.to_string() };
                     problems.add(Problem::task(&task.spec.id, wrong));
                 }
             }
@@ -234,7 +234,7 @@ impl Shape {
         let name_of = |number: u32| tasks[number as usize].spec.id.as_str();
         match names.find(on.as_str(), name_of) {
             Some(found) if found == number => {
-                problems.add(Problem::task(&task.spec.id, Wrong::SelfDependency));
+                problems.add(Problem::task(&task.spec.id, ProblemKind::SelfDependency));
             }
             Some(found) if self.has_parents => self.edges.push(self.count as u32 + found),
             Some(found) => self.edges.push(found),
@@ -243,7 +243,7 @@ impl Shape {
                     .suggests()
                     .then(|| nearest(on.as_str(), tasks.iter().map(|t| t.spec.id.as_str())))
                     .flatten();
-                let wrong = Wrong::UnknownDependency { dependency: on.to_string(), nearest: near };
+                let wrong = ProblemKind::UnknownDependency { dependency: on.to_string(), nearest: near };
                 problems.add(Problem::task(&task.spec.id, wrong));
             }
         }
@@ -293,7 +293,8 @@ impl Shape {
             if at != NONE && seen_in[at as usize] == walk {
                 let ring = path.iter().skip_while(|&&n| n != at).chain([&at]);
                 let path = ring.map(|&n| draft.tasks[n as usize].spec.id.to_string()).collect();
-                problems.add(Problem::task(&draft.tasks[at as usize].spec.id, Wrong::ParentCycle { path }));
+                problems
+                    .add(Problem::task(&draft.tasks[at as usize].spec.id, ProblemKind::ParentCycle { path }));
                 continue;
             }
             let lowest = if at == NONE { 0 } else { depth[at as usize] + 1 };
@@ -374,11 +375,11 @@ impl Shape {
                 tasks.iter().map(|&n| draft.tasks[n as usize].spec.id.to_string()).collect();
             // A ring of parents alone has been reported as such.
             let reported = problems.list.iter().any(|problem| match &problem.wrong {
-                Wrong::ParentCycle { path } => names.iter().all(|name| path.contains(name)),
+                ProblemKind::ParentCycle { path } => names.iter().all(|name| path.contains(name)),
                 _ => false,
             });
             if !reported {
-                problems.add(Problem::task(names[0].clone(), Wrong::Cycle { path: names }));
+                problems.add(Problem::task(names[0].clone(), ProblemKind::Cycle { path: names }));
             }
         }
     }

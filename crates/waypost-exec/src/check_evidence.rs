@@ -2,7 +2,7 @@
 
 use ring::digest::SHA256;
 use serde_json::json;
-use waypost_core::{Answer, Ask, Evidence, Json, Outcome, Report, Task, Work, limits};
+use waypost_core::{Answer, Evidence, Json, Outcome, QuestionRequest, Report, Task, Work, limits};
 use waypost_text::{head_bytes, tail_bytes};
 
 use crate::outcome::AttemptOutcome;
@@ -107,7 +107,7 @@ pub fn passed_at_once(check: &Work, claim: Claim, worker: &str) -> AttemptOutcom
 /// What a check by a person comes to.
 pub enum Verdict {
     /// The person is yet to be asked this.
-    Ask(Ask),
+    Ask(QuestionRequest),
     /// The person has answered.
     Outcome(Outcome),
 }
@@ -126,7 +126,7 @@ pub fn by_person(task: &Task, check: &Work, report: &Report) -> Verdict {
         }
         text = format!("{text}\nAnswer yes, or say what is missing.");
         let text = head_bytes(&text, limits::QUESTION_BYTES_MAX).to_owned();
-        return Verdict::Ask(Ask {
+        return Verdict::Ask(QuestionRequest {
             text,
             choices: Vec::new(),
             state: Some(mark(task.state.attempt.saturating_add(1))),

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
-use waypost_core::{Ask, Evidence, Json, PlanId, TaskId};
+use waypost_core::{Evidence, Json, PlanId, QuestionRequest, TaskId};
 
 /// What one start of one task is known by.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ pub enum AttemptOutcome {
         error: String,
     },
     /// A person has to be asked before it can go on.
-    Asked(Box<Ask>),
+    Asked(Box<QuestionRequest>),
     /// The task's check was made, and says whether it is accomplished.
     Checked {
         /// What the work came to, in words.

@@ -33,7 +33,7 @@ impl Facts {
             ("tools", spec.tools.as_ref().map(|tools| tools.join(", ")).unwrap_or_default()),
             (
                 "complexity",
-                spec.complexity.map(|complexity| complexity.word().to_owned()).unwrap_or_default(),
+                spec.complexity.map(|complexity| complexity.as_str().to_owned()).unwrap_or_default(),
             ),
             ("parents", parents(plan, task)),
             ("inputs", display(told.get("inputs"))),

@@ -1,6 +1,6 @@
 //! What a worker asks a person.
 
-use waypost_core::{Ask, Json, limits};
+use waypost_core::{Json, QuestionRequest, limits};
 
 use crate::outcome::AttemptOutcome;
 
@@ -14,8 +14,8 @@ pub(super) fn asked(said: &str) -> AttemptOutcome {
         state: Option<Json>,
     }
     let ask = match serde_json::from_str::<Long>(said) {
-        Ok(Long { question, choices, state }) => Ask { text: question, choices, state },
-        Err(_) => Ask { text: said.to_owned(), ..Ask::default() },
+        Ok(Long { question, choices, state }) => QuestionRequest { text: question, choices, state },
+        Err(_) => QuestionRequest { text: said.to_owned(), ..QuestionRequest::default() },
     };
     let state_bytes = ask.state.as_ref().map_or(0, |state| state.as_str().len());
     let choice_bytes = ask.choices.iter().map(String::len).max().unwrap_or(0);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use ring::digest::{SHA256, digest};
 use waypost_core::{Plan, Timestamp};
-use waypost_store::{Heard, hear_of_commits, meters};
+use waypost_store::{CommitInfo, meters, set_commit_hook};
 
 use crate::outcome::{AttemptKey, AttemptOutcome};
 pub use otlp::Span;
@@ -120,7 +120,7 @@ pub fn begin(variables: &BTreeMap<String, String>) {
     let Ok(thread) = thread else { return };
     let exporter = Exporter { sampler, queue: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) };
     if EXPORTER.set(exporter).is_ok() {
-        hear_of_commits(trace_commit);
+        set_commit_hook(trace_commit);
     }
 }
 
@@ -276,7 +276,7 @@ fn before(at: Timestamp, time: Duration) -> Timestamp {
 }
 
 /// A version was written.
-fn trace_commit(commit: &Heard<'_>) {
+fn trace_commit(commit: &CommitInfo<'_>) {
     let Some(trace) = Trace::of(commit.plan) else { return };
     let state = commit.plan.state();
     let Some(at) = state.updated_at else { return };
@@ -292,7 +292,7 @@ fn trace_commit(commit: &Heard<'_>) {
         attributes: vec![
             ("waypost.plan", Text::Words(commit.plan.id().to_string())),
             ("waypost.version", Text::Number(i64::try_from(commit.version).unwrap_or(i64::MAX))),
-            ("waypost.actor.kind", Text::Words(commit.actor.kind.word().to_owned())),
+            ("waypost.actor.kind", Text::Words(commit.actor.kind.as_str().to_owned())),
         ],
         links,
         status: Status::Good,
@@ -309,7 +309,7 @@ fn trace_commit(commit: &Heard<'_>) {
             ended: at,
             attributes: vec![
                 ("waypost.plan", Text::Words(commit.plan.id().to_string())),
-                ("waypost.phase", Text::Words(state.phase.word().to_owned())),
+                ("waypost.phase", Text::Words(state.phase.as_str().to_owned())),
                 ("waypost.tasks", Text::Number(i64::from(commit.plan.counts().total))),
             ],
             links: Vec::new(),

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 use waypost_core::{
-    Dependency, Draft, Lock, LockMode, Place, Problem, Status, Task, TaskSpec, Timestamp, Work,
+    Dependency, Draft, Lock, LockMode, Problem, ProblemLocation, Status, Task, TaskSpec, Timestamp, Work,
 };
 
 use crate::field_reader::{
@@ -29,7 +29,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
         Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
-    let mut fields = Fields::new(object_of(text, DIALECT)?, Place::Plan);
+    let mut fields = Fields::new(object_of(text, DIALECT)?, ProblemLocation::Plan);
     if let Some(id) = fields.text_needed("id") {
         take_plan_id(&mut draft, id, &mut kept, &mut reading.notes);
     }
@@ -64,7 +64,7 @@ fn read_item(
     nameless: &mut Nameless,
     problems: &mut Vec<Problem>,
 ) -> Task {
-    let number = Place::TaskNumber(index + 1);
+    let number = ProblemLocation::TaskNumber(index + 1);
     let mut fields = match item {
         Value::Object(map) => Fields::new(map, number),
         other => {
@@ -195,7 +195,7 @@ fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut V
     if spec.work.is_none() {
         losses.push(task_loss(&spec.id, "work"));
     }
-    if spec.depends_on.iter().any(|on| on.elsewhere().is_some()) {
+    if spec.depends_on.iter().any(|on| on.external().is_some()) {
         losses.push(task_loss(&spec.id, "depends_on"));
     }
     if spec.locks.iter().any(|lock| lock.mode == LockMode::Shared) {
@@ -218,7 +218,7 @@ fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut V
     if let Some((run_id, queue)) = run {
         map.insert("runId".to_owned(), kept.unknown("runId").cloned().unwrap_or_else(|| run_id.into()));
         map.insert("queue".to_owned(), kept.unknown("queue").cloned().unwrap_or_else(|| queue.into()));
-        let word = kept.status_word(state.status).unwrap_or(state.status.word());
+        let word = kept.status_word(state.status).unwrap_or(state.status.as_str());
         map.insert("status".to_owned(), word.into());
         if let Some(at) = state.started_at {
             map.insert("runningSince".to_owned(), at.as_micros().div_euclid(1_000).into());

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value as JsonValue};
 use waypost_core::{
-    Dependency, Draft, FORMAT, Place, Problem, Status, Task, TaskId, TaskSpec, Timestamp, Wrong,
+    Dependency, Draft, FORMAT, Problem, ProblemKind, ProblemLocation, Status, Task, TaskId, TaskSpec,
+    Timestamp,
 };
 
 use crate::field_reader::PreservedFields;
@@ -72,7 +73,7 @@ struct TaskFile {
 
 fn task_file(text: &str, name: &str, reading: &mut Reading) -> Option<TaskFile> {
     let mut refuse = |detail: String| {
-        reading.problems.push(Problem::plan(Wrong::Format { detail: format!("{name}: {detail}") }));
+        reading.problems.push(Problem::plan(ProblemKind::Format { detail: format!("{name}: {detail}") }));
         None
     };
     let Some(parts) = front_matter::split(text) else {
@@ -90,9 +91,9 @@ fn task_file(text: &str, name: &str, reading: &mut Reading) -> Option<TaskFile> 
     task.spec.notes = notes;
     task.state.result = summary;
     for (line, text) in &parts.matter.strays {
-        problems.push(Wrong::Format { detail: format!("line {line}: `{text}` is no `key: value`") });
+        problems.push(ProblemKind::Format { detail: format!("line {line}: `{text}` is no `key: value`") });
     }
-    let place = Place::Task(id.to_string());
+    let place = ProblemLocation::Task(id.to_string());
     reading.problems.extend(problems.into_iter().map(|wrong| Problem { place: place.clone(), wrong }));
     Some(TaskFile { task, ordinal })
 }
@@ -100,7 +101,7 @@ fn task_file(text: &str, name: &str, reading: &mut Reading) -> Option<TaskFile> 
 fn take_front_matter(
     matter: &FrontMatter,
     task: &mut Task,
-    problems: &mut Vec<Wrong>,
+    problems: &mut Vec<ProblemKind>,
     notes: &mut Vec<String>,
 ) -> Option<f64> {
     let mut kept = PreservedFields::default();
@@ -108,7 +109,7 @@ fn take_front_matter(
     let mut ordinal = None;
     for entry in &matter.entries {
         let mut refuse =
-            |detail: String| problems.push(Wrong::WrongType { field: entry.key.clone(), detail });
+            |detail: String| problems.push(ProblemKind::WrongType { field: entry.key.clone(), detail });
         let text = text_of(entry);
         match entry.key.as_str() {
             "id" => {}
@@ -118,7 +119,7 @@ fn take_front_matter(
                 task.state.status = status;
                 if !exact {
                     kept.keep_status_word(status, &text);
-                    notes.push(format!("task {}: `{text}` was read as {}", task.spec.id, status.word()));
+                    notes.push(format!("task {}: `{text}` was read as {}", task.spec.id, status.as_str()));
                 }
             }
             "priority" => match priority_of(&text) {

@@ -5,7 +5,9 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
-use waypost_core::{Dependency, Draft, FORMAT, Place, Problem, Status, Task, TaskId, TaskSpec, Wrong};
+use waypost_core::{
+    Dependency, Draft, FORMAT, Problem, ProblemKind, ProblemLocation, Status, Task, TaskId, TaskSpec,
+};
 
 use crate::field_reader::{Fields, Nameless, PreservedFields, Shown, task_id, without_position};
 use crate::task_master::sections;
@@ -52,7 +54,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
             Ok(other) => format!("line {}: expected an object, found {}", n + 1, Shown(&other)),
             Err(error) => format!("line {}: {}", n + 1, without_position(&error)),
         };
-        reading.problems.push(Problem::plan(Wrong::Format { detail }));
+        reading.problems.push(Problem::plan(ProblemKind::Format { detail }));
     }
     if issues == 0 {
         return Err(Unreadable::NoPlan("no line is an issue".to_owned()));
@@ -81,7 +83,7 @@ fn kind(map: &Map<String, Value>) -> Kind {
 
 fn issue(map: Map<String, Value>, draft: &mut Draft, nameless: &mut Nameless, reading: &mut Reading) {
     let index = draft.tasks.len();
-    let mut fields = Fields::new(map, Place::TaskNumber(index + 1));
+    let mut fields = Fields::new(map, ProblemLocation::TaskNumber(index + 1));
     let mut kept = PreservedFields::default();
     fields.take("_type");
     let given = fields.text_needed("id");
@@ -98,7 +100,7 @@ fn issue(map: Map<String, Value>, draft: &mut Draft, nameless: &mut Nameless, re
         task.state.status = status;
         if !exact {
             kept.keep_status_word(status, &word);
-            reading.notes.push(format!("task {id}: `{word}` was read as {}", status.word()));
+            reading.notes.push(format!("task {id}: `{word}` was read as {}", status.as_str()));
         }
     }
     // 0 is the most urgent and 2 the middle; beads itself reads a missing number as 0.

@@ -4,7 +4,7 @@
 //! answer). Does not know how clido runs a plan.
 
 use serde_json::{Map, Value};
-use waypost_core::{Complexity, Dependency, Draft, Place, Problem, Status, Task, TaskSpec};
+use waypost_core::{Complexity, Dependency, Draft, Problem, ProblemLocation, Status, Task, TaskSpec};
 
 use crate::field_reader::{
     Fields, Nameless, PreservedFields, Shown, parse_timestamp, plan_id_text, short_hash, status_of, syntax,
@@ -65,7 +65,7 @@ fn read_steps(steps: Vec<String>) -> Reading {
     draft.spec.goal = steps.first().cloned().unwrap_or_default();
     let mut nameless = Nameless::default();
     for (index, step) in steps.into_iter().enumerate() {
-        let mut fields = Fields::new(Map::new(), Place::TaskNumber(index + 1));
+        let mut fields = Fields::new(Map::new(), ProblemLocation::TaskNumber(index + 1));
         let id = task_id(Some((index + 1).to_string()), index, &mut fields, &mut nameless, "id");
         let mut spec = TaskSpec::new(id, step);
         spec.complexity = Some(Complexity::Medium);
@@ -164,10 +164,11 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
-    let mut fields = Fields::new(plan, Place::Plan);
+    let mut fields = Fields::new(plan, ProblemLocation::Plan);
     let wrapped = fields.has("meta");
     if wrapped {
-        let mut meta = Fields::inside(fields.object("meta").unwrap_or_default(), Place::Plan, "meta");
+        let mut meta =
+            Fields::inside(fields.object("meta").unwrap_or_default(), ProblemLocation::Plan, "meta");
         read_meta(&mut meta, &mut draft, &mut kept, &mut notes);
         let more = meta.finish(&mut problems);
         if !more.is_empty() {
@@ -228,9 +229,9 @@ fn written_by_program(tasks: &[Value]) -> bool {
 
 fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut Vec<Problem>) -> Task {
     let mut fields = match task {
-        Value::Object(map) => Fields::new(map, Place::TaskNumber(index + 1)),
+        Value::Object(map) => Fields::new(map, ProblemLocation::TaskNumber(index + 1)),
         other => {
-            let mut fields = Fields::new(Map::new(), Place::TaskNumber(index + 1));
+            let mut fields = Fields::new(Map::new(), ProblemLocation::TaskNumber(index + 1));
             fields.unlike::<()>("tasks", "an object", &other);
             fields.finish(problems);
             return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
@@ -335,21 +336,21 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
 fn write_task(task: &Task, shape: Shape, losses: &mut Vec<Loss>) -> Value {
     let Task { spec, state } = task;
     let kept = PreservedFields::of(&spec.foreign, DIALECT);
-    if spec.depends_on.iter().any(|on| on.elsewhere().is_some()) {
+    if spec.depends_on.iter().any(|on| on.external().is_some()) {
         losses.push(task_loss(&spec.id, "depends_on"));
     }
     let status = match state.status {
         Status::Pending | Status::Running | Status::Done | Status::Failed | Status::Skipped => {
-            state.status.word()
+            state.status.as_str()
         }
         Status::Cancelled => {
             losses.push(task_loss(&spec.id, "status"));
-            Status::Skipped.word()
+            Status::Skipped.as_str()
         }
     };
     let depends_on: Vec<&str> =
         spec.depends_on.iter().filter_map(|on| on.here()).map(|id| id.as_str()).collect();
-    let complexity = spec.complexity.map_or("low", Complexity::word);
+    let complexity = spec.complexity.map_or("low", Complexity::as_str);
     let tools = spec.tools.as_ref().map_or(Value::Null, |tools| tools.as_slice().into());
     // What was left out when the task was read, and still is what it would be without being written.
     let gap = |field: &str, is_default: bool| shape.as_read && is_default && kept.was_absent(field);

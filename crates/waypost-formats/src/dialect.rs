@@ -60,7 +60,7 @@ impl Dialect {
         Self::Svg,
     ];
 
-    /// The name, as people type it and as [`waypost_core::Foreign`] files its fields.
+    /// The name, as people type it and as [`waypost_core::ForeignFields`] files its fields.
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",

@@ -80,7 +80,7 @@ fn id_shown(id: &str) -> String {
 
 fn tooltip(draft: &Draft, node: usize) -> String {
     let task = &draft.tasks[node];
-    let status = task.state.status.word();
+    let status = task.state.status.as_str();
     match one_line(&task.spec.description) {
         description if description.is_empty() => status.to_owned(),
         description => format!("{status}: {description}"),

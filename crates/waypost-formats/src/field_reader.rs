@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::{Map, Value};
-use waypost_core::{Draft, Place, PlanId, Problem, Status, TaskId, Timestamp, Wrong};
+use waypost_core::{Draft, PlanId, Problem, ProblemKind, ProblemLocation, Status, TaskId, Timestamp};
 
 pub(crate) use crate::preserved_fields::{PreservedFields, holds_unknown, parse_timestamp};
 use crate::{Dialect, Unreadable};
@@ -88,29 +88,29 @@ pub(crate) fn status_of(word: &str) -> Option<Status> {
 #[derive(Debug)]
 pub(crate) struct Fields {
     map: Map<String, Value>,
-    place: Place,
+    place: ProblemLocation,
     within: String,
     problems: Vec<Problem>,
 }
 
 impl Fields {
     /// Takes `map` apart; its problems are problems of `place`.
-    pub(crate) fn new(map: Map<String, Value>, place: Place) -> Self {
+    pub(crate) fn new(map: Map<String, Value>, place: ProblemLocation) -> Self {
         Self { map, place, within: String::new(), problems: Vec::new() }
     }
 
     /// The same, for an object inside another: its fields are named `within.field` in problems.
-    pub(crate) fn inside(map: Map<String, Value>, place: Place, within: impl Into<String>) -> Self {
+    pub(crate) fn inside(map: Map<String, Value>, place: ProblemLocation, within: impl Into<String>) -> Self {
         Self { map, place, within: format!("{}.", within.into()), problems: Vec::new() }
     }
 
     /// Names the place anew, once it is known.
-    pub(crate) fn set_place(&mut self, place: Place) {
+    pub(crate) fn set_place(&mut self, place: ProblemLocation) {
         self.place = place;
     }
 
     /// The place that problems are filed under.
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &ProblemLocation {
         &self.place
     }
 
@@ -277,22 +277,22 @@ impl Fields {
     /// Files a problem: the field has the wrong type.
     pub(crate) fn wrong(&mut self, field: &str, detail: impl fmt::Display) {
         let field = format!("{}{field}", self.within);
-        self.problem(Wrong::WrongType { field, detail: detail.to_string() });
+        self.problem(ProblemKind::WrongType { field, detail: detail.to_string() });
     }
 
     /// Files a problem: the field is missing.
     pub(crate) fn missing(&mut self, field: &str) {
         let field = format!("{}{field}", self.within);
-        self.problem(Wrong::Missing { field });
+        self.problem(ProblemKind::Missing { field });
     }
 
     /// Files a problem that only this format can have.
     pub(crate) fn format(&mut self, detail: impl Into<String>) {
-        self.problem(Wrong::Format { detail: detail.into() });
+        self.problem(ProblemKind::Format { detail: detail.into() });
     }
 
     /// Files any problem.
-    pub(crate) fn problem(&mut self, wrong: Wrong) {
+    pub(crate) fn problem(&mut self, wrong: ProblemKind) {
         self.problems.push(Problem { place: self.place.clone(), wrong });
     }
 
@@ -406,15 +406,15 @@ pub(crate) fn task_id(
     };
     match TaskId::new(text.as_str()) {
         Ok(id) => {
-            fields.set_place(Place::Task(text));
+            fields.set_place(ProblemLocation::Task(text));
             id
         }
         Err(bad) => {
             if text.is_empty() {
                 fields.missing(field);
             } else {
-                fields.set_place(Place::Task(text));
-                fields.problem(Wrong::BadId { rule: bad.to_string() });
+                fields.set_place(ProblemLocation::Task(text));
+                fields.problem(ProblemKind::BadId { rule: bad.to_string() });
             }
             nameless.stand_in(index)
         }

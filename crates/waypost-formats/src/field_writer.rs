@@ -9,7 +9,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
-use waypost_core::{Draft, Foreign, Timestamp};
+use waypost_core::{Draft, ForeignFields, Timestamp};
 
 use crate::field_reader::{PreservedFields, holds_unknown};
 use crate::unsupported_fields::{set_in_plan, set_in_task};
@@ -182,7 +182,7 @@ fn lost(
     task: Option<&str>,
     set: Vec<String>,
     held: &[&str],
-    foreign: &Foreign,
+    foreign: &ForeignFields,
     dialect: Dialect,
 ) {
     for field in set {

@@ -13,8 +13,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 use waypost_core::{
-    Dependency, Digest, Draft, Place, Problem, Refinement, Status, Task, TaskId, TaskSpec, Thinking,
-    Timestamp, Wrong,
+    Dependency, Digest, Draft, PlannerNotes, Problem, ProblemKind, ProblemLocation, Refinement, Status, Task,
+    TaskId, TaskSpec, Timestamp,
 };
 
 pub use self::index::{is_index_line, write_index};
@@ -38,7 +38,7 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
         Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
-    let mut fields = Fields::new(plan, Place::Plan);
+    let mut fields = Fields::new(plan, ProblemLocation::Plan);
     let program = written_by_program(&fields);
     kept.set("form", if program { "program" } else { "document" });
     let time = if program { python } else { canonical };
@@ -77,7 +77,7 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     if let Some(root) = root {
         if !draft.tasks.iter().any(|task| task.spec.id.as_str() == root) {
             let detail = format!("the root goal {root} is not among the goals");
-            reading.problems.push(Problem::plan(Wrong::Format { detail }));
+            reading.problems.push(Problem::plan(ProblemKind::Format { detail }));
         }
         kept.set("root", root);
     }
@@ -136,9 +136,9 @@ fn read_goal(
 ) -> (Task, Written) {
     let mut kept = PreservedFields::default();
     let mut fields = match goal {
-        Value::Object(map) => Fields::new(map, Place::Task(key.clone())),
+        Value::Object(map) => Fields::new(map, ProblemLocation::Task(key.clone())),
         other => {
-            let mut fields = Fields::new(Map::new(), Place::Task(key.clone()));
+            let mut fields = Fields::new(Map::new(), ProblemLocation::Task(key.clone()));
             fields.unlike::<()>("goals", "an object", &other);
             fields
         }
@@ -164,7 +164,7 @@ fn read_goal(
     let child_ids = fields.names_in("child_ids").unwrap_or_default();
     let depth = fields.integer("depth");
 
-    let mut thinking = Thinking {
+    let mut thinking = PlannerNotes {
         refinement: None,
         reasoning: fields.text("reasoning"),
         tokens: fields.integer("tokens_used").unwrap_or_default(),
@@ -184,7 +184,7 @@ fn read_goal(
             fields.unlike::<()>("status", "pending, decomposing, atomic, complete or failed", &word);
         }
     }
-    if thinking != Thinking::default() {
+    if thinking != PlannerNotes::default() {
         task.spec.thinking = Some(Box::new(thinking));
     }
     kept.keep_unknown(fields.finish(problems));
@@ -278,13 +278,13 @@ fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Pro
         let children: HashSet<&str> =
             tree.children(at).iter().map(|child| draft.tasks[*child].spec.id.as_str()).collect();
         for child in goal.child_ids.iter().filter(|child| !children.contains(child.as_str())) {
-            problems.push(Problem::task(id, Wrong::DanglingChild { child: child.clone() }));
+            problems.push(Problem::task(id, ProblemKind::DanglingChild { child: child.clone() }));
         }
         let listed: HashSet<&str> = goal.child_ids.iter().map(String::as_str).collect();
         for child in tree.children(at).iter().map(|child| &draft.tasks[*child].spec.id) {
             if !listed.contains(child.as_str()) {
                 let detail = format!("does not list {child} among its children, whose parent it is");
-                problems.push(Problem::task(id, Wrong::Format { detail }));
+                problems.push(Problem::task(id, ProblemKind::Format { detail }));
             }
         }
         // Where the parents lead nowhere or in a ring, that is the problem, and the depth is anybody's guess.
@@ -292,7 +292,8 @@ fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Pro
             && tree.is_rooted(at)
             && usize::try_from(depth).ok() != Some(tree.depth(at))
         {
-            problems.push(Problem::task(id, Wrong::WrongDepth { written: depth, actual: tree.depth(at) }));
+            problems
+                .push(Problem::task(id, ProblemKind::WrongDepth { written: depth, actual: tree.depth(at) }));
         }
     }
     let all_done = tree.all_below(|at| written[at].is_complete);

@@ -8,7 +8,7 @@ mod dependencies;
 pub mod tool_output;
 
 use serde_json::{Map, Value};
-use waypost_core::{Draft, Phase, Place, Problem, Status, Task, TaskSpec, Timestamp};
+use waypost_core::{Draft, Phase, Problem, ProblemLocation, Status, Task, TaskSpec, Timestamp};
 
 use self::dependencies::{Around, Links, Own, write_links};
 use crate::field_reader::{
@@ -62,7 +62,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
                 }
                 Some(Value::String(id)) if *id != key => {
                     let detail = format!("is stored under {key}, but says that it is {id}");
-                    reading.problems.push(Problem::plan(waypost_core::Wrong::Format { detail }));
+                    reading.problems.push(Problem::plan(waypost_core::ProblemKind::Format { detail }));
                 }
                 Some(_) => {}
             }
@@ -82,7 +82,7 @@ pub(crate) fn is_plan(has: impl Fn(&str) -> bool) -> bool {
 fn read_plan(plan: Map<String, Value>, reading: &mut Reading) {
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
-    let mut fields = Fields::new(plan, Place::Plan);
+    let mut fields = Fields::new(plan, ProblemLocation::Plan);
     let program = fields.has("started") || fields.has("context");
     kept.set("form", if program { "program" } else { "document" });
     let time = if program { python_offset_and_z } else { canonical };
@@ -160,7 +160,7 @@ fn read_step(
     nameless: &mut Nameless,
     reading: &mut Reading,
 ) -> Task {
-    let number = Place::TaskNumber(index + 1);
+    let number = ProblemLocation::TaskNumber(index + 1);
     let mut fields = match step {
         Value::Object(map) => Fields::new(map, number),
         // A plan is asked for with a list of texts.

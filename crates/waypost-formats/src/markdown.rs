@@ -7,7 +7,7 @@ pub(crate) mod task_parser;
 pub(crate) mod task_writer;
 
 use serde_json::{Map, Value as JsonValue};
-use waypost_core::{Draft, FORMAT, Phase, PlanId, PlanState, Problem, Task, TaskState, Wrong};
+use waypost_core::{Draft, FORMAT, Phase, PlanId, PlanState, Problem, ProblemKind, Task, TaskState};
 
 use self::task_parser::{Style, item_line};
 use crate::front_matter::{self, Entry, FrontMatter, Value, quoted_if_needed};
@@ -56,7 +56,7 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
     let placing = Placing::of(&matter);
     if let Placing::Unknown(word) = &placing {
         let detail = format!("expected `none` or `end`, found `{word}`");
-        problems.push(Problem::plan(Wrong::WrongType { field: "tasks".to_owned(), detail }));
+        problems.push(Problem::plan(ProblemKind::WrongType { field: "tasks".to_owned(), detail }));
     }
     let split = take_apart(rest, &placing);
     let lines = split
@@ -103,7 +103,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
 
 fn for_people(task: &Task) -> Task {
     let mut task = task.clone();
-    task.spec.foreign = waypost_core::Foreign::default();
+    task.spec.foreign = waypost_core::ForeignFields::default();
     let TaskState { status, result, error, reason, .. } = task.state;
     task.state = TaskState { status, result, error, reason, ..TaskState::default() };
     task
@@ -343,7 +343,7 @@ fn take_front_matter(
     }
     for (line, text) in &matter.strays {
         let detail = format!("line {line}: `{text}` is no `key: value`");
-        problems.push(Problem::plan(Wrong::Format { detail }));
+        problems.push(Problem::plan(ProblemKind::Format { detail }));
     }
     if matter.comments > 0 {
         notes.push(format!("{} comment lines of the front matter are not kept", matter.comments));
@@ -355,7 +355,7 @@ fn take_front_matter(
 
 fn wrong_type(key: &str, entry: &Entry, detail: &str) -> Problem {
     let detail = format!("line {}: {detail}", entry.line);
-    Problem::plan(Wrong::WrongType { field: key.to_owned(), detail })
+    Problem::plan(ProblemKind::WrongType { field: key.to_owned(), detail })
 }
 
 fn take_entry(key: &str, text: &str, draft: &mut Draft, notes: &mut Vec<String>) -> Result<(), String> {
@@ -372,9 +372,9 @@ fn take_entry(key: &str, text: &str, draft: &mut Draft, notes: &mut Vec<String>)
         "queue" => spec.queue = text.to_owned(),
         "token_budget" => spec.token_budget = Some(number()?),
         "phase" => {
-            let phase = Phase::ALL.into_iter().find(|phase| phase.word() == text);
+            let phase = Phase::ALL.into_iter().find(|phase| phase.as_str() == text);
             draft.state.phase = phase.ok_or_else(|| {
-                let words: Vec<&str> = Phase::ALL.into_iter().map(Phase::word).collect();
+                let words: Vec<&str> = Phase::ALL.into_iter().map(Phase::as_str).collect();
                 format!("expected one of {}, found `{text}`", words.join(", "))
             })?;
         }
@@ -412,7 +412,7 @@ fn write_front_matter(draft: &Draft, whole: bool, placing: &Placing) -> (String,
         line("token_budget", &budget.to_string());
     }
     if draft.state.phase != Phase::default() {
-        line("phase", draft.state.phase.word());
+        line("phase", draft.state.phase.as_str());
     }
     if let Some(word) = placing.as_str() {
         line("tasks", word);

@@ -38,7 +38,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
                 text.push_str(&format!(
                     "{}n{node}{open}\"{label}\"{close}:::{}\n",
                     margin(level),
-                    task.state.status.word()
+                    task.state.status.as_str()
                 ));
             }
             Step::Close { level } => text.push_str(&format!("{}end\n", margin(level))),

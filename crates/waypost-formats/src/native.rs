@@ -12,7 +12,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use waypost_core::{
-    Draft, FORMAT, Place, PlanId, PlanSpec, PlanState, Problem, Task, TaskId, TaskSpec, TaskState, Wrong,
+    Draft, FORMAT, PlanId, PlanSpec, PlanState, Problem, ProblemKind, ProblemLocation, Task, TaskId,
+    TaskSpec, TaskState,
 };
 
 use self::unknown_fields::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
@@ -25,32 +26,34 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     let Entries(mut top) = serde_json::from_str(text).map_err(|error| syntax(&error))?;
     let mut report = Report::default();
     let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
-    last_wins(&mut top, &Place::Plan, &mut report);
+    last_wins(&mut top, &ProblemLocation::Plan, &mut report);
 
     if let Some(raw) = take(&mut top, "format") {
         match serde_json::from_str::<Value>(raw.get()) {
             Ok(Value::String(format)) if format == FORMAT => {}
-            Ok(Value::String(format)) => report.problems.push(Problem::plan(Wrong::Format {
+            Ok(Value::String(format)) => report.problems.push(Problem::plan(ProblemKind::Format {
                 detail: format!("the format {format:?} is not supported; this is {FORMAT}"),
             })),
             Ok(other) => report.problems.push(wrong_type(
-                Place::Plan,
+                ProblemLocation::Plan,
                 "format",
                 format!("expected text, found {}", Shown(&other)),
             )),
-            Err(error) => report.problems.push(wrong_type(Place::Plan, "format", without_position(&error))),
+            Err(error) => {
+                report.problems.push(wrong_type(ProblemLocation::Plan, "format", without_position(&error)))
+            }
         }
     }
     draft.id = field::<Option<PlanId>>(&mut top, "id", &mut report).flatten();
     draft.version = field(&mut top, "version", &mut report).unwrap_or_default();
     let mut unknown = Map::new();
     if let Some(raw) = take(&mut top, "state") {
-        let (state, more) = part::<PlanState>(raw, &Place::Plan, "state.", &mut report);
+        let (state, more) = part::<PlanState>(raw, &ProblemLocation::Plan, "state.", &mut report);
         draft.state = state.unwrap_or_default();
         nest(&mut unknown, "state", more);
     }
     let tasks = take(&mut top, "tasks");
-    let (spec, more) = from_entries::<PlanSpec>(&top, "", &Place::Plan, "", &mut report);
+    let (spec, more) = from_entries::<PlanSpec>(&top, "", &ProblemLocation::Plan, "", &mut report);
     draft.spec = spec.unwrap_or_default();
     merge(&mut unknown, more);
     keep(&mut draft.spec.foreign, unknown);
@@ -81,7 +84,7 @@ fn read_tasks(raw: &RawValue, draft: &mut Draft, report: &mut Report) {
         Ok(raws) => raws,
         Err(_) if raw.get() == "null" => Vec::new(),
         Err(error) => {
-            report.problems.push(wrong_type(Place::Plan, "tasks", without_position(&error)));
+            report.problems.push(wrong_type(ProblemLocation::Plan, "tasks", without_position(&error)));
             return;
         }
     };
@@ -118,7 +121,7 @@ fn with_the_rest(spec: TaskSpec, raw: &RawValue, mut ignored: Ignored, report: &
     if ignored.0.is_empty() && !task.spec.foreign.0.contains_key(NAME) {
         return Some(task);
     }
-    let place = Place::Task(task.spec.id.to_string());
+    let place = ProblemLocation::Task(task.spec.id.to_string());
     let mut unknown = Map::new();
     let others = ignored.0.len();
     ignored.0.retain(|path| path != "state");
@@ -138,7 +141,7 @@ fn with_the_rest(spec: TaskSpec, raw: &RawValue, mut ignored: Ignored, report: &
 
 /// A task that does not fit as a whole: keeps the fields that do, and reports each of the others.
 fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report: &mut Report) -> Task {
-    let number = Place::TaskNumber(index + 1);
+    let number = ProblemLocation::TaskNumber(index + 1);
     let Ok(Entries(mut fields)) = serde_json::from_str(raw.get()) else {
         let found = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
         report.problems.push(wrong_type(
@@ -154,16 +157,17 @@ fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report:
         Value::Null => {
             report
                 .problems
-                .push(Problem { place: number.clone(), wrong: Wrong::Missing { field: "id".into() } });
+                .push(Problem { place: number.clone(), wrong: ProblemKind::Missing { field: "id".into() } });
             (number, None)
         }
         Value::String(text) => match TaskId::new(text.as_str()) {
-            Ok(id) => (Place::Task(text), Some(id)),
+            Ok(id) => (ProblemLocation::Task(text), Some(id)),
             Err(bad) => {
-                let place = if text.is_empty() { number } else { Place::Task(text) };
-                report
-                    .problems
-                    .push(Problem { place: place.clone(), wrong: Wrong::BadId { rule: bad.to_string() } });
+                let place = if text.is_empty() { number } else { ProblemLocation::Task(text) };
+                report.problems.push(Problem {
+                    place: place.clone(),
+                    wrong: ProblemKind::BadId { rule: bad.to_string() },
+                });
                 (place, None)
             }
         },
@@ -196,7 +200,7 @@ fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report:
 }
 
 /// Takes a flat `"status"` for the state's, and keeps the rest of what is unknown.
-fn finish(task: &mut Task, mut unknown: Map<String, Value>, place: &Place, report: &mut Report) {
+fn finish(task: &mut Task, mut unknown: Map<String, Value>, place: &ProblemLocation, report: &mut Report) {
     let expected = "expected pending, running, done, failed, skipped or cancelled, found";
     match unknown.shift_remove("status") {
         None | Some(Value::Null) => {}
@@ -206,10 +210,10 @@ fn finish(task: &mut Task, mut unknown: Map<String, Value>, place: &Place, repor
             }
             Some(_) => report.problems.push(Problem {
                 place: place.clone(),
-                wrong: Wrong::Format {
+                wrong: ProblemKind::Format {
                     detail: format!(
                         "`status` says {word}, but `state.status` says {}",
-                        task.state.status.word()
+                        task.state.status.as_str()
                     ),
                 },
             }),
@@ -252,7 +256,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 type Raws<'a> = Vec<(String, &'a RawValue)>;
 
 /// A field that is written twice counts as its last writing, and is a problem.
-fn last_wins(fields: &mut Raws<'_>, place: &Place, report: &mut Report) {
+fn last_wins(fields: &mut Raws<'_>, place: &ProblemLocation, report: &mut Report) {
     let mut seen = HashSet::new();
     let twice: HashSet<usize> =
         (0..fields.len()).rev().filter(|&at| !seen.insert(fields[at].0.clone())).collect();
@@ -265,7 +269,7 @@ fn last_wins(fields: &mut Raws<'_>, place: &Place, report: &mut Report) {
         at += 1;
         if !kept {
             let detail = format!("`{name}` is written twice");
-            report.problems.push(Problem { place: place.clone(), wrong: Wrong::Format { detail } });
+            report.problems.push(Problem { place: place.clone(), wrong: ProblemKind::Format { detail } });
         }
         kept
     });
@@ -280,14 +284,16 @@ fn take<'a>(fields: &mut Raws<'a>, name: &str) -> Option<&'a RawValue> {
 fn field<T: DeserializeOwned>(fields: &mut Raws<'_>, name: &str, report: &mut Report) -> Option<T> {
     let raw = take(fields, name)?;
     serde_json::from_str(raw.get())
-        .map_err(|error| report.problems.push(wrong_type(Place::Plan, name, without_position(&error))))
+        .map_err(|error| {
+            report.problems.push(wrong_type(ProblemLocation::Plan, name, without_position(&error)))
+        })
         .ok()
 }
 
 /// Reads an object into `T`; see [`from_entries`].
 fn part<T: DeserializeOwned>(
     raw: &RawValue,
-    place: &Place,
+    place: &ProblemLocation,
     within: &str,
     report: &mut Report,
 ) -> (Option<T>, Map<String, Value>) {
@@ -315,7 +321,7 @@ fn part<T: DeserializeOwned>(
 fn from_entries<T: DeserializeOwned>(
     fields: &Raws<'_>,
     base: &str,
-    place: &Place,
+    place: &ProblemLocation,
     within: &str,
     report: &mut Report,
 ) -> (Option<T>, Map<String, Value>) {
@@ -358,7 +364,7 @@ fn entries_that_fit<T>(
     raw: &RawValue,
     name: &str,
     fits: &impl Fn(&str) -> serde_json::Result<T>,
-    place: &Place,
+    place: &ProblemLocation,
     within: &str,
     report: &mut Report,
 ) -> Option<String> {
@@ -392,6 +398,6 @@ fn object_text<'a>(base: &str, fields: impl IntoIterator<Item = (&'a str, &'a st
     text
 }
 
-fn wrong_type(place: Place, field: &str, detail: String) -> Problem {
-    Problem { place, wrong: Wrong::WrongType { field: field.to_owned(), detail } }
+fn wrong_type(place: ProblemLocation, field: &str, detail: String) -> Problem {
+    Problem { place, wrong: ProblemKind::WrongType { field: field.to_owned(), detail } }
 }

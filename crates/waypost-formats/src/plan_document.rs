@@ -4,7 +4,7 @@
 //! envelope of its command line. Does not know tasks: the format has none.
 
 use serde_json::{Map, Value};
-use waypost_core::{Draft, FORMAT, Place, PlanId, Problem, Timestamp, Wrong};
+use waypost_core::{Draft, FORMAT, PlanId, Problem, ProblemKind, ProblemLocation, Timestamp};
 
 use crate::field_reader::{Fields, PreservedFields, Shown, json_of};
 use crate::field_writer::{losses, plan_loss, pretty};
@@ -52,7 +52,7 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
                 let draft = document(map, None, &mut reading);
                 reading.drafts.push(draft);
             }
-            other => reading.problems.push(Problem::plan(Wrong::WrongType {
+            other => reading.problems.push(Problem::plan(ProblemKind::WrongType {
                 field: format!("plans[{n}]"),
                 detail: format!("expected an object, found {}", Shown(&other)),
             })),
@@ -70,7 +70,7 @@ fn document(map: Map<String, Value>, stem: Option<&str>, reading: &mut Reading) 
     let host = !map.contains_key("revision")
         && !map.contains_key("updatedAt")
         && ["scope", "version", "updated_at"].iter().any(|key| map.contains_key(*key));
-    let mut fields = Fields::new(map, Place::Plan);
+    let mut fields = Fields::new(map, ProblemLocation::Plan);
     if host {
         kept.set("form", "host");
     }

@@ -3,7 +3,7 @@
 //! Knows where these are filed, not what they mean.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Foreign, Phase, Status, Timestamp};
+use waypost_core::{ForeignFields, Phase, Status, Timestamp};
 
 use crate::Dialect;
 
@@ -15,7 +15,7 @@ pub(crate) struct PreservedFields {
 
 impl PreservedFields {
     /// What `foreign` holds of `dialect`.
-    pub(crate) fn of(foreign: &Foreign, dialect: Dialect) -> Self {
+    pub(crate) fn of(foreign: &ForeignFields, dialect: Dialect) -> Self {
         if foreign.is_empty() {
             return Self::default();
         }
@@ -23,7 +23,7 @@ impl PreservedFields {
     }
 
     /// Files everything under the format's name.
-    pub(crate) fn keep_in(self, foreign: &mut Foreign, dialect: Dialect) {
+    pub(crate) fn keep_in(self, foreign: &mut ForeignFields, dialect: Dialect) {
         foreign.keep(dialect.name(), self.map);
     }
 
@@ -98,22 +98,22 @@ impl PreservedFields {
 
     /// The foreign word of a task's status that ours cannot tell, as long as our status is still the same.
     pub(crate) fn status_word(&self, ours: Status) -> Option<&str> {
-        self.word_beside(ours.word())
+        self.word_beside(ours.as_str())
     }
 
     /// Keeps the foreign word of a task's status.
     pub(crate) fn keep_status_word(&mut self, ours: Status, word: &str) {
-        self.set("status", json!([ours.word(), word]));
+        self.set("status", json!([ours.as_str(), word]));
     }
 
     /// The same for the phase of a plan.
     pub(crate) fn phase_word(&self, ours: Phase) -> Option<&str> {
-        self.word_beside(ours.word())
+        self.word_beside(ours.as_str())
     }
 
     /// Keeps the foreign word of a plan's phase.
     pub(crate) fn keep_phase_word(&mut self, ours: Phase, word: &str) {
-        self.set("status", json!([ours.word(), word]));
+        self.set("status", json!([ours.as_str(), word]));
     }
 
     fn word_beside(&self, ours: &str) -> Option<&str> {
@@ -163,7 +163,7 @@ fn written_name(name: &str) -> Option<&str> {
 }
 
 /// Whether a kept map holds more than hints of ours.
-pub(crate) fn holds_unknown(foreign: &Foreign, dialect: &str) -> bool {
+pub(crate) fn holds_unknown(foreign: &ForeignFields, dialect: &str) -> bool {
     foreign.of(dialect).keys().any(|name| written_name(name).is_some())
 }
 

@@ -79,7 +79,7 @@ fn frame(draft: &Draft, body: &str, width: f64, height: f64) -> String {
     let (full_width, full_height) =
         (inner + 2.0 * MARGIN, height + 2.0 * MARGIN + TITLE_HEIGHT + LEGEND_HEIGHT);
     let summary: Vec<String> =
-        counts.iter().map(|(status, count)| format!("{count} {}", status.word())).collect();
+        counts.iter().map(|(status, count)| format!("{count} {}", status.as_str())).collect();
     let description = match summary.is_empty() {
         true => "No tasks.".to_owned(),
         false => format!("{} tasks: {}.", draft.tasks.len(), summary.join(", ")),
@@ -104,7 +104,7 @@ fn frame(draft: &Draft, body: &str, width: f64, height: f64) -> String {
     let y = full_height - MARGIN - 4.0;
     let mut x = MARGIN;
     for (status, count) in counts {
-        let word = status.word();
+        let word = status.as_str();
         let _ = writeln!(
             svg,
             "<g class=\"{word}\"><use href=\"#sign-{word}\" x=\"{x:.1}\" y=\"{:.1}\"/>\
@@ -119,7 +119,7 @@ fn frame(draft: &Draft, body: &str, width: f64, height: f64) -> String {
 }
 
 fn legend_step(status: Status, count: usize) -> f64 {
-    (count.to_string().len() + status.word().len()) as f64 * 7.0 + 46.0
+    (count.to_string().len() + status.as_str().len()) as f64 * 7.0 + 46.0
 }
 
 /// Every task as a box.
@@ -204,7 +204,7 @@ fn task(
 ) {
     let task = &graph.tasks[node];
     let (x, y) = layout.corners[node];
-    let status = task.state.status.word();
+    let status = task.state.status.as_str();
     let id = one_line(task.spec.id.as_str());
     let mut tooltip = format!("{id} ({status})");
     let description = excerpt(&task.spec.description, TOOLTIP_COLUMNS);
@@ -268,7 +268,7 @@ fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
             .iter()
             .zip(band)
             .filter(|(_, count)| **count > 0)
-            .map(|(status, count)| format!("{count} {}", status.word()))
+            .map(|(status, count)| format!("{count} {}", status.as_str()))
             .collect();
         if n > 0 {
             let middle = BAND_WIDTH / 2.0;
@@ -296,7 +296,7 @@ fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
             let _ = write!(
                 svg,
                 "<rect class=\"bar {}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"8\"/>",
-                status.word(),
+                status.as_str(),
                 y + 28.0
             );
             x += width;

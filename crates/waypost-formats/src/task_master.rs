@@ -6,7 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 use waypost_core::{
-    Complexity, Dependency, Draft, FORMAT, Place, Problem, Status, Task, TaskId, TaskSpec, Wrong,
+    Complexity, Dependency, Draft, FORMAT, Problem, ProblemKind, ProblemLocation, Status, Task, TaskId,
+    TaskSpec,
 };
 
 use crate::field_reader::{Fields, Nameless, PreservedFields, Shown, object_of, task_id};
@@ -87,9 +88,9 @@ struct Gathering<'a> {
 fn list(title: String, tasks: Value, rest: Map<String, Value>, reading: &mut Reading) -> Draft {
     let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
     let mut kept = PreservedFields::default();
-    let mut fields = Fields::new(rest, Place::Plan);
+    let mut fields = Fields::new(rest, ProblemLocation::Plan);
     if let Some(metadata) = fields.object("metadata") {
-        let mut metadata = Fields::inside(metadata, Place::Plan, "metadata");
+        let mut metadata = Fields::inside(metadata, ProblemLocation::Plan, "metadata");
         draft.spec.goal = metadata.text("description").unwrap_or_default();
         draft.state.created_at = metadata.time("created", &mut kept);
         draft.state.updated_at = metadata.time("updated", &mut kept);
@@ -147,10 +148,10 @@ impl Gathering<'_> {
             other => {
                 let detail = format!("expected a list, found {}", Shown(&other));
                 let (field, place) = match parent {
-                    Some(parent) => ("subtasks", Place::Task(parent.to_string())),
-                    None => ("tasks", Place::Plan),
+                    Some(parent) => ("subtasks", ProblemLocation::Task(parent.to_string())),
+                    None => ("tasks", ProblemLocation::Plan),
                 };
-                let wrong = Wrong::WrongType { field: field.to_owned(), detail };
+                let wrong = ProblemKind::WrongType { field: field.to_owned(), detail };
                 self.reading.problems.push(Problem { place, wrong });
                 return;
             }
@@ -159,9 +160,9 @@ impl Gathering<'_> {
             match value {
                 Value::Object(map) => self.task(map, parent),
                 other => {
-                    let place = Place::TaskNumber(self.draft.tasks.len() + 1);
+                    let place = ProblemLocation::TaskNumber(self.draft.tasks.len() + 1);
                     let detail = format!("expected an object, found {}", Shown(&other));
-                    let wrong = Wrong::WrongType { field: "task".to_owned(), detail };
+                    let wrong = ProblemKind::WrongType { field: "task".to_owned(), detail };
                     self.reading.problems.push(Problem { place, wrong });
                 }
             }
@@ -170,7 +171,7 @@ impl Gathering<'_> {
 
     fn task(&mut self, map: Map<String, Value>, parent: Option<&TaskId>) {
         let index = self.draft.tasks.len();
-        let mut fields = Fields::new(map, Place::TaskNumber(index + 1));
+        let mut fields = Fields::new(map, ProblemLocation::TaskNumber(index + 1));
         let mut kept = PreservedFields::default();
         let given = fields.take("id").and_then(|id| full_id(&id, parent.map(TaskId::as_str)));
         if given.is_none() {
@@ -196,7 +197,7 @@ impl Gathering<'_> {
             task.state.status = status;
             if !exact {
                 kept.keep_status_word(status, &word);
-                self.reading.notes.push(format!("task {id}: `{word}` was read as {}", status.word()));
+                self.reading.notes.push(format!("task {id}: `{word}` was read as {}", status.as_str()));
             }
         }
         if let Some(word) = fields.text("priority") {

@@ -3,7 +3,9 @@
 //! Knows no format. Every struct is taken apart without `..`: a new field breaks the build here, and whoever adds it
 //! has to say how it is called.
 
-use waypost_core::{Aside, Draft, Phase, PlanSpec, PlanState, Status, Task, TaskSpec, TaskState, When};
+use waypost_core::{
+    DependencyRule, Draft, Phase, PlanSpec, PlanState, Status, Task, TaskExtras, TaskSpec, TaskState,
+};
 
 /// The names of all that is set in a plan. Foreign fields are named `foreign.<format>`; tasks are not listed.
 pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
@@ -100,13 +102,13 @@ pub(crate) fn set_in_task(task: &Task) -> Vec<String> {
         received,
         aside,
     } = state;
-    let Aside { reported, evidence, question, answers } = aside.as_deref().cloned().unwrap_or_default();
+    let TaskExtras { reported, evidence, question, answers } = aside.as_deref().cloned().unwrap_or_default();
     let mut set = named([
         ("id", true),
         ("description", !description.is_empty()),
         ("parent", parent.is_some()),
         ("depends_on", !depends_on.is_empty()),
-        ("when", *when != When::default()),
+        ("when", *when != DependencyRule::default()),
         ("complexity", complexity.is_some()),
         ("notes", !notes.is_empty()),
         ("tools", tools.is_some()),

@@ -71,7 +71,7 @@ fn text(store: &dyn Store) -> String {
             page.store(&totals, latest, now);
         }
         Err(error) => {
-            meters().store_errors.with([error.word()], |errors| errors.add(1));
+            meters().store_errors.with([error.as_str()], |errors| errors.add(1));
             page.gauge("waypost_store_up", "Whether the store can be read.", 0.0);
         }
     }
@@ -148,7 +148,7 @@ impl Page {
     fn store(&mut self, totals: &Totals, latest: u64, now: Timestamp) {
         self.head("waypost_plans", "gauge", "Plans that are not archived, by phase.");
         for (phase, count) in Phase::ALL.iter().zip(totals.plans) {
-            self.line("waypost_plans", &[("phase", phase.word())], count as f64);
+            self.line("waypost_plans", &[("phase", phase.as_str())], count as f64);
         }
         self.gauge("waypost_plans_archived", "Archived plans.", totals.archived as f64);
         self.head("waypost_tasks", "gauge", "Tasks of plans that are not archived, by status.");

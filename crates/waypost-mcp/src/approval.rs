@@ -44,7 +44,7 @@ pub(crate) fn rejection_reason(plan: &Plan) -> Option<&str> {
 fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
     let plans = call.workspace.plans();
     let (is_draft, version) =
-        plans.look(plan, |plan| (plan.state().phase == Phase::Draft, plan.version()))?;
+        plans.with_plan(plan, |plan| (plan.state().phase == Phase::Draft, plan.version()))?;
     if !is_draft {
         return Ok(None);
     }
@@ -75,7 +75,7 @@ pub(crate) fn ask(
     let mut asked_there: Option<oneshot::Sender<()>> = None;
     let until = Instant::now() + Duration::from_secs(seconds.min(APPROVAL_SECONDS_MAX));
     loop {
-        let standing = plans.look(plan, |plan| match plan.state().phase {
+        let standing = plans.with_plan(plan, |plan| match plan.state().phase {
             Phase::AwaitingApproval => ApprovalOutcome::Waiting,
             Phase::Active | Phase::Completed => ApprovalOutcome::Approved,
             Phase::Draft if plan.state().approval.is_some() => ApprovalOutcome::Approved,

@@ -69,7 +69,7 @@ fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanI
 
 /// A plan as jaato's `plan` command shows it.
 fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, ToolError> {
-    let text = workspace.plans().look(plan, |plan| render_plan_command(&plan.to_draft()))?;
+    let text = workspace.plans().with_plan(plan, |plan| render_plan_command(&plan.to_draft()))?;
     let lines = text.lines().count();
     if lines <= LINES_SHOWN_MAX {
         return Ok(reply_text::cut_text(&text, BYTES_SHOWN_MAX));
@@ -80,7 +80,7 @@ fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, ToolError> {
 }
 
 fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> Result<String, ToolError> {
-    let (title, version) = workspace.plans().look(plan, |plan| (title(plan), plan.version()))?;
+    let (title, version) = workspace.plans().with_plan(plan, |plan| (title(plan), plan.version()))?;
     let how = if toolsets.contains(&Toolset::Native) {
         "Claim the next ready task with its context, do what it says, and report it: done with its output, or failed or \
          skipped with the reason. Then claim the next one, until nothing is ready."

@@ -190,7 +190,7 @@ mod tests {
     use std::sync::Arc;
 
     use waypost_config::{Config, Layer, Origin};
-    use waypost_store::{MemoryStore, Plans};
+    use waypost_store::{MemoryStore, PlanStore};
 
     use super::*;
 
@@ -212,7 +212,7 @@ mod tests {
             let layer =
                 Layer { origin: Origin::User, name: "waypost.toml".to_owned(), text: CONFIG.to_owned() };
             let config = Config::load(&[layer], []).unwrap();
-            let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+            let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
             let own = folder.join(".waypost");
             Self(Workspace::new(plans, Arc::new(config), folder, own))
         }

@@ -79,7 +79,7 @@ pub(crate) fn changes(differences: &[Difference]) -> Vec<String> {
     for difference in differences {
         match difference {
             body @ Difference::Plan { field: "body", .. } => {
-                lines.push(DiffStat::of(std::slice::from_ref(body)).words());
+                lines.push(DiffStat::of(std::slice::from_ref(body)).describe());
             }
             Difference::Plan { field, after, .. } => lines.push(changed(field, after)),
             Difference::Added { task, description } => {

@@ -72,7 +72,7 @@ impl Subscriber {
                 let no_such =
                     || ToolError::new(format!("plan {id} has no task {task:?}"), "look at the plan");
                 let found =
-                    workspace.plans().look(&id, |plan| plan.resolve(&task).ok())?.ok_or_else(no_such)?;
+                    workspace.plans().with_plan(&id, |plan| plan.resolve(&task).ok())?.ok_or_else(no_such)?;
                 let seen = fingerprint(workspace, &id, &found);
                 WatchedResource::Task(id, found, seen)
             }
@@ -153,7 +153,7 @@ impl Subscriber {
 
 /// Tells two states of a task apart; of a task that is gone, it is 0.
 fn fingerprint(workspace: &Workspace, plan: &PlanId, task: &TaskId) -> u64 {
-    let value = workspace.plans().look(plan, |plan| task_value(plan, task)).ok().flatten();
+    let value = workspace.plans().with_plan(plan, |plan| task_value(plan, task)).ok().flatten();
     value.map_or(0, |value| {
         let mut hasher = DefaultHasher::new();
         value.to_string().hash(&mut hasher);

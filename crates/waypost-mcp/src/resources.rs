@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use waypost_core::{Plan, PlanId, TaskId};
 use waypost_formats::{Dialect, Form};
 use waypost_service::ServiceError;
-use waypost_store::{Head, Query, Sort};
+use waypost_store::{PlanSummary, Query, Sort};
 
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
@@ -99,9 +99,9 @@ pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<List
     Ok(listed)
 }
 
-fn summary(head: &Head) -> String {
+fn summary(head: &PlanSummary) -> String {
     let counts = &head.counts;
-    format!("{}, {}/{} done, version {}", head.phase.word(), counts.done, counts.total, head.version)
+    format!("{}, {}/{} done, version {}", head.phase.as_str(), counts.done, counts.total, head.version)
 }
 
 /// What can be read of any plan.
@@ -151,7 +151,7 @@ pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, ToolE
 
 fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, ToolError> {
     let id = resolve(workspace, plan)?;
-    let draft = workspace.plans().look(&id, Plan::to_draft)?;
+    let draft = workspace.plans().with_plan(&id, Plan::to_draft)?;
     let written = waypost_formats::write(&draft, dialect, Form::default());
     written
         .map(|written| written.text)
@@ -161,12 +161,12 @@ fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, 
 /// A task with where it stands, which changes without a word in the task itself.
 pub(crate) fn task_value(plan: &Plan, task: &TaskId) -> Option<Value> {
     let found = plan.task(task.as_str())?;
-    Some(json!({ "plan": plan.id(), "standing": plan.standing(task.as_str()), "task": found }))
+    Some(json!({ "plan": plan.id(), "standing": plan.effective_status(task.as_str()), "task": found }))
 }
 
 fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, ToolError> {
     let id = resolve(workspace, plan)?;
-    let found = workspace.plans().look(&id, |plan| {
+    let found = workspace.plans().with_plan(&id, |plan| {
         let task = plan.resolve(task).ok()?;
         let mut value = task_value(plan, &task)?;
         value["version"] = plan.version().into();
@@ -180,7 +180,7 @@ fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Tool
 
 fn history(workspace: &Workspace, plan: &str) -> Result<Value, ToolError> {
     let id = resolve(workspace, plan)?;
-    let version = workspace.plans().look(&id, Plan::version)?;
+    let version = workspace.plans().with_plan(&id, Plan::version)?;
     let after = version.saturating_sub(VERSIONS_SHOWN_MAX as u64);
     let entries = workspace.plans().history(&id, after, VERSIONS_SHOWN_MAX)?;
     let entries = entries.iter().rev().map(|entry| {
@@ -226,7 +226,7 @@ fn plan_ids(workspace: &Workspace, begun: &str) -> Result<Vec<String>, ToolError
 
 fn task_ids(workspace: &Workspace, plan: &str, begun: &str) -> Result<Vec<String>, ToolError> {
     let id = resolve(workspace, plan)?;
-    Ok(workspace.plans().look(&id, |plan| {
+    Ok(workspace.plans().with_plan(&id, |plan| {
         let ids = plan.tasks().map(|(task, _)| task.spec.id.as_str()).filter(|id| id.starts_with(begun));
         ids.take(CompletionInfo::MAX_VALUES).map(str::to_owned).collect()
     })?)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use waypost_config::Config;
 use waypost_core::{Actor, Phase, PlanId, Timestamp};
 use waypost_service::Service;
-use waypost_store::{Head, Page, Plans, Query, Sort, StoreError};
+use waypost_store::{Page, PlanStore, PlanSummary, Query, Sort, StoreError};
 
 use crate::tool_error::ToolError;
 
@@ -43,17 +43,17 @@ pub type Opener = Arc<dyn Fn(Option<&Path>) -> Result<Workspace, Unopened> + Sen
 
 impl Workspace {
     /// A workspace with its own service.
-    pub fn new(plans: Arc<Plans>, config: Arc<Config>, folder: PathBuf, own: PathBuf) -> Self {
+    pub fn new(plans: Arc<PlanStore>, config: Arc<Config>, folder: PathBuf, own: PathBuf) -> Self {
         Self { service: Service::new(plans, Arc::clone(&config)), config, folder, own }
     }
 
     /// The plans, to read them.
-    pub(crate) fn plans(&self) -> &Plans {
+    pub(crate) fn plans(&self) -> &PlanStore {
         self.service.plans()
     }
 
     /// A page of plans. A cursor that no page ended with is refused: the first page would be taken for the next one.
-    pub(crate) fn page(&self, query: &Query) -> Result<Page<Head>, ToolError> {
+    pub(crate) fn page(&self, query: &Query) -> Result<Page<PlanSummary>, ToolError> {
         if let Some(cursor) = query.after.as_deref().filter(|cursor| !cursor.contains('|')) {
             let message = format!("{cursor:?} is not a cursor of a plan list");
             return Err(ToolError::new(message, "pass the cursor of the previous page, or none"));

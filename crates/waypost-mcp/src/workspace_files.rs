@@ -232,7 +232,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::sync::Arc;
 
-    use waypost_store::{MemoryStore, Plans};
+    use waypost_store::{MemoryStore, PlanStore};
 
     use super::*;
 
@@ -250,7 +250,7 @@ mod tests {
             std::fs::create_dir_all(folder.join("notes")).unwrap();
             std::fs::create_dir_all(all.join("outside")).unwrap();
             std::fs::write(all.join("outside/secret"), "secret").unwrap();
-            let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+            let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
             let own = folder.join(".waypost");
             Self { all, workspace: Workspace::new(plans, Arc::default(), folder, own) }
         }

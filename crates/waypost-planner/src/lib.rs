@@ -1,6 +1,6 @@
 //! From a goal to a checked plan: what to ask a model next, and what its answers mean.
 //!
-//! Pure: no network, no files, no clock. A session says what to ask ([`Ask`]); whoever drives it (the engine) brings the
+//! Pure: no network, no files, no clock. A session says what to ask ([`ModelRequest`]); whoever drives it (the engine) brings the
 //! [`Answer`]; the session turns it into commands for the plan, or into the next question.
 
 pub mod budget;

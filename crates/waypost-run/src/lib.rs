@@ -10,12 +10,15 @@ mod slots;
 
 pub use observe::{Happened, News, Observer, happened_since};
 pub use reporters::{
-    REPORT_BYTES_MAX, REPORTS_WAITING_MAX, Relay, WEBHOOK_AGE_SECONDS_MAX, payload, reporter_owner, reports,
+    REPORT_BYTES_MAX, REPORTS_WAITING_MAX, WEBHOOK_AGE_SECONDS_MAX, WebhookOutbox, payload, reporter_owner,
+    reports,
 };
-pub use runner::{Controller, Follow, Options, Patience, Remark, RunError, Runner, Summary, View, Watcher};
+pub use runner::{
+    Controller, ExitPolicy, Follow, Options, RunError, RunObserver, RunWarning, Runner, Summary, View,
+};
 pub use scheduler::{
-    Action, AfterFailure, Bounds, Control, Input, LOST_ATTEMPTS_MIN, Loss, Notice, Rest, Scheduler,
-    SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
+    Action, AfterFailure, Control, Idleness, Input, LOST_ATTEMPTS_MIN, Loss, RunEvent, RunLimits, Scheduler,
+    SlotKeeper, TRY_AGAIN_ATTEMPTS, TaskFilter, Unshared,
 };
 pub use waypost_exec::check_evidence::CHECK_ATTEMPTS;
 pub use waypost_exec::{AttemptKey, AttemptOutcome, Force, Start};

@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Event, Phase, Plan, PlanId, Timestamp};
-use waypost_store::{Plans, Query, Sort, StoreError, WriteError};
+use waypost_store::{PlanStore, Query, Sort, StoreError, WriteError};
 
-use crate::runner::{Clock, Controller, Message, RunError, View, Watcher, watch_store};
+use crate::runner::{Clock, Controller, Message, RunError, RunObserver, View, watch_store};
 use waypost_exec::AttemptKey;
 
-use crate::scheduler::{Notice, notices_of};
+use crate::scheduler::{RunEvent, notices_of};
 
 /// Plans that are watched at the same time.
 const PLANS_WATCHED_MAX: usize = 64;
@@ -23,7 +23,7 @@ const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Follows one plan, or all that are active.
 pub struct Observer {
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     only: Option<PlanId>,
     seen: u64,
     watched: BTreeMap<PlanId, Plan>,
@@ -37,7 +37,7 @@ pub struct Observer {
 
 impl Observer {
     /// Of this plan; without one, of all that are active.
-    pub fn new(plans: Arc<Plans>, only: Option<PlanId>) -> Result<Self, RunError> {
+    pub fn new(plans: Arc<PlanStore>, only: Option<PlanId>) -> Result<Self, RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
         let (sender, messages) = channel();
         let changed = Arc::new(AtomicBool::new(false));
@@ -65,7 +65,7 @@ impl Observer {
             }
         };
         for id in ids {
-            let plan = self.plans.look(&id, Plan::clone)?;
+            let plan = self.plans.with_plan(&id, Plan::clone)?;
             self.watched.insert(id, plan);
         }
         Ok(())
@@ -79,7 +79,7 @@ impl Observer {
     /// Tells what happens until somebody says that it is enough, or `until` says of the plan that it is.
     pub fn observe(
         &mut self,
-        watcher: &mut dyn Watcher,
+        watcher: &mut dyn RunObserver,
         until: impl Fn(&Plan) -> bool,
     ) -> Result<(), RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
@@ -106,7 +106,7 @@ impl Observer {
         }
     }
 
-    fn read(&mut self, watcher: &mut dyn Watcher) -> Result<(), StoreError> {
+    fn read(&mut self, watcher: &mut dyn RunObserver) -> Result<(), StoreError> {
         loop {
             let written = self.plans.written_since(self.seen, VERSIONS_MAX)?;
             for (id, _) in &written.plans {
@@ -121,14 +121,14 @@ impl Observer {
         }
     }
 
-    fn follow(&mut self, id: &PlanId, watcher: &mut dyn Watcher) -> Result<(), StoreError> {
+    fn follow(&mut self, id: &PlanId, watcher: &mut dyn RunObserver) -> Result<(), StoreError> {
         if !self.watched.contains_key(id) {
             let found =
-                self.plans.look(id, |plan| (plan.state().phase == Phase::Active).then(|| plan.clone()));
+                self.plans.with_plan(id, |plan| (plan.state().phase == Phase::Active).then(|| plan.clone()));
             if let Ok(Some(plan)) = found
                 && self.watched.len() < PLANS_WATCHED_MAX
             {
-                watcher.told(&Notice::PlanIs { plan: id.clone(), phase: plan.state().phase });
+                watcher.on_event(&RunEvent::PlanIs { plan: id.clone(), phase: plan.state().phase });
                 self.watched.insert(id.clone(), plan);
             }
             return Ok(());
@@ -140,7 +140,7 @@ impl Observer {
                 plan.advance(&entry.events, entry.at);
                 let touched = plan.take_touched();
                 for notice in notices_of(plan, &entry.events, &touched) {
-                    watcher.told(&notice);
+                    watcher.on_event(&notice);
                 }
             }
             let over = self.only.is_none() && plan.state().phase.is_finished();
@@ -153,7 +153,7 @@ impl Observer {
         }
     }
 
-    fn show(&mut self, watcher: &mut dyn Watcher) {
+    fn show(&mut self, watcher: &mut dyn RunObserver) {
         if self.shown.is_some_and(|at| at.elapsed() < watcher.interval()) {
             return;
         }
@@ -169,7 +169,7 @@ impl Observer {
             })
             .collect();
         let running = attempts.iter().map(|(key, since)| (key, *since)).collect();
-        watcher.look(&View {
+        watcher.on_tick(&View {
             plans: self.watched.values().collect(),
             running,
             now: self.clock.now(),
@@ -182,7 +182,7 @@ impl Observer {
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// Whatever a run is told of.
-    Notice(Notice),
+    Notice(RunEvent),
     /// A person was asked whether it may run.
     ApprovalRequested,
     /// A person allowed it.
@@ -226,7 +226,7 @@ pub struct Happened {
 }
 
 /// What happened to a plan after version `since`, of at most a thousand versions.
-pub fn happened_since(plans: &Plans, id: &PlanId, since: u64) -> Result<Happened, WriteError> {
+pub fn happened_since(plans: &PlanStore, id: &PlanId, since: u64) -> Result<Happened, WriteError> {
     // Nothing was before the first version.
     let since = since.max(1);
     let entries = plans.history(id, since, VERSIONS_MAX)?;

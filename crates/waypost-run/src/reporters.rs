@@ -1,7 +1,7 @@
 //! Who else is told how runs go: files and programs of the configuration. Never keeps a run waiting, and never fails it.
 //!
 //! What they get is what whoever watches a run gets, with the moment: notices hold no inputs, no outputs and no secrets.
-//! Webhooks are not told here: they get the log itself, from a place that is kept ([`Relay`]).
+//! Webhooks are not told here: they get the log itself, from a place that is kept ([`WebhookOutbox`]).
 
 mod program;
 mod webhook;
@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use waypost_core::Timestamp;
 
-use crate::scheduler::Notice;
+use crate::scheduler::RunEvent;
 use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Report, Reporter};
 use waypost_store::WORKER_VARIABLE;
 
 use self::program::{Line, Program};
 pub use self::webhook::payload;
-pub use self::webhook_outbox::{Relay, WEBHOOK_AGE_SECONDS_MAX, reporter_owner};
+pub use self::webhook_outbox::{WEBHOOK_AGE_SECONDS_MAX, WebhookOutbox, reporter_owner};
 
 /// Events that wait for a program; more are left out.
 pub const REPORTS_WAITING_MAX: usize = 1_000;
@@ -86,7 +86,7 @@ impl Reporters {
     }
 
     /// Something happened.
-    pub(crate) fn tell(&mut self, at: Timestamp, notice: &Notice) {
+    pub(crate) fn tell(&mut self, at: Timestamp, notice: &RunEvent) {
         if self.all.is_empty() {
             return;
         }
@@ -117,16 +117,16 @@ impl Reporters {
 
 /// Whether a list of events names this one; an empty list names all.
 fn wants(events: &[String], event: &Value) -> bool {
-    events.is_empty() || words(event).iter().any(|word| events.contains(word))
+    events.is_empty() || filter_names(event).iter().any(|word| events.contains(word))
 }
 
 /// Whether a reporter is told of a notice.
-pub fn reports(reporter: &Reporter, notice: &Notice) -> bool {
+pub fn reports(reporter: &Reporter, notice: &RunEvent) -> bool {
     serde_json::to_value(notice).is_ok_and(|event| wants(&reporter.events, &event))
 }
 
 /// The names by which an event can be asked for: its own, and the one that says how a task ended or where a plan stands.
-fn words(event: &Value) -> Vec<String> {
+fn filter_names(event: &Value) -> Vec<String> {
     let text = |name: &str| event.get(name).and_then(Value::as_str);
     let mut words: Vec<String> = text("event").map(str::to_owned).into_iter().collect();
     words.extend(text("status").map(|status| format!("task_{status}")));
@@ -231,9 +231,9 @@ mod tests {
         (Reporters::begin(&config, &around), folder)
     }
 
-    fn progressed(length: usize) -> Notice {
+    fn progressed(length: usize) -> RunEvent {
         let (plan, task) = (PlanId::new("p").unwrap(), TaskId::new("t").unwrap());
-        Notice::TaskProgressed { plan, task, progress: "x".repeat(length) }
+        RunEvent::TaskProgressed { plan, task, progress: "x".repeat(length) }
     }
 
     #[test]

@@ -27,15 +27,16 @@ pub(crate) use follow::watch as watch_store;
 use log_upload::Copies;
 pub(crate) use message::Message;
 use outage::{Outage, STORE_FAILURES_MAX};
-use poll_backoff::Pacing;
-pub use remark::Remark;
+use poll_backoff::PollBackoff;
+pub use remark::RunWarning;
 use waypost_core::{Command, Plan, PlanId, Refusal, Timestamp};
 use waypost_service::{Record, Service};
-use waypost_store::{Plans, Slots, StoreError, Worker, WriteError};
+use waypost_store::{PlanStore, Slots, StoreError, Worker, WriteError};
 
 use crate::reporters::Reporters;
 use crate::scheduler::{
-    AHEAD_FEW, Action, AfterFailure, Bounds, Control, Input, Notice, Rest, Scheduler, SlotKeeper, Takes,
+    AHEAD_FEW, Action, AfterFailure, Control, Idleness, Input, RunEvent, RunLimits, Scheduler, SlotKeeper,
+    TaskFilter,
 };
 use crate::slots::{FileSlots, StoredSlots};
 use waypost_config::Config;
@@ -65,18 +66,18 @@ pub struct View<'a> {
 }
 
 /// Whoever is told how a run goes.
-pub trait Watcher {
+pub trait RunObserver {
     /// Something happened, and is durable.
-    fn told(&mut self, notice: &Notice);
+    fn on_event(&mut self, notice: &RunEvent);
     /// All that has happened so far was told: what was kept back to be said together is to be said.
     fn pause(&mut self) {}
     /// Somebody asked the run to end.
     fn asked_to_end(&mut self, control: Control);
     /// Something that concerns the run itself and none of its tasks.
-    fn remarked(&mut self, _remark: &Remark) {}
+    fn on_warning(&mut self, _remark: &RunWarning) {}
     /// How it looks now; called often enough for a clock to be shown, not more.
-    fn look(&mut self, view: &View<'_>);
-    /// How long may pass between two calls of [`Watcher::look`] while nothing happens.
+    fn on_tick(&mut self, view: &View<'_>);
+    /// How long may pass between two calls of [`RunObserver::on_tick`] while nothing happens.
     fn interval(&self) -> Duration;
 }
 
@@ -86,16 +87,16 @@ pub struct Summary {
     /// Whether somebody asked it to end.
     pub asked_to_end: Option<Control>,
     /// Whether something is left that this run will not do.
-    pub rest: Rest,
+    pub rest: Idleness,
     /// What could not be reported to whom, in words.
     pub unreported: Vec<String>,
-    /// Whether it is not over: it was left for a moment by [`Controller::aside`], and is to be run on.
+    /// Whether it is not over: it was left for a moment by [`Controller::interrupt`], and is to be run on.
     pub aside: bool,
 }
 
 /// When a run ends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Patience {
+pub enum ExitPolicy {
     /// When nothing more will happen here.
     #[default]
     UntilOver,
@@ -115,9 +116,9 @@ pub struct Options {
     /// Programs that it may have at the same time; the bounds of queues hold as well.
     pub jobs: Option<u32>,
     /// Which tasks it takes.
-    pub takes: Takes,
+    pub takes: TaskFilter,
     /// When it ends by itself.
-    pub patience: Patience,
+    pub patience: ExitPolicy,
 }
 
 impl Options {
@@ -127,8 +128,8 @@ impl Options {
             follow: Follow::Plans(ids),
             after_failure: AfterFailure::default(),
             jobs: None,
-            takes: Takes::default(),
-            patience: Patience::default(),
+            takes: TaskFilter::default(),
+            patience: ExitPolicy::default(),
         }
     }
 }
@@ -154,7 +155,7 @@ impl Controller {
     }
 
     /// Makes [`Runner::run`] return for a moment without ending anything.
-    pub fn aside(&self) {
+    pub fn interrupt(&self) {
         let _over = self.0.send(Message::Aside);
     }
 
@@ -173,7 +174,7 @@ pub struct Runner {
     slots: Option<StoredSlots>,
     /// Where the store keeps copies of logs.
     copies: Option<Copies>,
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     /// The way to write.
     service: Service,
     config: Arc<Config>,
@@ -181,11 +182,11 @@ pub struct Runner {
     scheduler: Scheduler,
     reporters: Reporters,
     offers: Option<Offers>,
-    patience: Patience,
+    patience: ExitPolicy,
     changed: Arc<AtomicBool>,
     aside: bool,
     others_wrote: bool,
-    news: Pacing,
+    news: PollBackoff,
     handles: BTreeMap<AttemptKey, AttemptHandle>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
@@ -198,7 +199,7 @@ pub struct Runner {
     renewed: Instant,
     shown: Option<Instant>,
     outage: Outage,
-    remarks: Vec<Remark>,
+    remarks: Vec<RunWarning>,
     hold_until: Option<Instant>,
     asked_to_end: Option<Control>,
 }
@@ -211,7 +212,7 @@ fn runs(around: &ExecutionEnv) -> PathBuf {
 impl Runner {
     /// For these plans, which are in the store already.
     pub fn new(
-        plans: Arc<Plans>,
+        plans: Arc<PlanStore>,
         config: Arc<Config>,
         around: ExecutionEnv,
         after_failure: AfterFailure,
@@ -222,7 +223,7 @@ impl Runner {
 
     /// The same with wishes.
     pub fn with(
-        plans: Arc<Plans>,
+        plans: Arc<PlanStore>,
         config: Arc<Config>,
         around: ExecutionEnv,
         options: Options,
@@ -242,7 +243,7 @@ impl Runner {
             None => Box::new(FileSlots::new(around.logs.with_file_name("queues"))),
         };
         let copies = shared.then(|| Copies::new(around.logs.clone(), around.worker.clone()));
-        let bounds = Bounds { jobs, takes, keeper };
+        let bounds = RunLimits { jobs, takes, keeper };
         let scheduler = Scheduler::bounded(Arc::clone(&config), around.worker.clone(), after_failure, bounds);
         let clock = Clock::new(&plans).map_err(of_store)?;
         let now = Instant::now();
@@ -268,7 +269,7 @@ impl Runner {
             changed,
             aside: false,
             others_wrote: false,
-            news: Pacing::new(),
+            news: PollBackoff::new(),
             handles: BTreeMap::new(),
             sender,
             messages,
@@ -295,7 +296,7 @@ impl Runner {
     }
 
     /// Runs until nothing more is to be done here.
-    pub fn run(&mut self, watcher: &mut dyn Watcher) -> Result<Summary, RunError> {
+    pub fn run(&mut self, watcher: &mut dyn RunObserver) -> Result<Summary, RunError> {
         let ended = self.turn_until_over(watcher);
         if ended.is_err() {
             // Work whose end could not be written must not go on unseen.
@@ -312,7 +313,7 @@ impl Runner {
         ended.map(|rest| Summary { asked_to_end: self.asked_to_end, rest, unreported, aside })
     }
 
-    fn turn_until_over(&mut self, watcher: &mut dyn Watcher) -> Result<Rest, RunError> {
+    fn turn_until_over(&mut self, watcher: &mut dyn RunObserver) -> Result<Idleness, RunError> {
         loop {
             self.verify_leases_after_pause()?;
             while let Ok(message) = self.messages.try_recv() {
@@ -321,7 +322,7 @@ impl Runner {
             self.check_drain_requested(watcher);
             self.act(watcher)?;
             for remark in std::mem::take(&mut self.remarks) {
-                watcher.remarked(&remark);
+                watcher.on_warning(&remark);
             }
             watcher.pause();
             self.show(watcher);
@@ -333,7 +334,7 @@ impl Runner {
             {
                 return Ok(rest);
             }
-            if let Some(message) = self.next_message(self.patience(watcher)) {
+            if let Some(message) = self.next_message(self.poll_timeout(watcher)) {
                 self.verify_leases_after_pause()?;
                 self.take(message, watcher);
             }
@@ -343,7 +344,7 @@ impl Runner {
 
     /// What happens next, if anything does for so long.
     fn next_message(&self, patience: Duration) -> Option<Message> {
-        if self.scheduler.lingers() {
+        if self.scheduler.is_batching() {
             // To be woken by everyone who ends meanwhile would cost as much as to write each of them apart.
             let _rung = self.bell.recv_timeout(patience);
             return self.messages.try_recv().ok();
@@ -358,15 +359,15 @@ impl Runner {
     }
 
     /// How it ends, if it does now.
-    fn is_over(&self) -> Option<Rest> {
+    fn is_over(&self) -> Option<Idleness> {
         let rest = self.scheduler.rest();
         let over = match (rest, self.patience) {
-            (Rest::Busy, _) => false,
-            (Rest::Waiting | Rest::Over, _) if self.asked_to_end.is_some() => true,
-            (_, Patience::UntilAsked) => false,
-            (Rest::Over, Patience::UntilOver | Patience::UntilIdle) => true,
-            (Rest::Waiting, Patience::UntilOver) => false,
-            (Rest::Waiting, Patience::UntilIdle) => !self.scheduler.others_work(),
+            (Idleness::Busy, _) => false,
+            (Idleness::Waiting | Idleness::Over, _) if self.asked_to_end.is_some() => true,
+            (_, ExitPolicy::UntilAsked) => false,
+            (Idleness::Over, ExitPolicy::UntilOver | ExitPolicy::UntilIdle) => true,
+            (Idleness::Waiting, ExitPolicy::UntilOver) => false,
+            (Idleness::Waiting, ExitPolicy::UntilIdle) => !self.scheduler.others_work(),
         };
         over.then_some(rest)
     }
@@ -376,7 +377,7 @@ impl Runner {
         self.scheduler.handle(now, input);
     }
 
-    fn take(&mut self, message: Message, watcher: &mut dyn Watcher) {
+    fn take(&mut self, message: Message, watcher: &mut dyn RunObserver) {
         match message {
             Message::Attempt(AttemptEvent::Began { key, predecessor, at }) => {
                 self.scheduler.handle(self.clock.at(at), Input::Began(key, predecessor));
@@ -407,7 +408,7 @@ impl Runner {
     }
 
     /// Does what the scheduler says until it says nothing more.
-    fn act(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    fn act(&mut self, watcher: &mut dyn RunObserver) -> Result<(), RunError> {
         if self.is_held() || self.is_unsure() {
             return Ok(());
         }
@@ -428,7 +429,7 @@ impl Runner {
                     Action::Stop(key, force) => self.stop(key, force),
                     Action::Tell(notice) => {
                         self.reporters.tell(self.clock.now(), &notice);
-                        watcher.told(&notice);
+                        watcher.on_event(&notice);
                     }
                 }
             }
@@ -458,7 +459,7 @@ impl Runner {
     /// A report that came too late is worth a word.
     fn remark_on(&mut self, refusal: &Refusal) {
         if let Refusal::StaleAttempt { .. } = refusal {
-            let remark = Remark::ReportRefused { why: refusal.to_string() };
+            let remark = RunWarning::ReportRefused { why: refusal.to_string() };
             // Its start and its end are refused for the same reason.
             if !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
@@ -479,7 +480,7 @@ impl Runner {
                 self.handle(Input::PartlyWritten(id.clone(), committed.version, refusals));
                 let known = self.scheduler.plan(id).map_or(0, Plan::version);
                 // Where they are not at hand, the scheduler asks for them.
-                if let Some(entries) = self.plans.versions_at_hand(id, known, committed.version) {
+                if let Some(entries) = self.plans.cached_versions(id, known, committed.version) {
                     self.handle(Input::Advanced(id.clone(), entries));
                 }
                 self.news.wrote(!self.handles.is_empty());
@@ -514,9 +515,9 @@ impl Runner {
         Ok(())
     }
 
-    fn read(&mut self, id: &PlanId, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    fn read(&mut self, id: &PlanId, watcher: &mut dyn RunObserver) -> Result<(), RunError> {
         loop {
-            match self.plans.look(id, Plan::clone) {
+            match self.plans.with_plan(id, Plan::clone) {
                 Ok(plan) => {
                     self.store_answered();
                     self.handle(Input::Adopted(Box::new(plan)));
@@ -577,7 +578,7 @@ impl Runner {
     }
 
     /// How long to wait for a message.
-    fn patience(&self, watcher: &dyn Watcher) -> Duration {
+    fn poll_timeout(&self, watcher: &dyn RunObserver) -> Duration {
         let until_shown =
             watcher.interval().saturating_sub(self.shown.map_or(Duration::ZERO, |at| at.elapsed()));
         let mut patience = LEASES_INTERVAL.saturating_sub(self.leases_looked.elapsed()).min(until_shown);
@@ -594,15 +595,15 @@ impl Runner {
         patience.max(Duration::from_micros(100))
     }
 
-    fn show(&mut self, watcher: &mut dyn Watcher) {
+    fn show(&mut self, watcher: &mut dyn RunObserver) {
         if self.shown.is_some_and(|at| at.elapsed() < watcher.interval()) {
             return;
         }
         self.shown = Some(Instant::now());
         let plans = self.scheduler.followed().filter_map(|id| self.scheduler.plan(id)).collect();
         let running = self.scheduler.running().collect();
-        let waits = self.scheduler.rest() == Rest::Waiting;
-        watcher.look(&View { plans, running, now: self.clock.now(), waits });
+        let waits = self.scheduler.rest() == Idleness::Waiting;
+        watcher.on_tick(&View { plans, running, now: self.clock.now(), waits });
     }
 
     /// What others have written, whose leases have ended, and our own signs of life, each when its time has come.
@@ -647,13 +648,13 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(plans: &Plans) -> Result<Self, StoreError> {
+    pub(crate) fn new(plans: &PlanStore) -> Result<Self, StoreError> {
         let mut clock = Self { base: Timestamp::from_micros(0), since: Instant::now() };
         clock.set(plans)?;
         Ok(clock)
     }
 
-    pub(crate) fn set(&mut self, plans: &Plans) -> Result<(), StoreError> {
+    pub(crate) fn set(&mut self, plans: &PlanStore) -> Result<(), StoreError> {
         let mut now = self.base;
         plans.store().read(&mut |read| {
             now = read.now();

@@ -6,10 +6,10 @@
 //! replaced by what the store has, and what became of the write is read off that.
 
 mod attempts;
+mod duration_average;
 mod finish;
 mod lookahead;
-mod mates;
-mod pace;
+mod peer_workers;
 mod run_event;
 mod select;
 mod shared_plan;
@@ -19,15 +19,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
-use waypost_store::Entry;
+use waypost_store::VersionRecord;
 
-pub(crate) use pace::AHEAD_FEW;
-pub use run_event::Notice;
+pub(crate) use duration_average::AHEAD_FEW;
+pub use run_event::RunEvent;
 pub(crate) use run_event::of as notices_of;
 pub use slots::{SlotKeeper, Unshared};
 use waypost_exec::{AttemptKey, AttemptOutcome, Force};
 
-use attempts::{Live, Stage};
+use attempts::{ActiveAttempt, AttemptStage};
 use slots::Slots;
 use waypost_config::Config;
 
@@ -64,7 +64,7 @@ pub enum Input {
     /// The plan as the store has it: at the beginning, and after a write that did not go as it was meant.
     Adopted(Box<Plan>),
     /// Versions that others wrote.
-    Advanced(PlanId, Vec<Entry>),
+    Advanced(PlanId, Vec<VersionRecord>),
     /// A write is durable, and made this version.
     Written(PlanId, u64),
     /// What was possible of a write is durable, and the plan is at this version; the rest was refused.
@@ -105,12 +105,12 @@ pub enum Action {
     /// End the work of an attempt.
     Stop(AttemptKey, Force),
     /// Tell whoever watches.
-    Tell(Notice),
+    Tell(RunEvent),
 }
 
 /// What is left to do for a scheduler that has nothing to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum Idleness {
     /// Something runs, is being written or will be tried again.
     Busy,
     /// People or workers elsewhere will go on.
@@ -131,7 +131,7 @@ pub enum AfterFailure {
 
 /// Which tasks a run takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Takes {
+pub struct TaskFilter {
     /// Only those of these executors; nothing: of all.
     pub executors: Option<BTreeSet<String>>,
     /// Whether tasks that the configuration does not allow are left to workers with another one. Otherwise they fail.
@@ -142,18 +142,18 @@ pub struct Takes {
 
 /// How a run differs from one that has its queues to itself and takes whatever it finds.
 #[derive(Debug)]
-pub struct Bounds {
+pub struct RunLimits {
     /// Programs of all queues that it may have at the same time.
     pub jobs: Option<u32>,
     /// Which tasks it takes.
-    pub takes: Takes,
+    pub takes: TaskFilter,
     /// Who keeps the slots of queues.
     pub keeper: Box<dyn SlotKeeper>,
 }
 
-impl Default for Bounds {
+impl Default for RunLimits {
     fn default() -> Self {
-        Self { jobs: None, takes: Takes::default(), keeper: Box::new(Unshared) }
+        Self { jobs: None, takes: TaskFilter::default(), keeper: Box::new(Unshared) }
     }
 }
 
@@ -163,8 +163,8 @@ struct Pending {
     /// Of a shared plan: the version that the write left the plan at, once that is known.
     written: Option<u64>,
     starts: Vec<AttemptKey>,
-    finishes: Vec<(AttemptKey, Live)>,
-    notices: Vec<Notice>,
+    finishes: Vec<(AttemptKey, ActiveAttempt)>,
+    notices: Vec<RunEvent>,
 }
 
 /// A plan that is being run.
@@ -199,16 +199,16 @@ pub struct Scheduler {
     by: Actor,
     after_failure: AfterFailure,
     plans: BTreeMap<PlanId, Followed>,
-    live: BTreeMap<AttemptKey, Live>,
+    live: BTreeMap<AttemptKey, ActiveAttempt>,
     locks: LockTable,
     /// The one task that newcomers may not overtake: two could wait for each other.
     reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
     slots: Slots,
-    takes: Takes,
-    mates: mates::Mates,
+    takes: TaskFilter,
+    mates: peer_workers::PeerWorkers,
     /// Attempts that are durably queued and get the next free slot of their queue, in their order.
     waiting: BTreeMap<Arc<str>, VecDeque<AttemptKey>>,
-    pace: pace::Pace,
+    pace: duration_average::DurationAverage,
     draining: bool,
     stopping: bool,
     /// Whether something has happened after which attempts may have to end.
@@ -230,7 +230,7 @@ fn holder(plan: &PlanId, task: &TaskId) -> String {
 impl Scheduler {
     /// For a run that writes as `worker`.
     pub fn new(config: Arc<Config>, worker: impl Into<String>, after_failure: AfterFailure) -> Self {
-        Self::bounded(config, worker, after_failure, Bounds::default())
+        Self::bounded(config, worker, after_failure, RunLimits::default())
     }
 
     /// The same within bounds.
@@ -238,10 +238,10 @@ impl Scheduler {
         config: Arc<Config>,
         worker: impl Into<String>,
         after_failure: AfterFailure,
-        bounds: Bounds,
+        bounds: RunLimits,
     ) -> Self {
         let worker = worker.into();
-        let Bounds { jobs, takes, keeper } = bounds;
+        let RunLimits { jobs, takes, keeper } = bounds;
         Self {
             by: Actor::worker(worker.clone()),
             config,
@@ -253,9 +253,9 @@ impl Scheduler {
             reserved: None,
             slots: Slots::new(keeper, jobs),
             takes,
-            mates: mates::Mates::default(),
+            mates: peer_workers::PeerWorkers::default(),
             waiting: BTreeMap::new(),
-            pace: pace::Pace::default(),
+            pace: duration_average::DurationAverage::default(),
             draining: false,
             stopping: false,
             look_at_live: true,
@@ -284,13 +284,13 @@ impl Scheduler {
 
     /// Attempts that run here now, and since when.
     pub fn running(&self) -> impl Iterator<Item = (&AttemptKey, Timestamp)> {
-        let running = self.live.iter().filter(|(_, live)| live.stage == Stage::Running);
+        let running = self.live.iter().filter(|(_, live)| live.stage == AttemptStage::Running);
         running.filter_map(|(key, live)| Some((key, live.started_at?)))
     }
 
     /// Attempts that this run has queued and not written as ended: those whose leases are to be kept.
     pub fn held(&self) -> impl Iterator<Item = &AttemptKey> {
-        self.live.iter().filter(|(_, live)| live.stage != Stage::Reserving).map(|(key, _)| key)
+        self.live.iter().filter(|(_, live)| live.stage != AttemptStage::Reserving).map(|(key, _)| key)
     }
 
     /// The queue of a plan, and how many slots of it this run has besides those for which the write on its way asks.
@@ -311,7 +311,7 @@ impl Scheduler {
     }
 
     /// Whether nothing is to be done until then, unless few are left that wait for a slot.
-    pub fn lingers(&self) -> bool {
+    pub fn is_batching(&self) -> bool {
         self.lingers
     }
 
@@ -449,7 +449,7 @@ impl Scheduler {
         self.release(key, &live);
     }
 
-    fn release(&mut self, key: &AttemptKey, live: &Live) {
+    fn release(&mut self, key: &AttemptKey, live: &ActiveAttempt) {
         self.release_locks(key, &live.locks);
         if live.has_slot {
             self.slots.give(&live.queue);
@@ -488,7 +488,7 @@ impl Scheduler {
                 continue;
             }
             let shared = followed.is_shared(now);
-            if followed.pending.is_none() && !self.may_linger(now, id) {
+            if followed.pending.is_none() && !self.may_batch(now, id) {
                 let mut draft = Draft { shared, ..Draft::default() };
                 self.write_what_ended(now, id, &mut draft);
                 writes.insert(id.clone(), draft);
@@ -512,7 +512,7 @@ impl Scheduler {
                 actions.push(Action::WritePossible(id, commands));
                 continue;
             }
-            followed.plan.seal(now.max(followed.plan.state().updated_at.unwrap_or(now)));
+            followed.plan.finish_version(now.max(followed.plan.state().updated_at.unwrap_or(now)));
             let touched = followed.plan.take_touched();
             let notices = run_event::of(&followed.plan, &draft.events, &touched);
             let Draft { starts, finishes, .. } = draft;
@@ -546,52 +546,52 @@ impl Scheduler {
     }
 
     /// What is left to do, for whoever wonders whether to go on waiting.
-    pub fn rest(&self) -> Rest {
+    pub fn rest(&self) -> Idleness {
         let busy = |followed: &Followed| followed.pending.is_some() || followed.stale;
         if !self.live.is_empty() || self.plans.values().any(busy) {
-            return Rest::Busy;
+            return Idleness::Busy;
         }
         if self.draining {
-            return Rest::Over;
+            return Idleness::Over;
         }
-        let mut rest = Rest::Over;
+        let mut rest = Idleness::Over;
         for followed in self.plans.values() {
             match followed.plan.state().phase {
                 Phase::Completed | Phase::Failed | Phase::Cancelled => continue,
-                Phase::Paused | Phase::AwaitingApproval | Phase::Draft => rest = Rest::Waiting,
+                Phase::Paused | Phase::AwaitingApproval | Phase::Draft => rest = Idleness::Waiting,
                 Phase::Active => {}
             }
             if followed.plan.in_progress().next().is_some() || followed.plan.asking().next().is_some() {
-                rest = Rest::Waiting;
+                rest = Idleness::Waiting;
             }
             let is_active = followed.plan.state().phase == Phase::Active;
             for task in followed.plan.ready() {
-                match self.whose(task) {
+                match self.audience(task) {
                     // Whoever it is for will find it on the list.
-                    Whose::Others => {}
-                    Whose::APersons => rest = Rest::Waiting,
-                    Whose::Ours if is_active => return Rest::Busy,
-                    Whose::Ours => {}
+                    Audience::Others => {}
+                    Audience::APersons => rest = Idleness::Waiting,
+                    Audience::Ours if is_active => return Idleness::Busy,
+                    Audience::Ours => {}
                 }
             }
         }
         rest
     }
 
-    fn whose(&self, task: &Task) -> Whose {
-        Whose::of(&self.config, &self.takes, task)
+    fn audience(&self, task: &Task) -> Audience {
+        Audience::of(&self.config, &self.takes, task)
     }
 
     /// Whether a plan is worth following: something could be started here, or runs and may be lost.
     pub fn wants(&self, plan: &Plan) -> bool {
-        let is_ours = |task: &Task| self.whose(task) == Whose::Ours;
+        let is_ours = |task: &Task| self.audience(task) == Audience::Ours;
         let (state, runs) = (plan.state(), plan.in_progress().next().is_some());
         state.phase == Phase::Active && !state.archived && (runs || plan.ready().any(is_ours))
     }
 
     /// Whether machines elsewhere work on tasks of the plans that are followed.
     pub fn others_work(&self) -> bool {
-        let by_machine = |task: &Task| task.spec.work.is_some() && self.whose(task) != Whose::APersons;
+        let by_machine = |task: &Task| task.spec.work.is_some() && self.audience(task) != Audience::APersons;
         let active = self.plans.values().filter(|followed| followed.plan.state().phase == Phase::Active);
         active.flat_map(|followed| followed.plan.in_progress()).any(by_machine)
     }
@@ -618,14 +618,14 @@ impl Scheduler {
 
 /// Who a ready task is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum Audience {
     Ours,
     APersons,
     Others,
 }
 
-impl Whose {
-    fn of(config: &Config, takes: &Takes, task: &Task) -> Self {
+impl Audience {
+    fn of(config: &Config, takes: &TaskFilter, task: &Task) -> Self {
         if let (Some(_), Some(check)) = (task.state.reported(), &task.spec.check) {
             let unknown = waypost_config::resolve_check(config, check).is_err();
             let left = unknown && takes.leaves_unknown || !takes.executor(&check.executor);
@@ -641,7 +641,7 @@ impl Whose {
     }
 }
 
-impl Takes {
+impl TaskFilter {
     fn executor(&self, name: &str) -> bool {
         self.executors.as_ref().is_none_or(|executors| executors.contains(name))
     }
@@ -653,7 +653,7 @@ struct Draft {
     commands: Vec<Command>,
     events: Vec<Event>,
     starts: Vec<AttemptKey>,
-    finishes: Vec<(AttemptKey, Live)>,
+    finishes: Vec<(AttemptKey, ActiveAttempt)>,
     /// Others write the plan too: nothing is decided here, and the copy stays as it is.
     shared: bool,
     /// The starts of a shared plan have been chosen: what they lead to is seen only later.

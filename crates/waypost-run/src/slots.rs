@@ -34,7 +34,7 @@ pub(crate) fn folder_name(queue: &str) -> String {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldSlots {
     folder: PathBuf,
     /// The files of the slots that were ever looked at, in their order, and whether each is ours.
     slots: Vec<(File, bool)>,
@@ -46,7 +46,7 @@ struct Held {
     gave: Option<Instant>,
 }
 
-impl Held {
+impl HeldSlots {
     fn count(&self) -> usize {
         self.slots.iter().filter(|(_, ours)| *ours).count()
     }
@@ -95,7 +95,7 @@ impl Held {
 #[derive(Debug)]
 pub(crate) struct FileSlots {
     root: PathBuf,
-    queues: BTreeMap<String, Held>,
+    queues: BTreeMap<String, HeldSlots>,
 }
 
 impl FileSlots {
@@ -104,11 +104,11 @@ impl FileSlots {
         Self { root, queues: BTreeMap::new() }
     }
 
-    fn held(&mut self, queue: &str) -> io::Result<&mut Held> {
+    fn held(&mut self, queue: &str) -> io::Result<&mut HeldSlots> {
         if !self.queues.contains_key(queue) {
             let folder = self.root.join(folder_name(queue));
             fs::create_dir_all(&folder)?;
-            let held = Held { folder, slots: Vec::new(), waiting: None, since: None, gave: None };
+            let held = HeldSlots { folder, slots: Vec::new(), waiting: None, since: None, gave: None };
             self.queues.insert(queue.to_owned(), held);
         }
         self.queues.get_mut(queue).ok_or_else(|| io::ErrorKind::NotFound.into())

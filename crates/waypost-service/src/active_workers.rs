@@ -1,7 +1,7 @@
 //! Who is there to do the work, on whatever machine: the workers that the store knows, and what this machine knows better.
 
 use waypost_core::Timestamp;
-use waypost_store::{Plans, StoreError, WORKERS_PAGE_MAX, Worker, WorkerState};
+use waypost_store::{PlanStore, StoreError, WORKERS_PAGE_MAX, Worker, WorkerState};
 
 /// What is known of a worker. One whose process on this machine is gone is dead, whatever it last said.
 pub fn worker_state(worker: &Worker, now: Timestamp) -> WorkerState {
@@ -9,7 +9,7 @@ pub fn worker_state(worker: &Worker, now: Timestamp) -> WorkerState {
 }
 
 /// Workers that take up tasks of this queue: they are alive, and not about to end.
-pub fn workers_of(plans: &Plans, queue: &str) -> Result<Vec<Worker>, StoreError> {
+pub fn workers_of(plans: &PlanStore, queue: &str) -> Result<Vec<Worker>, StoreError> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let (page, now) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;

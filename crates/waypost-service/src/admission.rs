@@ -1,7 +1,7 @@
 //! What of a plan the configuration allows: executors, workers, shapes and queues that it knows, and inputs that have
 //! the shape that they are said to have. Runs nothing.
 
-use waypost_core::{Command, Draft, Problem, TaskId, TaskSpec, Work, Wrong};
+use waypost_core::{Command, Draft, Problem, ProblemKind, TaskId, TaskSpec, Work};
 
 use waypost_config::{Config, ResolvedWork, resolve, resolve_check};
 
@@ -10,7 +10,7 @@ pub fn problems(config: &Config, draft: &Draft) -> Vec<Problem> {
     let mut problems = Vec::new();
     let queue = Config::queue_name(&draft.spec.queue);
     if !config.queues.contains_key(queue) {
-        problems.push(Problem::plan(Wrong::UnknownQueue { queue: queue.to_owned() }));
+        problems.push(Problem::plan(ProblemKind::UnknownQueue { queue: queue.to_owned() }));
     }
     for task in &draft.tasks {
         problems.extend(task_problems(config, &task.spec));
@@ -56,7 +56,7 @@ pub fn names_configured(draft: &Draft) -> bool {
 /// Whether a problem is one wherever the plan will run: inputs without the shape that the configuration describes. What
 /// the configuration does not have here it may have elsewhere, so that keeps a plan from running, not from being written.
 pub fn forbids_writing(problem: &Problem) -> bool {
-    matches!(problem.wrong, Wrong::InputsDoNotFit { .. })
+    matches!(problem.wrong, ProblemKind::InputsDoNotFit { .. })
 }
 
 type Works<'a> = (&'a TaskId, Option<&'a Work>, Option<&'a Work>);
@@ -127,14 +127,19 @@ fn work_problems(config: &Config, task: &TaskId, work: Option<&Work>, check: Opt
 }
 
 /// What is wrong with work; `of` says whose inputs they are.
-fn wrong_with(config: &Config, work: &Work, means: Result<ResolvedWork<'_>, Wrong>, of: &str) -> Vec<Wrong> {
-    let mut found: Vec<Wrong> = means.err().into_iter().collect();
+fn wrong_with(
+    config: &Config,
+    work: &Work,
+    means: Result<ResolvedWork<'_>, ProblemKind>,
+    of: &str,
+) -> Vec<ProblemKind> {
+    let mut found: Vec<ProblemKind> = means.err().into_iter().collect();
     if let Some(name) = &work.shape {
         match config.shapes.get(name) {
-            None => found.push(Wrong::UnknownShape { shape: name.clone() }),
+            None => found.push(ProblemKind::UnknownShape { shape: name.clone() }),
             Some(shape) => {
                 let misfit =
-                    |why| Wrong::InputsDoNotFit { shape: name.clone(), detail: format!("{of}{why}") };
+                    |why| ProblemKind::InputsDoNotFit { shape: name.clone(), detail: format!("{of}{why}") };
                 found.extend(shape.violations(&work.inputs.value()).into_iter().map(misfit));
             }
         }

@@ -27,7 +27,7 @@ pub fn is_to_be_run(task: &Task) -> bool {
 /// What whoever approves a task has to see of it: the program, and everything that the author of the plan says to it. The
 /// program is the operator's and looks harmless; what it is told is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disclosure {
+pub struct ApprovalPreview {
     /// The program, as a person would type it.
     pub program: String,
     /// What the author says to it, each with its name: `description`, `inputs`, `check`.
@@ -35,7 +35,7 @@ pub struct Disclosure {
 }
 
 /// What whoever approves a task has to see of it.
-pub fn disclosure(config: &Config, spec: &TaskSpec) -> Disclosure {
+pub fn approval_preview(config: &Config, spec: &TaskSpec) -> ApprovalPreview {
     let inputs = |work: &Work| match work.inputs.as_str() {
         "{}" | "null" => String::new(),
         inputs => inputs.to_owned(),
@@ -50,7 +50,7 @@ pub fn disclosure(config: &Config, spec: &TaskSpec) -> Disclosure {
         ("check's inputs", check.map(inputs).unwrap_or_default()),
     ];
     let particulars = particulars.into_iter().filter(|(_, text)| !text.trim().is_empty()).collect();
-    Disclosure { program: program(config, spec), particulars }
+    ApprovalPreview { program: program(config, spec), particulars }
 }
 
 /// The program of a check.
@@ -79,7 +79,7 @@ pub fn preview_of_work(config: &Config, work: &Work) -> String {
 
 fn done_by(worker: &Worker) -> String {
     match worker {
-        Worker::Process(process) => words(process),
+        Worker::Process(process) => describe_process(process),
         Worker::Container(container) => {
             let engine = container.engine.as_deref().unwrap_or("docker or podman");
             format!("{} (in a container of {}, by {engine})", quoted(&container.command), container.image)
@@ -89,7 +89,7 @@ fn done_by(worker: &Worker) -> String {
         }
         Worker::Slurm(slurm) => {
             let partition = slurm.partition.as_ref().map(|name| format!(", partition {name}"));
-            format!("{} (in a Slurm job{})", words(&slurm.process), partition.unwrap_or_default())
+            format!("{} (in a Slurm job{})", describe_process(&slurm.process), partition.unwrap_or_default())
         }
         Worker::Http(http) => format!("{} {}", http.method.as_str(), http.url),
         Worker::Agent(agent) => {
@@ -98,12 +98,12 @@ fn done_by(worker: &Worker) -> String {
                 PromptTo::Stdin => " < PROMPT",
                 PromptTo::Argument => "",
             };
-            format!("{}{prompt}{worktree}", words(&agent.process))
+            format!("{}{prompt}{worktree}", describe_process(&agent.process))
         }
     }
 }
 
-fn words(process: &Process) -> String {
+fn describe_process(process: &Process) -> String {
     let shell = if process.shell { "sh -c " } else { "" };
     let place =
         if process.directory.is_empty() { String::new() } else { format!(" (in {})", process.directory) };

@@ -1,7 +1,7 @@
 //! Taking the next task: what is on offer, what lost workers had included, and the first of it that can be had.
 
 use waypost_core::{Actor, Command, Plan, PlanId, Refusal, TaskId};
-use waypost_store::{Committed, Plans, WriteError, WriteRequest};
+use waypost_store::{Committed, PlanStore, WriteError, WriteRequest};
 
 /// Tasks that are tried when somebody wants one: others may be faster, or hold a lock.
 const CANDIDATES_MAX: usize = 200;
@@ -43,10 +43,10 @@ pub enum Claimed {
 }
 
 /// Starts the most urgent task that can be had, leased to whoever asks.
-pub fn claim(plans: &Plans, claim: &Claim<'_>) -> Result<Claimed, WriteError> {
-    give_back_lost(plans, claim.plan)?;
+pub fn claim(plans: &PlanStore, claim: &Claim<'_>) -> Result<Claimed, WriteError> {
+    reclaim_expired_leases(plans, claim.plan)?;
     let mut reasons: Vec<String> = Vec::new();
-    for (plan, task) in on_offer(plans, claim.plan, claim.queue, CANDIDATES_MAX)? {
+    for (plan, task) in claimable(plans, claim.plan, claim.queue, CANDIDATES_MAX)? {
         let request = WriteRequest {
             plan,
             by: claim.by.clone(),
@@ -68,19 +68,19 @@ pub fn claim(plans: &Plans, claim: &Claim<'_>) -> Result<Claimed, WriteError> {
 }
 
 /// The tasks that could start now, the most urgent first.
-pub fn on_offer(
-    plans: &Plans,
+pub fn claimable(
+    plans: &PlanStore,
     plan: Option<&PlanId>,
     queue: Option<&str>,
     limit: usize,
 ) -> Result<Vec<(PlanId, TaskId)>, WriteError> {
     if let Some(plan) = plan {
         let tasks = |found: &Plan| {
-            found.on_offer().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
+            found.claimable().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
         };
-        return plans.look(plan, tasks);
+        return plans.with_plan(plan, tasks);
     }
-    Ok(plans.on_offer(queue, limit)?.into_iter().map(|ready| (ready.plan, ready.task)).collect())
+    Ok(plans.claimable(queue, limit)?.into_iter().map(|ready| (ready.plan, ready.task)).collect())
 }
 
 /// Whether another task may be had although this one was refused.
@@ -115,7 +115,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
 }
 
 /// Whoever took a task and was not heard of until the end of the lease has lost it.
-pub fn give_back_lost(plans: &Plans, plan: Option<&PlanId>) -> Result<(), WriteError> {
+pub fn reclaim_expired_leases(plans: &PlanStore, plan: Option<&PlanId>) -> Result<(), WriteError> {
     let mut lost = Vec::new();
     plans.store().read(&mut |read| {
         let now = read.now();

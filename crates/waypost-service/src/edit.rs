@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
-    Command, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Refusal, Status, TaskChanges, TaskId, TaskSpec,
-    Where,
+    Command, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Position, Refusal, Status, TaskChanges, TaskId,
+    TaskSpec,
 };
 
 use crate::caller::Caller;
@@ -22,7 +22,7 @@ pub enum EditOp {
         tasks: Vec<NewTask>,
         /// Where the first goes among its siblings; the others follow. Beside a sibling they get its parent, unless they name
         /// one.
-        position: Where,
+        position: Position,
     },
     /// Change what the author says of a task.
     ReviseTask {
@@ -45,7 +45,7 @@ pub enum EditOp {
         /// The new parent; `Some(None)` makes it a root. Without one, a place beside a sibling implies its parent.
         parent: Option<Option<TaskId>>,
         /// The new place.
-        position: Where,
+        position: Position,
     },
     /// Change what the author says of the plan.
     RevisePlan(Box<PlanChanges>),
@@ -190,7 +190,7 @@ impl Edit {
         Ok(())
     }
 
-    fn add(&mut self, plan: &Plan, tasks: Vec<NewTask>, position: Where) -> Command {
+    fn add(&mut self, plan: &Plan, tasks: Vec<NewTask>, position: Position) -> Command {
         self.taken.extend(tasks.iter().filter_map(|task| task.id.clone()));
         let implied = sibling(&position).and_then(|beside| self.parent_of(plan, beside));
         let mut free = plan.free_task_ids();
@@ -228,10 +228,10 @@ fn numbered_ids(plan: &Plan, prefix: &'static str) -> impl Iterator<Item = TaskI
     (first..).filter_map(move |number| TaskId::new(format!("{prefix}{number}")).ok())
 }
 
-fn sibling(position: &Where) -> Option<&TaskId> {
+fn sibling(position: &Position) -> Option<&TaskId> {
     match position {
-        Where::First | Where::Last => None,
-        Where::Before(beside) | Where::After(beside) => Some(beside),
+        Position::First | Position::Last => None,
+        Position::Before(beside) | Position::After(beside) => Some(beside),
     }
 }
 

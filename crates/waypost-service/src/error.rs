@@ -186,7 +186,7 @@ impl ServiceError {
             Self::NotOnePlan { .. } => "not_one_plan".to_owned(),
             Self::HeldByOtherSession { .. } => "held_by_other_session".to_owned(),
             Self::Configuration { .. } => "configuration".to_owned(),
-            Self::Store(error) => error.word().to_owned(),
+            Self::Store(error) => error.as_str().to_owned(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What happened in one version, in a few words. Reads events and nothing else.
 
-use waypost_core::{Consequence, Event, TaskId};
+use waypost_core::{DerivedEvent, Event, TaskId};
 use waypost_text::{count, excerpt};
 
 /// Names that one line lists.
@@ -87,7 +87,7 @@ fn event_words(event: &Event) -> String {
         Event::PlanPaused { reason } => with("paused", reason),
         Event::PlanResumed { to_draft: false } => "resumed".to_owned(),
         Event::PlanResumed { to_draft: true } => "resumed as a draft".to_owned(),
-        Event::PlanFinished { phase, summary } => with(phase.word(), summary),
+        Event::PlanFinished { phase, summary } => with(phase.as_str(), summary),
         Event::PlanArchived {} => "archived".to_owned(),
         Event::PlanUnarchived {} => "taken out of the archive".to_owned(),
         Event::TaskQueued { task, attempt, worker } => format!("{worker} queued {task}{}", again(*attempt)),
@@ -127,7 +127,7 @@ fn event_words(event: &Event) -> String {
         },
         Event::TaskRolledBack { task, .. } => format!("rolled back {task}"),
         Event::OutputReceived { task, from, received } => {
-            let heard = format!("{task} heard that {} is {}", from.key(), received.status.word());
+            let heard = format!("{task} heard that {} is {}", from.key(), received.status.as_str());
             with(&heard, received.reason.as_deref().unwrap_or(""))
         }
         Event::OutputWithdrawn { task, from } => {
@@ -137,23 +137,23 @@ fn event_words(event: &Event) -> String {
 }
 
 /// What followed from a version.
-pub fn consequence_summary(consequence: &Consequence) -> String {
+pub fn consequence_summary(consequence: &DerivedEvent) -> String {
     match consequence {
-        Consequence::TaskDone { task } => format!("{task} done with its last task"),
-        Consequence::TaskFailed { task, error } => with(&format!("{task} failed"), error),
-        Consequence::TaskSkipped { task, reason, .. } => {
+        DerivedEvent::TaskDone { task } => format!("{task} done with its last task"),
+        DerivedEvent::TaskFailed { task, error } => with(&format!("{task} failed"), error),
+        DerivedEvent::TaskSkipped { task, reason, .. } => {
             with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
         }
-        Consequence::TaskCancelled { task, reason } => {
+        DerivedEvent::TaskCancelled { task, reason } => {
             with(&format!("{task} cancelled"), reason.as_deref().unwrap_or(""))
         }
-        Consequence::TaskReopened { task } => format!("{task} is to be done after all"),
-        Consequence::TaskBlocked { task } => format!("{task} waits"),
-        Consequence::TaskUnblocked { task } => format!("{task} could start now"),
-        Consequence::PlanStarted {} => "started".to_owned(),
-        Consequence::PlanCompleted {} => "completed".to_owned(),
-        Consequence::PlanFailed {} => "failed".to_owned(),
-        Consequence::PlanCancelled {} => "cancelled".to_owned(),
-        Consequence::PlanReopened {} => "goes on".to_owned(),
+        DerivedEvent::TaskReopened { task } => format!("{task} is to be done after all"),
+        DerivedEvent::TaskBlocked { task } => format!("{task} waits"),
+        DerivedEvent::TaskUnblocked { task } => format!("{task} could start now"),
+        DerivedEvent::PlanStarted {} => "started".to_owned(),
+        DerivedEvent::PlanCompleted {} => "completed".to_owned(),
+        DerivedEvent::PlanFailed {} => "failed".to_owned(),
+        DerivedEvent::PlanCancelled {} => "cancelled".to_owned(),
+        DerivedEvent::PlanReopened {} => "goes on".to_owned(),
     }
 }

@@ -25,10 +25,10 @@ mod worker_registry;
 
 pub use active_workers::{no_worker, worker_state, workers_of};
 pub use approval_preview::{
-    Disclosure, disclosure, is_to_be_run, preview, preview_of_check, preview_of_work,
+    ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };
 pub use caller::{Caller, Holder};
-pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
+pub use claim::{Claim, Claimed, claim, claimable, reclaim_expired_leases};
 pub use diff_text::{Sign, Texts, difference_lines};
 pub use edit::{EditOp, NewTask, StatusChange};
 pub use error::{Hint, IdOf, ServiceError, Subject};
@@ -40,4 +40,4 @@ pub use report::{ClaimFilter, ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, T
 pub use service::{Guard, LoadConfig, Service, WriteReply, resolve_task};
 pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};
-pub use wait_reasons::{Reason, Why, why};
+pub use wait_reasons::{Explanation, Reason, why};

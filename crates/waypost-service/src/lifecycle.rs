@@ -8,7 +8,7 @@ use crate::admission;
 use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
 use crate::service::{Guard, Service, WriteReply};
-use crate::submit::{self, Entered, NotEntered, Start};
+use crate::submit::{self, Start, SubmitError, Submitted};
 
 /// How a plan is created.
 #[derive(Clone, Debug, Default)]
@@ -81,8 +81,13 @@ impl Service {
     }
 
     /// Brings a draft into the store; the same id with the same tasks is the same plan.
-    pub fn submit(&self, by: &Caller, draft: Draft, executor: Option<&str>) -> Result<Entered, NotEntered> {
-        let config = self.config().map_err(NotEntered::Service)?;
+    pub fn submit(
+        &self,
+        by: &Caller,
+        draft: Draft,
+        executor: Option<&str>,
+    ) -> Result<Submitted, SubmitError> {
+        let config = self.config().map_err(SubmitError::Service)?;
         submit::submit_draft(self, &config, by, draft, executor)
     }
 
@@ -102,7 +107,7 @@ impl Service {
         plan: &PlanId,
         executor: &str,
         confirmed: bool,
-    ) -> Result<(), NotEntered> {
+    ) -> Result<(), SubmitError> {
         submit::assign_work(self, plan, executor, by, confirmed)
     }
 

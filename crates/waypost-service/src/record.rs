@@ -36,12 +36,12 @@ impl Service {
 
     /// Records attempts of a worker whose tasks take slots of a queue: all, or none.
     pub fn record_attempts(&self, record: Record, slots: Slots) -> Answer {
-        self.plans().write_within(record.into(), slots)
+        self.plans().write_with_slots(record.into(), slots)
     }
 
     /// The same for a plan that several workers share: what is refused is left out, because another worker may have been
     /// faster with one task, and the rest is worth writing.
     pub fn record_possible_attempts(&self, record: Record, slots: Slots) -> Answer {
-        self.plans().write_what_can_be_within(record.into(), slots)
+        self.plans().write_partial_with_slots(record.into(), slots)
     }
 }

@@ -2,7 +2,9 @@
 //! report of progress renews it for as long as it was taken for, and only the holder of an attempt reports on it.
 
 use serde::Serialize;
-use waypost_core::{Ask, Command, Json, Outcome, Plan, PlanId, Refusal, Status, TaskId, Timestamp};
+use waypost_core::{
+    Command, Json, Outcome, Plan, PlanId, QuestionRequest, Refusal, Status, TaskId, Timestamp,
+};
 use waypost_store::Lease;
 
 use crate::caller::{Caller, Holder};
@@ -82,7 +84,7 @@ pub enum TaskReport {
         reason: String,
     },
     /// A person has to answer first.
-    Question(Box<Ask>),
+    Question(Box<QuestionRequest>),
 }
 
 /// A task of a plan, and the attempt in whose name something is reported. Without an attempt only its holder may report, or a
@@ -124,7 +126,7 @@ impl Service {
         options: ClaimOptions,
         guard: Guard,
     ) -> Result<ClaimReply, ServiceError> {
-        claim::give_back_lost(self.plans(), Some(plan))?;
+        claim::reclaim_expired_leases(self.plans(), Some(plan))?;
         let (caller, wanted) = (by.clone(), task.clone());
         let terms = Terms { guard, lease_seconds: options.lease_seconds };
         let (mut written, held) = self
@@ -174,7 +176,7 @@ impl Service {
         match self.try_report(by, task, report.clone(), guard) {
             // The other session may be gone: once its lease has ended, it holds nothing.
             Err(ServiceError::HeldByOtherSession { .. }) => {
-                claim::give_back_lost(self.plans(), Some(task.plan))?;
+                claim::reclaim_expired_leases(self.plans(), Some(task.plan))?;
                 self.try_report(by, task, report, guard)
             }
             written => written,
@@ -229,7 +231,7 @@ impl Service {
 
     /// Returns tasks whose leases have ended to the queue: of this plan, or of all.
     pub fn reclaim_expired_leases(&self, plan: Option<&PlanId>) -> Result<(), ServiceError> {
-        Ok(claim::give_back_lost(self.plans(), plan)?)
+        Ok(claim::reclaim_expired_leases(self.plans(), plan)?)
     }
 
     /// What the caller holds, in whichever session.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::Serialize;
 use waypost_config::Config;
 use waypost_core::{Command, Plan, PlanId, Problem, TaskId};
-use waypost_store::{Committed, Plans, WriteRequest};
+use waypost_store::{Committed, PlanStore, WriteRequest};
 
 use crate::admission;
 use crate::caller::Caller;
@@ -23,7 +23,7 @@ enum ConfigSource {
 
 /// Every act on the plans of one store.
 pub struct Service {
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     config: Arc<ConfigSource>,
 }
 
@@ -118,17 +118,17 @@ impl From<Guard> for Terms {
 
 impl Service {
     /// For a process that has its configuration at hand.
-    pub fn new(plans: Arc<Plans>, config: Arc<Config>) -> Self {
+    pub fn new(plans: Arc<PlanStore>, config: Arc<Config>) -> Self {
         Self { plans, config: Arc::new(ConfigSource::Loaded(config)) }
     }
 
     /// For a process that may not need its configuration at all.
-    pub fn with_config_on_demand(plans: Arc<Plans>, load: LoadConfig) -> Self {
+    pub fn with_config_on_demand(plans: Arc<PlanStore>, load: LoadConfig) -> Self {
         Self { plans, config: Arc::new(ConfigSource::OnDemand(OnceLock::new(), load)) }
     }
 
     /// The plans, to read them.
-    pub fn plans(&self) -> &Arc<Plans> {
+    pub fn plans(&self) -> &Arc<PlanStore> {
         &self.plans
     }
 
@@ -149,7 +149,7 @@ impl Service {
 
     /// Reads a plan as it is now.
     pub fn read<R>(&self, plan: &PlanId, read: impl FnOnce(&Plan) -> R) -> Result<R, ServiceError> {
-        Ok(self.plans.look(plan, read)?)
+        Ok(self.plans.with_plan(plan, read)?)
     }
 
     /// Writes one version of the commands that `build` makes of the plan inside the transaction, if the configuration lets them

@@ -8,7 +8,7 @@ use waypost_core::{
     Actor, ActorKind, Command, Difference, Draft, Json, Phase, Plan, PlanId, Refusal, Status, Task,
     TaskChanges, TaskId, Work, differences,
 };
-use waypost_store::{NewPlan, Plans, WriteError, WriteRequest};
+use waypost_store::{NewPlan, PlanStore, WriteError, WriteRequest};
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
@@ -16,7 +16,7 @@ use crate::service::{Guard, Service};
 
 /// A plan of the store that was brought there, or was there already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entered {
+pub struct Submitted {
     /// Its id.
     pub plan: PlanId,
     /// Whether it is new.
@@ -25,7 +25,7 @@ pub struct Entered {
 
 /// Why a plan is not in the store as it was asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum NotEntered {
+pub enum SubmitError {
     /// A plan with that id is there, and asks for something else.
     #[error("plan {plan} is in the store already, and asks for something else")]
     OtherContent {
@@ -60,7 +60,7 @@ pub(crate) fn submit_draft(
     by: &Caller,
     draft: Draft,
     executor: Option<&str>,
-) -> Result<Entered, NotEntered> {
+) -> Result<Submitted, SubmitError> {
     let plans = service.plans();
     let new = |draft: Draft| {
         let (id, by) = (draft.id.clone(), by.actor.clone());
@@ -68,17 +68,17 @@ pub(crate) fn submit_draft(
     };
     let Some(id) = draft.id.clone() else {
         let committed = new(draft)?;
-        return Ok(Entered { plan: committed.plan, made: true });
+        return Ok(Submitted { plan: committed.plan, made: true });
     };
     // Whoever enters the same id at the same moment may be faster: then it is there the second time.
     for _ in 0..2 {
-        match plans.look(&id, Plan::to_draft) {
+        match plans.with_plan(&id, Plan::to_draft) {
             Ok(known) => return is_the_same(&id, known, &draft, executor),
             Err(WriteError::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
         }
         match new(draft.clone()) {
-            Ok(committed) => return Ok(Entered { plan: committed.plan, made: true }),
+            Ok(committed) => return Ok(Submitted { plan: committed.plan, made: true }),
             Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
             Err(error) => return Err(error.into()),
         }
@@ -91,15 +91,15 @@ fn is_the_same(
     mut known: Draft,
     draft: &Draft,
     executor: Option<&str>,
-) -> Result<Entered, NotEntered> {
+) -> Result<Submitted, SubmitError> {
     if let Some(executor) = executor {
         assign_in_draft(&mut known, executor);
     }
     if asks_the_same(&known, draft) {
-        return Ok(Entered { plan: id.clone(), made: false });
+        return Ok(Submitted { plan: id.clone(), made: false });
     }
     let differences = differences(&asked(&known), &asked(draft));
-    Err(NotEntered::OtherContent { plan: id.clone(), differences })
+    Err(SubmitError::OtherContent { plan: id.clone(), differences })
 }
 
 /// Whether a draft says nothing else than the plan in the store: the same tasks, each asking the same.
@@ -109,7 +109,7 @@ fn asks_the_same(known: &Draft, draft: &Draft) -> bool {
         && draft
             .tasks
             .iter()
-            .all(|task| by_id.get(&task.spec.id).is_some_and(|other| other.spec.asks_the_same_as(&task.spec)))
+            .all(|task| by_id.get(&task.spec.id).is_some_and(|other| other.spec.same_work_as(&task.spec)))
 }
 
 /// A draft without anything that has happened, so that only what is asked for is compared.
@@ -173,7 +173,7 @@ pub(crate) fn assign_work(
     executor: &str,
     by: &Caller,
     yes: bool,
-) -> Result<(), NotEntered> {
+) -> Result<(), SubmitError> {
     let (mut commands, phase, asks) = service.read(plan, |plan| {
         let state = plan.state();
         let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
@@ -189,7 +189,7 @@ pub(crate) fn assign_work(
         }
         Phase::Active if asks && !(yes && by.actor.kind == ActorKind::Person) => {
             let (plan, executor) = (plan.clone(), executor.to_owned());
-            return Err(NotEntered::NotForMachines { plan, executor });
+            return Err(SubmitError::NotForMachines { plan, executor });
         }
         Phase::Draft
         | Phase::AwaitingApproval
@@ -219,29 +219,29 @@ fn assignments(plan: &Plan, executor: &str) -> Vec<Command> {
 /// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing
 /// twice; `executor` is who gets the tasks without work.
 pub fn enter(
-    plans: &Plans,
+    plans: &PlanStore,
     config: &Config,
     by: &Actor,
     draft: Draft,
     executor: Option<&str>,
-) -> Result<Entered, NotEntered> {
+) -> Result<Submitted, SubmitError> {
     let new = |draft: Draft| {
         let (id, by) = (draft.id.clone(), by.clone());
         plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
     };
     let Some(id) = draft.id.clone() else {
         let committed = new(draft)?;
-        return Ok(Entered { plan: committed.plan, made: true });
+        return Ok(Submitted { plan: committed.plan, made: true });
     };
     // Whoever enters the same id at the same moment may be faster: then it is there the second time.
     for _ in 0..2 {
-        match plans.look(&id, Plan::to_draft) {
+        match plans.with_plan(&id, Plan::to_draft) {
             Ok(known) => return is_the_same(&id, known, &draft, executor),
             Err(WriteError::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
         }
         match new(draft.clone()) {
-            Ok(committed) => return Ok(Entered { plan: committed.plan, made: true }),
+            Ok(committed) => return Ok(Submitted { plan: committed.plan, made: true }),
             Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
             Err(error) => return Err(error.into()),
         }
@@ -250,8 +250,8 @@ pub fn enter(
 }
 
 /// Makes a plan active, unless a person has to approve it first.
-pub fn start(plans: &Plans, plan: &PlanId, by: &Actor) -> Result<Start, WriteError> {
-    let (phase, version, needed) = plans.look(plan, |plan| {
+pub fn start(plans: &PlanStore, plan: &PlanId, by: &Actor) -> Result<Start, WriteError> {
+    let (phase, version, needed) = plans.with_plan(plan, |plan| {
         let state = plan.state();
         (state.phase, plan.version(), state.approval_required && state.approval.is_none())
     })?;
@@ -268,8 +268,14 @@ pub fn start(plans: &Plans, plan: &PlanId, by: &Actor) -> Result<Start, WriteErr
 /// The same in a plan of the store, for what is not done yet: a version like any other, so that everybody sees who did
 /// it, and the rules of approval hold for it. What an agent wrote down as a list of things to do was never meant for
 /// machines, so giving it to them needs a person's approval; `yes` is the word of a person who asks.
-pub fn assign(plans: &Plans, plan: &PlanId, executor: &str, by: &Actor, yes: bool) -> Result<(), NotEntered> {
-    let (mut commands, phase, asks) = plans.look(plan, |plan| {
+pub fn assign(
+    plans: &PlanStore,
+    plan: &PlanId,
+    executor: &str,
+    by: &Actor,
+    yes: bool,
+) -> Result<(), SubmitError> {
+    let (mut commands, phase, asks) = plans.with_plan(plan, |plan| {
         let state = plan.state();
         let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
         (assignments(plan, executor), state.phase, !own && state.approval.is_none())
@@ -284,7 +290,7 @@ pub fn assign(plans: &Plans, plan: &PlanId, executor: &str, by: &Actor, yes: boo
         }
         Phase::Active if asks && !(yes && by.kind == ActorKind::Person) => {
             let (plan, executor) = (plan.clone(), executor.to_owned());
-            return Err(NotEntered::NotForMachines { plan, executor });
+            return Err(SubmitError::NotForMachines { plan, executor });
         }
         Phase::Draft
         | Phase::AwaitingApproval
@@ -297,7 +303,7 @@ pub fn assign(plans: &Plans, plan: &PlanId, executor: &str, by: &Actor, yes: boo
     Ok(write(plans, plan, by, commands)?)
 }
 
-fn write(plans: &Plans, plan: &PlanId, by: &Actor, commands: Vec<Command>) -> Result<(), WriteError> {
+fn write(plans: &PlanStore, plan: &PlanId, by: &Actor, commands: Vec<Command>) -> Result<(), WriteError> {
     let (plan, by) = (plan.clone(), by.clone());
     plans.write(WriteRequest { plan, by, commands, known_version: None, lease_seconds: None })?;
     Ok(())

@@ -13,7 +13,7 @@ pub fn task_row(plan: &Plan, task: &Task, description: String, columns: usize) -
     let mut fields = Map::new();
     fields.insert("id".to_owned(), spec.id.as_str().into());
     fields.insert("description".to_owned(), description.into());
-    fields.insert("standing".to_owned(), json!(plan.standing(spec.id.as_str())));
+    fields.insert("standing".to_owned(), json!(plan.effective_status(spec.id.as_str())));
     if let Some(parent) = &spec.parent {
         fields.insert("parent".to_owned(), parent.as_str().into());
     }
@@ -21,7 +21,7 @@ pub fn task_row(plan: &Plan, task: &Task, description: String, columns: usize) -
         fields.insert("depends_on".to_owned(), json!(spec.depends_on));
     }
     if let Some(complexity) = spec.complexity {
-        fields.insert("complexity".to_owned(), complexity.word().into());
+        fields.insert("complexity".to_owned(), complexity.as_str().into());
     }
     if let Some(work) = &spec.work {
         fields.insert("executor".to_owned(), work.executor.clone().into());
@@ -44,7 +44,7 @@ pub fn whole_task(plan: &Plan, task: &Task) -> Value {
         tasks.iter().take(NAMES_MAX).map(|task| Value::from(task.spec.id.as_str())).collect()
     };
     let mut value = json!(task);
-    value["standing"] = json!(plan.standing(id));
+    value["standing"] = json!(plan.effective_status(id));
     value["children"] = ids(plan.children(id));
     value["needed_by"] = ids(plan.dependants(id));
     let outputs: Map<String, Value> =

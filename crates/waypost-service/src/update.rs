@@ -1,7 +1,7 @@
 //! Updating a plan from a text in any format. The text is applied inside the transaction, to the plan as it is then.
 
 use serde::Serialize;
-use waypost_core::{DiffStat, PlanId, TaskId, differences, set_back};
+use waypost_core::{DiffStat, PlanId, TaskId, differences, reopened_tasks};
 use waypost_formats::{Dialect, Written};
 
 use crate::caller::Caller;
@@ -56,7 +56,7 @@ impl Service {
         })?;
         let after = self.read(plan, |plan| plan.to_draft())?;
         let changes = DiffStat::of(&differences(&before, &after));
-        let again = set_back(&before, &after);
+        let again = reopened_tasks(&before, &after);
         let approval_voided = before.state.approval.is_some() && after.state.approval.is_none();
         Ok(UpdateReply { written, changes, again, approval_voided, notes })
     }

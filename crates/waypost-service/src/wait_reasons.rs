@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use waypost_core::{
-    Dependency, Elsewhere, LockMode, Phase, Plan, PlanId, Standing, Status, TaskId, Timestamp, Waiting,
+    BlockReason, Dependency, EffectiveStatus, ExternalTaskRef, LockMode, Phase, Plan, PlanId, Status, TaskId,
+    Timestamp,
 };
-use waypost_store::{HeldLock, Plans, WriteError};
+use waypost_store::{HeldLock, PlanStore, WriteError};
 
 use crate::active_workers::{no_worker, workers_of};
 use waypost_config::Config;
@@ -29,38 +30,38 @@ pub struct Reason {
 
 /// Where a task stands, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Why {
+pub struct Explanation {
     /// Where it stands; nothing when it is gone.
-    pub standing: Option<Standing>,
+    pub standing: Option<EffectiveStatus>,
     /// What it waits for; of a finished task, why it ended so.
     pub reasons: Vec<Reason>,
 }
 
 /// Looks what a task waits for.
-pub fn why(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Why, WriteError> {
+pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanation, WriteError> {
     let mut now = Timestamp::from_micros(0);
     plans.store().read(&mut |read| {
         now = read.now();
         Ok(())
     })?;
     let mut known = BTreeMap::new();
-    for there in plans.look(plan, |plan| awaited(plan, task))? {
-        known.insert(there.key(), plans.whereabouts(plan, &there)?.words(&there));
+    for there in plans.with_plan(plan, |plan| awaited(plan, task))? {
+        known.insert(there.key(), plans.target_status(plan, &there)?.describe(&there));
     }
-    let (standing, mut reasons) =
-        plans.look(plan, |plan| (plan.standing(task.as_str()), reasons(plan, task, now, &known)))?;
+    let (standing, mut reasons) = plans
+        .with_plan(plan, |plan| (plan.effective_status(task.as_str()), reasons(plan, task, now, &known)))?;
     reasons.extend(held(plans, plan, task)?);
     reasons.extend(worker(plans, plan, task)?);
-    Ok(Why { standing, reasons })
+    Ok(Explanation { standing, reasons })
 }
 
 /// What a task and those around it wait for elsewhere.
-fn awaited(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
+fn awaited(plan: &Plan, task: &TaskId) -> Vec<ExternalTaskRef> {
     let mut found = Vec::new();
     let mut at = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
     while let Some(task) = at {
-        let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere);
-        let heard = |there: &Elsewhere| task.state.received.get(&there.key()).map(|heard| heard.status);
+        let there = task.spec.depends_on.iter().filter_map(Dependency::external);
+        let heard = |there: &ExternalTaskRef| task.state.received.get(&there.key()).map(|heard| heard.status);
         found.extend(there.filter(|there| heard(there) != Some(Status::Done)).cloned());
         at = task.spec.parent.as_ref().and_then(|parent| plan.task(parent.as_str()));
     }
@@ -69,16 +70,16 @@ fn awaited(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
 }
 
 /// What is known of tasks elsewhere, by their keys.
-type Known = BTreeMap<String, String>;
+type TargetTexts = BTreeMap<String, String>;
 
-fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &Known) -> Vec<Reason> {
+fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &TargetTexts) -> Vec<Reason> {
     let waiting = plan.waiting(task.as_str(), now).into_iter();
     let mut reasons: Vec<Reason> = waiting.map(|waiting| of(plan, task, waiting, known)).collect();
     let Some(found) = plan.task(task.as_str()) else { return reasons };
     let state = &found.state;
-    let does = match plan.standing(task.as_str()) {
-        Some(Standing::Queued) => Some("has queued it"),
-        Some(Standing::Running) => Some("works on it"),
+    let does = match plan.effective_status(task.as_str()) {
+        Some(EffectiveStatus::Queued) => Some("has queued it"),
+        Some(EffectiveStatus::Running) => Some("works on it"),
         _ => None,
     };
     if let (Some(does), Some(worker)) = (does, &state.worker) {
@@ -94,48 +95,48 @@ fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &Known) -> Vec<Rea
     reasons
 }
 
-fn of(plan: &Plan, task: &TaskId, waiting: Waiting, known: &Known) -> Reason {
+fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> Reason {
     let fact = json!(waiting);
     let (kind, words) = match waiting {
-        Waiting::Approval => ("approval", "a person's approval".to_owned()),
-        Waiting::Phase(phase) => ("phase", format!("the plan, which is {}", phase.word())),
-        Waiting::Dependencies(names) => {
+        BlockReason::Approval => ("approval", "a person's approval".to_owned()),
+        BlockReason::Phase(phase) => ("phase", format!("the plan, which is {}", phase.as_str())),
+        BlockReason::Dependencies(names) => {
             let named: Vec<String> = names
                 .into_iter()
-                .map(|name| match (known.get(&name), plan.standing(&name)) {
+                .map(|name| match (known.get(&name), plan.effective_status(&name)) {
                     (Some(words), _) => format!("{name} ({words})"),
-                    (None, Some(standing)) => format!("{name} ({})", standing.word()),
+                    (None, Some(standing)) => format!("{name} ({})", standing.as_str()),
                     (None, None) => name,
                 })
                 .collect();
             ("dependencies", named.join(", "))
         }
-        Waiting::Answer(question) => ("answer", format!("a person's answer to: {question}")),
-        Waiting::Check => {
+        BlockReason::Answer(question) => ("answer", format!("a person's answer to: {question}")),
+        BlockReason::Check => {
             let by = plan.task(task.as_str()).and_then(|task| task.state.reported());
             let by = by.map(|report| report.by.to_string()).unwrap_or_default();
             ("check", format!("its check: {by} reported it as done"))
         }
-        Waiting::Until(at) => ("retry", format!("its next attempt at {}", moment(at))),
+        BlockReason::Until(at) => ("retry", format!("its next attempt at {}", moment(at))),
     };
     Reason { kind, words, fact }
 }
 
 /// Of a task that a machine could start now: that nobody is there to do so, or that its queue is full.
-fn worker(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
-    let found = plans.look(plan, |plan| {
+fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
+    let found = plans.with_plan(plan, |plan| {
         let found = plan.task(task.as_str())?;
-        let work = match plan.standing(task.as_str())? {
-            Standing::Ready => found.spec.work.as_deref(),
-            Standing::Reported => found.spec.check.as_deref(),
-            Standing::Blocked
-            | Standing::Asking
-            | Standing::Queued
-            | Standing::Running
-            | Standing::Done
-            | Standing::Failed
-            | Standing::Skipped
-            | Standing::Cancelled => None,
+        let work = match plan.effective_status(task.as_str())? {
+            EffectiveStatus::Ready => found.spec.work.as_deref(),
+            EffectiveStatus::Reported => found.spec.check.as_deref(),
+            EffectiveStatus::Blocked
+            | EffectiveStatus::Asking
+            | EffectiveStatus::Queued
+            | EffectiveStatus::Running
+            | EffectiveStatus::Done
+            | EffectiveStatus::Failed
+            | EffectiveStatus::Skipped
+            | EffectiveStatus::Cancelled => None,
         }?;
         let active = plan.state().phase == Phase::Active;
         let queue = Config::queue_name(&plan.spec().queue).to_owned();
@@ -174,8 +175,8 @@ fn moment(at: Timestamp) -> String {
 }
 
 /// Locks of a pending task that others hold.
-fn held(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, WriteError> {
-    let wanted = plans.look(plan, |plan| {
+fn held(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, WriteError> {
+    let wanted = plans.with_plan(plan, |plan| {
         let found = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
         found.map(|task| task.spec.locks.clone()).unwrap_or_default()
     })?;

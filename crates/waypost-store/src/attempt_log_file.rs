@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use waypost_core::{PlanId, TaskId};
 
-use crate::{AttemptLog, Plans, StoreError, worker_identity};
+use crate::{AttemptLog, PlanStore, StoreError, worker_identity};
 
 /// Bytes of a file's name that stand for a task.
 const NAME_BYTES_MAX: usize = 180;
@@ -43,7 +43,7 @@ pub enum NoLog {
 
 /// Looks for the log of an attempt that `worker` made, and reads at most `bytes_max` bytes of its end.
 pub fn find_log(
-    plans: &Plans,
+    plans: &PlanStore,
     logs: &Path,
     (plan, task, attempt): (&PlanId, &TaskId, u32),
     worker: Option<&str>,
@@ -58,7 +58,7 @@ pub fn find_log(
         copy.text = waypost_text::tail_bytes(&copy.text, bytes_max).to_owned();
         return Ok(FoundLog::Copy(Box::new(copy)));
     }
-    let elsewhere = worker.filter(|worker| worker_identity::is_elsewhere(worker)).map(str::to_owned);
+    let elsewhere = worker.filter(|worker| worker_identity::is_remote(worker)).map(str::to_owned);
     Ok(FoundLog::Nothing { elsewhere })
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn day(at: Timestamp) -> String {
 
 impl StoreError {
     /// The code for programs.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Corrupt { .. } => "corrupt",
             Self::TooNew { .. } => "too_new",
@@ -77,7 +77,7 @@ impl StoreError {
     }
 
     /// The same error for another waiter of the same commit.
-    pub(crate) fn told_again(&self) -> Self {
+    pub(crate) fn duplicate(&self) -> Self {
         match self {
             Self::Corrupt { what, detail } => Self::Corrupt { what: what.clone(), detail: detail.clone() },
             Self::TooNew { what, found, known } => {

@@ -1,6 +1,6 @@
 //! Storage of plans.
 //!
-//! [`Store`] is the trait of the backends: memory, JSON files, SQLite, PostgreSQL. [`Plans`] stands in front of one: it runs
+//! [`Store`] is the trait of the backends: memory, JSON files, SQLite, PostgreSQL. [`PlanStore`] stands in front of one: it runs
 //! `decide` inside the store's transaction, appends the events as one version, keeps the plans that a process works on in
 //! memory, and commits writers who wait together in one go.
 
@@ -28,32 +28,32 @@ pub use backends::postgres::{PostgresStore, Traffic, without_password};
 pub use backends::sqlite::{Durability, SqliteStore};
 pub use cross_plan::locate::WARNINGS_MAX;
 pub use cross_plan::resolve::{AGENT_PLANS_MAX, RING_TASKS_MAX};
-pub use cross_plan::target_status::Whereabouts;
+pub use cross_plan::target_status::TargetStatus;
 pub use error::{BUSY_SECONDS_MAX, StoreError};
 pub use log::change_watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};
-pub use log::commit_hook::{Heard, hear_of_commits};
-pub use log::event::{BadCursor, BadFilter, Cursor, EventFilter, FILTER_NAMES_MAX, Happening, Occurrence};
+pub use log::commit_hook::{CommitInfo, set_commit_hook};
+pub use log::event::{BadCursor, BadFilter, Cursor, EventFilter, EventSource, FILTER_NAMES_MAX, LogEvent};
 pub use log::event_log::{EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX, EventPage};
-pub use log::subscription::{Subscription, Trouble};
+pub use log::subscription::{DroppedEvents, Subscription};
 pub use log::subscriptions::{SUBSCRIPTIONS_MAX, Since, SubscriptionError};
 pub use maintenance::copy::{Copied, CopyError, Progress, Running, SUBSCRIPTIONS_COPIED_MAX, copy};
 pub use maintenance::integrity::{Finding, HISTORY_PAGE};
 pub use maintenance::prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UNREAD_DAYS_MAX};
 pub use metrics::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};
-pub use named_lock::{HOLD_SECONDS, Held};
+pub use named_lock::{HOLD_SECONDS, NamedLock};
 pub use open::open;
-pub use plans::Plans;
+pub use plans::PlanStore;
 pub use plans::request::{Answer, BuildCommands, Committed, Conflict, NewPlan, WriteError, WriteRequest};
 pub use rows::{
-    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, ReadyTask, Shelf,
-    Sort, Terms, Totals, Wait, WrittenSince,
+    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseTerms, LogFilter, Page, PlanSummary,
+    Pruned, Query, ReadyTask, Sort, Totals, VersionRecord, Wait, WrittenSince,
 };
 pub use store::{
-    Adopted, Append, Expected, Look, Maintenance, Pruning, Reach, Read, Rewrite, SNAPSHOT_MILESTONE, Store,
-    Transaction, Work,
+    Append, ImportedPlan, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE,
+    SharingScope, Store, Transaction, Work,
 };
 pub use waypost_core::event_kinds;
-pub use worker_identity::{WORKER_VARIABLE, host, is_dead, is_elsewhere, worker_name};
+pub use worker_identity::{WORKER_VARIABLE, host, is_dead, is_remote, worker_name};
 pub use workers::{
     ATTEMPT_LOG_BYTES_MAX, AttemptLog, Slots, WORKER_KEPT_SECONDS, WORKERS_PAGE_MAX, Worker, WorkerKind,
     WorkerState,

@@ -12,7 +12,7 @@ pub const HOLD_SECONDS: u64 = 15;
 
 /// Something that this process has and no other. Dropping it gives it back; so does the end of the process, at the latest
 /// after [`HOLD_SECONDS`].
-pub trait Held: Send {
+pub trait NamedLock: Send {
     /// Whether it is known to be ours still. What was stopped or cut off for too long may have lost it to another.
     fn holds(&self) -> bool;
 }
@@ -20,7 +20,7 @@ pub trait Held: Send {
 /// A lock that is always free: no other process shares the store.
 pub(crate) struct Unshared;
 
-impl Held for Unshared {
+impl NamedLock for Unshared {
     fn holds(&self) -> bool {
         true
     }
@@ -31,14 +31,14 @@ struct Locked {
     _file: File,
 }
 
-impl Held for Locked {
+impl NamedLock for Locked {
     fn holds(&self) -> bool {
         true
     }
 }
 
 /// Locks a file; nothing when another has it. Where nothing can be locked there is nobody to agree with.
-pub(crate) fn by_file(path: &Path) -> Option<Box<dyn Held>> {
+pub(crate) fn by_file(path: &Path) -> Option<Box<dyn NamedLock>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
     let Ok(file) = file else { return Some(Box::new(Unshared)) };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use waypost_core::{Actor, Command, Plan, PlanId, TaskId, Timestamp};
 
 use self::cache::{Cache, PLANS_CACHED_MAX, catch_up, load};
-use self::request::{Answer, BuildCommands, Job, NewPlan, Trouble, WriteError, WriteRequest};
+use self::request::{Answer, BatchError, BuildCommands, Job, NewPlan, WriteError, WriteRequest};
 use self::transaction::{create, purge, random_name, write, write_built, write_possible};
 use crate::cross_plan::deliver::{and_tell, deliver};
 use crate::error::StoreError;
@@ -26,7 +26,7 @@ use crate::log::commit_hook;
 use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
 use crate::plans::group_commit::Group;
-use crate::rows::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince};
+use crate::rows::{LogFilter, Page, PlanSummary, Query, ReadyTask, Sort, VersionRecord, WrittenSince};
 use crate::store::{Read, Store};
 use crate::workers::Slots;
 
@@ -50,7 +50,7 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
 }
 
 /// All plans of one store.
-pub struct Plans {
+pub struct PlanStore {
     store: Arc<dyn Store>,
     cache: RwLock<Cache>,
     /// Plans as readers of events have come to know them.
@@ -59,7 +59,7 @@ pub struct Plans {
     for_one_command: bool,
 }
 
-impl Drop for Plans {
+impl Drop for PlanStore {
     fn drop(&mut self) {
         if self.for_one_command {
             // The process ends now: giving back the memory of a large plan piece by piece would take longer than the
@@ -74,7 +74,7 @@ fn of_plan(task: &waypost_core::Task) -> (TaskId, i32) {
     (task.spec.id.clone(), task.spec.priority)
 }
 
-impl Plans {
+impl PlanStore {
     /// The plans of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Plans {
     }
 
     /// An id for a plan that is to be made later.
-    pub fn id_for_later(&self) -> Result<PlanId, StoreError> {
+    pub fn reserve_id(&self) -> Result<PlanId, StoreError> {
         PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))
     }
 
@@ -131,17 +131,17 @@ impl Plans {
 
     /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
     /// plan: another one may have been faster with one task, and the rest is worth writing.
-    pub fn write_what_can_be(&self, request: WriteRequest) -> Answer {
+    pub fn write_partial(&self, request: WriteRequest) -> Answer {
         self.queue_one(Job::WritePossible(Box::new(request), None))
     }
 
-    /// The same as [`Plans::write`] for a worker whose tasks take slots of a queue.
-    pub fn write_within(&self, request: WriteRequest, slots: Slots) -> Answer {
+    /// The same as [`PlanStore::write`] for a worker whose tasks take slots of a queue.
+    pub fn write_with_slots(&self, request: WriteRequest, slots: Slots) -> Answer {
         self.queue_one(Job::Write(Box::new(request), Some(slots)))
     }
 
-    /// The same as [`Plans::write_what_can_be`] for a worker whose tasks take slots of a queue.
-    pub fn write_what_can_be_within(&self, request: WriteRequest, slots: Slots) -> Answer {
+    /// The same as [`PlanStore::write_partial`] for a worker whose tasks take slots of a queue.
+    pub fn write_partial_with_slots(&self, request: WriteRequest, slots: Slots) -> Answer {
         self.queue_one(Job::WritePossible(Box::new(request), Some(slots)))
     }
 
@@ -209,9 +209,9 @@ impl Plans {
                 answers.push(match answer {
                     Ok(committed) => Ok(committed),
                     // Found before anything was written for this job: the others of the group are not concerned.
-                    Err(Trouble::OfTheJob(error)) => Err(error),
+                    Err(BatchError::OfTheJob(error)) => Err(error),
                     // Nothing of this group can be trusted to be written.
-                    Err(Trouble::OfTheStore(error)) => return Err(error),
+                    Err(BatchError::OfTheStore(error)) => return Err(error),
                 });
             }
             Ok(())
@@ -226,15 +226,15 @@ impl Plans {
             }
             // It may have been written, or not: who tries again must not do so unseen.
             Err(error) => {
-                meters().store_errors.with([error.word()], |errors| errors.add(1));
+                meters().store_errors.with([error.as_str()], |errors| errors.add(1));
                 cache.plans.clear();
-                jobs.iter().map(|_| Err(error.told_again().into())).collect()
+                jobs.iter().map(|_| Err(error.duplicate().into())).collect()
             }
         }
     }
 
     /// Reads a plan as it is now, other processes' writes included.
-    pub fn look<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
+    pub fn with_plan<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
         // Only the version: whether anything else is wanted is known after that.
         let stored = self.store.query(|read| read.version(id))?;
         let stored = stored.ok_or_else(|| WriteError::NotFound(id.to_string()))?;
@@ -261,7 +261,12 @@ impl Plans {
 
     /// The versions of a plan after `known`, at most `limit` where they have to be read. For one who follows it: what this
     /// process has seen since the last call is handed out, and not read again.
-    pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    pub fn versions_since(
+        &self,
+        id: &PlanId,
+        known: u64,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut entries = Vec::new();
         self.store.read(&mut |read| {
@@ -280,7 +285,7 @@ impl Plans {
 
     /// The same without a look at the store, for one who has just written `version`. Nothing when some of them would have to
     /// be read.
-    pub fn versions_at_hand(&self, id: &PlanId, known: u64, version: u64) -> Option<Vec<Entry>> {
+    pub fn cached_versions(&self, id: &PlanId, known: u64, version: u64) -> Option<Vec<VersionRecord>> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         cache.take_kept(id, known, version)
     }
@@ -314,17 +319,22 @@ impl Plans {
     }
 
     /// Heads of plans, one page of them.
-    pub fn heads(&self, query: &Query) -> Result<Page<Head>, StoreError> {
+    pub fn heads(&self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
         self.store.query(|read| read.heads(query))
     }
 
     /// The versions of a plan after `after`, at most `limit`.
-    pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>, StoreError> {
         self.store.query(|read| read.versions(id, after, limit))
     }
 
     /// Versions of all plans after `after` in the order of commits, at most `limit`.
-    pub fn log(&self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    pub fn log(
+        &self,
+        after: u64,
+        filter: &LogFilter,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         self.store.query(|read| read.log(after, filter, limit))
     }
 
@@ -345,8 +355,8 @@ impl Plans {
     }
 
     /// The same without those that only wait for their check: what agents and persons may take.
-    pub fn on_offer(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
-        self.most_urgent(queue, limit, |plan, limit| plan.on_offer().take(limit).map(of_plan).collect())
+    pub fn claimable(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
+        self.most_urgent(queue, limit, |plan, limit| plan.claimable().take(limit).map(of_plan).collect())
     }
 
     fn most_urgent(
@@ -372,7 +382,7 @@ impl Plans {
                     enough = true;
                     break;
                 }
-                let tasks = self.look(&head.id, |plan| first(plan, limit))?;
+                let tasks = self.with_plan(&head.id, |plan| first(plan, limit))?;
                 found.extend(tasks.into_iter().map(|(task, priority)| {
                     (head.created_at, ReadyTask { plan: head.id.clone(), task, priority })
                 }));

@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 use waypost_core::{
-    Actor, Counts, Dependency, Elsewhere, Event, Lock, Phase, Plan, PlanId, Status, TaskId, Timestamp,
-    Touched,
+    Actor, Counts, Dependency, Event, ExternalTaskRef, IndexDelta, Lock, Phase, Plan, PlanId, Status, TaskId,
+    Timestamp,
 };
 
-/// Between two ranks of [`Head::attention`]: more microseconds than any time has.
+/// Between two ranks of [`PlanSummary::attention`]: more microseconds than any time has.
 const ATTENTION_STEP: i64 = 1_000_000_000_000_000_000;
 
-/// [`Head::attention`] in the words of SQL.
+/// [`PlanSummary::attention`] in the words of SQL.
 pub(crate) const ATTENTION: &str = "((CASE WHEN phase = 'awaiting_approval' THEN 3 WHEN asking > 0 THEN 2 \
      WHEN phase = 'active' THEN 1 ELSE 0 END) * 1000000000000000000 + coalesce(updated_at, 0))";
 
 /// The head of a plan: all that a list shows, without its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Head {
+pub struct PlanSummary {
     /// Its id.
     pub id: PlanId,
     /// How often it was written.
@@ -58,7 +58,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl Head {
+impl PlanSummary {
     /// The head of this plan.
     pub fn of(plan: &Plan) -> Self {
         let (spec, state) = (plan.spec(), plan.state());
@@ -113,7 +113,7 @@ pub(crate) const PURGED: &str = "purged";
 
 /// One version of a plan: who did what, when, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct VersionRecord {
     /// Its number among all versions of all plans, without gaps, in the order of commits.
     pub sequence: u64,
     /// The plan.
@@ -130,7 +130,7 @@ pub struct Entry {
     pub events: Vec<Event>,
 }
 
-impl Entry {
+impl VersionRecord {
     /// What stays of it when its events are pruned: its number, who, when and the name of the command.
     pub(crate) fn pruned(self) -> Self {
         Self { events: Vec::new(), ..self }
@@ -184,7 +184,7 @@ pub struct Lease {
 
 /// What leases of tasks that are started now say.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Terms<'a> {
+pub struct LeaseTerms<'a> {
     /// For how long the worker is believed to work without a word; nothing is for ever.
     pub seconds: Option<u32>,
     /// The queue of which they take slots.
@@ -210,7 +210,7 @@ pub struct Wait {
     /// The task that waits.
     pub task: TaskId,
     /// What it waits for.
-    pub on: Elsewhere,
+    pub on: ExternalTaskRef,
 }
 
 impl Wait {
@@ -242,12 +242,12 @@ pub struct IndexChanges {
     /// Tasks that no longer run: their leases and locks are gone.
     pub stopped: Vec<TaskId>,
     /// Tasks whose waits elsewhere are now these.
-    pub waits: Vec<(TaskId, Vec<Elsewhere>)>,
+    pub waits: Vec<(TaskId, Vec<ExternalTaskRef>)>,
 }
 
 impl IndexChanges {
     /// What `touched` means for the tables, given the plan as it is now.
-    pub fn of(plan: &Plan, touched: Touched, terms: Terms<'_>, at: Timestamp) -> Self {
+    pub fn of(plan: &Plan, touched: IndexDelta, terms: LeaseTerms<'_>, at: Timestamp) -> Self {
         Self {
             started: touched
                 .started
@@ -327,7 +327,7 @@ impl IndexRows {
 }
 
 /// The tasks elsewhere that a task which has not begun hears of: as long as it has not, every end of them may yet be another.
-pub(crate) fn open_waits(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
+pub(crate) fn open_waits(plan: &Plan, task: &TaskId) -> Vec<ExternalTaskRef> {
     let Some(task) = plan.task(task.as_str()) else { return Vec::new() };
     let waits = match task.state.status {
         Status::Pending => task.state.reported().is_none(),
@@ -335,12 +335,12 @@ pub(crate) fn open_waits(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
         Status::Skipped => task.state.because_of.is_some(),
         Status::Running | Status::Done | Status::Failed | Status::Cancelled => false,
     };
-    task.spec.depends_on.iter().filter_map(Dependency::elsewhere).filter(|_| waits).cloned().collect()
+    task.spec.depends_on.iter().filter_map(Dependency::external).filter(|_| waits).cloned().collect()
 }
 
 /// Which plans to list with regard to the archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shelf {
+pub enum ArchiveFilter {
     /// Plans that are not archived.
     #[default]
     Current,
@@ -364,7 +364,7 @@ pub enum Sort {
     Id,
     /// The plan with the most urgent task first.
     Urgency,
-    /// What a person is needed for first ([`Head::attention`]).
+    /// What a person is needed for first ([`PlanSummary::attention`]).
     Attention,
 }
 
@@ -372,7 +372,7 @@ pub enum Sort {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// With regard to the archive.
-    pub shelf: Shelf,
+    pub shelf: ArchiveFilter,
     /// Only plans in one of these phases; empty: in any.
     pub phases: Vec<Phase>,
     /// Only plans with these free words of the author.
@@ -381,7 +381,7 @@ pub struct Query {
     pub owner: Option<String>,
     /// Only plans of this queue.
     pub queue: Option<String>,
-    /// Only plans in which a task could start now ([`Head::offers_work`]).
+    /// Only plans in which a task could start now ([`PlanSummary::offers_work`]).
     pub offers_work: bool,
     /// Only plans with this text in their id or title, ignoring case.
     pub text: Option<String>,
@@ -427,7 +427,7 @@ pub struct WrittenSince {
 
 impl WrittenSince {
     /// The same from the versions of the log after `after`, of which at most `limit` were read.
-    pub(crate) fn of(entries: Vec<Entry>, after: u64, limit: usize) -> Self {
+    pub(crate) fn of(entries: Vec<VersionRecord>, after: u64, limit: usize) -> Self {
         let mut written = Self { up_to: after, more: entries.len() == limit, plans: Vec::new() };
         for entry in entries {
             written.up_to = entry.sequence;
@@ -459,7 +459,7 @@ pub struct Totals {
 
 impl Totals {
     /// Adds what a head says.
-    pub(crate) fn add(&mut self, head: &Head) {
+    pub(crate) fn add(&mut self, head: &PlanSummary) {
         if head.archived {
             self.archived += 1;
             return;
@@ -503,7 +503,7 @@ pub struct LogFilter {
 
 impl LogFilter {
     /// Whether this version is one of them.
-    pub(crate) fn admits(&self, entry: &Entry) -> bool {
+    pub(crate) fn admits(&self, entry: &VersionRecord) -> bool {
         self.plan.as_ref().is_none_or(|plan| *plan == entry.plan)
             && self.actor.as_ref().is_none_or(|actor| *actor == entry.actor)
     }

@@ -8,10 +8,10 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use crate::error::StoreError;
 use crate::log::change_watch::Watch;
 use crate::log::subscription::Subscription;
-use crate::named_lock::Held;
+use crate::named_lock::NamedLock;
 use crate::rows::{
-    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait,
-    WrittenSince,
+    HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, Totals,
+    VersionRecord, Wait, WrittenSince,
 };
 use crate::workers::{AttemptLog, Worker};
 
@@ -20,7 +20,7 @@ pub const SNAPSHOT_MILESTONE: u64 = 10_000;
 
 /// What a reader or writer will need. A remote backend fetches it with the first query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct ReadHints {
     /// Plans, each with the version after which its versions will be wanted; without one, only the version that it is at.
     pub plans: Vec<(PlanId, Option<u64>)>,
     /// Keys whose holders will be asked for.
@@ -32,10 +32,10 @@ pub struct Expected {
 /// What can be read, inside a transaction or outside.
 pub trait Read {
     /// Announces what will be read. Changes no result.
-    fn expect(&mut self, _expected: &Expected) {}
+    fn expect(&mut self, _expected: &ReadHints) {}
 
     /// The head of a plan; nothing if it was purged.
-    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError>;
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError>;
 
     /// The version of a plan, without the rest of its head; nothing if it was purged.
     fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
@@ -46,13 +46,14 @@ pub trait Read {
     fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError>;
 
     /// Heads of plans, one page of them. Reads no plan.
-    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError>;
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError>;
 
     /// Ids that begin with `prefix`, in their order, at most `limit`.
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError>;
 
     /// The versions of a plan after `after`, in their order, at most `limit`.
-    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError>;
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize)
+    -> Result<Vec<VersionRecord>, StoreError>;
 
     /// The latest snapshot of a plan at `at_most` or before: its version and its bytes. The state that is kept in
     /// place of pruned events counts as one.
@@ -62,7 +63,8 @@ pub trait Read {
     fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError>;
 
     /// Versions of all plans after `after` in the order of commits, at most `limit`.
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError>;
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize)
+    -> Result<Vec<VersionRecord>, StoreError>;
 
     /// The number of the latest version in the log; 0 when there is none.
     fn latest(&mut self) -> Result<u64, StoreError>;
@@ -120,7 +122,7 @@ pub trait Read {
 #[derive(Debug)]
 pub struct Append<'a> {
     /// The plan's head after it.
-    pub head: &'a Head,
+    pub head: &'a PlanSummary,
     /// When.
     pub at: Timestamp,
     /// Who.
@@ -137,8 +139,8 @@ pub struct Append<'a> {
 
 impl Append<'_> {
     /// The version as the log keeps it.
-    pub(crate) fn entry(&self, sequence: u64) -> Entry {
-        Entry {
+    pub(crate) fn entry(&self, sequence: u64) -> VersionRecord {
+        VersionRecord {
             sequence,
             plan: self.head.id.clone(),
             version: self.head.version,
@@ -163,7 +165,7 @@ pub struct Pruning<'a> {
 
 /// The state that copied versions of another store lead to.
 #[derive(Debug)]
-pub struct Adopted<'a> {
+pub struct ImportedPlan<'a> {
     /// The plan after the last of them.
     pub plan: &'a waypost_core::Plan,
     /// The tables beside it, with the ends of leases.
@@ -175,7 +177,12 @@ pub struct Adopted<'a> {
 /// What maintenance does inside a transaction: stored rows are rewritten or removed, not appended.
 pub trait Rewrite: Read {
     /// Replaces a plan's head and the tables beside it.
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError>;
+    fn replace_index(
+        &mut self,
+        plan: &PlanId,
+        head: &PlanSummary,
+        rows: &IndexRows,
+    ) -> Result<(), StoreError>;
 
     /// Removes a plan with its history and its logs; its id stays used.
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError>;
@@ -186,10 +193,10 @@ pub trait Rewrite: Read {
 
     /// Takes over versions of one plan as another store has them, with their numbers in its log. They come in their order,
     /// from version 1 on, and [`Rewrite::settle`] follows in the same transaction.
-    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError>;
+    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError>;
 
     /// Ends the taking over of a plan: this is what it is now. Nothing if it was purged, so that only its numbers are used.
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError>;
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError>;
 }
 
 /// Writes inside a transaction.
@@ -251,7 +258,7 @@ pub type Look<'a> = &'a mut dyn FnMut(&mut dyn Read) -> Result<(), StoreError>;
 
 /// How far a store is shared: who has to agree on what only one may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum SharingScope {
     /// One process.
     Process,
     /// Processes of one machine, which share files.
@@ -301,11 +308,11 @@ pub trait Store: Maintenance + Send + Sync {
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError>;
 
     /// Takes a lock that one process at a time may hold; nothing when another holds it.
-    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError>;
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError>;
 
     /// How far it is shared.
-    fn reach(&self) -> Reach {
-        Reach::Machine
+    fn reach(&self) -> SharingScope {
+        SharingScope::Machine
     }
 }
 

@@ -46,7 +46,7 @@ pub fn host() -> String {
 }
 
 /// Whether this is the name of a run on another machine.
-pub fn is_elsewhere(worker: &str) -> bool {
+pub fn is_remote(worker: &str) -> bool {
     Identity::of(worker).is_some_and(|other| other.host != Identity::own().host)
 }
 

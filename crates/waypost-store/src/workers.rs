@@ -74,7 +74,7 @@ pub enum WorkerState {
 
 impl WorkerState {
     /// In one word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Alive => "alive",
             Self::Draining => "draining",

@@ -155,7 +155,7 @@ impl StatusSign {
     }
 
     /// The word that stands beside the sign.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         self.row().word
     }
 

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use waypost_core::{Dependency, Draft, PlanSpec, Standing, Task, TaskId, TaskSpec};
+use waypost_core::{Dependency, Draft, EffectiveStatus, PlanSpec, Task, TaskId, TaskSpec};
 use waypost_service::EditOp;
 
 use crate::plan::LoadedPlan;
@@ -72,7 +72,7 @@ pub struct EditBuffer {
     /// The index of each task in the base.
     base_places: HashMap<TaskId, usize>,
     /// The status of each task of the base.
-    base_standings: Vec<Standing>,
+    base_standings: Vec<EffectiveStatus>,
     /// The number in the next id that was never used in the base.
     next_number: u64,
     spec: PlanSpec,
@@ -94,7 +94,7 @@ impl EditBuffer {
     /// A plan as it was read.
     pub fn new(loaded: LoadedPlan) -> Self {
         let LoadedPlan { draft, mut standings, next_number, .. } = loaded;
-        standings.resize(draft.tasks.len(), Standing::Blocked);
+        standings.resize(draft.tasks.len(), EffectiveStatus::Blocked);
         let rows = rows_of(&draft.tasks, &standings);
         let mut buffer = Self {
             spec: draft.spec.clone(),
@@ -159,7 +159,7 @@ impl EditBuffer {
 
     fn count(&mut self) {
         let leaves = (0..self.rows.len()).filter(|&at| !self.is_parent(at));
-        let done = leaves.clone().filter(|&at| self.rows[at].standing == Standing::Done);
+        let done = leaves.clone().filter(|&at| self.rows[at].standing == EffectiveStatus::Done);
         self.progress = (done.count(), leaves.count());
     }
 
@@ -225,7 +225,7 @@ impl EditBuffer {
         let at = after.map_or(0, |at| self.family(at).end);
         let look = Some(spec.id.clone());
         let label = format!("new task {}", spec.id);
-        let row = Row { task: Arc::new(Task::new(spec)), standing: Standing::Blocked, depth };
+        let row = Row { task: Arc::new(Task::new(spec)), standing: EffectiveStatus::Blocked, depth };
         let edit = Edit { at, removed: Vec::new(), added: vec![row] };
         self.make(UndoStep { label, edits: vec![edit], plan: None, looks: (look, look_back) });
         Some(at)
@@ -363,9 +363,9 @@ impl EditBuffer {
                 None => Task::new(task.spec.clone()),
             })
             .collect();
-        let standings: Vec<Standing> = tasks
+        let standings: Vec<EffectiveStatus> = tasks
             .iter()
-            .map(|task| kept.get(&task.spec.id).map_or(Standing::Blocked, |row| row.standing))
+            .map(|task| kept.get(&task.spec.id).map_or(EffectiveStatus::Blocked, |row| row.standing))
             .collect();
         let added = rows_of(&tasks, &standings);
         let look = added.first().map(|row| row.id().clone());
@@ -483,8 +483,8 @@ impl EditBuffer {
         Some(diff)
     }
 
-    fn stand_on(&mut self, base: Draft, mut standings: Vec<Standing>) {
-        standings.resize(base.tasks.len(), Standing::Blocked);
+    fn stand_on(&mut self, base: Draft, mut standings: Vec<EffectiveStatus>) {
+        standings.resize(base.tasks.len(), EffectiveStatus::Blocked);
         self.base_places = places_of(&base.tasks);
         self.base_standings = standings;
         self.base = base;
@@ -549,7 +549,7 @@ fn places_of(tasks: &[Task]) -> HashMap<TaskId, usize> {
 }
 
 /// A row that is as far as the stored task.
-fn as_far(row: &Row, stored: &Task, standing: Standing) -> Row {
+fn as_far(row: &Row, stored: &Task, standing: EffectiveStatus) -> Row {
     if row.task.state == stored.state {
         return Row { standing, ..row.clone() };
     }

@@ -3,7 +3,7 @@
 use ratatui::crossterm::event::{KeyEvent, MouseEvent};
 use waypost_core::{PlanId, Timestamp};
 use waypost_service::EditOp;
-use waypost_store::{Conflict, Head, Page, Query};
+use waypost_store::{Conflict, Page, PlanSummary, Query};
 
 use crate::history::{HistoryEffect, HistoryReply};
 use crate::note::{ErrorMessage, Note};
@@ -111,7 +111,7 @@ pub enum Purpose {
 /// One page of the list of plans.
 #[derive(Clone, Debug)]
 pub struct PlanPage {
-    pub page: Page<Head>,
+    pub page: Page<PlanSummary>,
     /// Plans that could not be read, one line each.
     pub warnings: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! A plan as the screens know it: which one, and what the editor loads.
 
-use waypost_core::{Draft, Plan, PlanId, Standing, TaskId};
+use waypost_core::{Draft, EffectiveStatus, Plan, PlanId, TaskId};
 
 /// A plan, and which of the stores it lives in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub struct PlanKey {
 pub struct LoadedPlan {
     pub draft: Draft,
     /// The status of each task of the draft.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<EffectiveStatus>,
     pub awaits_approval: bool,
     /// The number in the id that the store gives to the next task (`t12`): ids of removed tasks are not reused.
     pub next_number: u64,
@@ -23,7 +23,7 @@ pub struct LoadedPlan {
 
 impl LoadedPlan {
     pub fn of(plan: &Plan) -> Self {
-        let standing = |id: &str| plan.standing(id).unwrap_or(Standing::Blocked);
+        let standing = |id: &str| plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
         Self {
             draft: plan.to_draft(),
             standings: plan.tasks().map(|(task, _)| standing(task.spec.id.as_str())).collect(),

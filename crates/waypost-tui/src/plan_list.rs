@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, Mo
 use ratatui::layout::Rect;
 use waypost_core::PlanChanges;
 use waypost_service::EditOp;
-use waypost_store::{Head, Query, Shelf, Sort};
+use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 
 use crate::dialog::{Choice, Dialog};
 use crate::keys::Action;
@@ -25,7 +25,7 @@ pub const PLANS_LOADED_MAX: usize = 5_000;
 /// The loaded plans of one store.
 #[derive(Debug, Default)]
 struct StoreList {
-    heads: Vec<Head>,
+    heads: Vec<PlanSummary>,
     total: u64,
     next: Option<String>,
     /// The ticket of the open request.
@@ -53,7 +53,7 @@ pub struct PlanList {
     filter: TextInput,
     typing: bool,
     sort: Sort,
-    shelf: Shelf,
+    shelf: ArchiveFilter,
     selected: usize,
     top: usize,
     tickets: u64,
@@ -77,7 +77,7 @@ impl PlanList {
             filter: TextInput::line(""),
             typing: false,
             sort: Sort::Updated,
-            shelf: Shelf::Current,
+            shelf: ArchiveFilter::Current,
             selected: 0,
             top: 0,
             tickets: 0,
@@ -99,7 +99,7 @@ impl PlanList {
         self.head(self.selected).map(|(store, head)| PlanKey { store, id: head.id.clone() })
     }
 
-    fn head(&self, at: usize) -> Option<(usize, &Head)> {
+    fn head(&self, at: usize) -> Option<(usize, &PlanSummary)> {
         let &(store, place) = self.list.get(at)?;
         Some((store, self.sides.get(store)?.heads.get(place)?))
     }
@@ -163,9 +163,9 @@ impl PlanList {
             }
             Action::Archived => {
                 self.shelf = match self.shelf {
-                    Shelf::Current => Shelf::Archived,
-                    Shelf::Archived => Shelf::All,
-                    Shelf::All => Shelf::Current,
+                    ArchiveFilter::Current => ArchiveFilter::Archived,
+                    ArchiveFilter::Archived => ArchiveFilter::All,
+                    ArchiveFilter::All => ArchiveFilter::Current,
                 };
                 self.selected = 0;
                 self.reload(context);

@@ -9,7 +9,7 @@ mod model;
 
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
-use waypost_core::{Phase, Standing, TaskId};
+use waypost_core::{EffectiveStatus, Phase, TaskId};
 use waypost_run::Control;
 
 pub use self::messages::{
@@ -141,7 +141,7 @@ impl RunView {
                 Flow::Stay
             }
             Event::Tick => {
-                if self.row().is_some_and(|row| row.standing == Standing::Running) {
+                if self.row().is_some_and(|row| row.standing == EffectiveStatus::Running) {
                     self.load_detail(context);
                 }
                 Flow::Stay

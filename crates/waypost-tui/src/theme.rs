@@ -1,7 +1,7 @@
 //! Colours and styles: the sixteen colours of the terminal's palette, or none. A colour never carries a meaning alone.
 
 use ratatui::style::{Color, Modifier, Style};
-use waypost_core::{Phase, Standing};
+use waypost_core::{EffectiveStatus, Phase};
 use waypost_text::Role;
 
 /// The look of everything.
@@ -86,7 +86,7 @@ impl Theme {
     }
 
     /// Where a task stands.
-    pub fn task_status(self, standing: Standing) -> Style {
+    pub fn task_status(self, standing: EffectiveStatus) -> Style {
         self.role(standing.sign().role())
     }
 
@@ -104,7 +104,7 @@ impl Theme {
 }
 
 /// The sign of where a task stands.
-pub fn sign(standing: Standing) -> &'static str {
+pub fn sign(standing: EffectiveStatus) -> &'static str {
     standing.sign().glyph()
 }
 

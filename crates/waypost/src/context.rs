@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use waypost_config::Config;
-use waypost_core::{Actor, Draft, Phase, Place as InPlan, Plan, PlanId, Problem, TaskId};
+use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, TaskId};
 use waypost_service::admission as admit;
 use waypost_service::{Caller, Service, ServiceError, WriteReply, resolve_task};
-use waypost_store::{Durability, MemoryStore, Plans, open};
+use waypost_store::{Durability, MemoryStore, PlanStore, open};
 use waypost_text::sanitize_line;
 
 use crate::error::{Failure, Outcome};
@@ -33,7 +33,7 @@ pub(crate) struct Context {
 /// A plan that was found.
 pub(crate) struct PlanHandle {
     /// All plans of its store, to read them.
-    pub(crate) plans: Arc<Plans>,
+    pub(crate) plans: Arc<PlanStore>,
     /// Every act on them.
     pub(crate) service: Service,
     /// Its id.
@@ -120,23 +120,23 @@ impl Context {
     }
 
     /// The plans that are there. Makes no store: one that does not exist has no plans.
-    pub(crate) fn plans(&self) -> Outcome<Arc<Plans>> {
+    pub(crate) fn plans(&self) -> Outcome<Arc<PlanStore>> {
         let place = self.store_location()?;
         if place.is_absent() {
-            return Ok(Arc::new(Plans::new(Arc::new(MemoryStore::new()))));
+            return Ok(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))));
         }
-        Ok(Arc::new(Plans::for_one_command(open(&place.location, Durability::default())?)))
+        Ok(Arc::new(PlanStore::for_one_command(open(&place.location, Durability::default())?)))
     }
 
     /// The plans, in a store that is made when it does not exist.
-    pub(crate) fn plans_to_add_to(&self) -> Outcome<Arc<Plans>> {
+    pub(crate) fn plans_to_add_to(&self) -> Outcome<Arc<PlanStore>> {
         let place = self.store_location()?;
         place.prepare()?;
-        Ok(Arc::new(Plans::for_one_command(open(&place.location, Durability::default())?)))
+        Ok(Arc::new(PlanStore::for_one_command(open(&place.location, Durability::default())?)))
     }
 
     /// Every act on these plans. The configuration is read when an act needs it: most do not.
-    pub(crate) fn service(&self, plans: &Arc<Plans>) -> Service {
+    pub(crate) fn service(&self, plans: &Arc<PlanStore>) -> Service {
         let global = self.global.clone();
         let load = move || {
             let context = Self::new(global.clone());
@@ -155,7 +155,7 @@ impl Context {
     }
 
     /// A plan of these.
-    pub(crate) fn found(&self, plans: Arc<Plans>, id: PlanId) -> PlanHandle {
+    pub(crate) fn found(&self, plans: Arc<PlanStore>, id: PlanId) -> PlanHandle {
         PlanHandle { service: self.service(&plans), plans, id }
     }
 
@@ -241,17 +241,17 @@ impl Context {
         task: Option<&TaskId>,
         more: Map<String, Value>,
     ) -> Outcome {
-        let (answer, ready) = found.plans.look(&found.id, |plan| {
+        let (answer, ready) = found.plans.with_plan(&found.id, |plan| {
             let named = if may_run(plan) { READY_NAMED_MAX } else { 0 };
             let now = text::now();
-            let startable = plan.on_offer().filter(|task| task.state.not_before.is_none_or(|at| at <= now));
+            let startable = plan.claimable().filter(|task| task.state.not_before.is_none_or(|at| at <= now));
             let ready: Vec<String> = startable.take(named).map(|task| task.spec.id.to_string()).collect();
             let mut answer = answer_json(plan, committed, &ready);
             if let Some(task) = task {
                 answer.insert("task".to_owned(), task.as_str().into());
-                answer.insert("standing".to_owned(), json!(plan.standing(task.as_str())));
+                answer.insert("standing".to_owned(), json!(plan.effective_status(task.as_str())));
             }
-            let total = plan.on_offer_total();
+            let total = plan.claimable_total();
             (answer, ready_words(&ready, total))
         })?;
         if self.out.json {
@@ -285,9 +285,9 @@ fn answer_json(plan: &Plan, committed: &WriteReply, ready: &[String]) -> Map<Str
     answer.insert("id".to_owned(), committed.plan.as_str().into());
     answer.insert("version".to_owned(), committed.version.into());
     answer.insert("changed".to_owned(), committed.changed.into());
-    answer.insert("phase".to_owned(), plan.state().phase.word().into());
+    answer.insert("phase".to_owned(), plan.state().phase.as_str().into());
     answer.insert("ready".to_owned(), ready.into());
-    answer.insert("ready_total".to_owned(), plan.on_offer_total().into());
+    answer.insert("ready_total".to_owned(), plan.claimable_total().into());
     answer
 }
 
@@ -302,7 +302,7 @@ fn ready_words(ready: &[String], total: usize) -> String {
 impl PlanHandle {
     /// Looks at the plan as it is now.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Plan) -> R) -> Outcome<R> {
-        Ok(self.plans.look(&self.id, read)?)
+        Ok(self.plans.with_plan(&self.id, read)?)
     }
 
     /// The task that an id or its beginning names.

@@ -225,7 +225,7 @@ impl From<StoreError> for Failure {
             | StoreError::Files { .. }
             | StoreError::Database(_) => Exit::Failed,
         };
-        Self { code: error.word().to_owned(), ..Self::new(exit, error.to_string(), error.hint()) }
+        Self { code: error.as_str().to_owned(), ..Self::new(exit, error.to_string(), error.hint()) }
     }
 }
 

@@ -20,7 +20,7 @@ use waypost_planner::planning::{
     RequestStore, Session, Steps, StopReason,
 };
 use waypost_service::{Record, Service};
-use waypost_store::Plans;
+use waypost_store::PlanStore;
 
 pub(crate) use failures::{note_bad, of_journal, of_order, of_thinking, out_of_bounds};
 pub(crate) use goal::read_goal;
@@ -45,7 +45,7 @@ pub(crate) struct PlanningSession {
     /// Orders and journals.
     pub(crate) orders: RequestStore,
     /// All plans.
-    pub(crate) plans: Arc<Plans>,
+    pub(crate) plans: Arc<PlanStore>,
     /// Every act on them.
     pub(crate) service: Service,
     /// Ends it after what is under way.
@@ -65,7 +65,7 @@ impl PlanningSession {
         Self::with(context, context.plans_to_add_to()?)
     }
 
-    fn with(context: &Context, plans: Arc<Plans>) -> Outcome<Self> {
+    fn with(context: &Context, plans: Arc<PlanStore>) -> Outcome<Self> {
         let folders = context.folders()?;
         let config = load_config::load(&folders, None)?;
         let orders = orders(&folders);
@@ -162,7 +162,7 @@ impl PlanningSession {
         }
         order.calls_before = match before {
             Some(before) => before,
-            None => match self.plans.look(&order.plan, |plan| plan.state().calls) {
+            None => match self.plans.with_plan(&order.plan, |plan| plan.state().calls) {
                 Ok(charged) => charged.saturating_sub(calls),
                 Err(waypost_store::WriteError::NotFound(_)) => 0,
                 Err(error) => return Err(error.into()),
@@ -212,7 +212,7 @@ impl PlanningSession {
     /// What a plan is told that was paused before it began, so that it can be thought about; one that runs is somebody else's
     /// affair.
     pub(crate) fn waking(&self, plan: &PlanId) -> Outcome<Vec<Command>> {
-        let (phase, begun) = self.plans.look(plan, |plan| {
+        let (phase, begun) = self.plans.with_plan(plan, |plan| {
             let state = plan.state();
             let unapproved = state.approval_required && state.approval.is_none();
             (state.phase, state.started_at.is_some() && !unapproved)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use waypost_config::{Config, Report};
-use waypost_run::Relay;
-use waypost_store::Plans;
+use waypost_run::WebhookOutbox;
+use waypost_store::PlanStore;
 
 use crate::context::Context;
 use crate::error::Outcome;
@@ -26,13 +26,13 @@ pub(crate) fn start(
     context: &mut Context,
     folders: &Folders,
     config: &Config,
-    plans: &Arc<Plans>,
+    plans: &Arc<PlanStore>,
     since: u64,
-) -> Outcome<Relay> {
+) -> Outcome<WebhookOutbox> {
     for words in &config.ignored {
         context.out.note(words);
     }
-    Ok(Relay::start(plans, config, &folders.execution_env(), since)?)
+    Ok(WebhookOutbox::start(plans, config, &folders.execution_env(), since)?)
 }
 
 /// Says what could not be reported.

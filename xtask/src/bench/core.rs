@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use waypost_core::{Actor, Command, Draft, Json, Outcome, Plan, PlanId, TaskId, Timestamp, validate};
 use waypost_formats::{Dialect, Form};
-use waypost_store::{Durability, NewPlan, Plans, SqliteStore, WriteRequest};
+use waypost_store::{Durability, NewPlan, PlanStore, SqliteStore, WriteRequest};
 use waypost_testkit::{chain, layered};
 
 use super::measure::{Bare, Report, median, peak_megabytes, side_by_side, timed};
@@ -129,7 +129,7 @@ fn completion(report: &mut Report) -> Result<()> {
 pub(super) fn commits(report: &mut Report) -> Result<()> {
     let scratch = scratch()?;
     let store = SqliteStore::open(&scratch.join("waypost.db"), Durability::Full)?;
-    let plans = Plans::new(Arc::new(store));
+    let plans = PlanStore::new(Arc::new(store));
     let by = Actor::person("bench");
     let draft = layered(20_000, 0, 1, 7);
     let ids: Vec<TaskId> = draft.tasks.iter().map(|task| task.spec.id.clone()).collect();

@@ -4,7 +4,7 @@ use crate::{Status, TaskId};
 
 /// What changed by the latest events, for those who keep tables beside a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct IndexDelta {
     /// Tasks that finished, and those that a cascade took along.
     pub finished: Vec<TaskId>,
     /// Tasks that left the state of running, however.

@@ -8,8 +8,8 @@ mod question;
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
-    Actor, ActorKind, Command, Dependency, Elsewhere, Event, Phase, Problem, Received, Refusal, Status,
-    TaskId, Timestamp, When, Wrong, limits,
+    Actor, ActorKind, Command, Dependency, DependencyRule, Event, ExternalTaskRef, Phase, Problem,
+    ProblemKind, Refusal, Status, TaskId, Timestamp, UpstreamResult, limits,
 };
 
 /// How many names a refusal lists.
@@ -209,8 +209,8 @@ impl Plan {
     pub(super) fn unmet_names(&self, number: u32, max: usize) -> Vec<String> {
         let task = self.at(number);
         let enough = |finished: bool, satisfies: bool| match task.spec.when {
-            When::AllFinished => finished,
-            When::AllDone | When::AnyDone => satisfies,
+            DependencyRule::AllFinished => finished,
+            DependencyRule::AllDone | DependencyRule::AnyDone => satisfies,
         };
         let mut names: Vec<String> = Vec::new();
         for dependency in &task.spec.depends_on {
@@ -219,7 +219,7 @@ impl Plan {
                     let on = self.find(on.as_str()).map(|on| self.slot(on));
                     on.is_some_and(|on| enough(on.status.is_finished(), on.satisfies))
                 }
-                Dependency::Elsewhere(there) => {
+                Dependency::External(there) => {
                     let received = task.state.received.get(&there.key());
                     received.is_some_and(|received| {
                         enough(received.status.is_finished(), received.status == Status::Done)
@@ -303,7 +303,7 @@ impl Plan {
         Ok(vec![Event::TasksRetried { tasks }])
     }
 
-    fn decide_receive(&self, task: &TaskId, from: &Elsewhere, received: &Received) -> Decision {
+    fn decide_receive(&self, task: &TaskId, from: &ExternalTaskRef, received: &UpstreamResult) -> Decision {
         let number = self.number(task)?;
         let waiting = self.at(number);
         let key = from.key();
@@ -311,7 +311,7 @@ impl Plan {
             within("bytes of the output", output.as_str().len(), limits::JSON_BYTES_MAX, task)?;
         }
         let awaited =
-            waiting.spec.depends_on.iter().filter_map(Dependency::elsewhere).any(|there| there.key() == key);
+            waiting.spec.depends_on.iter().filter_map(Dependency::external).any(|there| there.key() == key);
         if !awaited {
             return Err(Refusal::NotAwaited { task: self.name(number), dependency: key });
         }
@@ -328,7 +328,7 @@ impl Plan {
         Ok(vec![Event::OutputReceived { task: task.clone(), from: from.clone(), received: received.clone() }])
     }
 
-    fn decide_withdraw(&self, task: &TaskId, from: &Elsewhere) -> Decision {
+    fn decide_withdraw(&self, task: &TaskId, from: &ExternalTaskRef) -> Decision {
         let number = self.number(task)?;
         if !self.listens(number) || !self.at(number).state.received.contains_key(&from.key()) {
             return Ok(Vec::new());
@@ -394,7 +394,7 @@ fn within(what: &str, found: usize, max: usize, task: &TaskId) -> Result<(), Ref
     if found <= max {
         return Ok(());
     }
-    let wrong = Wrong::OverLimit { what: what.to_owned(), found, max };
+    let wrong = ProblemKind::OverLimit { what: what.to_owned(), found, max };
     Err(Refusal::Invalid { problems: vec![Problem::task(task, wrong)] })
 }
 

@@ -11,7 +11,7 @@ use crate::{Event, Phase, Status, TaskId, Timestamp};
 /// Something that followed from events and that no event says by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Consequence {
+pub enum DerivedEvent {
     /// A group was accomplished with its last task.
     TaskDone {
         /// Which.
@@ -71,8 +71,8 @@ pub enum Consequence {
     PlanReopened {},
 }
 
-impl Consequence {
-    /// The words for all of them, in the order of [`Consequence`].
+impl DerivedEvent {
+    /// The words for all of them, in the order of [`DerivedEvent`].
     pub const KINDS: [&'static str; 12] = [
         "task_done",
         "task_failed",
@@ -132,7 +132,7 @@ impl Consequence {
 
 impl Plan {
     /// The same as [`Plan::advance`] for whoever wants to hear what followed. They always come in the same order.
-    pub fn advance_telling(&mut self, events: &[Event], at: Timestamp) -> Vec<Consequence> {
+    pub fn advance_telling(&mut self, events: &[Event], at: Timestamp) -> Vec<DerivedEvent> {
         let (known, phase, is_new) = (self.slots.len() as u32, self.state.phase, self.version == 0);
         if is_new {
             // A plan begins as its author wrote it: nothing followed.
@@ -155,7 +155,7 @@ impl Plan {
     }
 
     /// Tasks that ended, or are open again, and no event says so of them alone.
-    fn ends(&self, noted: &ChangeLog, events: &[Event]) -> Vec<Consequence> {
+    fn ends(&self, noted: &ChangeLog, events: &[Event]) -> Vec<DerivedEvent> {
         let alive = noted.statuses.iter().filter(|(number, _)| self.slot(*number).alive);
         let changed = alive.filter(|(number, old)| self.slot(*number).status != *old);
         let ended = changed.filter_map(|&(number, old)| {
@@ -166,34 +166,34 @@ impl Plan {
             let state = &self.at(number).state;
             Some(match status {
                 Status::Pending | Status::Running if !old.is_finished() => return None,
-                Status::Pending | Status::Running => Consequence::TaskReopened { task },
-                Status::Done => Consequence::TaskDone { task },
+                Status::Pending | Status::Running => DerivedEvent::TaskReopened { task },
+                Status::Done => DerivedEvent::TaskDone { task },
                 Status::Failed => {
-                    Consequence::TaskFailed { task, error: state.error.clone().unwrap_or_default() }
+                    DerivedEvent::TaskFailed { task, error: state.error.clone().unwrap_or_default() }
                 }
                 Status::Skipped => {
                     let because_of = state.because_of.clone();
-                    Consequence::TaskSkipped { task, reason: state.why(), because_of }
+                    DerivedEvent::TaskSkipped { task, reason: state.why(), because_of }
                 }
-                Status::Cancelled => Consequence::TaskCancelled { task, reason: state.why() },
+                Status::Cancelled => DerivedEvent::TaskCancelled { task, reason: state.why() },
             })
         });
         ended.collect()
     }
 
     /// Tasks that could go on, or no longer can. Those that changed in another way are told of by that.
-    fn gates(&self, noted: &ChangeLog, known: u32) -> Vec<Consequence> {
+    fn gates(&self, noted: &ChangeLog, known: u32) -> Vec<DerivedEvent> {
         let mut numbers = noted.readiness.clone();
         numbers.sort_unstable();
         let changed = numbers.chunk_by(|a, b| a == b).filter(|run| run[0] < known);
         let told = changed.filter_map(|run| self.gate_of(noted, run[0], run.len() % 2 == 1));
         let new = (known..self.slots.len() as u32).filter(|&number| self.waits(number));
-        let blocked = new.map(|number| Consequence::TaskBlocked { task: self.task_id(number) });
+        let blocked = new.map(|number| DerivedEvent::TaskBlocked { task: self.task_id(number) });
         told.chain(blocked).collect()
     }
 
     /// What is told of a task that came into the ready set or left it; `turned` when it is not where it was before.
-    fn gate_of(&self, noted: &ChangeLog, number: u32, turned: bool) -> Option<Consequence> {
+    fn gate_of(&self, noted: &ChangeLog, number: u32, turned: bool) -> Option<DerivedEvent> {
         let slot = self.slot(number);
         let found = noted.statuses.binary_search_by_key(&number, |(number, _)| *number);
         let before = found.map_or(slot.status, |place| noted.statuses[place].1);
@@ -205,9 +205,9 @@ impl Plan {
         let has_begun = matches!(slot.status, Status::Running | Status::Done | Status::Failed);
         match was_ready {
             false if slot.ready || has_begun => {
-                Some(Consequence::TaskUnblocked { task: self.task_id(number) })
+                Some(DerivedEvent::TaskUnblocked { task: self.task_id(number) })
             }
-            true if self.waits(number) => Some(Consequence::TaskBlocked { task: self.task_id(number) }),
+            true if self.waits(number) => Some(DerivedEvent::TaskBlocked { task: self.task_id(number) }),
             true | false => None,
         }
     }
@@ -230,17 +230,17 @@ fn says(events: &[Event], task: &TaskId, status: Status) -> bool {
     })
 }
 
-fn change_of_phase(before: Phase, after: Phase) -> Option<Consequence> {
+fn change_of_phase(before: Phase, after: Phase) -> Option<DerivedEvent> {
     match after {
         _ if before == after => None,
-        Phase::Completed => Some(Consequence::PlanCompleted {}),
-        Phase::Failed => Some(Consequence::PlanFailed {}),
-        Phase::Cancelled => Some(Consequence::PlanCancelled {}),
+        Phase::Completed => Some(DerivedEvent::PlanCompleted {}),
+        Phase::Failed => Some(DerivedEvent::PlanFailed {}),
+        Phase::Cancelled => Some(DerivedEvent::PlanCancelled {}),
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused if before.is_finished() => {
-            Some(Consequence::PlanReopened {})
+            Some(DerivedEvent::PlanReopened {})
         }
         Phase::Active if matches!(before, Phase::Draft | Phase::AwaitingApproval) => {
-            Some(Consequence::PlanStarted {})
+            Some(DerivedEvent::PlanStarted {})
         }
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => None,
     }
@@ -248,7 +248,7 @@ fn change_of_phase(before: Phase, after: Phase) -> Option<Consequence> {
 
 /// The names of all events, derived ones included, in alphabetical order.
 pub fn event_kinds() -> Vec<&'static str> {
-    let mut kinds: Vec<&str> = Event::KINDS.into_iter().chain(Consequence::KINDS).collect();
+    let mut kinds: Vec<&str> = Event::KINDS.into_iter().chain(DerivedEvent::KINDS).collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds

@@ -10,8 +10,8 @@ use super::propagate::forget_outcome;
 use super::slot::{NONE, Numbers, Slot};
 use super::task_index::Index;
 use crate::{
-    Answer, Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Received, Report, Status,
-    Task, TaskId, TaskSpec, Thinking, Timestamp,
+    Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes, Report,
+    Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
 };
 
 impl Plan {
@@ -20,12 +20,12 @@ impl Plan {
         for event in events {
             self.evolve(event, at);
         }
-        self.seal(at);
+        self.finish_version(at);
     }
 
     /// Closes one version after its events. Only here does a plan end whose last task has ended: in between it may have
     /// been given something else to do.
-    pub fn seal(&mut self, at: Timestamp) {
+    pub fn finish_version(&mut self, at: Timestamp) {
         self.settle_phase(at);
         self.version += 1;
         self.state.updated_at = Some(at);
@@ -256,7 +256,7 @@ impl Plan {
         &mut self,
         task: &TaskId,
         at: Timestamp,
-        change: impl FnOnce(&mut BTreeMap<String, Received>),
+        change: impl FnOnce(&mut BTreeMap<String, UpstreamResult>),
     ) {
         self.with(task, |plan, number| {
             plan.change(number, |task| {
@@ -298,7 +298,7 @@ impl Plan {
         });
     }
 
-    fn think(&mut self, task: &TaskId, tokens: i64, at: Timestamp, change: impl FnOnce(&mut Thinking)) {
+    fn think(&mut self, task: &TaskId, tokens: i64, at: Timestamp, change: impl FnOnce(&mut PlannerNotes)) {
         self.state.tokens_used = self.state.tokens_used.saturating_add(tokens);
         self.with(task, |plan, number| {
             plan.change(number, |task| {
@@ -613,7 +613,7 @@ impl Plan {
         self.change(number, |task| {
             // What came from a task that it no longer waits for would be stale when it does so again.
             let keys = |spec: &TaskSpec| -> Vec<String> {
-                spec.depends_on.iter().filter_map(Dependency::elsewhere).map(Elsewhere::key).collect()
+                spec.depends_on.iter().filter_map(Dependency::external).map(ExternalTaskRef::key).collect()
             };
             let (old, new) = (keys(&task.spec), keys(spec));
             task.state.received.retain(|key, _| new.contains(key) || !old.contains(key));

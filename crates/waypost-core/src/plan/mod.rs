@@ -19,9 +19,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use changes::Touched;
-pub use derived_events::{Consequence, event_kinds};
-pub use queries::{Counts, Standing, Waiting};
+pub use changes::IndexDelta;
+pub use derived_events::{DerivedEvent, event_kinds};
+pub use queries::{BlockReason, Counts, EffectiveStatus};
 pub use snapshot::SnapshotError;
 
 use self::changes::{ChangeLog, DirtySets, Propagation};
@@ -259,9 +259,9 @@ impl Plan {
     }
 
     /// What changed since the last call.
-    pub fn take_touched(&mut self) -> Touched {
+    pub fn take_touched(&mut self) -> IndexDelta {
         let marks = std::mem::take(&mut self.dirty);
-        let mut touched = Touched { waits_changed: marks.gone, ..Touched::default() };
+        let mut touched = IndexDelta { waits_changed: marks.gone, ..IndexDelta::default() };
         let unique = |mut numbers: Vec<u32>| {
             numbers.sort_unstable();
             numbers.dedup();

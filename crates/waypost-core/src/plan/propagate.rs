@@ -277,7 +277,7 @@ impl Plan {
                 let refuses = self.slot(on).status.is_finished() && !self.slot(on).satisfies;
                 refuses.then(|| self.skipped_because_of(on).cloned().unwrap_or_else(|| self.task_id(on)))
             }
-            Dependency::Elsewhere(there) => {
+            Dependency::External(there) => {
                 let key = there.key();
                 let status = task.state.received.get(&key)?.status;
                 let refuses = status.is_finished() && status != Status::Done;

@@ -67,7 +67,7 @@ impl Counts {
 /// Where a task stands, with what is derived from the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum EffectiveStatus {
     /// Waits for something.
     Blocked,
     /// Could start now.
@@ -90,9 +90,9 @@ pub enum Standing {
     Cancelled,
 }
 
-impl Standing {
+impl EffectiveStatus {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Blocked => "blocked",
             Self::Ready => "ready",
@@ -127,7 +127,7 @@ impl Standing {
 /// What keeps a pending task from starting, as far as its plan knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+pub enum BlockReason {
     /// A person's approval of the plan.
     Approval,
     /// The plan's phase.
@@ -205,13 +205,13 @@ impl Plan {
     }
 
     /// The tasks that agents and persons may take now, the most urgent first: not those that wait for their check.
-    pub fn on_offer(&self) -> impl Iterator<Item = &Task> {
+    pub fn claimable(&self) -> impl Iterator<Item = &Task> {
         let offered = self.ready.iter().filter(|(_, number)| !self.slot(*number).reported);
         offered.map(|&(_, number)| self.at(number))
     }
 
     /// How many those are.
-    pub fn on_offer_total(&self) -> usize {
+    pub fn claimable_total(&self) -> usize {
         self.ready.iter().filter(|(_, number)| !self.slot(*number).reported).count()
     }
 
@@ -260,27 +260,27 @@ impl Plan {
     }
 
     /// Whether any task waits for a task elsewhere.
-    pub fn waits_elsewhere(&self) -> bool {
+    pub fn waits_for_external(&self) -> bool {
         self.live().any(|slot| slot.elsewhere > slot.elsewhere_met)
     }
 
     /// Where a task stands. A parent that has begun but not ended is running.
-    pub fn standing(&self, id: &str) -> Option<Standing> {
+    pub fn effective_status(&self, id: &str) -> Option<EffectiveStatus> {
         let number = self.find(id)?;
         let slot = self.slot(number);
         Some(match slot.status {
-            Status::Pending if slot.is_parent() && self.has_begun(number) => Standing::Running,
-            Status::Pending if slot.is_parent() && slot.inside == ParentGate::Open => Standing::Ready,
-            Status::Pending if slot.asking => Standing::Asking,
-            Status::Pending if slot.ready && slot.reported => Standing::Reported,
-            Status::Pending if slot.ready => Standing::Ready,
-            Status::Pending => Standing::Blocked,
-            Status::Running if slot.queued => Standing::Queued,
-            Status::Running => Standing::Running,
-            Status::Done => Standing::Done,
-            Status::Failed => Standing::Failed,
-            Status::Skipped => Standing::Skipped,
-            Status::Cancelled => Standing::Cancelled,
+            Status::Pending if slot.is_parent() && self.has_begun(number) => EffectiveStatus::Running,
+            Status::Pending if slot.is_parent() && slot.inside == ParentGate::Open => EffectiveStatus::Ready,
+            Status::Pending if slot.asking => EffectiveStatus::Asking,
+            Status::Pending if slot.ready && slot.reported => EffectiveStatus::Reported,
+            Status::Pending if slot.ready => EffectiveStatus::Ready,
+            Status::Pending => EffectiveStatus::Blocked,
+            Status::Running if slot.queued => EffectiveStatus::Queued,
+            Status::Running => EffectiveStatus::Running,
+            Status::Done => EffectiveStatus::Done,
+            Status::Failed => EffectiveStatus::Failed,
+            Status::Skipped => EffectiveStatus::Skipped,
+            Status::Cancelled => EffectiveStatus::Cancelled,
         })
     }
 
@@ -298,7 +298,7 @@ impl Plan {
     }
 
     /// Everything that keeps a pending task from starting at `at`; empty when nothing in its plan does.
-    pub fn waiting(&self, id: &str, at: Timestamp) -> Vec<Waiting> {
+    pub fn waiting(&self, id: &str, at: Timestamp) -> Vec<BlockReason> {
         const NAMES_MAX: usize = 20;
         let Some(number) = self.find(id) else { return Vec::new() };
         let slot = self.slot(number);
@@ -309,24 +309,24 @@ impl Plan {
         match self.state.phase {
             Phase::Active => {}
             Phase::Draft if !self.state.approval_required => {}
-            Phase::Draft | Phase::AwaitingApproval => waiting.push(Waiting::Approval),
-            phase => waiting.push(Waiting::Phase(phase)),
+            Phase::Draft | Phase::AwaitingApproval => waiting.push(BlockReason::Approval),
+            phase => waiting.push(BlockReason::Phase(phase)),
         }
         let mut at_number = number;
         while at_number != NONE {
             if self.slot(at_number).verdict() != Verdict::Clear {
-                waiting.push(Waiting::Dependencies(self.unmet_names(at_number, NAMES_MAX)));
+                waiting.push(BlockReason::Dependencies(self.unmet_names(at_number, NAMES_MAX)));
             }
             at_number = self.slot(at_number).parent;
         }
         if let Some(until) = self.at(number).state.not_before.filter(|&until| until > at) {
-            waiting.push(Waiting::Until(until));
+            waiting.push(BlockReason::Until(until));
         }
         if let Some(question) = self.at(number).state.question() {
-            waiting.push(Waiting::Answer(question.text.clone()));
+            waiting.push(BlockReason::Answer(question.text.clone()));
         }
         if slot.reported {
-            waiting.push(Waiting::Check);
+            waiting.push(BlockReason::Check);
         }
         waiting
     }
@@ -342,7 +342,7 @@ impl Plan {
                     let name = on.spec.provides.clone().unwrap_or_else(|| on.spec.id.to_string());
                     on.state.output.clone().map(|output| (name, output))
                 }),
-                Dependency::Elsewhere(there) => {
+                Dependency::External(there) => {
                     let key = there.key();
                     let received = task.state.received.get(&key);
                     received.and_then(|received| {

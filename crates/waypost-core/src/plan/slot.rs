@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
-use crate::{Dependency, Elsewhere, Refinement, Status, Task, When};
+use crate::{Dependency, DependencyRule, ExternalTaskRef, Refinement, Status, Task};
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -27,7 +27,7 @@ pub(super) struct Slot {
     pub(super) id: (u32, u32),
     pub(super) status: Status,
     pub(super) satisfies: bool,
-    pub(super) when: When,
+    pub(super) when: DependencyRule,
     pub(super) skip: bool,
     /// Whether it waits for a person's answer.
     pub(super) asking: bool,
@@ -87,12 +87,12 @@ impl Slot {
         let total = self.before.len() as u32 + self.elsewhere;
         let refused = total - self.unmet - self.met;
         match self.when {
-            When::AllDone if refused > 0 => Verdict::Doomed,
-            When::AllDone | When::AllFinished if self.unmet == 0 => Verdict::Clear,
-            When::AllDone | When::AllFinished => Verdict::Waiting,
-            When::AnyDone if total == 0 || self.met > 0 => Verdict::Clear,
-            When::AnyDone if self.unmet == 0 => Verdict::Doomed,
-            When::AnyDone => Verdict::Waiting,
+            DependencyRule::AllDone if refused > 0 => Verdict::Doomed,
+            DependencyRule::AllDone | DependencyRule::AllFinished if self.unmet == 0 => Verdict::Clear,
+            DependencyRule::AllDone | DependencyRule::AllFinished => Verdict::Waiting,
+            DependencyRule::AnyDone if total == 0 || self.met > 0 => Verdict::Clear,
+            DependencyRule::AnyDone if self.unmet == 0 => Verdict::Doomed,
+            DependencyRule::AnyDone => Verdict::Waiting,
         }
     }
 
@@ -114,7 +114,7 @@ impl Slot {
             id,
             status: Status::Pending,
             satisfies: false,
-            when: When::AllDone,
+            when: DependencyRule::AllDone,
             skip: false,
             asking: false,
             atomic: false,
@@ -154,7 +154,7 @@ impl Slot {
         self.queued = task.state.is_queued();
         self.priority = task.spec.priority;
         let mut keys: Vec<String> =
-            task.spec.depends_on.iter().filter_map(Dependency::elsewhere).map(Elsewhere::key).collect();
+            task.spec.depends_on.iter().filter_map(Dependency::external).map(ExternalTaskRef::key).collect();
         keys.sort_unstable();
         keys.dedup();
         let received = |key: &String| task.state.received.get(key).map(|received| received.status);

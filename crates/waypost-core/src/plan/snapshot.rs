@@ -11,7 +11,7 @@ use bitcode::{Decode, Encode};
 use super::Plan;
 use super::changes::DirtySets;
 use super::slot::{NONE, Slot};
-use crate::{PlanId, PlanSpec, PlanState, Status, When};
+use crate::{DependencyRule, PlanId, PlanSpec, PlanState, Status};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
 const SNAPSHOT_FORMAT: u32 = 7;
@@ -37,7 +37,7 @@ struct Graph {
     task_lengths: Vec<u32>,
     statuses: Vec<Status>,
     satisfies: Vec<bool>,
-    whens: Vec<When>,
+    whens: Vec<DependencyRule>,
     skips: Vec<bool>,
     priorities: Vec<i32>,
     parents: Vec<u32>,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use waypost_core::{Command, Consequence, Event, Phase, Plan, Status, TaskId};
+use waypost_core::{Command, DerivedEvent, Event, Phase, Plan, Status, TaskId};
 use waypost_testkit::{SeededRng, id, layered, task};
 
 use crate::kit::*;
@@ -28,9 +28,9 @@ fn compared(before: &Seen, after: &Seen, events: &[Event]) -> BTreeSet<String> {
     for (task, &status) in &after.statuses {
         let old = before.statuses.get(task).copied().unwrap_or(Status::Pending);
         let said =
-            |event: &Event| event.task() == Some(task) && event.kind() == format!("task_{}", status.word());
+            |event: &Event| event.task() == Some(task) && event.kind() == format!("task_{}", status.as_str());
         if old != status && status.is_finished() && !events.iter().any(said) {
-            found.insert(format!("task_{} {task}", status.word()));
+            found.insert(format!("task_{} {task}", status.as_str()));
         }
         if old.is_finished() && !status.is_finished() {
             found.insert(format!("task_reopened {task}"));
@@ -44,7 +44,7 @@ fn compared(before: &Seen, after: &Seen, events: &[Event]) -> BTreeSet<String> {
     }
     match (before.phase, after.phase) {
         (before, after) if before == after => {}
-        (_, after) if after.is_finished() => drop(found.insert(format!("plan_{}", after.word()))),
+        (_, after) if after.is_finished() => drop(found.insert(format!("plan_{}", after.as_str()))),
         (before, _) if before.is_finished() => drop(found.insert("plan_reopened".to_owned())),
         (_, Phase::Active) => drop(found.insert("plan_started".to_owned())),
         (_, _) => {}
@@ -52,7 +52,7 @@ fn compared(before: &Seen, after: &Seen, events: &[Event]) -> BTreeSet<String> {
     found
 }
 
-fn told(consequences: &[Consequence]) -> BTreeSet<String> {
+fn told(consequences: &[DerivedEvent]) -> BTreeSet<String> {
     let words = consequences.iter().map(|one| match one.task() {
         Some(task) => format!("{} {task}", one.kind()),
         None => one.kind().to_owned(),
@@ -69,7 +69,7 @@ fn command(plan: &Plan, dice: &mut SeededRng, round: usize) -> Command {
         0 => Command::RetryTask { task: any },
         1 => Command::AddTasks {
             tasks: vec![task(&format!("n{round}"), &[any.as_str()])],
-            place: waypost_core::Where::Last,
+            place: waypost_core::Position::Last,
         },
         2..=6 if !running.is_empty() => {
             let task = running[dice.below(running.len())].clone();
@@ -106,16 +106,16 @@ fn what_is_told_is_what_a_comparison_finds() {
             }
             let before = see(&plan);
             let consequences = plan.advance_telling(&events, now);
-            let is_blocked = |one: &&Consequence| matches!(one, Consequence::TaskBlocked { .. });
+            let is_blocked = |one: &&DerivedEvent| matches!(one, DerivedEvent::TaskBlocked { .. });
             for blocked in consequences.iter().filter(is_blocked) {
                 let task = blocked.task().unwrap();
                 assert_eq!(
-                    plan.standing(task.as_str()),
-                    Some(waypost_core::Standing::Blocked),
+                    plan.effective_status(task.as_str()),
+                    Some(waypost_core::EffectiveStatus::Blocked),
                     "seed {seed}"
                 );
             }
-            let rest: Vec<Consequence> =
+            let rest: Vec<DerivedEvent> =
                 consequences.iter().filter(|one| !is_blocked(one)).cloned().collect();
             assert_eq!(
                 told(&rest),

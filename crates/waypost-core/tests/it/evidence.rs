@@ -1,8 +1,8 @@
 //! Whose word is believed: reports, checks and their evidence, tasks that are given back, waits between attempts.
 
 use waypost_core::{
-    Command, Event, Evidence, Json, Outcome, Plan, Refusal, Retry, Standing, Status, TaskChanges, TaskSpec,
-    Waiting, Where, limits,
+    BlockReason, Command, EffectiveStatus, Event, Evidence, Json, Outcome, Plan, Position, Refusal, Retry,
+    Status, TaskChanges, TaskSpec, limits,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -65,7 +65,7 @@ fn done_is_only_reported_until_the_check_has_passed() {
     assert_eq!((report.result.as_deref(), &report.by), (Some("fine"), &agent()));
     assert_eq!(desk.standings(), "a:reported after:blocked");
     assert_eq!(desk.plan.ready().count(), 1, "a run finds it");
-    assert_eq!(desk.plan.on_offer().count(), 0, "nobody else is offered it");
+    assert_eq!(desk.plan.claimable().count(), 0, "nobody else is offered it");
 
     desk.asks(&worker(), ask::start("a")).unwrap();
     assert!(desk.plan.task("a").unwrap().state.reported().is_some(), "it is what is being checked");
@@ -112,12 +112,12 @@ fn a_failed_check_sends_the_task_back_with_the_log_and_fails_it_at_last() {
     for attempt in [2, 4] {
         desk.asks(&worker(), ask::start("a")).unwrap();
         desk.asks(&worker(), check(attempt, fails(), 3)).unwrap();
-        assert_eq!(desk.standing("a"), Standing::Ready);
+        assert_eq!(desk.standing("a"), EffectiveStatus::Ready);
         let state = &desk.plan.task("a").unwrap().state;
         assert_eq!(state.reported(), None);
         assert_eq!(state.evidence().unwrap().log_tail.as_deref(), Some("1 of 2 failed"));
         assert_eq!(state.error.as_deref(), Some("the check: exit code 1"));
-        assert_eq!(desk.plan.on_offer().count(), 1);
+        assert_eq!(desk.plan.claimable().count(), 1);
         desk.asks(&agent(), take()).unwrap();
         desk.asks(&agent(), ask::finish("a", done())).unwrap();
     }
@@ -132,10 +132,10 @@ fn a_check_that_could_not_be_made_leaves_the_report_as_it_is() {
     let mut desk = reported();
     desk.asks(&worker(), ask::start("a")).unwrap();
     desk.asks(&worker(), check(2, failed(), 3)).unwrap();
-    assert_eq!(desk.standing("a"), Standing::Reported);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Reported);
     desk.asks(&worker(), ask::start("a")).unwrap();
     desk.asks(&system(), Command::LoseTask { task: id("a"), attempt: 3, retry: Some(three()) }).unwrap();
-    assert_eq!(desk.standing("a"), Standing::Reported);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Reported);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_is_reported_once_more_is_checked_without_a_wait() {
     let command = Command::FinishTask { task: id("a"), attempt: Some(2), outcome: fails(), retry };
     desk.asks(&worker(), command).unwrap();
     desk.asks(&agent(), ask::finish("a", done())).unwrap();
-    assert_eq!(desk.plan.waiting("a", desk.now), [Waiting::Check]);
+    assert_eq!(desk.plan.waiting("a", desk.now), [BlockReason::Check]);
     desk.asks(&worker(), ask::start("a")).unwrap();
 }
 
@@ -206,10 +206,10 @@ fn a_report_is_for_what_was_asked_then() {
     let mut desk = reported();
     let notes = TaskChanges { notes: Some("mind the gap".into()), ..TaskChanges::default() };
     desk.does(ask::revise("a", notes));
-    assert_eq!(desk.standing("a"), Standing::Reported);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Reported);
     let other = TaskChanges { check: Some(None), ..TaskChanges::default() };
     desk.does(ask::revise("a", other));
-    assert_eq!(desk.standing("a"), Standing::Ready, "nobody would check it any more");
+    assert_eq!(desk.standing("a"), EffectiveStatus::Ready, "nobody would check it any more");
     desk.asks(&agent(), ask::finish("a", done())).unwrap();
     assert_eq!(desk.status("a"), Status::Done);
 }
@@ -236,7 +236,7 @@ fn what_is_kept_aside_survives_text_and_bytes() {
     assert_eq!(json["reported"]["result"], "fine");
     let bytes = desk.plan.snapshot().to_vec();
     let loaded = Plan::from_snapshot(bytes).unwrap();
-    assert_eq!(loaded.standing("a"), Some(Standing::Reported));
+    assert_eq!(loaded.effective_status("a"), Some(EffectiveStatus::Reported));
     assert_eq!(loaded.to_draft(), desk.plan.to_draft());
 }
 
@@ -293,7 +293,7 @@ fn the_number_of_an_attempt_never_means_two_even_when_a_name_comes_back() {
     desk.does(ask::finish("a", failed()));
     desk.does(ask::remove("a", false));
     desk.plan = Plan::from_snapshot(desk.plan.snapshot().to_vec()).unwrap();
-    desk.does(Command::AddTasks { tasks: vec![task("a", &[])], place: Where::Last });
+    desk.does(Command::AddTasks { tasks: vec![task("a", &[])], place: Position::Last });
     desk.does(ask::start("a"));
     let late = Command::FinishTask { task: id("a"), attempt: Some(1), outcome: done(), retry: None };
     assert_eq!(
@@ -311,7 +311,7 @@ fn where_the_operator_asks_for_no_approval_an_agents_edit_does_not_either() {
         spec.work = Some(work());
         spec
     };
-    let add = || Command::AddTasks { tasks: vec![machine("new")], place: Where::Last };
+    let add = || Command::AddTasks { tasks: vec![machine("new")], place: Position::Last };
     for (approval_required, voided) in [(Some(false), false), (None, true)] {
         let mut desk = Desk { plan: Plan::blank(plan_id()), now: at(0) };
         let draft = Box::new(plan_of([task("a", &[])]));

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use waypost_core::{
-    Answer, Approval, Aside, Complexity, Dependency, Digest, Draft, Elsewhere, Event, Evidence, FORMAT,
-    Foreign, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, Question, Received, Refinement,
-    Report, Retry, Status, Task, TaskSpec, TaskState, Thinking, When, Work,
+    Answer, Approval, Complexity, Dependency, DependencyRule, Digest, Draft, Event, Evidence,
+    ExternalTaskRef, FORMAT, ForeignFields, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState,
+    PlannerNotes, Question, Refinement, Report, Retry, Status, Task, TaskExtras, TaskSpec, TaskState,
+    UpstreamResult, Work,
 };
 use waypost_testkit::{id, task};
 
@@ -88,9 +89,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.chunks(32).map(line).collect()
 }
 
-fn foreign() -> Foreign {
+fn foreign() -> ForeignFields {
     let fields = serde_json::json!({ "z": 1, "a": [1.5, null, "ü"] });
-    Foreign(BTreeMap::from([("clido".to_owned(), Json::from(fields))]))
+    ForeignFields(BTreeMap::from([("clido".to_owned(), Json::from(fields))]))
 }
 
 fn digest() -> Digest {
@@ -103,12 +104,16 @@ fn digest() -> Digest {
     }
 }
 
-fn far() -> Elsewhere {
-    Elsewhere { agent: Some("builder".into()), plan: Some(PlanId::new("other").unwrap()), task: id("far") }
+fn far() -> ExternalTaskRef {
+    ExternalTaskRef {
+        agent: Some("builder".into()),
+        plan: Some(PlanId::new("other").unwrap()),
+        task: id("far"),
+    }
 }
 
-fn received() -> Received {
-    Received {
+fn received() -> UpstreamResult {
+    UpstreamResult {
         status: Status::Done,
         output: Some(Json::of(&[1, 2])),
         provides: Some("schema".into()),
@@ -125,11 +130,11 @@ fn full_spec() -> TaskSpec {
         parent: Some(id("group")),
         depends_on: vec![
             Dependency::Task(id("plain")),
-            Dependency::Elsewhere(Box::new(far())),
-            Dependency::Elsewhere(Box::new(Elsewhere { agent: None, ..far() })),
-            Dependency::Elsewhere(Box::new(Elsewhere { plan: None, ..far() })),
+            Dependency::External(Box::new(far())),
+            Dependency::External(Box::new(ExternalTaskRef { agent: None, ..far() })),
+            Dependency::External(Box::new(ExternalTaskRef { plan: None, ..far() })),
         ],
-        when: When::AnyDone,
+        when: DependencyRule::AnyDone,
         complexity: Some(Complexity::High),
         notes: "mind the gap".into(),
         tools: Some(vec!["grep".into()]),
@@ -148,7 +153,7 @@ fn full_spec() -> TaskSpec {
         timeout_seconds: Some(600),
         priority: -2,
         provides: Some("binary".into()),
-        thinking: Some(Box::new(Thinking {
+        thinking: Some(Box::new(PlannerNotes {
             refinement: Some(Refinement::Atomic),
             reasoning: Some("small enough".into()),
             tokens: 12,
@@ -177,7 +182,7 @@ fn full_state() -> TaskState {
         reason: Some("not needed".into()),
         because_of: Some(id("plain")),
         received: BTreeMap::from([("builder:far".to_owned(), received())]),
-        aside: Some(Box::new(Aside {
+        aside: Some(Box::new(TaskExtras {
             reported: Some(Report {
                 result: Some("fine".into()),
                 output: Some(Json::of(&1)),
@@ -363,11 +368,11 @@ fn events() -> Vec<Event> {
         Event::OutputReceived { task: id("a"), from: far(), received: received() },
         Event::OutputReceived {
             task: id("a"),
-            from: Elsewhere { agent: None, ..far() },
-            received: Received {
+            from: ExternalTaskRef { agent: None, ..far() },
+            received: UpstreamResult {
                 status: Status::Cancelled,
                 reason: Some("plan other was purged".into()),
-                ..Received::default()
+                ..UpstreamResult::default()
             },
         },
         Event::OutputWithdrawn { task: id("a"), from: far() },

@@ -1,8 +1,8 @@
 //! What the tests share: a plan that is driven by commands, and short words for what they say over and over.
 
 use waypost_core::{
-    Actor, Ask, Command, Draft, Event, Json, Outcome, Plan, PlanId, Refusal, Standing, Status, TaskChanges,
-    TaskId, Timestamp, Work,
+    Actor, Command, Draft, EffectiveStatus, Event, Json, Outcome, Plan, PlanId, QuestionRequest, Refusal,
+    Status, TaskChanges, TaskId, Timestamp, Work,
 };
 use waypost_testkit::id;
 
@@ -70,7 +70,7 @@ pub(crate) mod ask {
 
     pub(crate) fn question(task: &str, choices: &[&str]) -> Command {
         let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-        let ask = Ask { text: "which one?".into(), choices, state: None };
+        let ask = QuestionRequest { text: "which one?".into(), choices, state: None };
         Command::AskQuestion { task: id(task), attempt: None, ask: Box::new(ask) }
     }
 
@@ -149,8 +149,8 @@ impl Desk {
     }
 
     #[track_caller]
-    pub(crate) fn standing(&self, task: &str) -> Standing {
-        self.plan.standing(task).unwrap_or_else(|| panic!("there is no task {task}"))
+    pub(crate) fn standing(&self, task: &str) -> EffectiveStatus {
+        self.plan.effective_status(task).unwrap_or_else(|| panic!("there is no task {task}"))
     }
 
     pub(crate) fn because_of(&self, task: &str) -> Option<String> {
@@ -161,7 +161,7 @@ impl Desk {
     pub(crate) fn standings(&self) -> String {
         let words = self.plan.tasks().map(|(task, _)| {
             let id = task.spec.id.as_str();
-            format!("{id}:{}", self.standing(id).word())
+            format!("{id}:{}", self.standing(id).as_str())
         });
         words.collect::<Vec<_>>().join(" ")
     }

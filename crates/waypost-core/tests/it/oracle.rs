@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use waypost_core::{Dependency, Draft, Status, Task, When};
+use waypost_core::{Dependency, DependencyRule, Draft, Status, Task};
 
 /// What becomes of a task by what it and its parents depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl<'a> Oracle<'a> {
                         Status::Failed | Status::Cancelled | Status::Skipped => Some(BTreeSet::from([blame])),
                     }
                 }
-                Dependency::Elsewhere(there) => {
+                Dependency::External(there) => {
                     let received = task.state.received.get(&there.key());
                     received.filter(|received| received.status.is_finished()).map(|received| {
                         match received.status {
@@ -81,11 +81,11 @@ impl<'a> Oracle<'a> {
         let open = ends.values().filter(|end| end.is_none()).count();
         let good = ends.values().filter(|end| end.as_ref().is_some_and(BTreeSet::is_empty)).count();
         match task.spec.when {
-            When::AllDone if !blames.is_empty() => Fate::Doomed(blames),
-            When::AnyDone if open == 0 && good == 0 && !ends.is_empty() => Fate::Doomed(blames),
-            When::AnyDone if ends.is_empty() || good > 0 => Fate::Free,
-            When::AllDone | When::AllFinished if open == 0 => Fate::Free,
-            When::AllDone | When::AllFinished | When::AnyDone => Fate::Waits,
+            DependencyRule::AllDone if !blames.is_empty() => Fate::Doomed(blames),
+            DependencyRule::AnyDone if open == 0 && good == 0 && !ends.is_empty() => Fate::Doomed(blames),
+            DependencyRule::AnyDone if ends.is_empty() || good > 0 => Fate::Free,
+            DependencyRule::AllDone | DependencyRule::AllFinished if open == 0 => Fate::Free,
+            DependencyRule::AllDone | DependencyRule::AllFinished | DependencyRule::AnyDone => Fate::Waits,
         }
     }
 

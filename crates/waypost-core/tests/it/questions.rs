@@ -1,7 +1,8 @@
 //! Questions to people: who asks, who answers, and what a task does meanwhile.
 
 use waypost_core::{
-    Ask, Command, Json, Outcome, Plan, Refusal, Standing, Status, TaskChanges, Waiting, limits,
+    BlockReason, Command, EffectiveStatus, Json, Outcome, Plan, QuestionRequest, Refusal, Status,
+    TaskChanges, limits,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -20,13 +21,13 @@ fn a_task_that_asks_waits_and_goes_on_with_the_answer() {
     let mut desk = asking(&[]);
     assert_eq!(desk.standings(), "a:asking after:blocked");
     assert_eq!((desk.plan.ready().count(), desk.plan.asking().count()), (0, 1));
-    assert_eq!(desk.plan.waiting("a", desk.now), [Waiting::Answer("which one?".into())]);
+    assert_eq!(desk.plan.waiting("a", desk.now), [BlockReason::Answer("which one?".into())]);
     assert_eq!(desk.plan.task("a").unwrap().state.worker, None, "nobody works on it");
     assert!(matches!(desk.refuses(ask::start("a")), Refusal::AwaitsAnswer { .. }));
     assert!(matches!(desk.refuses(ask::finish("a", done())), Refusal::AwaitsAnswer { .. }));
 
     desk.does(ask::answer("a", " the left one "));
-    assert_eq!((desk.standing("a"), desk.plan.asking().count()), (Standing::Ready, 0));
+    assert_eq!((desk.standing("a"), desk.plan.asking().count()), (EffectiveStatus::Ready, 0));
     let state = &desk.plan.task("a").unwrap().state;
     let answer = &state.answers()[0];
     assert_eq!((answer.question.as_str(), answer.answer.as_str()), ("which one?", "the left one"));
@@ -85,7 +86,7 @@ fn only_whoever_works_on_a_task_asks_for_it() {
     let late = Command::AskQuestion {
         task: id("a"),
         attempt: Some(0),
-        ask: Box::new(Ask { text: "hm?".into(), ..Ask::default() }),
+        ask: Box::new(QuestionRequest { text: "hm?".into(), ..QuestionRequest::default() }),
     };
     assert!(matches!(desk.asks(&other, late), Err(Refusal::StaleAttempt { .. })));
     desk.asks(&agent(), ask::question("a", &[])).unwrap();
@@ -108,7 +109,7 @@ fn an_end_or_another_task_of_the_same_name_leaves_no_question_open() {
     let mut desk = asking(&[]);
     desk.does(ask::retry("a"));
     no_question(&desk);
-    assert_eq!(desk.standing("a"), Standing::Ready);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Ready);
     let mut desk = asking(&[]);
     desk.does(ask::revise("a", TaskChanges { work: Some(Some(*work())), ..TaskChanges::default() }));
     no_question(&desk);
@@ -124,12 +125,12 @@ fn a_check_may_ask_and_the_report_stays() {
     let mut desk = Desk::with(plan_of([spec]));
     desk.asks(&agent(), ask::finish("a", done())).unwrap();
     desk.asks(&worker(), ask::start("a")).unwrap();
-    let ask = Ask { text: "is it?".into(), choices: Vec::new(), state: Some(Json::of(&7)) };
+    let ask = QuestionRequest { text: "is it?".into(), choices: Vec::new(), state: Some(Json::of(&7)) };
     desk.asks(&worker(), Command::AskQuestion { task: id("a"), attempt: Some(1), ask: Box::new(ask) })
         .unwrap();
-    assert_eq!(desk.standing("a"), Standing::Asking);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Asking);
     desk.does(ask::answer("a", "yes"));
-    assert_eq!(desk.standing("a"), Standing::Reported);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Reported);
     assert_eq!(desk.plan.task("a").unwrap().state.answers()[0].state, Some(Json::of(&7)));
 }
 
@@ -138,20 +139,28 @@ fn questions_and_answers_have_bounds() {
     let mut desk = Desk::with(plan_of([task("a", &[])]));
     desk.does(ask::start("a"));
     let text = |bytes: usize| "x".repeat(bytes);
-    let of = |ask: Ask| Command::AskQuestion { task: id("a"), attempt: None, ask: Box::new(ask) };
+    let of = |ask: QuestionRequest| Command::AskQuestion { task: id("a"), attempt: None, ask: Box::new(ask) };
     let state = |bytes: usize| Some(Json::of(&text(bytes - 2)));
     let choices = |count: usize| vec!["x".to_owned(); count];
     let too_much = [
-        Ask { text: text(limits::QUESTION_BYTES_MAX + 1), ..Ask::default() },
-        Ask { text: "?".into(), choices: choices(limits::CHOICES_MAX + 1), ..Ask::default() },
-        Ask { text: "?".into(), state: state(limits::QUESTION_STATE_BYTES_MAX + 1), ..Ask::default() },
-        Ask { text: " ".into(), ..Ask::default() },
-        Ask { text: "?".into(), choices: vec![String::new()], ..Ask::default() },
+        QuestionRequest { text: text(limits::QUESTION_BYTES_MAX + 1), ..QuestionRequest::default() },
+        QuestionRequest {
+            text: "?".into(),
+            choices: choices(limits::CHOICES_MAX + 1),
+            ..QuestionRequest::default()
+        },
+        QuestionRequest {
+            text: "?".into(),
+            state: state(limits::QUESTION_STATE_BYTES_MAX + 1),
+            ..QuestionRequest::default()
+        },
+        QuestionRequest { text: " ".into(), ..QuestionRequest::default() },
+        QuestionRequest { text: "?".into(), choices: vec![String::new()], ..QuestionRequest::default() },
     ];
     for ask in too_much {
         assert!(matches!(desk.refuses(of(ask)), Refusal::Invalid { .. }));
     }
-    desk.does(of(Ask {
+    desk.does(of(QuestionRequest {
         text: text(limits::QUESTION_BYTES_MAX),
         choices: Vec::new(),
         state: state(limits::QUESTION_STATE_BYTES_MAX),
@@ -174,7 +183,7 @@ fn questions_and_answers_have_bounds() {
 fn a_question_survives_a_snapshot() {
     let mut desk = asking(&["Left", "Right"]);
     let loaded = Plan::from_snapshot(desk.plan.snapshot().to_vec()).unwrap();
-    assert_eq!((loaded.standing("a"), loaded.asking().count()), (Some(Standing::Asking), 1));
+    assert_eq!((loaded.effective_status("a"), loaded.asking().count()), (Some(EffectiveStatus::Asking), 1));
     assert_eq!((loaded.ready().count(), loaded.to_draft()), (0, desk.plan.to_draft()));
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use waypost_core::{
-    Actor, Command, Digest, Elsewhere, Event, Json, Outcome, Phase, PlanChanges, PlanId, Received,
-    Refinement, Refusal, Standing, Status, TaskChanges, Where,
+    Actor, Command, Digest, EffectiveStatus, Event, ExternalTaskRef, Json, Outcome, Phase, PlanChanges,
+    PlanId, Position, Refinement, Refusal, Status, TaskChanges, UpstreamResult,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -133,7 +133,7 @@ impl Stand {
     /// A running plan in which task `x` stands so. It waits for a task elsewhere; `y` keeps the plan from ending.
     fn desk(self) -> Desk {
         let mut x = task("x", &[]);
-        x.depends_on = vec![waypost_core::Dependency::Elsewhere(Box::new(far()))];
+        x.depends_on = vec![waypost_core::Dependency::External(Box::new(far()))];
         if self == Self::Reported {
             x.check = Some(work());
         }
@@ -186,23 +186,23 @@ impl Stand {
     }
 
     fn of(desk: &Desk) -> &'static str {
-        match desk.plan.standing("x") {
+        match desk.plan.effective_status("x") {
             None => "gone",
-            Some(Standing::Skipped) if desk.because_of("x").is_some() => Self::SkippedAlong.title(),
-            Some(standing) => standing.word(),
+            Some(EffectiveStatus::Skipped) if desk.because_of("x").is_some() => Self::SkippedAlong.title(),
+            Some(standing) => standing.as_str(),
         }
     }
 }
 
-fn far() -> Elsewhere {
-    Elsewhere { agent: None, plan: Some(PlanId::new("other").unwrap()), task: id("far") }
+fn far() -> ExternalTaskRef {
+    ExternalTaskRef { agent: None, plan: Some(PlanId::new("other").unwrap()), task: id("far") }
 }
 
 fn receive(status: Status, output: Option<Json>) -> Command {
     Command::ReceiveOutput {
         task: id("x"),
         from: far(),
-        received: Received { status, output, ..Received::default() },
+        received: UpstreamResult { status, output, ..UpstreamResult::default() },
     }
 }
 
@@ -259,7 +259,7 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         (
             "`move_task`",
             ada(),
-            Command::MoveTask { task: id("x"), parent: None, place: Where::After(id("y")) },
+            Command::MoveTask { task: id("x"), parent: None, place: Position::After(id("y")) },
         ),
         ("`add_tasks` below it", ada(), add_below("x")),
         ("`remove_task`", ada(), ask::remove("x", false)),
@@ -285,7 +285,7 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
 fn add_below(parent: &str) -> Command {
     let mut child = task("new", &[]);
     child.parent = Some(id(parent));
-    Command::AddTasks { tasks: vec![child], place: Where::Last }
+    Command::AddTasks { tasks: vec![child], place: Position::Last }
 }
 
 /// Every command that is about one task; the match keeps a new command from being forgotten.
@@ -433,7 +433,7 @@ impl Stage {
         match state.phase {
             _ if state.archived => Self::Archived.title(),
             Phase::Draft if state.approval_required => Self::DraftToBeApproved.title(),
-            phase => phase.word(),
+            phase => phase.as_str(),
         }
     }
 }
@@ -444,7 +444,7 @@ fn plan_commands(desk: &Desk) -> Vec<(&'static str, Actor, Command)> {
     let add = |by_machine: bool| {
         let mut new = task("new", &[]);
         new.work = by_machine.then(work);
-        Command::AddTasks { tasks: vec![new], place: Where::Last }
+        Command::AddTasks { tasks: vec![new], place: Position::Last }
     };
     let mut replacement = desk.plan.to_draft();
     replacement.tasks[0].spec.description = "do it otherwise".into();

@@ -1,8 +1,8 @@
 //! What a draft can have wrong with it: everything is reported at once, with its place, and limits hold at the byte.
 
 use waypost_core::{
-    Command, Dependency, Draft, Elsewhere, Json, Lock, LockMode, Outcome, Place, Plan, PlanId, Problem,
-    Refusal, Retry, Task, TaskId, TaskSpec, Where, Wrong, limits, validate,
+    Command, Dependency, Draft, ExternalTaskRef, Json, Lock, LockMode, Outcome, Plan, PlanId, Position,
+    Problem, ProblemKind, ProblemLocation, Refusal, Retry, Task, TaskId, TaskSpec, limits, validate,
 };
 use waypost_testkit::{chain, id, layered, plan_of, task};
 
@@ -163,20 +163,20 @@ fn all_problems_are_reported_at_once() {
 #[test]
 fn every_problem_says_what_to_do() {
     let all = [
-        Wrong::DuplicateId,
-        Wrong::BadId { rule: "no".into() },
-        Wrong::UnknownDependency { dependency: "x".into(), nearest: None },
-        Wrong::SelfDependency,
-        Wrong::Cycle { path: vec!["a".into(), "b".into(), "a".into()] },
-        Wrong::OrphanParent { parent: "x".into() },
-        Wrong::ParentCycle { path: vec!["a".into(), "a".into()] },
-        Wrong::WorkOnParent,
-        Wrong::WrongType { field: "x".into(), detail: "y".into() },
-        Wrong::DuplicateLock { key: "x".into() },
-        Wrong::OverLimit { what: "x".into(), found: 2, max: 1 },
+        ProblemKind::DuplicateId,
+        ProblemKind::BadId { rule: "no".into() },
+        ProblemKind::UnknownDependency { dependency: "x".into(), nearest: None },
+        ProblemKind::SelfDependency,
+        ProblemKind::Cycle { path: vec!["a".into(), "b".into(), "a".into()] },
+        ProblemKind::OrphanParent { parent: "x".into() },
+        ProblemKind::ParentCycle { path: vec!["a".into(), "a".into()] },
+        ProblemKind::WorkOnParent,
+        ProblemKind::WrongType { field: "x".into(), detail: "y".into() },
+        ProblemKind::DuplicateLock { key: "x".into() },
+        ProblemKind::OverLimit { what: "x".into(), found: 2, max: 1 },
     ];
     for wrong in all {
-        let problem = Problem { place: Place::Task("a".into()), wrong };
+        let problem = Problem { place: ProblemLocation::Task("a".into()), wrong };
         assert!(!problem.hint().is_empty(), "{problem}");
         assert!(problem.to_string().starts_with("task a: "), "{problem}");
     }
@@ -186,8 +186,9 @@ fn every_problem_says_what_to_do() {
 #[track_caller]
 fn check_limit(what: &str, max: usize, draft_of: impl Fn(usize) -> Draft) {
     assert_eq!(validate(&draft_of(max)), [], "{what} at its limit");
-    let wanted = Wrong::OverLimit { what: what.to_owned(), found: max + 1, max };
-    let found: Vec<Wrong> = validate(&draft_of(max + 1)).into_iter().map(|problem| problem.wrong).collect();
+    let wanted = ProblemKind::OverLimit { what: what.to_owned(), found: max + 1, max };
+    let found: Vec<ProblemKind> =
+        validate(&draft_of(max + 1)).into_iter().map(|problem| problem.wrong).collect();
     assert_eq!(found, [wanted], "one past the limit");
 }
 
@@ -231,9 +232,10 @@ fn limits_hold_to_the_byte() {
         one(with("a", |spec| spec.retry = Some(Box::new(retry))))
     });
     check_limit("dependencies", limits::DEPENDENCIES_MAX, |n| {
-        let there = |n: usize| Elsewhere { agent: Some("b".into()), plan: None, task: id(&format!("t{n}")) };
+        let there =
+            |n: usize| ExternalTaskRef { agent: Some("b".into()), plan: None, task: id(&format!("t{n}")) };
         one(with("a", |spec| {
-            spec.depends_on = (0..n).map(|n| Dependency::Elsewhere(Box::new(there(n)))).collect()
+            spec.depends_on = (0..n).map(|n| Dependency::External(Box::new(there(n)))).collect()
         }))
     });
     check_limit("levels of parents", limits::DEPTH_MAX, tower);
@@ -277,7 +279,8 @@ fn a_report_lists_only_so_many_problems() {
     assert_eq!(validate(&plan_of(tasks)).len(), limits::PROBLEMS_MAX);
     let tasks = (0..limits::PROBLEMS_MAX + 5).map(|n| task(&format!("t{n}"), &["nobody"])).collect();
     let mut desk = Desk::with(plan_of([]));
-    let Refusal::Invalid { problems } = desk.refuses(Command::AddTasks { tasks, place: Where::Last }) else {
+    let Refusal::Invalid { problems } = desk.refuses(Command::AddTasks { tasks, place: Position::Last })
+    else {
         panic!("refused for what is wrong with them");
     };
     assert_eq!(problems.len(), limits::PROBLEMS_MAX);
@@ -319,7 +322,7 @@ fn edits_find_the_cycles_that_they_would_close() {
     let draft = || {
         plan_of([task("a", &[]), task("b", &["a"]), task("p", &["b"]), child("c", "p", &[]), task("q", &[])])
     };
-    let add = |tasks: Vec<TaskSpec>| Command::AddTasks { tasks, place: Where::Last };
+    let add = |tasks: Vec<TaskSpec>| Command::AddTasks { tasks, place: Position::Last };
     let depend = |name: &str, on: &str| {
         let depends_also_on = vec![Dependency::Task(id(on))];
         ask::revise(name, waypost_core::TaskChanges { depends_also_on, ..Default::default() })
@@ -327,7 +330,7 @@ fn edits_find_the_cycles_that_they_would_close() {
     let put = |name: &str, parent: &str| Command::MoveTask {
         task: id(name),
         parent: Some(Some(id(parent))),
-        place: Where::Last,
+        place: Position::Last,
     };
     let found = |command: Command| path(Desk::with(draft()).refuses(command));
     assert_eq!(found(depend("a", "b")), "task a: tasks depend on each other: a → b → a");
@@ -369,7 +372,7 @@ fn a_move_is_not_refused_for_a_cycle_that_it_undoes() {
         task("new", &["old"]),
         child("u", "old", &[]),
     ]));
-    desk.does(Command::MoveTask { task: id("t"), parent: Some(Some(id("new"))), place: Where::Last });
+    desk.does(Command::MoveTask { task: id("t"), parent: Some(Some(id("new"))), place: Position::Last });
     assert_eq!(desk.plan.task("t").unwrap().spec.parent, Some(id("new")));
 }
 
@@ -381,11 +384,11 @@ fn no_edit_builds_a_tower_that_is_too_high() {
         Refusal::Invalid { problems } => problems[0].to_string(),
         other => panic!("refused for another reason: {other}"),
     };
-    let add = |tasks: Vec<TaskSpec>| Command::AddTasks { tasks, place: Where::Last };
+    let add = |tasks: Vec<TaskSpec>| Command::AddTasks { tasks, place: Position::Last };
     let two = add(vec![child("y", "x", &[]), child("x", &top, &[])]);
     assert_eq!(over(desk.refuses(two)), "task y: levels of parents: 1001 is over the limit of 1000");
     desk.does(add(vec![task("r", &[]), child("s", "r", &[])]));
-    let move_it = Command::MoveTask { task: id("r"), parent: Some(Some(id(&top))), place: Where::Last };
+    let move_it = Command::MoveTask { task: id("r"), parent: Some(Some(id(&top))), place: Position::Last };
     assert_eq!(over(desk.refuses(move_it)), "task r: levels of parents: 1001 is over the limit of 1000");
     desk.does(add(vec![child("x", &top, &[])]));
 }
@@ -395,7 +398,7 @@ fn a_chain_of_a_million_tasks_is_sound_and_one_more_is_too_many() {
     let mut draft = chain(limits::TASKS_MAX);
     assert_eq!(validate(&draft), []);
     draft.tasks.push(Task::new(task("more", &[])));
-    let wanted = Wrong::OverLimit {
+    let wanted = ProblemKind::OverLimit {
         what: "tasks in a plan".into(),
         found: limits::TASKS_MAX + 1,
         max: limits::TASKS_MAX,
@@ -423,7 +426,7 @@ fn a_cycle_of_a_hundred_thousand_tasks_is_found_without_recursion() {
     let mut draft = chain(COUNT);
     draft.tasks[0].spec.depends_on = vec![Dependency::Task(id(&format!("t{}", COUNT - 1)))];
     let problems = validate(&draft);
-    let [Problem { wrong: Wrong::Cycle { path }, .. }] = problems.as_slice() else {
+    let [Problem { wrong: ProblemKind::Cycle { path }, .. }] = problems.as_slice() else {
         panic!("one cycle is found")
     };
     assert_eq!(path.len(), COUNT + 1);

@@ -3,7 +3,7 @@
 //! An index holds heads only: a draft that is read from it has no tasks, and the counts are kept as they were.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Draft, Place, Status, Timestamp};
+use waypost_core::{Draft, ProblemLocation, Status, Timestamp};
 
 use super::status::{goal_word, read_status, status_word};
 use super::tree::Tree;
@@ -31,7 +31,7 @@ pub(crate) fn read(mut top: Map<String, Value>) -> Reading {
         match head {
             Value::Object(head) => read_head(head, form, &mut reading),
             other => {
-                let mut fields = Fields::new(Map::new(), Place::Plan);
+                let mut fields = Fields::new(Map::new(), ProblemLocation::Plan);
                 fields.unlike::<()>(&format!("plans[{at}]"), "an object", &other);
                 fields.finish(&mut reading.problems);
             }
@@ -46,7 +46,7 @@ pub(crate) fn read(mut top: Map<String, Value>) -> Reading {
 fn read_head(head: Map<String, Value>, form: &str, reading: &mut Reading) {
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
-    let mut fields = Fields::new(head, Place::Plan);
+    let mut fields = Fields::new(head, ProblemLocation::Plan);
     kept.set("form", form);
     let time = if form == "program" { python_offset } else { canonical };
     if let Some(id) = fields.text_needed("id") {

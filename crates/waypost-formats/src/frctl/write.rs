@@ -147,7 +147,7 @@ fn write_goal(
         };
         losses.push(task_loss(&spec.id, untold));
     }
-    if spec.depends_on.iter().any(|on| on.elsewhere().is_some()) {
+    if spec.depends_on.iter().any(|on| on.external().is_some()) {
         losses.push(task_loss(&spec.id, "depends_on"));
     }
     let parent = spec.parent.as_ref().or(made).map_or(Value::Null, |parent| parent.as_str().into());

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 use waypost_core::{
-    Dependency, Draft, Elsewhere, Json, Place, Plan, PlanId, Problem, Received, Status, Task, TaskId,
-    TaskSpec,
+    Dependency, Draft, ExternalTaskRef, Json, Plan, PlanId, Problem, ProblemLocation, Status, Task, TaskId,
+    TaskSpec, UpstreamResult,
 };
 
 use crate::Dialect;
@@ -79,13 +79,13 @@ impl Links {
         let mut more = Map::new();
         let mut used = Vec::new();
         for Reference { on, more: fields } in self.references {
-            if let Dependency::Elsewhere(there) = &on
+            if let Dependency::External(there) = &on
                 && !self.waiting.contains(&on)
             {
                 // Without an output it is resolved all the same: the step was completed with nothing to give.
                 let named = self.outputs.get(&there.key()).or_else(|| self.outputs.get(&output_key(there)));
                 let output = named.map(Json::of);
-                let received = Received { status: Status::Done, output, ..Received::default() };
+                let received = UpstreamResult { status: Status::Done, output, ..UpstreamResult::default() };
                 task.state.received.insert(there.key(), received);
                 used.extend([there.key(), output_key(there)]);
             }
@@ -98,7 +98,7 @@ impl Links {
             self.outputs.shift_remove(key);
         }
         // The same output stands there a second time under the name that its step provides.
-        let mut unnamed: HashMap<String, Vec<&mut Received>> = HashMap::new();
+        let mut unnamed: HashMap<String, Vec<&mut UpstreamResult>> = HashMap::new();
         for given in task.state.received.values_mut() {
             if let Some(output) = &given.output {
                 unnamed.entry(output.as_str().to_owned()).or_default().push(given);
@@ -178,8 +178,8 @@ fn reference(map: Map<String, Value>, name: &str, fields: &mut Fields, own: &Own
     });
     // `*` is any agent: then it is the plan that says whose step it is.
     let agent = Some(agent).filter(|agent| agent != "*" || plan.is_none());
-    let there = Elsewhere { agent, plan, task: step };
-    Some(Reference { on: Dependency::Elsewhere(Box::new(there)), more })
+    let there = ExternalTaskRef { agent, plan, task: step };
+    Some(Reference { on: Dependency::External(Box::new(there)), more })
 }
 
 /// Makes a step of `plan` wait for these references besides. Returns what was added; on a reference that is none, everything
@@ -196,7 +196,7 @@ pub(crate) fn add_references(
         steps: named.filter(is_own).map(str::to_owned).collect(),
     };
     let fields = Map::from_iter([("depends_on".to_owned(), Value::Array(list))]);
-    let mut fields = Fields::new(fields, Place::Task(step.id.to_string()));
+    let mut fields = Fields::new(fields, ProblemLocation::Task(step.id.to_string()));
     let read = references(&mut fields, "depends_on", &own);
     let mut problems = Vec::new();
     fields.finish(&mut problems);
@@ -251,7 +251,7 @@ impl<'a> Around<'a> {
 
     fn is_resolved(&self, task: &Task, on: &Dependency) -> bool {
         match on {
-            Dependency::Elsewhere(there) => {
+            Dependency::External(there) => {
                 task.state.received.get(&there.key()).is_some_and(|given| given.status == Status::Done)
             }
             Dependency::Task(id) => (self.satisfies)(id),
@@ -260,8 +260,8 @@ impl<'a> Around<'a> {
 }
 
 /// What jaato calls an output that was received: by the agent and the step, whatever the plan.
-fn output_key(there: &Elsewhere) -> String {
-    Elsewhere { plan: there.plan.clone().filter(|_| there.agent.is_none()), ..there.clone() }.key()
+fn output_key(there: &ExternalTaskRef) -> String {
+    ExternalTaskRef { plan: there.plan.clone().filter(|_| there.agent.is_none()), ..there.clone() }.key()
 }
 
 /// The fields of a step that tell what it waits for, what it gives and what it has received.
@@ -290,7 +290,7 @@ pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &PreservedFiel
         map.insert("blocked_by".to_owned(), blocked_by.into());
     }
     let mut outputs = Map::new();
-    let there = || spec.depends_on.iter().filter_map(Dependency::elsewhere);
+    let there = || spec.depends_on.iter().filter_map(Dependency::external);
     for (key, given) in &state.received {
         if let Some(output) = &given.output {
             let short = there().find(|there| there.key() == *key).map(output_key);
@@ -316,7 +316,7 @@ pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &PreservedFiel
 pub(crate) fn write_reference(around: &Around<'_>, on: &Dependency, kept: &PreservedFields) -> Value {
     let mut map = Map::new();
     match on {
-        Dependency::Elsewhere(there) => {
+        Dependency::External(there) => {
             map.insert("agent_id".to_owned(), there.agent.as_deref().unwrap_or("*").into());
             map.insert("step_id".to_owned(), there.task.as_str().into());
             if let Some(plan) = &there.plan {

@@ -61,7 +61,7 @@ fn ended(status: Status) -> &'static str {
         Status::Failed => "not accomplished: it failed",
         Status::Skipped => "skipped",
         Status::Cancelled => "cancelled",
-        Status::Pending | Status::Running | Status::Done => status.word(),
+        Status::Pending | Status::Running | Status::Done => status.as_str(),
     }
 }
 

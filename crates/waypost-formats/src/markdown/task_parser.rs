@@ -5,7 +5,10 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::de::DeserializeOwned;
-use waypost_core::{Complexity, Dependency, Place, Problem, Status, Task, TaskId, TaskSpec, When, Wrong};
+use waypost_core::{
+    Complexity, Dependency, DependencyRule, Problem, ProblemKind, ProblemLocation, Status, Task, TaskId,
+    TaskSpec,
+};
 
 use crate::front_matter::unended;
 
@@ -205,7 +208,7 @@ pub(crate) fn read<'a>(lines: impl IntoIterator<Item = (usize, &'a str)>, style:
         } else if let Some(item) = items.last_mut() {
             below(item, line, style, blank_before);
         } else {
-            found.problems.push(Problem::plan(Wrong::Format {
+            found.problems.push(Problem::plan(ProblemKind::Format {
                 detail: format!("line {number}: a task was expected, such as `- [ ] t1: What is to be done`"),
             }));
         }
@@ -304,8 +307,8 @@ fn finish(mut items: Vec<Item<'_>>, mut found: Lines) -> Lines {
         let given = item.id.take().and_then(|id| match TaskId::new(id.as_str()) {
             Ok(id) => Some(id),
             Err(bad) => {
-                let wrong = Wrong::BadId { rule: bad.to_string() };
-                found.problems.push(Problem { place: Place::Task(id), wrong });
+                let wrong = ProblemKind::BadId { rule: bad.to_string() };
+                found.problems.push(Problem { place: ProblemLocation::Task(id), wrong });
                 None
             }
         });
@@ -319,8 +322,10 @@ fn finish(mut items: Vec<Item<'_>>, mut found: Lines) -> Lines {
         match id {
             Some(id) => ids.push(id),
             None => {
-                let place = Place::TaskNumber(ids.len() + 1);
-                found.problems.push(Problem { place, wrong: Wrong::Missing { field: "id".to_owned() } });
+                let place = ProblemLocation::TaskNumber(ids.len() + 1);
+                found
+                    .problems
+                    .push(Problem { place, wrong: ProblemKind::Missing { field: "id".to_owned() } });
                 return found;
             }
         }
@@ -400,11 +405,11 @@ fn group_at_end(text: &str) -> Option<(usize, Vec<(&'static str, String)>)> {
     parts.collect::<Option<Vec<_>>>().map(|group| (start, group))
 }
 
-fn when(word: &str) -> Option<When> {
+fn when(word: &str) -> Option<DependencyRule> {
     match word {
-        "all_done" => Some(When::AllDone),
-        "all_finished" => Some(When::AllFinished),
-        "any_done" => Some(When::AnyDone),
+        "all_done" => Some(DependencyRule::AllDone),
+        "all_finished" => Some(DependencyRule::AllFinished),
+        "any_done" => Some(DependencyRule::AnyDone),
         _ => None,
     }
 }
@@ -419,8 +424,8 @@ fn complexity(word: &str) -> Option<Complexity> {
 }
 
 /// Gives a task one attribute.
-fn set(task: &mut Task, key: &str, value: &str, wrong: &mut Vec<Wrong>, notes: &mut Vec<String>) {
-    let mut refuse = |detail: String| wrong.push(Wrong::WrongType { field: key.to_owned(), detail });
+fn set(task: &mut Task, key: &str, value: &str, wrong: &mut Vec<ProblemKind>, notes: &mut Vec<String>) {
+    let mut refuse = |detail: String| wrong.push(ProblemKind::WrongType { field: key.to_owned(), detail });
     let text =
         || json_string(value).filter(|(_, rest)| rest.is_empty()).map_or(value.to_owned(), |(text, _)| text);
     let one_of = |words: &str| format!("expected {words}, found `{value}`");

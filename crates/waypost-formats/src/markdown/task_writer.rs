@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use waypost_core::{Dependency, LockMode, Status, Task, TaskId, When};
+use waypost_core::{Dependency, DependencyRule, LockMode, Status, Task, TaskId};
 
 use crate::markdown::task_parser::{self, Style, first_places, is_plain_id, mark_of};
 
@@ -191,12 +191,12 @@ pub(crate) fn group(task: &Task, with_dependencies: bool) -> Vec<String> {
         parts.push(format!("after: {}", list(&spec.depends_on, true)));
     }
     match spec.when {
-        When::AllDone => {}
-        When::AllFinished => parts.push("when: all_finished".to_owned()),
-        When::AnyDone => parts.push("when: any_done".to_owned()),
+        DependencyRule::AllDone => {}
+        DependencyRule::AllFinished => parts.push("when: all_finished".to_owned()),
+        DependencyRule::AnyDone => parts.push("when: any_done".to_owned()),
     }
     if let Some(complexity) = spec.complexity {
-        parts.push(format!("complexity: {}", complexity.word()));
+        parts.push(format!("complexity: {}", complexity.as_str()));
     }
     if spec.priority != 0 {
         parts.push(format!("priority: {}", spec.priority));

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use waypost_core::{Draft, FORMAT, Foreign, Place};
+use waypost_core::{Draft, FORMAT, ForeignFields, ProblemLocation};
 
 pub(super) const NAME: &str = "native";
 
@@ -27,7 +27,7 @@ pub(super) fn collect(
     text: &str,
     ignored: &Ignored,
     unknown: &mut Map<String, Value>,
-    place: &Place,
+    place: &ProblemLocation,
     within: &str,
     notes: &mut Vec<String>,
 ) {
@@ -102,7 +102,7 @@ pub(super) fn merge(target: &mut Map<String, Value>, more: Map<String, Value>) {
 }
 
 /// Keeps unknown fields, in the order of their names, so that a second reading gives the same draft.
-pub(super) fn keep(foreign: &mut Foreign, unknown: Map<String, Value>) {
+pub(super) fn keep(foreign: &mut ForeignFields, unknown: Map<String, Value>) {
     if unknown.is_empty() && !foreign.0.contains_key(NAME) {
         return;
     }

@@ -23,7 +23,7 @@ fn a_checklist_becomes_tasks_and_the_rest_becomes_the_body() {
         .iter()
         .map(|task| {
             let parent = task.spec.parent.as_ref().map_or(String::new(), |parent| format!(" in {parent}"));
-            format!("{} {}{parent}: {}", task.spec.id, task.state.status.word(), task.spec.description)
+            format!("{} {}{parent}: {}", task.spec.id, task.state.status.as_str(), task.spec.description)
         })
         .collect();
     assert_eq!(

@@ -1,8 +1,8 @@
 //! Plans as Markdown texts: what people edit.
 
 use waypost_core::{
-    Complexity, Dependency, Draft, Elsewhere, Json, Lock, LockMode, Status, Task, TaskSpec, Timestamp, When,
-    Work,
+    Complexity, Dependency, DependencyRule, Draft, ExternalTaskRef, Json, Lock, LockMode, Status, Task,
+    TaskSpec, Timestamp, Work,
 };
 use waypost_formats::{Dialect, Form, read, sniff};
 use waypost_testkit::{SeededRng, chain, fan_out, id, layered, plan_of, task as new_task};
@@ -43,7 +43,7 @@ fn a_whole_plan_is_read_and_written_back_as_the_same_text() {
     assert_eq!(pipes.spec.locks, [Lock { key: "water:main".into(), mode: LockMode::Exclusive }]);
     let paint = task(&plan, "paint");
     assert_eq!(paint.spec.parent, Some(id("walls")));
-    assert_eq!((paint.spec.when, paint.spec.skip), (When::AllFinished, true));
+    assert_eq!((paint.spec.when, paint.spec.skip), (DependencyRule::AllFinished, true));
     assert_eq!(task(&plan, "plaster").spec.description, "Plaster\nTwo coats.\nOne day in between.");
     assert_eq!(task(&plan, "fit").spec.depends_on[1].to_string(), "shop:deliver");
     assert_eq!(task(&plan, "odd id: 1").spec.description, "Ends like a list (skip)");
@@ -161,12 +161,12 @@ fn any_id_comes_back_as_it_was() {
 #[test]
 fn everything_a_task_can_say_comes_back() {
     let mut spec = new_task("everything", &["first"]);
-    spec.depends_on.push(Dependency::Elsewhere(Box::new(Elsewhere {
+    spec.depends_on.push(Dependency::External(Box::new(ExternalTaskRef {
         agent: Some("helper".into()),
         plan: None,
         task: id("far away"),
     })));
-    spec.when = When::AnyDone;
+    spec.when = DependencyRule::AnyDone;
     spec.complexity = Some(Complexity::Medium);
     spec.notes = "one\n\n  two".into();
     spec.tools = Some(Vec::new());

@@ -1,6 +1,6 @@
 //! Waypost's own format: nothing is lost, and everything that is wrong is told at once.
 
-use waypost_core::{Draft, Foreign, Status, Task, TaskSpec, validate};
+use waypost_core::{Draft, ForeignFields, Status, Task, TaskSpec, validate};
 use waypost_formats::{Dialect, Form, sniff};
 use waypost_testkit::{id, layered};
 
@@ -102,7 +102,7 @@ fn unknown_fields_come_back_where_they_were() {
 fn an_unknown_field_never_hides_a_known_one() {
     let mut plan = Draft::new("t");
     let mut spec = TaskSpec::new(id("a"), "do it");
-    let mut foreign = Foreign::default();
+    let mut foreign = ForeignFields::default();
     foreign.keep("native", serde_json::from_str(r#"{"notes": 5, "work": {"x": 1}, "wish": 2}"#).unwrap());
     spec.foreign = foreign;
     plan.tasks.push(Task::new(spec));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use waypost_core::{Dependency, Draft, Elsewhere, Status};
+use waypost_core::{Dependency, Draft, ExternalTaskRef, Status};
 use waypost_formats::{Dialect, Form, Unreadable, read};
 use waypost_testkit::{chain, fan_out, id, layered, plan_of, task as new_task};
 
@@ -51,7 +51,7 @@ fn harbour() -> Draft {
     }
     plan.tasks[4].spec.parent = Some(id("mast"));
     plan.tasks[5].spec.parent = Some(id("mast"));
-    plan.tasks[7].spec.depends_on.push(Dependency::Elsewhere(Box::new(Elsewhere {
+    plan.tasks[7].spec.depends_on.push(Dependency::External(Box::new(ExternalTaskRef {
         agent: Some("weather".into()),
         plan: None,
         task: id("forecast"),
@@ -129,8 +129,8 @@ fn a_status_shows_without_colour() {
     let dot = written(&plan, Dialect::Dot, Form::AsRead);
     let svg = written(&plan, Dialect::Svg, Form::AsRead);
     for status in Status::ALL {
-        assert!(svg.contains(&format!("href=\"#sign-{}\" x=\"8\"", status.word())), "{}", status.word());
-        assert!(dot.contains(&format!("tooltip=\"{}: ", status.word())), "{}", status.word());
+        assert!(svg.contains(&format!("href=\"#sign-{}\" x=\"8\"", status.as_str())), "{}", status.as_str());
+        assert!(dot.contains(&format!("tooltip=\"{}: ", status.as_str())), "{}", status.as_str());
     }
 }
 

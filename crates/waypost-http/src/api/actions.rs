@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Ask, Json, Phase, Plan};
+use waypost_core::{Json, Phase, Plan, QuestionRequest};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
 use super::extract::{Body, IfMatch, PlanPath, TaskPath, Writer, parameter};
@@ -150,7 +150,7 @@ pub(crate) async fn on_task(
             "release" => report(TaskReport::Released { reason: body.reason.unwrap_or_default() })?,
             "ask" => {
                 let text = required(body.question, "question")?;
-                let ask = Ask { text, choices: body.choices, state: None };
+                let ask = QuestionRequest { text, choices: body.choices, state: None };
                 report(TaskReport::Question(Box::new(ask)))?
             }
             "answer" => service.answer(&by, &id, &task, &required(body.answer, "answer")?, guard)?,
@@ -168,7 +168,7 @@ pub(crate) async fn on_task(
                 "id": id,
                 "task": task,
                 "version": written.version,
-                "standing": plan.standing(task.as_str()),
+                "standing": plan.effective_status(task.as_str()),
                 "attempt": plan.task(task.as_str()).map(|found| found.state.attempt),
             })
         })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde_json::{Value, json};
 use waypost_core::{Difference, Event, PlanId, differences};
-use waypost_service::{Disclosure, disclosure, is_to_be_run};
+use waypost_service::{ApprovalPreview, approval_preview, is_to_be_run};
 
 use super::extract::PlanPath;
 use super::response::{Problem, Versioned};
@@ -25,14 +25,14 @@ pub(crate) async fn approval(
 ) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, move |api| {
         let mut value = api.approvals.describe(api.plans(), &id)?;
-        let (draft, version) = api.plans().look(&id, |plan| (plan.to_draft(), plan.version()))?;
+        let (draft, version) = api.plans().with_plan(&id, |plan| (plan.to_draft(), plan.version()))?;
         let config = api.service.config()?;
         let runs = || draft.tasks.iter().filter(|task| is_to_be_run(task));
         let listed: Vec<Value> = runs()
             .take(RUNS_MAX)
             .map(|task| {
                 let work = task.spec.work.as_ref();
-                let Disclosure { program, particulars } = disclosure(&config, &task.spec);
+                let ApprovalPreview { program, particulars } = approval_preview(&config, &task.spec);
                 // These have a field of their own, in which they are JSON.
                 let particulars = particulars.iter().filter(|(name, _)| *name != "inputs");
                 let named = |(name, text): &(&str, String)| json!({ "name": name, "text": text });

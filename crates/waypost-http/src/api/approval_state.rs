@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Event, Phase, PlanId};
-use waypost_store::{Entry, Plans, WriteError};
+use waypost_store::{PlanStore, VersionRecord, WriteError};
 
 /// Versions that are searched when a plan is read for the first time.
 const VERSIONS_SEARCHED_MAX: u64 = 500;
@@ -28,8 +28,8 @@ struct ApprovalSummary {
 }
 
 impl ApprovalSummary {
-    fn apply(&mut self, entry: &Entry) {
-        let Entry { version, at, actor, .. } = entry;
+    fn apply(&mut self, entry: &VersionRecord) {
+        let VersionRecord { version, at, actor, .. } = entry;
         let event = |fields: Value| fields.as_object().map(|fields| (*version, fields.clone()));
         for one in &entry.events {
             match one {
@@ -64,8 +64,8 @@ pub(super) struct ApprovalStates(Mutex<BTreeMap<PlanId, ApprovalSummary>>);
 
 impl ApprovalStates {
     /// The state of a plan's approval.
-    pub(super) fn describe(&self, plans: &Plans, id: &PlanId) -> Result<Value, WriteError> {
-        let (required, held, phase, version) = plans.look(id, |plan| {
+    pub(super) fn describe(&self, plans: &PlanStore, id: &PlanId) -> Result<Value, WriteError> {
+        let (required, held, phase, version) = plans.with_plan(id, |plan| {
             let state = plan.state();
             (state.approval_required, state.approval.clone(), state.phase, plan.version())
         })?;
@@ -84,7 +84,7 @@ impl ApprovalStates {
     }
 
     /// The summary of a plan at its newest version.
-    fn summary(&self, plans: &Plans, id: &PlanId, version: u64) -> Result<ApprovalSummary, WriteError> {
+    fn summary(&self, plans: &PlanStore, id: &PlanId, version: u64) -> Result<ApprovalSummary, WriteError> {
         let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         let begin = || ApprovalSummary {
             version: version.saturating_sub(VERSIONS_SEARCHED_MAX),

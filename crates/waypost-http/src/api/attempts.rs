@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use waypost_core::{Event, PlanId, Status, Task, TaskId, Timestamp};
-use waypost_store::{Plans, WriteError};
+use waypost_store::{PlanStore, WriteError};
 
 /// Versions that are searched for the earlier attempts of tasks.
 const VERSIONS_SEARCHED_MAX: u64 = 20_000;
@@ -42,7 +42,7 @@ impl Attempt {
             started_at: state.started_at,
             finished_at: state.finished_at,
             outcome: (state.status != Status::Running && state.finished_at.is_some())
-                .then(|| state.status.word()),
+                .then(|| state.status.as_str()),
             error: state.error.clone(),
         })
     }
@@ -51,11 +51,11 @@ impl Attempt {
 /// The attempts of one task or of all, by task. The state of a task holds its latest attempt; the history is read only for
 /// earlier ones, at most [`VERSIONS_SEARCHED_MAX`] versions of it.
 pub(super) fn attempts(
-    plans: &Plans,
+    plans: &PlanStore,
     id: &PlanId,
     only: Option<&TaskId>,
 ) -> Result<BTreeMap<String, Vec<Attempt>>, WriteError> {
-    let (mut found, several, version) = plans.look(id, |plan| {
+    let (mut found, several, version) = plans.with_plan(id, |plan| {
         let mut found: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
         let mut several = false;
         let tasks: Vec<&Task> = match only {
@@ -88,7 +88,7 @@ pub(super) fn attempts(
 }
 
 fn earlier(
-    plans: &Plans,
+    plans: &PlanStore,
     id: &PlanId,
     version: u64,
     wanted: &BTreeMap<String, Vec<Attempt>>,

@@ -6,7 +6,9 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Complexity, Dependency, Lock, Retry, TaskChanges, TaskId, TaskSpec, When, Where, Work};
+use waypost_core::{
+    Complexity, Dependency, DependencyRule, Lock, Position, Retry, TaskChanges, TaskId, TaskSpec, Work,
+};
 use waypost_service::{EditOp, NewTask, SourceText};
 
 use super::extract::{Body, IfMatch, PlanPath, Writer, nullable};
@@ -90,7 +92,7 @@ pub(crate) struct Set {
     #[schemars(with = "Option<Vec<Value>>")]
     depends_on: Option<Vec<Dependency>>,
     #[schemars(with = "Option<Value>")]
-    when: Option<When>,
+    when: Option<DependencyRule>,
     #[schemars(with = "Option<String>")]
     #[serde(default, deserialize_with = "nullable")]
     complexity: Option<Option<Complexity>>,
@@ -187,12 +189,17 @@ fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
     })
 }
 
-fn position(before: Option<TaskId>, after: Option<TaskId>, first: bool, at: &str) -> Result<Where, Problem> {
+fn position(
+    before: Option<TaskId>,
+    after: Option<TaskId>,
+    first: bool,
+    at: &str,
+) -> Result<Position, Problem> {
     match (before, after, first) {
-        (None, None, false) => Ok(Where::Last),
-        (None, None, true) => Ok(Where::First),
-        (Some(before), None, false) => Ok(Where::Before(before)),
-        (None, Some(after), false) => Ok(Where::After(after)),
+        (None, None, false) => Ok(Position::Last),
+        (None, None, true) => Ok(Position::First),
+        (Some(before), None, false) => Ok(Position::Before(before)),
+        (None, Some(after), false) => Ok(Position::After(after)),
         (_, _, _) => Err(Problem::bad(
             format!("{at} names several places"),
             "send one of `before`, `after` and `first`",

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, WeakSender, channel};
-use waypost_store::{Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans};
+use waypost_store::{Cursor, EVENTS_MAX, EventFilter, LogEvent, PlanStore};
 
 use super::response::Problem;
 
@@ -34,15 +34,15 @@ struct Page {
     from: Cursor,
     to: Cursor,
     /// Each with the position of its frame.
-    events: Vec<(Occurrence, Range<usize>)>,
+    events: Vec<(LogEvent, Range<usize>)>,
     /// All frames.
     whole: Bytes,
 }
 
 impl Page {
-    fn of(from: Cursor, to: Cursor, events: Vec<Occurrence>) -> Self {
+    fn of(from: Cursor, to: Cursor, events: Vec<LogEvent>) -> Self {
         let mut whole = String::new();
-        let place = |event: Occurrence| {
+        let place = |event: LogEvent| {
             let begin = whole.len();
             whole.push_str(&format!("id: {}\ndata: {}\n\n", event.cursor(), json!(event)));
             (event, begin..whole.len())
@@ -88,13 +88,13 @@ type Reader = Arc<Mutex<Option<Sender<Arc<Page>>>>>;
 
 /// The reader that all listeners share.
 pub(crate) struct EventBroadcast {
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     reader: Reader,
     behind: Arc<CatchUp>,
 }
 
 impl EventBroadcast {
-    pub(crate) fn new(plans: Arc<Plans>) -> Self {
+    pub(crate) fn new(plans: Arc<PlanStore>) -> Self {
         let behind = CatchUp { turns: Semaphore::new(READERS_MAX), pages: Mutex::default() };
         Self { plans, reader: Reader::default(), behind: Arc::new(behind) }
     }
@@ -147,7 +147,7 @@ fn end(reader: &Reader, own: &WeakSender<Arc<Page>>) {
 }
 
 /// Reads until no listener is left or the store fails.
-fn read(plans: &Plans, begin: Cursor, to: &WeakSender<Arc<Page>>) {
+fn read(plans: &PlanStore, begin: Cursor, to: &WeakSender<Arc<Page>>) {
     let everything = EventFilter::default();
     let mut cursor = begin;
     loop {
@@ -163,7 +163,7 @@ fn read(plans: &Plans, begin: Cursor, to: &WeakSender<Arc<Page>>) {
 
 /// One stream.
 pub(crate) struct Listener {
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     filter: EventFilter,
     /// Everything wanted before it was sent.
     cursor: Cursor,

@@ -7,7 +7,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Counts, Dependency, Plan, Standing, Task, levels};
+use waypost_core::{Counts, Dependency, EffectiveStatus, Plan, Task, levels};
 use waypost_formats::places;
 
 use super::extract::{Parameters, PlanPath};
@@ -56,25 +56,25 @@ pub(crate) async fn graph(
     let range = wanted.range()?;
     run_blocking(api, move |api| {
         let (value, version) =
-            api.plans().look(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
+            api.plans().with_plan(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
         Ok(Versioned::at(value, version))
     })
     .await
 }
 
 /// A standing in one letter.
-fn letter(standing: Standing) -> char {
+fn letter(standing: EffectiveStatus) -> char {
     match standing {
-        Standing::Blocked => 'b',
-        Standing::Ready => 'r',
-        Standing::Reported => 'p',
-        Standing::Asking => 'q',
-        Standing::Queued => 'u',
-        Standing::Running => 'R',
-        Standing::Done => 'd',
-        Standing::Failed => 'f',
-        Standing::Skipped => 's',
-        Standing::Cancelled => 'c',
+        EffectiveStatus::Blocked => 'b',
+        EffectiveStatus::Ready => 'r',
+        EffectiveStatus::Reported => 'p',
+        EffectiveStatus::Asking => 'q',
+        EffectiveStatus::Queued => 'u',
+        EffectiveStatus::Running => 'R',
+        EffectiveStatus::Done => 'd',
+        EffectiveStatus::Failed => 'f',
+        EffectiveStatus::Skipped => 's',
+        EffectiveStatus::Cancelled => 'c',
     }
 }
 
@@ -121,7 +121,7 @@ fn columns(plan: &Plan, range: Option<(usize, usize)>, part: Option<usize>) -> V
             to.push(own);
         }
     }
-    let standing = |task: &Task| plan.standing(task.spec.id.as_str()).map_or('b', letter);
+    let standing = |task: &Task| plan.effective_status(task.spec.id.as_str()).map_or('b', letter);
     let standing: String = chosen.iter().map(|(task, _)| standing(task)).collect();
     let level: Vec<usize> = chosen.iter().map(|(_, level)| *level).collect();
     let critical: Vec<usize> = longest_chain(plan).iter().filter_map(|task| place(task.as_str())).collect();

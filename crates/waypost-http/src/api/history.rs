@@ -46,7 +46,7 @@ pub(crate) async fn history(
 ) -> Result<Versioned<Value>, Problem> {
     let limit = page_size(paging.limit, VERSIONS_DEFAULT, VERSIONS_MAX)?;
     run_blocking(api, move |api| {
-        let current = api.plans().look(&id, Plan::version)?;
+        let current = api.plans().with_plan(&id, Plan::version)?;
         let before = paging.before.unwrap_or(current + 1).min(current + 1);
         let from = before.saturating_sub(limit as u64 + 1);
         let count = before.saturating_sub(1).saturating_sub(from);
@@ -104,7 +104,7 @@ pub(crate) async fn diff(
     run_blocking(api, move |api| {
         let to = match between.to {
             Some(to) => to,
-            None => api.plans().look(&id, Plan::version)?,
+            None => api.plans().with_plan(&id, Plan::version)?,
         };
         let old = api.plans().at_version(&id, between.from)?.to_draft();
         let new = api.plans().at_version(&id, to)?.to_draft();
@@ -138,7 +138,7 @@ pub(crate) async fn export(
     run_blocking(api, move |api| {
         let draft = match wanted.version {
             Some(version) => api.plans().at_version(&id, version)?.to_draft(),
-            None => api.plans().look(&id, Plan::to_draft)?,
+            None => api.plans().with_plan(&id, Plan::to_draft)?,
         };
         let writing = waypost_formats::write(&draft, dialect, Form::AsRead);
         let writing = writing.map_err(|error| Problem::bad(error.to_string(), "choose another `format`"))?;
@@ -194,7 +194,7 @@ pub(crate) async fn timeline(
 ) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, move |api| {
         let mut found = attempts(api.plans(), &id, None)?;
-        let (labels, version) = api.plans().look(&id, |plan| {
+        let (labels, version) = api.plans().with_plan(&id, |plan| {
             let labels: BTreeMap<String, String> = plan
                 .tasks()
                 .filter(|(task, _)| task.state.attempt > 0)

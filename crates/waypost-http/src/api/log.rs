@@ -73,7 +73,7 @@ struct Attempt {
 impl Attempt {
     /// The attempt of this number, or the latest.
     fn find(api: &Api, plan: PlanId, task: TaskId, number: Option<u32>) -> Result<Self, Problem> {
-        let latest = api.plans().look(&plan, |plan| {
+        let latest = api.plans().with_plan(&plan, |plan| {
             let found = plan.task(task.as_str()).map(|task| task.state.attempt);
             found.ok_or_else(|| plan.no_such_task(task.as_str()))
         })?;
@@ -93,7 +93,7 @@ impl Attempt {
         let runs = |task: &waypost_core::Task| {
             task.state.status == Status::Running && task.state.attempt == self.number
         };
-        Ok(api.plans().look(&self.plan, |plan| plan.task(self.task.as_str()).is_some_and(runs))?)
+        Ok(api.plans().with_plan(&self.plan, |plan| plan.task(self.task.as_str()).is_some_and(runs))?)
     }
 
     /// The end of the log, and how many bytes it has in all: from the file here, or from the store's copy of a file on another

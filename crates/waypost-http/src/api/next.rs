@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::PlanId;
-use waypost_service::{ClaimFilter, Claimed, on_offer, whole_task};
+use waypost_service::{ClaimFilter, Claimed, claimable, whole_task};
 
 use super::actions::claim_options;
 use super::extract::{Body, Parameters, Writer, page_size};
@@ -33,7 +33,7 @@ fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
     let id = id.transpose()?;
     if let Some(id) = &id {
         // A plan that does not exist is an error, not one with nothing to do.
-        api.plans().look(id, |_| ())?;
+        api.plans().with_plan(id, |_| ())?;
     }
     Ok(id)
 }
@@ -47,8 +47,8 @@ pub(crate) async fn list(
     run_blocking(api, move |api| {
         let plan = plan_id(api, listing.plan)?;
         let mut rows = Vec::new();
-        for (plan, task) in on_offer(api.plans(), plan.as_ref(), listing.queue.as_deref(), limit)? {
-            let row = api.plans().look(&plan, |plan| {
+        for (plan, task) in claimable(api.plans(), plan.as_ref(), listing.queue.as_deref(), limit)? {
+            let row = api.plans().with_plan(&plan, |plan| {
                 let mut row = tasks::row(plan, plan.task(task.as_str())?);
                 row["plan"] = json!(plan.id());
                 Some(row)

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, critical_path};
 use waypost_formats::{Dialect, Reading};
 use waypost_service::{Caller, CreateOptions, EditOp, ServiceError, Subject};
-use waypost_store::{Head, Query, Shelf, Sort};
+use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 
 use super::extract::{Body, IfMatch, Parameters, PlanPath, Writer, is_unchanged, nullable, page_size};
 use super::response::{Problem, Versioned, tag, written};
@@ -51,9 +51,9 @@ impl PlanQuery {
         let phases = self.phase.as_deref().unwrap_or_default().split(',').filter(|word| !word.is_empty());
         let phases = phases.map(phase).collect::<Result<Vec<_>, _>>()?;
         let shelf = match self.archived.as_deref() {
-            None | Some("false") => Shelf::Current,
-            Some("true") => Shelf::Archived,
-            Some("all") => Shelf::All,
+            None | Some("false") => ArchiveFilter::Current,
+            Some("true") => ArchiveFilter::Archived,
+            Some("all") => ArchiveFilter::All,
             Some(_) => return Err(word("archived", "true, false, all")),
         };
         let sort = match self.sort.as_deref() {
@@ -203,7 +203,7 @@ pub(crate) async fn get(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     run_blocking(api, move |api| {
-        let (value, version) = api.plans().look(&id, |plan| (whole(plan), plan.version()))?;
+        let (value, version) = api.plans().with_plan(&id, |plan| (whole(plan), plan.version()))?;
         if is_unchanged(&headers, version) {
             let unchanged = [(axum::http::header::ETAG, tag(version))];
             return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
@@ -218,7 +218,7 @@ pub(crate) async fn get(
 
 /// The head of a plan, with its questions, running and failed tasks.
 fn whole(plan: &Plan) -> Map<String, Value> {
-    let mut fields = match json!(Head::of(plan)) {
+    let mut fields = match json!(PlanSummary::of(plan)) {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use waypost_core::{Place, Problem as PlanProblem, Refusal};
+use waypost_core::{Problem as PlanProblem, ProblemLocation, Refusal};
 use waypost_service::{Hint, ServiceError, WriteReply};
 use waypost_store::{StoreError, WriteError};
 
@@ -164,7 +164,7 @@ fn hint_of(error: &ServiceError) -> String {
 
 fn problem_entry(problem: &PlanProblem) -> Value {
     let mut value = json!({ "message": problem.to_string(), "hint": problem.hint() });
-    if let Place::Task(task) = &problem.place {
+    if let ProblemLocation::Task(task) = &problem.place {
         value["task"] = json!(task);
     }
     value

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use axum::http::StatusCode;
 use tokio::sync::watch;
 use waypost_service::Service;
-use waypost_store::Plans;
+use waypost_store::PlanStore;
 
 use super::approval_state::ApprovalStates;
 use super::event_broadcast::EventBroadcast;
@@ -49,7 +49,7 @@ impl Api {
     }
 
     /// The plans, to read them.
-    pub(crate) fn plans(&self) -> &Arc<Plans> {
+    pub(crate) fn plans(&self) -> &Arc<PlanStore> {
         self.service.plans()
     }
 

@@ -6,7 +6,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Plan, PlanId, Standing, Task, TaskId};
+use waypost_core::{EffectiveStatus, Plan, PlanId, Task, TaskId};
 use waypost_service::{ServiceError, task_row, whole_task, why};
 use waypost_store::log_path;
 use waypost_text::excerpt;
@@ -48,7 +48,8 @@ pub(crate) async fn list(
 ) -> Result<Versioned<Value>, Problem> {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     run_blocking(api, move |api| {
-        let (value, version) = api.plans().look(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
+        let (value, version) =
+            api.plans().with_plan(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
         Ok(Versioned::at(value?, version))
     })
     .await
@@ -58,7 +59,7 @@ fn page(plan: &Plan, listing: &TaskQuery, limit: usize) -> Result<Value, Problem
     let wanted = listing.text.as_deref().unwrap_or_default().to_lowercase();
     let standings: Vec<&str> = listing.standing.iter().flat_map(|words| words.split(',')).collect();
     let fits = |task: &Task| {
-        let standing = plan.standing(task.spec.id.as_str()).map_or("", Standing::word);
+        let standing = plan.effective_status(task.spec.id.as_str()).map_or("", EffectiveStatus::as_str);
         (standings.is_empty() || standings.contains(&standing))
             && listing
                 .parent
@@ -113,7 +114,7 @@ pub(crate) async fn get(
     TaskPath(id, task): TaskPath,
 ) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, move |api| {
-        let found = api.plans().look(&id, |plan| {
+        let found = api.plans().with_plan(&id, |plan| {
             let found = plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()));
             found.ok_or_else(|| plan.no_such_task(task.as_str()))
         })?;

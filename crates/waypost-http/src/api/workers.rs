@@ -43,7 +43,7 @@ pub(crate) async fn workers(State(api): State<Arc<Api>>) -> Result<Versioned<Val
                 "capacity": worker.capacity,
                 "began_at": worker.began,
                 "seen_at": worker.seen,
-                "state": worker_state(&worker, now).word(),
+                "state": worker_state(&worker, now).as_str(),
                 "running": running,
             }));
         }
@@ -78,7 +78,7 @@ pub(crate) async fn agents(State(api): State<Arc<Api>>) -> Result<Versioned<Valu
         })?;
         for lease in leases {
             let Some(name) = lease.worker.strip_prefix("agent:") else { continue };
-            let since = api.plans().look(&lease.plan, |plan| plan.task(lease.task.as_str()).and_then(|task| task.state.started_at));
+            let since = api.plans().with_plan(&lease.plan, |plan| plan.task(lease.task.as_str()).and_then(|task| task.state.started_at));
             let seen = agents.entry(name.to_owned()).or_default();
             seen.running.push(json!({ "plan": lease.plan, "task": lease.task, "since": since.unwrap_or_default() }));
         }

@@ -17,7 +17,7 @@ use waypost_config::Config;
 use waypost_core::{Actor, PlanId, TaskId, Timestamp};
 use waypost_http::{Api, BODY_BYTES_MAX, HostOriginGuard, Role, Site, Tokens, openapi, serve};
 use waypost_service::Service;
-use waypost_store::{MemoryStore, Plans};
+use waypost_store::{MemoryStore, PlanStore};
 
 use super::Folder;
 
@@ -85,7 +85,7 @@ impl Desk {
             (make(Role::Person, "ada"), make(Role::Agent, "planner"), make(Role::Reader, "guest"));
         let worker = make(Role::Worker, "builder");
         let scraper = tokens.make_only("prometheus", "/metrics", &by, when).unwrap().1;
-        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
         let service = Service::new(plans, Arc::new(Config::default()));
         let logs: PathBuf = folder.path().join("logs");
         let api = Api::new(service.clone(), logs, "desk".to_owned());

@@ -11,7 +11,7 @@ use waypost_config::Config;
 use waypost_core::{Actor, Draft, TaskId, Timestamp};
 use waypost_http::{HostOriginGuard, METRICS_PATH, Mount, Mounted, Site, Tokens, metrics, serve};
 use waypost_service::{Caller, ClaimOptions, CreateOptions, Guard, Service};
-use waypost_store::{MemoryStore, Plans, Store, meters};
+use waypost_store::{MemoryStore, PlanStore, Store, meters};
 
 use super::Folder;
 
@@ -29,7 +29,7 @@ fn get(at: SocketAddr, path: &str, token: &str) -> (u16, String) {
 
 fn filled() -> Arc<dyn Store> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let service = Service::new(Arc::new(Plans::new(Arc::clone(&store))), Arc::new(Config::default()));
+    let service = Service::new(Arc::new(PlanStore::new(Arc::clone(&store))), Arc::new(Config::default()));
     let by = Caller::new(Actor::person("ada"));
     let draft: Draft =
         serde_json::from_str(r#"{"title":"T","tasks":[{"id":"a"},{"id":"b","depends_on":["a"]}]}"#).unwrap();

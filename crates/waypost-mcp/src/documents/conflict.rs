@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use waypost_core::{DiffStat, Plan, PlanId};
-use waypost_store::{Conflict, Entry};
+use waypost_store::{Conflict, VersionRecord};
 
 use super::name::KnownVersion;
 use crate::tool_call::Call;
@@ -32,14 +32,14 @@ pub(super) fn version_conflict(
     if conflict.current > named {
         since.push_str(&format!(", and {} more versions were written", conflict.current - named));
     }
-    let hint = format!("{RETRY}. Since then {since}; differs: {}", stat.words());
+    let hint = format!("{RETRY}. Since then {since}; differs: {}", stat.describe());
     let versions: Vec<Value> = entries
         .iter()
         .map(|entry| json!({ "version": entry.version, "by": entry.actor.to_string() }))
         .collect();
     Ok(mismatch(name, known, conflict.current, &hint)
         .with_fact("written_since", versions)
-        .with_fact("differs", stat.words()))
+        .with_fact("differs", stat.describe()))
 }
 
 /// The same of a document that is not there.
@@ -51,7 +51,7 @@ pub(super) fn absent(
 ) -> Result<ToolError, ToolError> {
     let mut hint = RETRY.to_owned();
     if let Some(id) = deleted {
-        let version = call.workspace.plans().look(id, Plan::version)?;
+        let version = call.workspace.plans().with_plan(id, Plan::version)?;
         let last = call.workspace.plans().history(id, version.saturating_sub(1), 1)?;
         let by = last.first().map(|entry| format!(" by {}", entry.actor)).unwrap_or_default();
         hint.push_str(&format!(". It was deleted{by} in version {version}"));
@@ -71,7 +71,7 @@ fn mismatch(name: &str, known: KnownVersion, current: u64, hint: &str) -> ToolEr
 }
 
 /// `agent:a wrote versions 2, 4; agent:b wrote version 3`.
-fn writers(entries: &[Entry]) -> String {
+fn writers(entries: &[VersionRecord]) -> String {
     let mut by: Vec<(String, Vec<String>)> = Vec::new();
     for entry in entries {
         let (actor, version) = (entry.actor.to_string(), entry.version.to_string());

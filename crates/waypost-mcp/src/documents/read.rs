@@ -42,7 +42,7 @@ struct List {
 
 /// A document as it was at a version.
 pub(super) fn at(call: &Call, id: &PlanId, version: u64) -> Result<Document, ToolError> {
-    let now = call.workspace.plans().look(id, Document::of)?;
+    let now = call.workspace.plans().with_plan(id, Document::of)?;
     if now.version == version {
         return Ok(now);
     }

@@ -261,5 +261,5 @@ fn changed(call: &Call, written: &WriteReply, before: Document, now: &Document) 
         last => read::at(call, &written.plan, last)?,
     };
     let draft = |spec: &PlanSpec| Draft { spec: spec.clone(), ..Draft::default() };
-    Ok(DiffStat::of(&differences(&draft(&before.spec), &draft(&now.spec))).words().into())
+    Ok(DiffStat::of(&differences(&draft(&before.spec), &draft(&now.spec))).describe().into())
 }

@@ -2,7 +2,7 @@
 
 use waypost_core::{Event, Phase, Plan, PlanId, Task};
 use waypost_service::ServiceError;
-use waypost_store::{Entry, Head, Query, Sort, StoreError};
+use waypost_store::{PlanSummary, Query, Sort, StoreError, VersionRecord};
 
 use super::arguments;
 use super::reply::error;
@@ -36,7 +36,7 @@ pub(super) fn current_or_recent(call: &Call) -> Result<Option<PlanId>, ToolError
 /// The plan that the caller works on, which must have been started.
 pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, ToolError> {
     let plan = current(call)?.ok_or_else(|| error(none))?;
-    match call.workspace.plans().look(&plan, |plan| plan.state().phase)? {
+    match call.workspace.plans().with_plan(&plan, |plan| plan.state().phase)? {
         Phase::Draft | Phase::AwaitingApproval => Err(error(NOT_STARTED)),
         Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => Ok(plan),
     }
@@ -56,20 +56,20 @@ pub(super) fn named(call: &Call) -> Result<Option<PlanId>, ToolError> {
 }
 
 /// The caller's latest plan in one of these phases; of none named, in any.
-fn latest(call: &Call, phases: Vec<Phase>) -> Result<Option<Head>, StoreError> {
+fn latest(call: &Call, phases: Vec<Phase>) -> Result<Option<PlanSummary>, StoreError> {
     let owner = Some(call.by().name.clone());
     let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
     Ok(call.workspace.plans().heads(&query)?.items.pop())
 }
 
 /// Whether somebody said that the plan has ended; otherwise it ended with its last step.
-fn was_ended_by_word(call: &Call, head: &Head) -> Result<bool, StoreError> {
+fn was_ended_by_word(call: &Call, head: &PlanSummary) -> Result<bool, StoreError> {
     let after = head.version.saturating_sub(ENDING_VERSIONS_MAX as u64);
     let entries = call.workspace.plans().history(&head.id, after, ENDING_VERSIONS_MAX)?;
     Ok(entries.iter().rev().find_map(ended_by_word).unwrap_or(false))
 }
 
-fn ended_by_word(entry: &Entry) -> Option<bool> {
+fn ended_by_word(entry: &VersionRecord) -> Option<bool> {
     if entry.events.iter().any(|event| matches!(event, Event::PlanFinished { .. })) {
         return Some(true);
     }

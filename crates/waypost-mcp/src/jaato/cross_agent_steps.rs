@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{
-    Dependency, Elsewhere, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId, TaskSpec,
+    Dependency, EffectiveStatus, ExternalTaskRef, Plan, PlanId, Status, Task, TaskChanges, TaskId, TaskSpec,
 };
 use waypost_formats::jaato::tool_output;
 use waypost_service::{EditOp, Guard, StatusChange};
-use waypost_store::Whereabouts;
+use waypost_store::TargetStatus;
 
 use super::active_plan::{NO_ACTIVE_PLAN, current, named, started, step};
 use super::arguments;
@@ -51,7 +51,7 @@ pub(super) fn add(call: &Call) -> Reply {
         }
     };
     let missing = missing(call, &plan, &id)?;
-    let mut answer = call.workspace.plans().look(&plan, |plan| linked(plan, &id, &said))?;
+    let mut answer = call.workspace.plans().with_plan(&plan, |plan| linked(plan, &id, &said))?;
     if !missing.is_empty() {
         let warning = format!("{}. See that the names are right.", missing.join("; "));
         answer.insert("warning".to_owned(), warning.into());
@@ -104,7 +104,7 @@ fn link(
     provides: Option<String>,
     references: &[Map<String, Value>],
 ) -> Result<TaskId, ToolError> {
-    let found = call.workspace.plans().look(plan, |plan| {
+    let found = call.workspace.plans().with_plan(plan, |plan| {
         let task = plan.task(step)?;
         let mut spec = task.spec.clone();
         let added = depend(call, plan, &mut spec, references);
@@ -160,9 +160,11 @@ pub(super) fn blocked(call: &Call) -> Reply {
     let plans = call.workspace.plans();
     // Whoever was not heard of for too long works on nothing: that is a reason, too.
     call.service().reclaim_expired_leases(None)?;
-    let found: Vec<(Map<String, Value>, Vec<Waits>)> = plans.look(&plan, |plan| {
+    let found: Vec<(Map<String, Value>, Vec<Waits>)> = plans.with_plan(&plan, |plan| {
         let all = plan.tasks().map(|(task, _)| task).zip(1..);
-        let blocked = all.filter(|(task, _)| plan.standing(task.spec.id.as_str()) == Some(Standing::Blocked));
+        let blocked = all.filter(|(task, _)| {
+            plan.effective_status(task.spec.id.as_str()) == Some(EffectiveStatus::Blocked)
+        });
         let named = blocked.filter(|(task, _)| !tool_output::blocked_by(plan, task).is_empty());
         named
             .take(STEPS_MAX)
@@ -212,17 +214,17 @@ fn entry(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
 /// Something that a step waits for.
 enum Waits {
     Here(String),
-    There(Elsewhere),
+    There(ExternalTaskRef),
 }
 
 fn waits(plan: &Plan, task: &Task) -> Vec<Waits> {
     let open = task.spec.depends_on.iter().filter_map(|on| match on {
         Dependency::Task(on) => {
             let found = plan.task(on.as_str()).filter(|task| !task.state.satisfies())?;
-            let word = plan.standing(found.spec.id.as_str()).map_or("gone", Standing::word);
+            let word = plan.effective_status(found.spec.id.as_str()).map_or("gone", EffectiveStatus::as_str);
             Some(Waits::Here(format!("{on} is {word}")))
         }
-        Dependency::Elsewhere(there) => {
+        Dependency::External(there) => {
             let heard = task.state.received.get(&there.key());
             let is_open = heard.is_none_or(|heard| heard.status != Status::Done);
             is_open.then(|| Waits::There((**there).clone()))
@@ -232,24 +234,24 @@ fn waits(plan: &Plan, task: &Task) -> Vec<Waits> {
 }
 
 /// What is known of a step elsewhere, in a sentence.
-fn target_sentence(call: &Call, of: &PlanId, there: &Elsewhere) -> Result<String, ToolError> {
-    let found = call.workspace.plans().whereabouts(of, there)?;
+fn target_sentence(call: &Call, of: &PlanId, there: &ExternalTaskRef) -> Result<String, ToolError> {
+    let found = call.workspace.plans().target_status(of, there)?;
     Ok(sentence(there, &found))
 }
 
-fn sentence(there: &Elsewhere, found: &Whereabouts) -> String {
+fn sentence(there: &ExternalTaskRef, found: &TargetStatus) -> String {
     match found {
-        Whereabouts::There { plan, .. } if there.plan.is_none() => {
-            format!("{} (plan {plan}) is {}", there.key(), found.words(there))
+        TargetStatus::There { plan, .. } if there.plan.is_none() => {
+            format!("{} (plan {plan}) is {}", there.key(), found.describe(there))
         }
-        Whereabouts::There { .. } => format!("{} is {}", there.key(), found.words(there)),
+        TargetStatus::There { .. } => format!("{} is {}", there.key(), found.describe(there)),
         missing => missing.named(there),
     }
 }
 
 /// What a step waits for that is not there so far.
 fn missing(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Vec<String>, ToolError> {
-    let waits = call.workspace.plans().waiting_elsewhere(plan, STEPS_MAX)?.into_iter();
+    let waits = call.workspace.plans().external_waits(plan, STEPS_MAX)?.into_iter();
     let missing = waits.filter(|(wait, found)| wait.task == *step && !found.is_there());
     Ok(missing.map(|(wait, found)| sentence(&wait.on, &found)).collect())
 }

@@ -1,10 +1,10 @@
 //! Maps events to the plugin's twelve event types and their payloads. Knows no subscription.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Consequence, Event, Phase, Plan, PlanId, TaskId};
+use waypost_core::{DerivedEvent, Event, Phase, Plan, PlanId, TaskId};
 use waypost_formats::jaato::tool_output;
 use waypost_service::ServiceError;
-use waypost_store::{EventFilter, Happening, Occurrence};
+use waypost_store::{EventFilter, EventSource, LogEvent};
 
 use super::active_plan::step;
 use super::reply::error;
@@ -102,7 +102,7 @@ fn fields(value: Value) -> Map<String, Value> {
 }
 
 /// Those of some events in a row that say something in these types.
-pub(super) fn mappable(mut occurrences: Vec<Occurrence>, types: &[&str]) -> Vec<Occurrence> {
+pub(super) fn mappable(mut occurrences: Vec<LogEvent>, types: &[&str]) -> Vec<LogEvent> {
     let tells: Vec<bool> =
         occurrences.iter().map(|one| !mapped(one, &occurrences, types).is_empty()).collect();
     let mut tells = tells.into_iter();
@@ -111,11 +111,11 @@ pub(super) fn mappable(mut occurrences: Vec<Occurrence>, types: &[&str]) -> Vec<
 }
 
 /// What an event says in these types; `around` are those that stand beside it.
-fn mapped(occurrence: &Occurrence, around: &[Occurrence], types: &[&str]) -> Vec<MappedEvent> {
+fn mapped(occurrence: &LogEvent, around: &[LogEvent], types: &[&str]) -> Vec<MappedEvent> {
     let mut events: Vec<MappedEvent> = match &occurrence.event {
-        Happening::Decided(event) => decided(event),
-        Happening::Followed(event) => {
-            let same = |other: &&Occurrence| other.sequence == occurrence.sequence;
+        EventSource::Decided(event) => decided(event),
+        EventSource::Followed(event) => {
+            let same = |other: &&LogEvent| other.sequence == occurrence.sequence;
             // Only the end of a plan can be said twice, and it comes last in its version.
             let is_end = occurrence.task.is_none();
             let by_word = is_end && around.iter().filter(same).any(|other| other.kind == "plan_finished");
@@ -129,7 +129,7 @@ fn mapped(occurrence: &Occurrence, around: &[Occurrence], types: &[&str]) -> Vec
 /// The events of these types, in their order.
 pub(super) fn translate(
     call: &Call,
-    occurrences: &[Occurrence],
+    occurrences: &[LogEvent],
     types: &[&str],
 ) -> Result<Vec<Value>, ToolError> {
     let mut told = Vec::new();
@@ -224,43 +224,43 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
 }
 
 /// What followed by the graph. The end of a plan that somebody said in words is told by those.
-fn followed(event: &Consequence, by_word: bool) -> Option<MappedEvent> {
+fn followed(event: &DerivedEvent, by_word: bool) -> Option<MappedEvent> {
     Some(match event {
-        Consequence::TaskDone { task } => {
+        DerivedEvent::TaskDone { task } => {
             MappedEvent::of_step("step_completed", task, json!({ "result": null }))
         }
-        Consequence::TaskFailed { task, error } => {
+        DerivedEvent::TaskFailed { task, error } => {
             MappedEvent::of_step("step_failed", task, json!({ "error": error }))
         }
-        Consequence::TaskSkipped { task, reason, .. } => {
+        DerivedEvent::TaskSkipped { task, reason, .. } => {
             MappedEvent::of_step("step_skipped", task, json!({ "result": reason }))
         }
-        Consequence::TaskCancelled { reason: Some(reason), .. } if reason == ENDED_ALONG => return None,
-        Consequence::TaskCancelled { task, reason } => {
+        DerivedEvent::TaskCancelled { reason: Some(reason), .. } if reason == ENDED_ALONG => return None,
+        DerivedEvent::TaskCancelled { task, reason } => {
             MappedEvent::of_step("step_skipped", task, json!({ "result": reason }))
         }
-        Consequence::TaskBlocked { task } => MappedEvent::of_step("step_blocked", task, json!({})),
-        Consequence::TaskUnblocked { task } => MappedEvent::of_step("step_unblocked", task, json!({})),
-        Consequence::PlanStarted {} => MappedEvent::of_plan("plan_started", json!({})),
-        Consequence::PlanCompleted {} if !by_word => {
+        DerivedEvent::TaskBlocked { task } => MappedEvent::of_step("step_blocked", task, json!({})),
+        DerivedEvent::TaskUnblocked { task } => MappedEvent::of_step("step_unblocked", task, json!({})),
+        DerivedEvent::PlanStarted {} => MappedEvent::of_plan("plan_started", json!({})),
+        DerivedEvent::PlanCompleted {} if !by_word => {
             MappedEvent::of_plan("plan_completed", json!({ "summary": null }))
         }
-        Consequence::PlanFailed {} if !by_word => {
+        DerivedEvent::PlanFailed {} if !by_word => {
             MappedEvent::of_plan("plan_failed", json!({ "summary": null }))
         }
-        Consequence::PlanCancelled {} if !by_word => {
+        DerivedEvent::PlanCancelled {} if !by_word => {
             MappedEvent::of_plan("plan_cancelled", json!({ "summary": null }))
         }
-        Consequence::PlanCompleted {}
-        | Consequence::PlanFailed {}
-        | Consequence::PlanCancelled {}
-        | Consequence::TaskReopened { .. }
-        | Consequence::PlanReopened {} => return None,
+        DerivedEvent::PlanCompleted {}
+        | DerivedEvent::PlanFailed {}
+        | DerivedEvent::PlanCancelled {}
+        | DerivedEvent::TaskReopened { .. }
+        | DerivedEvent::PlanReopened {} => return None,
     })
 }
 
 /// An event as it is told, with what its plan says of it now.
-fn record(plan: &Plan, occurrence: &Occurrence, events: &MappedEvent, number: &str) -> Value {
+fn record(plan: &Plan, occurrence: &LogEvent, events: &MappedEvent, number: &str) -> Value {
     let mut record = Map::new();
     let mut put = |name: &str, value: Value| {
         record.insert(name.to_owned(), value);

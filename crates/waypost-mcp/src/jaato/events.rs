@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use waypost_core::{PlanId, TaskId};
 use waypost_store::{
-    Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
+    Cursor, EVENTS_MAX, EventFilter, LogEvent, PlanStore, Since, StoreError, Subscription, SubscriptionError,
 };
 
 use super::active_plan::current;
@@ -154,7 +154,7 @@ struct EventQuery<'a> {
 
 impl EventQuery<'_> {
     /// The first events behind a place. When there are none, the first that come in time.
-    fn after(&self, plans: &Plans, place: Cursor) -> Result<Vec<Occurrence>, StoreError> {
+    fn after(&self, plans: &PlanStore, place: Cursor) -> Result<Vec<LogEvent>, StoreError> {
         let until = Instant::now() + self.wait;
         let mut place = place;
         loop {
@@ -169,10 +169,10 @@ impl EventQuery<'_> {
     }
 
     /// The last events of all; when there are none, the first that come in time.
-    fn latest(&self, plans: &Plans) -> Result<Vec<Occurrence>, StoreError> {
+    fn latest(&self, plans: &PlanStore) -> Result<Vec<LogEvent>, StoreError> {
         let latest = plans.latest()?;
         let mut place = Cursor::after(latest.saturating_sub(LOOK_BACK_VERSIONS_MAX));
-        let mut found: Vec<Occurrence> = Vec::new();
+        let mut found: Vec<LogEvent> = Vec::new();
         while place.sequence < latest {
             let page = plans.events(place, &self.filter, EVENTS_MAX)?;
             found.extend(mappable(page.events, self.types));

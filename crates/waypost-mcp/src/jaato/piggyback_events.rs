@@ -2,7 +2,7 @@
 //! for. An event is delivered once; all of them stay in the log.
 
 use serde_json::{Map, Value};
-use waypost_store::{Occurrence, Subscription, SubscriptionError};
+use waypost_store::{LogEvent, Subscription, SubscriptionError};
 
 use super::event_mapping::{translate, types_of};
 use crate::tool_call::Call;
@@ -55,7 +55,7 @@ pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<()
 }
 
 /// Nobody is told of its own deeds; of what others did to its plan it is.
-fn of_others(call: &Call, events: Vec<Occurrence>) -> Vec<Occurrence> {
+fn of_others(call: &Call, events: Vec<LogEvent>) -> Vec<LogEvent> {
     events.into_iter().filter(|event| event.actor != *call.by()).collect()
 }
 

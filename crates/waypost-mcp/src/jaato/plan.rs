@@ -36,7 +36,7 @@ pub(super) fn create(call: &Call) -> Reply {
     let replaced = replaceable(call)?;
     let options = CreateOptions { approval: ApprovalRule::Always, ..CreateOptions::default() };
     let made = call.service().create(&call.caller, draft, options)?.plan;
-    let mut answer = call.workspace.plans().look(&made, outline)?;
+    let mut answer = call.workspace.plans().with_plan(&made, outline)?;
     answer.insert("message".to_owned(), "Plan created. Call startPlan to request approval.".into());
     if let Some(old) = replaced {
         let summary = format!("replaced by {made} before it was started");
@@ -50,7 +50,7 @@ pub(super) fn create(call: &Call) -> Reply {
 fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(id) = current(call)? else { return Ok(None) };
     let plans = call.workspace.plans();
-    let (phase, begun, own, title, counts) = plans.look(&id, |plan| {
+    let (phase, begun, own, title, counts) = plans.with_plan(&id, |plan| {
         let (spec, state) = (plan.spec(), plan.state());
         let own = state.created_by.as_ref() == Some(call.by());
         (state.phase, state.started_at.is_some(), own, spec.title.clone(), plan.counts())
@@ -99,7 +99,7 @@ pub(super) fn start(call: &Call) -> Reply {
     let seconds = arguments::seconds(call, "timeout", START_SECONDS, APPROVAL_SECONDS_MAX as f64)?;
     let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
     let plans = call.workspace.plans();
-    let (phase, waived, title) = plans.look(&id, |plan| {
+    let (phase, waived, title) = plans.with_plan(&id, |plan| {
         let state = plan.state();
         (state.phase, state.approval_waived && !state.approval_required, plan.spec().title.clone())
     })?;
@@ -128,7 +128,7 @@ pub(super) fn start(call: &Call) -> Reply {
             .with_fact("plan_id", id.as_str()))
         }
         ApprovalOutcome::Waiting => {
-            let mut answer = plans.look(&id, head)?;
+            let mut answer = plans.with_plan(&id, head)?;
             answer.insert("confirmed".to_owned(), false.into());
             let text = "Still waiting for the user's approval. Do not start any step. Call startPlan again to go on \
                         waiting; once it says that the plan is already started, it was approved.";
@@ -142,7 +142,7 @@ fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Reply {
     // An approved plan runs already, and one that nobody need approve begins here.
     call.service().activate(&call.caller, id, Guard::NONE)?;
     let message = message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
-    let answer = call.workspace.plans().look(id, |plan| {
+    let answer = call.workspace.plans().with_plan(id, |plan| {
         let mut answer = head(plan);
         let steps = plan.tasks().zip(1..).map(|((task, _), sequence)| {
             json!({ "id": task.spec.id, "sequence": sequence, "description": task.spec.description })
@@ -172,7 +172,7 @@ pub(super) fn complete(call: &Call) -> Reply {
     let summary = arguments::text(call, "summary")?;
     let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
     let plans = call.workspace.plans();
-    let open = plans.look(&id, |plan| {
+    let open = plans.with_plan(&id, |plan| {
         may_end_as(plan, phase, &word)?;
         let open = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
         Ok::<_, ToolError>(
@@ -181,7 +181,7 @@ pub(super) fn complete(call: &Call) -> Reply {
     })??;
     call.service().finish(&call.caller, &id, phase, summary.as_deref().unwrap_or_default(), Guard::NONE)?;
     plans
-        .look(&id, |plan| {
+        .with_plan(&id, |plan| {
             let mut answer = head(plan);
             answer.insert("completed_at".to_owned(), json!(plan.state().finished_at));
             answer.insert("summary".to_owned(), json!(summary));

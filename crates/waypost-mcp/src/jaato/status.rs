@@ -32,7 +32,7 @@ pub(super) fn show(call: &Call) -> Reply {
             error(format!("No plan found for this agent{agent}. Create a plan first with createPlan."))
         })?,
     };
-    let shown = call.workspace.plans().look(&plan, |plan| shown(plan, after.as_deref()))?;
+    let shown = call.workspace.plans().with_plan(&plan, |plan| shown(plan, after.as_deref()))?;
     shown.ok_or_else(|| error(format!("Step not found: {}", after.unwrap_or_default())))
 }
 
@@ -91,7 +91,7 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
 fn received(plan: &Plan) -> Map<String, Value> {
     let mut received = Map::new();
     for (task, _) in plan.tasks().filter(|(task, _)| !task.state.received.is_empty()) {
-        for there in task.spec.depends_on.iter().filter_map(Dependency::elsewhere) {
+        for there in task.spec.depends_on.iter().filter_map(Dependency::external) {
             let output = task.state.received.get(&there.key()).and_then(|given| given.output.as_ref());
             if let (Some(agent), Some(output)) = (&there.agent, output) {
                 received.insert(agent.clone(), output.value());

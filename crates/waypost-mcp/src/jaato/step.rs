@@ -1,7 +1,7 @@
 //! Single steps: report, complete with an output, add.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Json, Plan, PlanId, Standing, Status, Task, TaskId, TaskSpec, Where, nearest};
+use waypost_core::{EffectiveStatus, Json, Plan, PlanId, Position, Status, Task, TaskId, TaskSpec, nearest};
 use waypost_formats::jaato::tool_output;
 use waypost_service::{Caller, ClaimOptions, EditOp, Guard, NewTask, StatusChange};
 
@@ -39,8 +39,8 @@ pub(super) fn set_status(call: &Call) -> Reply {
     let wanted = if word == "completed" { result.as_deref().or(why.as_deref()) } else { None };
     let warning = wanted.and_then(false_done::find_failure_phrase).map(warning);
     let id = write_report(call, &plan, &id, report)?;
-    let mut answer = call.workspace.plans().look(&plan, |plan| reported(plan, &id))?;
-    let instruction = call.workspace.plans().look(&plan, |plan| instruction(plan, &id))?;
+    let mut answer = call.workspace.plans().with_plan(&plan, |plan| reported(plan, &id))?;
+    let instruction = call.workspace.plans().with_plan(&plan, |plan| instruction(plan, &id))?;
     match (warning, instruction) {
         // First things first: the next step can wait.
         (Some(warning), _) => answer.insert("warning".to_owned(), warning.into()),
@@ -62,7 +62,7 @@ pub(super) fn complete_with_output(call: &Call) -> Reply {
     let warning = result.as_deref().and_then(false_done::find_failure_phrase).map(warning);
     let report = StatusChange::Done { result, output: Some(output) };
     let id = write_report(call, &plan, &id, report)?;
-    let mut answer = call.workspace.plans().look(&plan, |plan| reported(plan, &id))?;
+    let mut answer = call.workspace.plans().with_plan(&plan, |plan| reported(plan, &id))?;
     answer.remove("error");
     let message = "Step completed with output. Dependent steps will be notified.";
     answer.insert("message".to_owned(), message.into());
@@ -129,7 +129,7 @@ fn reported(plan: &Plan, id: &TaskId) -> Map<String, Value> {
 /// What to do next, for models that stop after every report.
 fn instruction(plan: &Plan, id: &TaskId) -> Option<String> {
     let task = plan.task(id.as_str())?;
-    let pending = |task: &&Task| plan.standing(task.spec.id.as_str()) == Some(Standing::Ready);
+    let pending = |task: &&Task| plan.effective_status(task.spec.id.as_str()) == Some(EffectiveStatus::Ready);
     let next = plan.tasks().map(|(task, _)| task).find(pending);
     let counts = plan.counts();
     match (task.state.status, next) {
@@ -187,10 +187,10 @@ pub(super) fn add_step(
     spec: TaskSpec,
 ) -> Result<TaskId, ToolError> {
     let position = match after {
-        None => Where::Last,
+        None => Position::Last,
         Some(after) => call.read(plan, |plan| {
             let sibling = plan.task(after).ok_or_else(|| no_step(plan, after))?;
-            Ok::<_, ToolError>(Where::After(sibling.spec.id.clone()))
+            Ok::<_, ToolError>(Position::After(sibling.spec.id.clone()))
         })??,
     };
     let tasks = vec![NewTask::numbered(STEP_PREFIX, spec)];

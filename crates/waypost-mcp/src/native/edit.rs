@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Dependency, Json, Phase, Plan, PlanChanges, Status, TaskChanges, TaskId, Where};
+use waypost_core::{Dependency, Json, Phase, Plan, PlanChanges, Position, Status, TaskChanges, TaskId};
 use waypost_service::{EditOp, Guard, StatusChange, WriteReply};
 
 use super::arguments::{Arguments, kind};
@@ -196,7 +196,7 @@ impl Edit {
         task.retain(|name, _| !PLACE.contains(&name.as_str()));
         let entry = (format!("ops[{at}]"), Value::Object(task));
         let place = place(arguments)?;
-        if place == Where::Last {
+        if place == Position::Last {
             self.adding.push(entry);
             return Ok(());
         }
@@ -207,10 +207,10 @@ impl Edit {
     /// Tasks that follow each other are added together, so that they may depend on each other in any order.
     fn settle(&mut self, plan: &Plan) -> Result<(), ToolError> {
         let adding = std::mem::take(&mut self.adding);
-        if adding.is_empty() { Ok(()) } else { self.put(plan, &adding, Where::Last) }
+        if adding.is_empty() { Ok(()) } else { self.put(plan, &adding, Position::Last) }
     }
 
-    fn put(&mut self, plan: &Plan, entries: &[(String, Value)], position: Where) -> Result<(), ToolError> {
+    fn put(&mut self, plan: &Plan, entries: &[(String, Value)], position: Position) -> Result<(), ToolError> {
         let is_here = |id: &str| plan.task(id).is_some() || self.named.contains(id);
         let tasks = task_args::read_added(entries, &is_here)?;
         self.named.extend(tasks.iter().filter_map(|task| task.id.as_ref()).map(ToString::to_string));
@@ -224,13 +224,13 @@ fn task(arguments: &Arguments<'_>, name: &str) -> Result<TaskId, ToolError> {
     TaskId::new(arguments.needed(name)?).map_err(|bad| arguments.bad(name, bad))
 }
 
-fn place(arguments: &Arguments<'_>) -> Result<Where, ToolError> {
+fn place(arguments: &Arguments<'_>) -> Result<Position, ToolError> {
     let (before, after) = (arguments.value("before").is_some(), arguments.value("after").is_some());
     match (before, after, arguments.flag("first")?) {
-        (false, false, false) => Ok(Where::Last),
-        (true, false, false) => Ok(Where::Before(task(arguments, "before")?)),
-        (false, true, false) => Ok(Where::After(task(arguments, "after")?)),
-        (false, false, true) => Ok(Where::First),
+        (false, false, false) => Ok(Position::Last),
+        (true, false, false) => Ok(Position::Before(task(arguments, "before")?)),
+        (false, true, false) => Ok(Position::After(task(arguments, "after")?)),
+        (false, false, true) => Ok(Position::First),
         _ => Err(arguments.bad("before", "before, after and first exclude each other")),
     }
 }
@@ -294,7 +294,8 @@ fn dependencies(
 }
 
 fn status(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
-    let words: Vec<(&str, Status)> = Status::ALL.into_iter().map(|status| (status.word(), status)).collect();
+    let words: Vec<(&str, Status)> =
+        Status::ALL.into_iter().map(|status| (status.as_str(), status)).collect();
     let wanted = arguments.one_of("status", &words)?.ok_or_else(|| arguments.missing("status"))?;
     let task = task(arguments, "task")?;
     let text = |name: &str| arguments.text(name).map(|text| text.map(str::to_owned));
@@ -344,7 +345,7 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolEr
     if changes != PlanChanges::default() {
         ops.push(EditOp::RevisePlan(Box::new(changes)));
     }
-    let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.word(), phase)).collect();
+    let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.as_str(), phase)).collect();
     if let Some(phase) = arguments.one_of("phase", &phases)? {
         let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
         let is_paused = plan.state().phase == Phase::Paused;

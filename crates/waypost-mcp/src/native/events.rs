@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use waypost_core::{Event, PlanId, TaskId};
 use waypost_store::{
-    Cursor, EventFilter, EventPage, Happening, Occurrence, Since, Subscription, SubscriptionError,
+    Cursor, EventFilter, EventPage, EventSource, LogEvent, Since, Subscription, SubscriptionError,
 };
 
 use super::arguments::Arguments;
@@ -250,9 +250,9 @@ fn field_text(name: &str, value: &Value) -> String {
 }
 
 /// What an event says beside its kind and its task.
-fn detail(event: &Occurrence) -> Option<Map<String, Value>> {
+fn detail(event: &LogEvent) -> Option<Map<String, Value>> {
     // Whole plans and tasks are read as such.
-    if let Happening::Decided(
+    if let EventSource::Decided(
         Event::PlanCreated { .. } | Event::TasksAdded { .. } | Event::TaskRevised { .. },
     ) = &event.event
     {

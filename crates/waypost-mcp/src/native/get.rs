@@ -1,9 +1,9 @@
 //! `plan_get`: the overview of a plan, one task, all tasks by page, or the changes since a version.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Plan, PlanId, Standing, Task, TaskId, differences};
+use waypost_core::{EffectiveStatus, Plan, PlanId, Task, TaskId, differences};
 use waypost_service::{Holder, ServiceError};
-use waypost_store::{Wait, Whereabouts};
+use waypost_store::{TargetStatus, Wait};
 
 use super::arguments::Arguments;
 use super::{plan_facts, plan_ref};
@@ -54,7 +54,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             call.read(&plan, |plan| one(plan, task, &waits))?
         }
         (None, true, None) => {
-            let waits = call.workspace.plans().waiting_elsewhere(&plan, WAITS_MAX)?;
+            let waits = call.workspace.plans().external_waits(&plan, WAITS_MAX)?;
             call.read(&plan, |plan| page(plan, cursor, &waits))?
         }
         (None, false, Some(since)) => changes(call, &plan, since),
@@ -67,7 +67,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     let (id, version, counts) = (plan.id(), plan.version(), plan.counts());
     let title = reply_text::cut(&plan_facts::title(plan), TITLE_BYTES);
     let status = reply_text::cut(&plan.spec().status, STATUS_BYTES);
-    let phase = plan.state().phase.word();
+    let phase = plan.state().phase.as_str();
     let mut value = json!({ "plan": id, "title": title, "version": version, "phase": phase });
     let mut text = format!("plan {id} v{version} {phase} \"{title}\"");
     if !status.is_empty() {
@@ -129,14 +129,19 @@ fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Tool
     let Ok(task) = TaskId::new(task) else { return Ok(Vec::new()) };
     let why = waypost_service::why(call.workspace.plans(), plan, &task)?;
     let waits = match why.standing {
-        Some(Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Asking) => why.reasons,
         Some(
-            Standing::Queued
-            | Standing::Running
-            | Standing::Done
-            | Standing::Failed
-            | Standing::Skipped
-            | Standing::Cancelled,
+            EffectiveStatus::Blocked
+            | EffectiveStatus::Ready
+            | EffectiveStatus::Reported
+            | EffectiveStatus::Asking,
+        ) => why.reasons,
+        Some(
+            EffectiveStatus::Queued
+            | EffectiveStatus::Running
+            | EffectiveStatus::Done
+            | EffectiveStatus::Failed
+            | EffectiveStatus::Skipped
+            | EffectiveStatus::Cancelled,
         )
         | None => Vec::new(),
     };
@@ -171,7 +176,7 @@ fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, ToolError> {
 fn task_value(plan: &Plan, task: &Task) -> Value {
     let mut value = serde_json::to_value(&task.spec).unwrap_or_default();
     let state = serde_json::to_value(&task.state).unwrap_or_default();
-    let standing = plan.standing(task.spec.id.as_str());
+    let standing = plan.effective_status(task.spec.id.as_str());
     if let (Value::Object(fields), Value::Object(state)) = (&mut value, state) {
         for (name, found) in state {
             let known = ["status", "created_at", "updated_at", "tries"];
@@ -179,13 +184,13 @@ fn task_value(plan: &Plan, task: &Task) -> Value {
                 fields.insert(name, found);
             }
         }
-        fields.insert("status".to_owned(), json!(standing.map_or("", |standing| standing.word())));
+        fields.insert("status".to_owned(), json!(standing.map_or("", |standing| standing.as_str())));
     }
     value
 }
 
 /// All tasks, so many at a time; what the author says of the plan comes first.
-fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Result<Answer, ToolError> {
+fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, TargetStatus)]) -> Result<Answer, ToolError> {
     let mut value = json!({ "plan": plan.id(), "version": plan.version() });
     if cursor.is_none() {
         let about = serde_json::to_value(plan.spec()).unwrap_or_default();
@@ -208,7 +213,7 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Res
         }
         let mut row = row(plan, task);
         let missing = waits.iter().filter(|(wait, found)| wait.task == task.spec.id && !found.is_there());
-        let missing: Vec<String> = missing.map(|(wait, found)| found.words(&wait.on)).collect();
+        let missing: Vec<String> = missing.map(|(wait, found)| found.describe(&wait.on)).collect();
         if !missing.is_empty() {
             row["waits_for"] = json!(missing);
         }
@@ -227,8 +232,8 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Res
 /// A task on a page: as its author wrote it, and where it stands.
 fn row(plan: &Plan, task: &Task) -> Value {
     let mut row = serde_json::to_value(&task.spec).unwrap_or_default();
-    let standing = plan.standing(task.spec.id.as_str());
-    row["status"] = json!(standing.map_or("", |standing| standing.word()));
+    let standing = plan.effective_status(task.spec.id.as_str());
+    row["status"] = json!(standing.map_or("", |standing| standing.as_str()));
     if let Some(result) = &task.state.result {
         row["result"] = json!(result);
     }

@@ -82,7 +82,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     let bytes = text.len();
     let source = SourceText { text, format, file_name: Some(file.to_owned()), name: file.to_owned() };
     let updated = call.service().update(&call.caller, &plan, source, guard)?;
-    let (version, stat) = (updated.written.version, updated.changes.words());
+    let (version, stat) = (updated.written.version, updated.changes.describe());
     let mut value = json!({ "version": version, "bytes": bytes, "changes": stat });
     let mut said = format!("v{version} from {bytes} bytes: {stat}");
     if call.read(&plan, approval::needs_approval)? {

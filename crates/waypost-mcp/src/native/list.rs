@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use waypost_core::Phase;
-use waypost_store::{Head, Query};
+use waypost_store::{PlanSummary, Query};
 
 use super::arguments::Arguments;
 use crate::reply_text;
@@ -17,7 +17,7 @@ const TITLE_BYTES: usize = 60;
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["all", "phase", "text", "cursor"], "")?;
-    let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.word(), phase)).collect();
+    let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.as_str(), phase)).collect();
     let all = arguments.flag("all")?;
     let query = Query {
         owner: (!all).then(|| call.by().name.clone()),
@@ -32,11 +32,11 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         .items
         .iter()
         .map(|head| {
-            let Head { id, phase, counts, .. } = head;
+            let PlanSummary { id, phase, counts, .. } = head;
             let mut plan = json!({
                 "id": id,
                 "title": reply_text::cut(&head.title, TITLE_BYTES),
-                "phase": phase.word(),
+                "phase": phase.as_str(),
                 "done": counts.done,
                 "total": counts.total,
             });
@@ -62,12 +62,12 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     Ok(Answer { value, text: lines.join("\n") })
 }
 
-fn line(head: &Head, with_owner: bool) -> String {
-    let Head { id, phase, counts, owner, .. } = head;
+fn line(head: &PlanSummary, with_owner: bool) -> String {
+    let PlanSummary { id, phase, counts, owner, .. } = head;
     let title = reply_text::cut(&head.title, TITLE_BYTES);
     let owner = match with_owner && !owner.is_empty() {
         true => format!(" ({})", reply_text::cut(owner, TITLE_BYTES)),
         false => String::new(),
     };
-    format!("{id} {} {}/{}{owner} {title}", phase.word(), counts.done, counts.total)
+    format!("{id} {} {}/{}{owner} {title}", phase.as_str(), counts.done, counts.total)
 }

@@ -1,7 +1,7 @@
 //! Facts about a plan that several tools return: its title, its ready tasks, its waits for tasks of other plans.
 
 use waypost_core::{Phase, Plan, PlanId};
-use waypost_store::{Wait, Whereabouts};
+use waypost_store::{TargetStatus, Wait};
 
 use crate::reply_text;
 use crate::tool_call::Call;
@@ -32,7 +32,7 @@ pub(super) fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
         Phase::Draft | Phase::Active => usize::MAX,
         Phase::AwaitingApproval | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => 0,
     };
-    plan.on_offer().take(offered).filter(|task| task.spec.work.is_none()).map(|task| task.spec.id.as_str())
+    plan.claimable().take(offered).filter(|task| task.spec.work.is_none()).map(|task| task.spec.id.as_str())
 }
 
 /// The first of them.
@@ -42,9 +42,9 @@ pub(super) fn next_ids(plan: &Plan) -> Vec<&str> {
 
 /// What tasks of a plan wait for elsewhere, in words: what is not there so far comes first. At most `limit`.
 pub(super) fn external_waits(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, ToolError> {
-    let mut waits = call.workspace.plans().waiting_elsewhere(plan, ELSEWHERE_MAX)?;
+    let mut waits = call.workspace.plans().external_waits(plan, ELSEWHERE_MAX)?;
     waits.sort_by_key(|(_, found)| found.is_there());
-    let words = |(wait, found): &(Wait, Whereabouts)| {
+    let words = |(wait, found): &(Wait, TargetStatus)| {
         let said = format!("{} waits for {}", wait.task, found.named(&wait.on));
         reply_text::cut(&said, ELSEWHERE_BYTES)
     };

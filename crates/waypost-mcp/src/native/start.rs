@@ -38,7 +38,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             Ok(Answer { value, text })
         }
         ApprovalOutcome::Waiting => {
-            let phase = Phase::AwaitingApproval.word();
+            let phase = Phase::AwaitingApproval.as_str();
             let then = format!("a person runs `waypost approve {plan}`; plan_start again waits for it");
             let text = format!("{phase}: {then}");
             Ok(Answer { value: json!({ "phase": phase, "then": then }), text })
@@ -52,7 +52,7 @@ fn started(call: &Call, plan: &PlanId) -> Result<Answer, ToolError> {
         call.service().activate(&call.caller, plan, Guard::NONE)?;
     }
     Ok(call.read(plan, |plan| {
-        let (phase, next) = (plan.state().phase.word(), plan_facts::next_ids(plan));
+        let (phase, next) = (plan.state().phase.as_str(), plan_facts::next_ids(plan));
         let mut text = phase.to_owned();
         if !next.is_empty() {
             text.push_str(&format!("; next {}", next.join(", ")));

@@ -1,7 +1,7 @@
 //! `task_next` and `task_report`: claim a task, leased to the caller, and report on it.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Ask, Json, Phase, Plan, PlanId, Status, Task, TaskId, TaskState, Timestamp};
+use waypost_core::{Json, Phase, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState, Timestamp};
 use waypost_service::{
     ClaimFilter, ClaimOptions, Claimed, Guard, Holder, LEASE_SECONDS_DEFAULT, ServiceError, TaskRef,
     TaskReport,
@@ -88,7 +88,7 @@ fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
 fn stopped(plan: &Plan) -> Option<String> {
     let (phase, counts) = (plan.state().phase, plan.counts());
     if phase.is_finished() {
-        return Some(format!("plan {}, {} of {} done", phase.word(), counts.done, counts.total));
+        return Some(format!("plan {}, {} of {} done", phase.as_str(), counts.done, counts.total));
     }
     if approval::needs_approval(plan) {
         return Some("needs approval: plan_start requests it".to_owned());
@@ -276,7 +276,7 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
         }
         ReportStatus::Question => {
             let (text, choices) = (required_text(&arguments)?, arguments.texts("choices")?);
-            TaskReport::Question(Box::new(Ask { text, choices, state: None }))
+            TaskReport::Question(Box::new(QuestionRequest { text, choices, state: None }))
         }
     };
     let take_over = arguments.flag("take_over")? && attempt.is_none();
@@ -357,8 +357,8 @@ fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u3
         plan_facts::REPORT_NEXT_BYTES,
     );
     if phase.is_finished() {
-        text.push_str(&format!("; plan {}", phase.word()));
-        value["plan"] = json!(phase.word());
+        text.push_str(&format!("; plan {}", phase.as_str()));
+        value["plan"] = json!(phase.as_str());
     } else if next.is_empty() {
         text.push_str("; none ready");
         value["next"] = json!([]);

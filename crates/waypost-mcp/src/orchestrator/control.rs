@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Phase, PlanId, Standing, TaskId};
+use waypost_core::{EffectiveStatus, Phase, PlanId, TaskId};
 use waypost_service::Guard;
 use waypost_store::{FoundLog, find_log};
 
@@ -45,12 +45,13 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
     let Cancel { plan, task, reason } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = task.map(|task| lookup::task(call, &id, &task)).transpose()?;
-    let (phase, version) = call.workspace.plans().look(&id, |plan| (plan.state().phase, plan.version()))?;
+    let (phase, version) =
+        call.workspace.plans().with_plan(&id, |plan| (plan.state().phase, plan.version()))?;
     match phase {
         Phase::Cancelled if task.is_none() => return Ok(stopped(&id, version, phase, None)),
         // What came of it stays what it was.
         Phase::Completed | Phase::Failed if task.is_none() => {
-            let message = format!("plan {id} has ended as {} already", phase.word());
+            let message = format!("plan {id} has ended as {} already", phase.as_str());
             return Err(ToolError::new(message, "nothing is left to cancel"));
         }
         Phase::Draft
@@ -66,7 +67,7 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
         Some(task) => service.cancel_task(&call.caller, &id, task, &reason, Guard::NONE)?,
         None => service.finish(&call.caller, &id, Phase::Cancelled, &reason, Guard::NONE)?,
     };
-    let phase = call.workspace.plans().look(&id, |plan| plan.state().phase)?;
+    let phase = call.workspace.plans().with_plan(&id, |plan| plan.state().phase)?;
     Ok(stopped(&id, written.version, phase, task.as_ref()))
 }
 
@@ -86,7 +87,7 @@ pub(super) fn why(call: &Call) -> Result<Answer, ToolError> {
     // The facts say nothing that the words do not: they are left out, so that the answer stays small.
     let waits: Vec<Value> =
         why.reasons.iter().map(|reason| json!({ "kind": reason.kind, "message": reason.words })).collect();
-    let standing = why.standing.map_or("gone", Standing::word);
+    let standing = why.standing.map_or("gone", EffectiveStatus::as_str);
     Ok(Answer::of(json!({ "id": id, "task": task, "standing": standing, "waits_for": waits })))
 }
 
@@ -95,7 +96,7 @@ pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
     let id = call.plan(&plan)?;
     let task = lookup::task(call, &id, &task)?;
     let plans = call.workspace.plans();
-    let (latest, worker) = plans.look(&id, |plan| {
+    let (latest, worker) = plans.with_plan(&id, |plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
         (state.map_or(0, |state| state.attempt), state.and_then(|state| state.worker.clone()))
     })?;

@@ -19,7 +19,7 @@ pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Too
 /// How many workers that are alive, on whatever machine, take up tasks of the queue that a plan is on.
 pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError> {
     let plans = call.workspace.plans();
-    let queue = plans.look(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
+    let queue = plans.with_plan(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
     Ok(waypost_service::workers_of(plans, &queue)?.len())
 }
 

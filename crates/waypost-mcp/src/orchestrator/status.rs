@@ -29,7 +29,7 @@ pub(super) fn status(call: &Call) -> Result<Answer, ToolError> {
     let id = call.plan(&plan)?;
     let now = call.workspace.now()?;
     let workers = lookup::workers_of(call, &id)?;
-    let answer = call.workspace.plans().look(&id, |plan| {
+    let answer = call.workspace.plans().with_plan(&id, |plan| {
         let mut answer = run_summary(plan);
         put_some(&mut answer, "running", running(plan, now));
         put_some(&mut answer, "failed", failed(plan));
@@ -51,7 +51,7 @@ pub(super) fn run_summary(plan: &Plan) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert("id".to_owned(), plan.id().as_str().into());
     answer.insert("version".to_owned(), plan.version().into());
-    answer.insert("phase".to_owned(), plan.state().phase.word().into());
+    answer.insert("phase".to_owned(), plan.state().phase.as_str().into());
     answer.insert("counts".to_owned(), counts(&plan.counts()));
     answer
 }

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use waypost_config::Config;
-use waypost_core::{DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, Wrong};
+use waypost_core::{DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, ProblemKind};
 use waypost_formats::Dialect;
-use waypost_service::submit::{Entered, NotEntered, Start};
+use waypost_service::submit::{Start, SubmitError, Submitted};
 use waypost_service::{EditOp, Guard, ServiceError, submit};
 
 use super::lookup;
@@ -58,7 +58,7 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
                 let ops = vec![EditOp::RevisePlan(Box::new(changes))];
                 call.service().edit(&call.caller, &plan, ops, Guard::NONE)?;
             }
-            Entered { plan, made: false }
+            Submitted { plan, made: false }
         }
         None => call.service().submit(&call.caller, draft, executor).map_err(not_entered)?,
     };
@@ -72,7 +72,7 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
 
 /// Lets it run, or asks a person whether it may.
 fn begin(call: &Call, plan: &PlanId) -> Result<(), ToolError> {
-    let phase = call.workspace.plans().look(plan, |plan| plan.state().phase)?;
+    let phase = call.workspace.plans().with_plan(plan, |plan| plan.state().phase)?;
     match phase {
         Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => Ok(()),
         Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
@@ -84,13 +84,13 @@ fn begin(call: &Call, plan: &PlanId) -> Result<(), ToolError> {
     }
 }
 
-fn answer(call: &Call, entered: &Entered, mut notes: Vec<String>) -> Result<Answer, ToolError> {
+fn answer(call: &Call, entered: &Submitted, mut notes: Vec<String>) -> Result<Answer, ToolError> {
     let workers = lookup::workers_of(call, &entered.plan)?;
-    let answer = call.workspace.plans().look(&entered.plan, |plan: &Plan| {
+    let answer = call.workspace.plans().with_plan(&entered.plan, |plan: &Plan| {
         let mut answer = Map::new();
         answer.insert("id".to_owned(), entered.plan.as_str().into());
         answer.insert("version".to_owned(), plan.version().into());
-        answer.insert("phase".to_owned(), plan.state().phase.word().into());
+        answer.insert("phase".to_owned(), plan.state().phase.as_str().into());
         answer.insert("created".to_owned(), entered.made.into());
         answer.insert("queue".to_owned(), Config::queue_name(&plan.spec().queue).into());
         answer.insert("workers".to_owned(), workers.into());
@@ -121,7 +121,7 @@ fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
         )),
         (None, None, Some(plan)) => {
             let id = call.plan(&plan)?;
-            let draft = call.workspace.plans().look(&id, Plan::to_draft)?;
+            let draft = call.workspace.plans().with_plan(&id, Plan::to_draft)?;
             Ok(Submission { draft, known: Some(id), notes: Vec::new() })
         }
         (text, file, plan) => {
@@ -171,26 +171,26 @@ fn check_runnable(call: &Call, draft: &Draft) -> Result<(), ToolError> {
     let mut refused = ToolError::invalid(&problems);
     let what = refused.message.trim_start_matches("invalid plan: ");
     refused.message = format!("not runnable with this configuration, nothing was submitted: {what}");
-    if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
+    if problems.iter().any(|problem| matches!(problem.wrong, ProblemKind::UnknownExecutor { .. })) {
         let names: Vec<&str> = call.workspace.config.executors.keys().map(String::as_str).collect();
         refused.hint = format!("known executors: {}; a person can configure others", names.join(", "));
     }
     Err(refused)
 }
 
-fn not_entered(error: NotEntered) -> ToolError {
+fn not_entered(error: SubmitError) -> ToolError {
     let message = error.to_string();
     match error {
-        NotEntered::OtherContent { plan, differences } => {
-            let message = format!("{message}: {}", DiffStat::of(&differences).words());
+        SubmitError::OtherContent { plan, differences } => {
+            let message = format!("{message}: {}", DiffStat::of(&differences).describe());
             let hint = format!("choose another id, or run the one that is there: plan {plan}");
             ToolError::new(message, hint).with_fact("plan", plan.as_str())
         }
-        NotEntered::NotForMachines { plan, .. } => ToolError::new(
+        SubmitError::NotForMachines { plan, .. } => ToolError::new(
             message,
             format!("to have machines run it all the same a person runs `waypost submit {plan} --yes`"),
         ),
-        NotEntered::Write(error) => error.into(),
-        NotEntered::Service(error) => ToolError::new(error.to_string(), ""),
+        SubmitError::Write(error) => error.into(),
+        SubmitError::Service(error) => ToolError::new(error.to_string(), ""),
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 use waypost_core::{Phase, PlanId, Status};
-use waypost_run::{News, Notice, happened_since};
+use waypost_run::{News, RunEvent, happened_since};
 
 use super::lookup::{self, excerpt};
 use super::status;
@@ -44,7 +44,7 @@ enum Until {
 pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
     let asked: Watch = call.arguments()?;
     let id = call.plan(&asked.plan)?;
-    let current = call.workspace.plans().look(&id, |plan| plan.version())?;
+    let current = call.workspace.plans().with_plan(&id, |plan| plan.version())?;
     let since = asked.since.unwrap_or(current);
     if since > current {
         let message = format!("plan {id} is at version {current}; there is no version {since}");
@@ -61,7 +61,7 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
     let mut watch = plans.watch()?;
     let end = Instant::now() + at_most;
     loop {
-        let (version, phase) = plans.look(id, |plan| (plan.version(), plan.state().phase))?;
+        let (version, phase) = plans.with_plan(id, |plan| (plan.version(), plan.state().phase))?;
         let over = match until {
             Until::Change => version > since || phase.is_finished(),
             // Nor does anything happen by itself to what is paused, or was not approved.
@@ -78,7 +78,7 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
 fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, ToolError> {
     let happened = happened_since(call.workspace.plans(), id, since)?;
     let workers = lookup::workers_of(call, id)?;
-    let mut answer = call.workspace.plans().look(id, |plan| {
+    let mut answer = call.workspace.plans().with_plan(id, |plan| {
         let mut answer = status::run_summary(plan);
         if let Some(next) = lookup::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());
@@ -110,26 +110,26 @@ fn describe_news(news: &News) -> String {
     }
 }
 
-fn describe_notice(notice: &Notice) -> String {
+fn describe_notice(notice: &RunEvent) -> String {
     match notice {
-        Notice::TaskStarted { task, attempt: 1, .. } => format!("{task} started"),
-        Notice::TaskStarted { task, attempt, .. } => format!("{task} started (attempt {attempt})"),
-        Notice::TaskWillRetry { task, error, .. } => {
+        RunEvent::TaskStarted { task, attempt: 1, .. } => format!("{task} started"),
+        RunEvent::TaskStarted { task, attempt, .. } => format!("{task} started (attempt {attempt})"),
+        RunEvent::TaskWillRetry { task, error, .. } => {
             format!("{task} failed and will be retried: {}", excerpt(error))
         }
-        Notice::TaskProgressed { task, progress, .. } => format!("{task}: {}", excerpt(progress)),
-        Notice::TaskReported { task, by, .. } => format!("{task} reported as done by {by}, to be checked"),
-        Notice::TaskReleased { task, reason, .. } => format!("{task} released: {}", excerpt(reason)),
-        Notice::QuestionAsked { task, question, .. } => {
+        RunEvent::TaskProgressed { task, progress, .. } => format!("{task}: {}", excerpt(progress)),
+        RunEvent::TaskReported { task, by, .. } => format!("{task} reported as done by {by}, to be checked"),
+        RunEvent::TaskReleased { task, reason, .. } => format!("{task} released: {}", excerpt(reason)),
+        RunEvent::QuestionAsked { task, question, .. } => {
             format!("{task} asks a person: {}", excerpt(question))
         }
-        Notice::QuestionAnswered { task, answer, by, .. } => {
+        RunEvent::QuestionAnswered { task, answer, by, .. } => {
             format!("{task} was answered by {by}: {}", excerpt(answer))
         }
-        Notice::TaskEnded { task, status, why, .. } => match (status, why) {
-            (Status::Done, _) | (_, None) => format!("{task} {}", status.word()),
-            (_, Some(why)) => format!("{task} {}: {}", status.word(), excerpt(why)),
+        RunEvent::TaskEnded { task, status, why, .. } => match (status, why) {
+            (Status::Done, _) | (_, None) => format!("{task} {}", status.as_str()),
+            (_, Some(why)) => format!("{task} {}: {}", status.as_str(), excerpt(why)),
         },
-        Notice::PlanIs { phase, .. } => format!("the plan is {}", phase.word()),
+        RunEvent::PlanIs { phase, .. } => format!("the plan is {}", phase.as_str()),
     }
 }

@@ -111,7 +111,7 @@ fn start(line: &Line<Person>, plan: &PlanId, wait: u64) -> String {
 }
 
 fn phase(world: &World, plan: &PlanId) -> Phase {
-    world.plans.look(plan, |plan| plan.state().phase).unwrap()
+    world.plans.with_plan(plan, |plan| plan.state().phase).unwrap()
 }
 
 /// Waits until somebody has approved, for a bounded time, and says who.
@@ -120,7 +120,7 @@ fn approver(world: &World, plan: &PlanId) -> String {
     let begun = std::time::Instant::now();
     loop {
         let by = |plan: &Plan| plan.state().approval.as_ref().map(|approval| approval.by.to_string());
-        if let Some(by) = world.plans.look(plan, by).unwrap() {
+        if let Some(by) = world.plans.with_plan(plan, by).unwrap() {
             return by;
         }
         assert!(begun.elapsed() < BOUND, "nobody approved");
@@ -162,7 +162,7 @@ fn the_person_at_the_client_approves_the_version_that_they_were_shown() {
              ×2.\nThe agent says: tests are green"
         );
         assert_eq!(person.asked(), [expected], "{era:?}");
-        let approval = world.plans.look(&plan, |plan| plan.state().approval.clone()).unwrap().unwrap();
+        let approval = world.plans.with_plan(&plan, |plan| plan.state().approval.clone()).unwrap().unwrap();
         assert_eq!(approval.by.to_string(), "person:someone at person-host (elicitation)");
         assert_eq!((approval.version, approval.note.as_str()), (2, "looks good"));
     }
@@ -235,7 +235,7 @@ fn a_plan_that_changed_while_they_looked_at_it_is_asked_about_again() {
             asked[1]
         );
         let approved =
-            world.plans.look(&plan, |plan| plan.state().approval.as_ref().unwrap().version).unwrap();
+            world.plans.with_plan(&plan, |plan| plan.state().approval.as_ref().unwrap().version).unwrap();
         assert_eq!(approved, 3, "{era:?}");
     }
 }

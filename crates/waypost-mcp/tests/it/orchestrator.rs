@@ -179,7 +179,10 @@ fn a_status_guesses_the_rest_when_three_have_ended_and_names_questions() {
     worker(&world, start("t3"));
     let status = session.call("run_status", json!({ "plan": "night" })).value;
     assert_eq!(status["eta_seconds"], 30, "three in thirty seconds, and three are left");
-    let ask = waypost_core::Ask { text: "which\none?".to_owned(), ..waypost_core::Ask::default() };
+    let ask = waypost_core::QuestionRequest {
+        text: "which\none?".to_owned(),
+        ..waypost_core::QuestionRequest::default()
+    };
     let task = TaskId::new("t3").unwrap();
     worker(&world, Command::AskQuestion { task, attempt: Some(1), ask: Box::new(ask) });
     let status = session.call("run_status", json!({ "plan": "night" })).value;

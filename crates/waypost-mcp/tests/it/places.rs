@@ -8,7 +8,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::json;
 use waypost_mcp::{Opener, Options, Roots, Server, Toolset, Workspace};
-use waypost_store::{MemoryStore, Plans};
+use waypost_store::{MemoryStore, PlanStore};
 
 use crate::line::{Era, Line, text};
 
@@ -41,7 +41,7 @@ fn noting() -> (Opener, Arc<Mutex<Vec<Option<PathBuf>>>>) {
     let notes = Arc::clone(&opened);
     let open = move |folder: Option<&Path>| {
         notes.lock().unwrap().push(folder.map(Path::to_owned));
-        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
         let folder = folder.unwrap_or(Path::new("/")).to_owned();
         Ok(Workspace::new(plans, Arc::default(), folder, std::env::temp_dir()))
     };

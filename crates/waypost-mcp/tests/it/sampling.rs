@@ -95,7 +95,7 @@ fn the_hosts_model_is_told_what_is_wrong_and_its_plan_is_the_agents_draft() {
     let id = answer["plan"].as_str().unwrap().parse().unwrap();
     let (by, owner, approved, calls, tokens) = world
         .plans
-        .look(&id, |plan| {
+        .with_plan(&id, |plan| {
             let state = plan.state();
             let by = state.created_by.as_ref().map(ToString::to_string);
             (by, plan.spec().owner.clone(), state.approval.is_some(), state.calls, state.tokens_used)

@@ -16,13 +16,13 @@ use tokio::runtime::Runtime;
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::{Actor, Command, Plan, PlanId, Timestamp};
 use waypost_mcp::{Opener, Options, Server, Toolset, Workspace};
-use waypost_store::{MemoryStore, Plans, Store, WriteRequest};
+use waypost_store::{MemoryStore, PlanStore, Store, WriteRequest};
 
 /// A store, a folder and a configuration, which several sessions may share.
 pub(crate) struct World {
     store: Arc<dyn Store>,
     /// The same plans, as a person or a test looks at them.
-    pub(crate) plans: Plans,
+    pub(crate) plans: PlanStore,
     clock: Arc<AtomicI64>,
     config: Config,
     folder: PathBuf,
@@ -47,7 +47,7 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::new(now)));
         let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
         let config = Config::load(&[layer], []).unwrap();
-        Self { plans: Plans::new(Arc::clone(&store)), store, clock, config, folder }
+        Self { plans: PlanStore::new(Arc::clone(&store)), store, clock, config, folder }
     }
 
     /// Lets time go by in the store.
@@ -60,12 +60,12 @@ impl World {
         &self.folder
     }
 
-    /// Finds this world, as the command line would find a workspace. Each session has its own `Plans`, as processes have.
+    /// Finds this world, as the command line would find a workspace. Each session has its own `PlanStore`, as processes have.
     pub(crate) fn opener(&self) -> Opener {
         let (store, config) = (Arc::clone(&self.store), Arc::new(self.config.clone()));
         let folder = self.folder.clone();
         Arc::new(move |_| {
-            let plans = Arc::new(Plans::new(Arc::clone(&store)));
+            let plans = Arc::new(PlanStore::new(Arc::clone(&store)));
             let own = folder.join(".waypost");
             Ok(Workspace::new(plans, Arc::clone(&config), folder.clone(), own))
         })
@@ -111,7 +111,7 @@ impl World {
         let plan = PlanId::new(plan).unwrap();
         let end = Instant::now() + Duration::from_secs(60);
         let mut watch = self.plans.watch().unwrap();
-        while !self.plans.look(&plan, &is_so).unwrap() {
+        while !self.plans.with_plan(&plan, &is_so).unwrap() {
             assert!(Instant::now() < end, "it never came to be so");
             watch.wait(Duration::from_secs(1)).unwrap();
         }
@@ -119,7 +119,7 @@ impl World {
 
     /// A person approves the plan as it stands.
     pub(crate) fn approve(&self, plan: &str) {
-        let version = self.plans.look(&PlanId::new(plan).unwrap(), Plan::version).unwrap();
+        let version = self.plans.with_plan(&PlanId::new(plan).unwrap(), Plan::version).unwrap();
         self.person(plan, Command::Approve { version, note: String::new() });
     }
 }

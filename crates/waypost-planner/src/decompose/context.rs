@@ -75,7 +75,7 @@ fn sibling_text(plan: &Plan, task: &Task, sibling: &Task) -> String {
     match sibling.state.status {
         Status::Pending | Status::Running => {}
         status @ (Status::Done | Status::Failed | Status::Skipped | Status::Cancelled) => {
-            text.push_str(&format!(" ({})", status.word()));
+            text.push_str(&format!(" ({})", status.as_str()));
         }
     }
     if let Some(digest) = digest_text(sibling) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use waypost_core::{Command, Dependency, Plan, Problem, Task, TaskId, TaskSpec, Wrong, nearest};
+use waypost_core::{Command, Dependency, Plan, Problem, ProblemKind, Task, TaskId, TaskSpec, nearest};
 
 use super::context::goal_text;
 use super::{AnswerKind, AnswerResult, Decompose, PendingSubtasks, REASONING_BYTES_MAX};
@@ -58,7 +58,7 @@ impl Decompose {
         let (value, mut reading) = json_of(answer, &|value: &Value| is_edges(value, &held.children))?;
         let edges = read(&value, &held.children, &mut reading);
         if let Some(path) = ring(&held.children, &edges) {
-            let problem = Problem::plan(Wrong::Cycle { path });
+            let problem = Problem::plan(ProblemKind::Cycle { path });
             reading.problem(format!("{}; {}", problem.wrong, problem.hint()));
         }
         if !reading.problems.is_empty() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use waypost_core::{Command, Dependency, Plan, Task, TaskChanges, TaskId, TaskSpec, Thinking, Where};
+use waypost_core::{Command, Dependency, Plan, PlannerNotes, Position, Task, TaskChanges, TaskId, TaskSpec};
 
 use super::context::{SIBLINGS_TOLD_MAX, digest_text, line, siblings, waits_for};
 use super::progress::is_untouched;
@@ -250,10 +250,10 @@ fn commands(plan: &Plan, task: &Task, parts: &RemainingGoals<'_>, changes: Chang
             spec.depends_on = on.into_iter().map(Dependency::Task).collect();
             // It is known by this, so that what was added adds nothing in its turn.
             let reasoning = Some(cut(&format!("{ADDED}{why}"), REASONING_BYTES_MAX));
-            spec.thinking = Some(Box::new(Thinking { reasoning, ..Thinking::default() }));
+            spec.thinking = Some(Box::new(PlannerNotes { reasoning, ..PlannerNotes::default() }));
             spec
         });
-        commands.push(Command::AddTasks { tasks: tasks.collect(), place: Where::Last });
+        commands.push(Command::AddTasks { tasks: tasks.collect(), place: Position::Last });
     }
     for (id, description) in changes.revised {
         let changes = TaskChanges { description: Some(description), ..TaskChanges::default() };

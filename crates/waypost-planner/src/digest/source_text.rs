@@ -23,7 +23,12 @@ pub(super) fn text_of(plan: &Plan, task: &Task) -> String {
         let digest = child.spec.thinking.as_ref().and_then(|thinking| thinking.digest.as_ref());
         let said = match digest {
             Some(digest) => {
-                format!("{} ({})\n{}", child.spec.description, child.state.status.word(), digest_text(digest))
+                format!(
+                    "{} ({})\n{}",
+                    child.spec.description,
+                    child.state.status.as_str(),
+                    digest_text(digest)
+                )
             }
             None => own(child),
         };
@@ -43,7 +48,7 @@ fn own(task: &Task) -> String {
         }
     };
     part("Notes", Some(&task.spec.notes));
-    part("Ended as", Some(task.state.status.word()));
+    part("Ended as", Some(task.state.status.as_str()));
     part("Result", task.state.result.as_deref());
     part("Output", task.state.output.as_ref().map(|output| output.as_str()));
     part("Error", task.state.error.as_deref());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{AnswerKind, AnswerResult, Broken, Budget, Limits, ModelRequest, Price, Repair, Reserve, Spent};
 use waypost_core::{Actor, Command, Phase, Plan, PlanId, Refinement, Refusal, Task};
-use waypost_store::{Plans, WriteError, WriteRequest};
+use waypost_store::{PlanStore, WriteError, WriteRequest};
 
 use super::Session;
 use super::result::{PlanningError, PlanningResult, StopReason};
@@ -61,7 +61,7 @@ pub type Prices<'a> = &'a (dyn Fn(&ModelRequest) -> Option<Price> + Sync);
 /// Everything that thinking about a plan needs.
 pub struct PlanningDriver<'a> {
     /// The plans of the store.
-    pub plans: &'a Plans,
+    pub plans: &'a PlanStore,
     pub plan: PlanId,
     /// In whose name the plan is told.
     pub by: Actor,
@@ -153,7 +153,7 @@ impl PlanningDriver<'_> {
 
     /// What may be spent, and was.
     fn budget(&self) -> Result<Budget, PlanningError> {
-        let (used, own) = self.plans.look(&self.plan, |plan| {
+        let (used, own) = self.plans.with_plan(&self.plan, |plan| {
             (u64::try_from(plan.state().tokens_used).unwrap_or(0), plan.spec().token_budget)
         })?;
         let totals = self.journal.totals();
@@ -174,7 +174,7 @@ impl PlanningDriver<'_> {
             run.ending = Some(StopReason::Halted);
             return Ok(());
         }
-        let looked = self.plans.look(&self.plan, |plan| (plan.version(), ending_of(plan)));
+        let looked = self.plans.with_plan(&self.plan, |plan| (plan.version(), ending_of(plan)));
         let (current, ending) = match looked {
             Err(WriteError::NotFound(_)) => (*version, Some(StopReason::Gone)),
             looked => looked?,
@@ -194,7 +194,8 @@ impl PlanningDriver<'_> {
         scope: &'scope Scope<'scope, '_>,
         (tell, stop, shared_budget): (&Sender<CallResult>, &Stop, &'scope SharedBudget),
     ) -> Result<(), PlanningError> {
-        let (version, asks) = self.plans.look(&self.plan, |plan| (plan.version(), run.session.next(plan)))?;
+        let (version, asks) =
+            self.plans.with_plan(&self.plan, |plan| (plan.version(), run.session.next(plan)))?;
         for mut ask in asks {
             if run.under_way.len() >= self.parallel_max.max(1) {
                 break;
@@ -341,7 +342,7 @@ impl PlanningDriver<'_> {
     ) -> Result<(), PlanningError> {
         for round in 0..=CONFLICTS_MAX {
             let mut session = run.session.clone();
-            let looked = self.plans.look(&self.plan, |plan| {
+            let looked = self.plans.with_plan(&self.plan, |plan| {
                 let heard = session.interpret(plan, ask, &reply.answer);
                 (plan.version(), heard, lacking(plan, self.journal, self.calls_before))
             });
@@ -413,7 +414,7 @@ impl PlanningDriver<'_> {
     ) {
         run.thought.repairs.extend(&heard.repairs);
         run.thought.returned += u64::from(matches!(heard.kind, AnswerKind::Again { .. }));
-        let told = self.plans.look(&self.plan, |plan| {
+        let told = self.plans.with_plan(&self.plan, |plan| {
             let found = ask.task.as_ref().and_then(|task| plan.task(task.as_str()));
             let thinking = found.and_then(|task| task.spec.thinking.as_ref());
             self.watcher.on_step(&Step {

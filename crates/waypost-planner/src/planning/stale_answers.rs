@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use waypost_core::{Actor, Event, PlanId, TaskId, Timestamp};
-use waypost_store::{Entry, Plans, StoreError, WriteError};
+use waypost_store::{PlanStore, StoreError, VersionRecord, WriteError};
 
 use super::result::PlanningError;
 use waypost_llm::Journal;
@@ -14,7 +14,7 @@ const VERSIONS_PER_PAGE: usize = 500;
 
 /// Forgets the answers about goals that others than `by` have changed after they came. Looks at the versions after `after`.
 pub fn forget_outdated(
-    plans: &Plans,
+    plans: &PlanStore,
     plan: &PlanId,
     by: &Actor,
     journal: &Journal,
@@ -34,7 +34,7 @@ pub fn forget_outdated(
 
 /// When goals were last changed by others, after a version and from a time on.
 pub(super) fn changed_since(
-    plans: &Plans,
+    plans: &PlanStore,
     plan: &PlanId,
     by: &Actor,
     after: u64,
@@ -60,7 +60,12 @@ pub(super) fn changed_since(
 }
 
 /// Everything that went with these tasks at a version: their names may come again for other goals.
-fn below(plans: &Plans, plan: &PlanId, version: u64, tasks: &[TaskId]) -> Result<Vec<TaskId>, PlanningError> {
+fn below(
+    plans: &PlanStore,
+    plan: &PlanId,
+    version: u64,
+    tasks: &[TaskId],
+) -> Result<Vec<TaskId>, PlanningError> {
     let before = match plans.at_version(plan, version.saturating_sub(1)) {
         // Nobody remembers what was there.
         Err(WriteError::NoSuchVersion { .. } | WriteError::Store(StoreError::Pruned { .. })) => {
@@ -79,7 +84,7 @@ fn below(plans: &Plans, plan: &PlanId, version: u64, tasks: &[TaskId]) -> Result
 
 /// The goal about which an event makes earlier answers worthless: whoever takes thinking back, or words a goal anew, wants
 /// other answers.
-fn outdates<'a>(event: &'a Event, entry: &Entry, by: &Actor) -> Option<&'a TaskId> {
+fn outdates<'a>(event: &'a Event, entry: &VersionRecord, by: &Actor) -> Option<&'a TaskId> {
     if let Event::TaskRolledBack { task, .. } = event {
         return Some(task);
     }

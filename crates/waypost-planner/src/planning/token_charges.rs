@@ -2,7 +2,7 @@
 //! the number of the latest, so that whatever is said twice is charged once.
 
 use waypost_core::{Actor, Command, Plan, PlanId};
-use waypost_store::{Plans, WriteError, WriteRequest};
+use waypost_store::{PlanStore, WriteError, WriteRequest};
 
 use waypost_llm::Journal;
 
@@ -21,13 +21,13 @@ pub(super) fn lacking(plan: &Plan, journal: &Journal, calls_before: u64) -> Vec<
 
 /// Charges a plan with every answer of its journal that it was not charged with. Returns how many those were.
 pub fn charge(
-    plans: &Plans,
+    plans: &PlanStore,
     plan: &PlanId,
     by: &Actor,
     journal: &Journal,
     calls_before: u64,
 ) -> Result<usize, WriteError> {
-    let commands = plans.look(plan, |plan| lacking(plan, journal, calls_before))?;
+    let commands = plans.with_plan(plan, |plan| lacking(plan, journal, calls_before))?;
     let count = commands.len();
     if count > 0 {
         plans.write(WriteRequest {

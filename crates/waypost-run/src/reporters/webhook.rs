@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use waypost_core::Timestamp;
-use waypost_store::Occurrence;
+use waypost_store::LogEvent;
 
 use super::REPORT_BYTES_MAX;
 use waypost_config::ExecutionEnv;
@@ -41,7 +41,7 @@ const DETAILS: [&str; 17] = [
 ];
 
 /// What is said of an event: who, when, where, its kind, and a few words. No inputs, no outputs, no texts of plans.
-pub fn payload(event: &Occurrence, title: &str) -> Value {
+pub fn payload(event: &LogEvent, title: &str) -> Value {
     let mut said = Map::new();
     let mut say = |name: &str, value: Value| drop(said.insert(name.to_owned(), value));
     say("id", json!(id(event)));
@@ -69,7 +69,7 @@ pub fn payload(event: &Occurrence, title: &str) -> Value {
     Value::Object(said)
 }
 
-fn details(event: &Occurrence) -> Map<String, Value> {
+fn details(event: &LogEvent) -> Map<String, Value> {
     let Ok(Value::Object(fields)) = serde_json::to_value(&event.event) else { return Map::new() };
     let mut details = Map::new();
     for (name, value) in &fields {
@@ -93,7 +93,7 @@ fn details(event: &Occurrence) -> Map<String, Value> {
 }
 
 /// What makes an event the same wherever and however often it is told.
-fn id(event: &Occurrence) -> String {
+fn id(event: &LogEvent) -> String {
     format!("{}.{}.{}", event.plan, event.version, event.index)
 }
 
@@ -137,7 +137,7 @@ impl Hook {
     /// Posts an event; `Ok` when the other side has taken it.
     pub(super) fn post(
         &self,
-        event: &Occurrence,
+        event: &LogEvent,
         title: &str,
         now: Timestamp,
         at_most: Duration,

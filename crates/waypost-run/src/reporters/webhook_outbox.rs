@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ring::rand::SecureRandom;
 use waypost_store::{
-    Cursor, EventFilter, Held, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
+    Cursor, EventFilter, LogEvent, NamedLock, PlanStore, Since, StoreError, Subscription, SubscriptionError,
 };
 
 use super::webhook::{Hook, NotTaken};
@@ -52,8 +52,8 @@ enum Message {
     End(Instant),
 }
 
-/// All webhooks of a configuration, while this process lives. Dropping it ends them like [`Relay::finish`].
-pub struct Relay {
+/// All webhooks of a configuration, while this process lives. Dropping it ends them like [`WebhookOutbox::finish`].
+pub struct WebhookOutbox {
     lines: Vec<Line>,
 }
 
@@ -63,10 +63,10 @@ struct Line {
     ended: Receiver<Option<String>>,
 }
 
-impl Relay {
+impl WebhookOutbox {
     /// Begins to send. A reporter that was never there hears of everything after the version `since`.
     pub fn start(
-        plans: &Arc<Plans>,
+        plans: &Arc<PlanStore>,
         config: &Config,
         around: &ExecutionEnv,
         since: u64,
@@ -116,7 +116,7 @@ impl Relay {
     }
 }
 
-impl Drop for Relay {
+impl Drop for WebhookOutbox {
     fn drop(&mut self) {
         self.end();
     }
@@ -128,7 +128,7 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<(), Store
 }
 
 /// Says so whenever somebody may have written, once until that was heard.
-fn watch(plans: &Plans, sender: Sender<Message>, changed: &Arc<AtomicBool>) -> Result<(), StoreError> {
+fn watch(plans: &PlanStore, sender: Sender<Message>, changed: &Arc<AtomicBool>) -> Result<(), StoreError> {
     let mut watch = plans.watch()?;
     let changed = Arc::downgrade(changed);
     let look = move || {
@@ -162,7 +162,7 @@ enum Over {
 /// One reporter's thread.
 struct Sending {
     name: String,
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     webhook: Webhook,
     around: ExecutionEnv,
     filter: EventFilter,
@@ -212,7 +212,7 @@ impl Sending {
         &mut self,
         hook: &Hook,
         since: Cursor,
-        held: &dyn Held,
+        held: &dyn NamedLock,
     ) -> Result<Over, SubscriptionError> {
         let mut progress = self.take_up(since)?;
         loop {
@@ -266,10 +266,10 @@ impl Sending {
     }
 
     /// Waits until this process is the one that sends. Nothing when it is to end before that: then another one sends.
-    fn alone(&mut self) -> Result<Option<Box<dyn Held>>, SubscriptionError> {
+    fn alone(&mut self) -> Result<Option<Box<dyn NamedLock>>, SubscriptionError> {
         let name = format!("relay-{}", folder_name(&self.name));
         loop {
-            match self.plans.store().hold(&name) {
+            match self.plans.store().try_lock(&name) {
                 Ok(Some(held)) => return Ok(Some(held)),
                 Ok(None) => {}
                 Err(error) if self.end_at.is_some() => return Err(error.into()),
@@ -333,11 +333,11 @@ impl Sending {
                 self.messages.recv().ok()
             }
         };
-        self.hear(message);
+        self.apply_message(message);
         Ok(())
     }
 
-    fn hear(&mut self, message: Option<Message>) {
+    fn apply_message(&mut self, message: Option<Message>) {
         match message {
             Some(Message::Changed) => {}
             Some(Message::End(at)) => self.end_at = Some(at),
@@ -356,14 +356,14 @@ impl Sending {
                 return;
             }
             match self.messages.recv_timeout(rest) {
-                Ok(message) => self.hear(Some(message)),
+                Ok(message) => self.apply_message(Some(message)),
                 Err(RecvTimeoutError::Timeout) => return,
-                Err(RecvTimeoutError::Disconnected) => return self.hear(None),
+                Err(RecvTimeoutError::Disconnected) => return self.apply_message(None),
             }
         }
     }
 
-    fn deliver(&mut self, hook: &Hook, event: &Occurrence) -> Delivery {
+    fn deliver(&mut self, hook: &Hook, event: &LogEvent) -> Delivery {
         let title = self.title(event);
         let (mut tries, mut last_tries) = (0, 0);
         let mut why = "there was no time left".to_owned();
@@ -394,16 +394,16 @@ impl Sending {
     /// Takes note of what was said meanwhile, without waiting.
     fn look_up(&mut self) {
         while let Ok(message) = self.messages.try_recv() {
-            self.hear(Some(message));
+            self.apply_message(Some(message));
         }
     }
 
-    fn is_too_old(&mut self, event: &Occurrence) -> bool {
+    fn is_too_old(&mut self, event: &LogEvent) -> bool {
         let micros = self.clock.now().as_micros().saturating_sub(event.at.as_micros());
         micros > (WEBHOOK_AGE_SECONDS_MAX * 1_000_000) as i64
     }
 
-    fn title(&self, event: &Occurrence) -> String {
+    fn title(&self, event: &LogEvent) -> String {
         let mut title = String::new();
         let _untitled = self.plans.store().read(&mut |read| {
             title = read.head(&event.plan)?.map(|head| head.title).unwrap_or_default();

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use waypost_core::PlanId;
-use waypost_store::{Plans, StoreError};
+use waypost_store::{PlanStore, StoreError};
 
 use super::message::Message;
 
@@ -46,7 +46,7 @@ impl Offers {
 
 /// Says so in the run's channel whenever somebody may have written, once until that was heard.
 pub(crate) fn watch(
-    plans: &Plans,
+    plans: &PlanStore,
     sender: Sender<Message>,
     changed: Arc<AtomicBool>,
 ) -> Result<(), StoreError> {

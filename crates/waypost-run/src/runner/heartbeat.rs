@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use waypost_core::{PlanId, TaskId};
-use waypost_store::{Plans, Reach, StoreError};
+use waypost_store::{PlanStore, SharingScope, StoreError};
 
 use super::message::Message;
-use super::remark::Remark;
-use super::{RunError, Runner, Watcher, runs};
+use super::remark::RunWarning;
+use super::{RunError, RunObserver, Runner, runs};
 use crate::orphans::end_orphans;
 use crate::scheduler::{Control, Input, Loss};
 use waypost_exec::engines;
@@ -70,7 +70,7 @@ impl Runner {
         self.handle(Input::Lost(key.clone()));
         // At once: one that is queued must not begin any more.
         self.stop(key.clone(), Force::Kill);
-        self.remarks.push(Remark::LeaseLost { key });
+        self.remarks.push(RunWarning::LeaseLost { key });
     }
 
     /// Whoever has slept for longer than its leases last, or could not reach the store for so long, looks what it still has
@@ -110,9 +110,9 @@ impl Runner {
     }
 
     /// Hears of a wish to drain that came through the store.
-    pub(super) fn check_drain_requested(&mut self, watcher: &mut dyn Watcher) {
+    pub(super) fn check_drain_requested(&mut self, watcher: &mut dyn RunObserver) {
         if self.row.draining && self.asked_to_end.is_none() {
-            watcher.remarked(&Remark::DrainAsked);
+            watcher.on_warning(&RunWarning::DrainAsked);
             self.take(Message::Control(Control::Drain), watcher);
         }
     }
@@ -131,8 +131,8 @@ impl Runner {
     }
 
     /// Whether several machines share the store, which then has to keep what files keep elsewhere.
-    pub(super) fn is_shared(plans: &Plans) -> bool {
-        plans.store().reach() == Reach::Machines
+    pub(super) fn is_shared(plans: &PlanStore) -> bool {
+        plans.store().reach() == SharingScope::Machines
     }
 
     /// Attempts of others whose lease has ended, or whose process is known to be dead.

@@ -20,7 +20,7 @@ impl Runner {
         match follow {
             Follow::Plans(ids) => {
                 for id in ids {
-                    let plan = self.plans.look(&id, Plan::clone).map_err(RunError::Plan)?;
+                    let plan = self.plans.with_plan(&id, Plan::clone).map_err(RunError::Plan)?;
                     self.handle(Input::Adopted(Box::new(plan)));
                 }
                 Ok(())
@@ -77,7 +77,7 @@ impl Runner {
         let (queues, scheduler) = (&offers.queues, &self.scheduler);
         let wanted =
             |plan: &Plan| queues.contains(Config::queue_name(&plan.spec().queue)) && scheduler.wants(plan);
-        if !self.plans.look(id, wanted)? {
+        if !self.plans.with_plan(id, wanted)? {
             return Ok(());
         }
         if self.scheduler.followed().count() >= PLANS_FOLLOWED_MAX {
@@ -89,7 +89,7 @@ impl Runner {
             }
             return Ok(());
         }
-        let plan = self.plans.look(id, Plan::clone)?;
+        let plan = self.plans.with_plan(id, Plan::clone)?;
         self.handle(Input::Adopted(Box::new(plan)));
         Ok(())
     }

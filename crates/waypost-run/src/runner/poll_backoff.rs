@@ -8,14 +8,14 @@ const PAUSE_MIN: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
 
 #[derive(Debug)]
-pub(super) struct Pacing {
+pub(super) struct PollBackoff {
     looked: Instant,
     pause: Duration,
     /// Whether the run has had something to write since it looked.
     wrote: bool,
 }
 
-impl Pacing {
+impl PollBackoff {
     pub(super) fn new() -> Self {
         Self { looked: Instant::now(), pause: Duration::ZERO, wrote: true }
     }
@@ -48,13 +48,13 @@ impl Pacing {
 mod tests {
     use super::*;
 
-    fn pause(pacing: &Pacing) -> Duration {
+    fn pause(pacing: &PollBackoff) -> Duration {
         pacing.next_look() - pacing.looked
     }
 
     #[test]
     fn looks_that_bring_nothing_become_rare_and_one_that_does_is_followed_at_once() {
-        let mut pacing = Pacing::new();
+        let mut pacing = PollBackoff::new();
         pacing.looked();
         assert_eq!(pause(&pacing), Duration::ZERO);
         let mut pauses = Vec::new();
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn who_is_busy_hears_of_others_by_its_own_writes() {
-        let mut pacing = Pacing::new();
+        let mut pacing = PollBackoff::new();
         pacing.wrote(true);
         assert_eq!(pause(&pacing), PAUSE_MAX);
         assert!(pacing.next_look() > Instant::now());

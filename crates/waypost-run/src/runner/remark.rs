@@ -4,7 +4,7 @@ use waypost_exec::AttemptKey;
 
 /// What whoever runs a worker should know, beside what happens to tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
+pub enum RunWarning {
     /// The store does not answer.
     StoreAway {
         /// What it said.
@@ -29,9 +29,9 @@ pub enum Remark {
     DrainAsked,
 }
 
-impl Remark {
+impl RunWarning {
     /// One word for programs.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::StoreAway { .. } => "store_away",
             Self::StoreBack { .. } => "store_back",
@@ -42,7 +42,7 @@ impl Remark {
     }
 }
 
-impl std::fmt::Display for Remark {
+impl std::fmt::Display for RunWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::StoreAway { error } => {

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use waypost_store::{Reach, StoreError};
+use waypost_store::{SharingScope, StoreError};
 
 use super::outage::STORE_FAILURES_MAX;
-use super::remark::Remark;
+use super::remark::RunWarning;
 use super::{RunError, Runner};
 
 /// The wait after a failure of the store, for each failure in a row.
@@ -19,13 +19,13 @@ impl Runner {
     pub(super) fn store_answered(&mut self) {
         self.outage.failures = 0;
         if let Some(since) = self.outage.since.take() {
-            self.remarks.push(Remark::StoreBack { seconds: since.elapsed().as_secs() });
+            self.remarks.push(RunWarning::StoreBack { seconds: since.elapsed().as_secs() });
         }
     }
 
     /// The store has failed: waits before anything more is asked of it, or gives up.
     pub(super) fn store_failed(&mut self, error: StoreError) -> Result<(), RunError> {
-        waypost_store::meters().store_errors.with([error.word()], |errors| errors.add(1));
+        waypost_store::meters().store_errors.with([error.as_str()], |errors| errors.add(1));
         self.outage.failures = self.outage.failures.saturating_add(1);
         let will_pass = match error {
             StoreError::Busy | StoreError::Database(_) | StoreError::Files { .. } => true,
@@ -34,10 +34,10 @@ impl Runner {
             | StoreError::Pruned { .. }
             | StoreError::BadLocation(_) => false,
         };
-        let patient = self.plans.store().reach() == Reach::Machines && will_pass;
+        let patient = self.plans.store().reach() == SharingScope::Machines && will_pass;
         if patient && self.outage.since.is_none() {
             self.outage.since = Some(Instant::now());
-            self.remarks.push(Remark::StoreAway { error: error.to_string() });
+            self.remarks.push(RunWarning::StoreAway { error: error.to_string() });
         }
         if !patient && self.outage.failures >= STORE_FAILURES_MAX {
             return Err(RunError::Store(error));

@@ -1,26 +1,27 @@
 //! What a run says of itself among the workers of the store.
 
 use waypost_core::{PlanId, Timestamp};
-use waypost_store::{Plans, Worker, WorkerKind};
+use waypost_store::{PlanStore, Worker, WorkerKind};
 
 use super::follow::Follow;
-use crate::scheduler::Takes;
+use crate::scheduler::TaskFilter;
 use waypost_config::Config;
 use waypost_store as identity;
 
 /// What a run says of itself.
 pub(super) fn of(
-    plans: &Plans,
+    plans: &PlanStore,
     config: &Config,
     name: &str,
     follow: &Follow,
-    takes: &Takes,
+    takes: &TaskFilter,
     jobs: Option<u32>,
 ) -> Worker {
     let (kind, queues, told) = match follow {
         Follow::Plans(ids) => {
-            let queue =
-                |id: &PlanId| plans.look(id, |plan| Config::queue_name(&plan.spec().queue).to_owned()).ok();
+            let queue = |id: &PlanId| {
+                plans.with_plan(id, |plan| Config::queue_name(&plan.spec().queue).to_owned()).ok()
+            };
             let mut queues: Vec<String> = ids.iter().filter_map(queue).collect();
             queues.dedup();
             (WorkerKind::Run, queues, ids.clone())

@@ -15,7 +15,7 @@ pub(super) enum StopReason {
 
 /// How far an attempt has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum AttemptStage {
     /// Its reservation is being written.
     Reserving,
     /// It is durably queued, and waits for a slot.
@@ -27,12 +27,12 @@ pub(super) enum Stage {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Live {
+pub(super) struct ActiveAttempt {
     pub(super) locks: Vec<Lock>,
     pub(super) queue: Arc<str>,
     pub(super) timeout_seconds: Option<u32>,
     pub(super) deadline: Option<Timestamp>,
-    pub(super) stage: Stage,
+    pub(super) stage: AttemptStage,
     /// Whether a slot of its queue is taken by it.
     pub(super) has_slot: bool,
     /// When its executor began; nothing: not as far as is known.
@@ -47,7 +47,7 @@ pub(super) struct Live {
     pub(super) lost: bool,
 }
 
-impl Live {
+impl ActiveAttempt {
     pub(super) fn reserving(
         locks: Vec<Lock>,
         queue: Arc<str>,
@@ -59,7 +59,7 @@ impl Live {
             queue,
             timeout_seconds,
             deadline: None,
-            stage: Stage::Reserving,
+            stage: AttemptStage::Reserving,
             has_slot,
             started_at: None,
             ended_at: None,
@@ -72,7 +72,7 @@ impl Live {
 
     /// It has a slot and is handed to its executor: from now on its time counts.
     pub(super) fn begin(&mut self, now: Timestamp) {
-        self.stage = Stage::Running;
+        self.stage = AttemptStage::Running;
         self.deadline = self.timeout_seconds.map(|seconds| now.plus_seconds(u64::from(seconds)));
     }
 }

@@ -2,7 +2,7 @@
 
 use waypost_core::{Command, Outcome, PlanId, Retry, Task, Timestamp};
 
-use super::attempts::{self as live, Live, Stage, StopReason};
+use super::attempts::{self as live, ActiveAttempt, AttemptStage, StopReason};
 use super::{Action, Draft, LOST_ATTEMPTS_MIN, Loss, Scheduler, TRY_AGAIN_ATTEMPTS, earlier};
 use waypost_config::Config;
 use waypost_config::{ResolvedWork, resolve};
@@ -25,7 +25,7 @@ impl Scheduler {
 
     fn look_at_all(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         for (key, live) in &mut self.live {
-            if !matches!(live.stage, Stage::Running | Stage::Queued) {
+            if !matches!(live.stage, AttemptStage::Running | AttemptStage::Queued) {
                 continue;
             }
             let stands = self.plans.get(&key.plan).is_none_or(|followed| {
@@ -71,12 +71,14 @@ impl Scheduler {
         let ended: Vec<AttemptKey> = self
             .live
             .iter()
-            .filter(|(key, live)| key.plan == *id && (live.stage == Stage::Ended || live.progress.is_some()))
+            .filter(|(key, live)| {
+                key.plan == *id && (live.stage == AttemptStage::Ended || live.progress.is_some())
+            })
             .map(|(key, _)| key.clone())
             .collect();
         for key in ended {
             let Some(live) = self.live.get_mut(&key) else { continue };
-            if live.stage != Stage::Ended {
+            if live.stage != AttemptStage::Ended {
                 if let Some(progress) = live.progress.take().filter(|_| !live.lost) {
                     let started_at = live.started_at;
                     self.record_start(now, &key, started_at, draft);
@@ -143,7 +145,8 @@ impl Scheduler {
 
     /// Records all work of this plan that has begun and goes on: with whatever else is written, or by itself after a while.
     pub(super) fn record_starts(&mut self, now: Timestamp, id: &PlanId, draft: &mut Draft) {
-        let begun = self.live.iter().filter(|(key, live)| key.plan == *id && live.stage == Stage::Running);
+        let begun =
+            self.live.iter().filter(|(key, live)| key.plan == *id && live.stage == AttemptStage::Running);
         let begun: Vec<(AttemptKey, Timestamp)> = begun
             .filter(|(key, live)| !live.lost && self.is_queued(key))
             .filter_map(|(key, live)| Some((key.clone(), live.started_at?)))
@@ -184,7 +187,7 @@ pub(super) fn retry_of(config: &Config, task: Option<&Task>) -> Retry {
 }
 
 /// The command that says how an attempt ended.
-fn finish(key: &AttemptKey, live: &mut Live, config: &Config, found: Option<&Task>) -> Command {
+fn finish(key: &AttemptKey, live: &mut ActiveAttempt, config: &Config, found: Option<&Task>) -> Command {
     let (task, attempt) = (key.task.clone(), Some(key.attempt));
     let reason = live.stop.as_ref().map(|(reason, _, _)| *reason);
     // A copy: the write may have to be made again.

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use waypost_core::{PlanId, Timestamp};
 
-use super::attempts::Stage;
-use super::pace::{AHEAD_FEW, AHEAD_MAX};
+use super::attempts::AttemptStage;
+use super::duration_average::{AHEAD_FEW, AHEAD_MAX};
 use super::{Action, Scheduler, earlier};
 use waypost_exec::{AttemptKey, AttemptOutcome};
 
@@ -31,7 +31,7 @@ impl Scheduler {
             self.live_wake_at = earlier(self.live_wake_at, live.deadline);
             self.told.push(Action::Start(key));
         } else {
-            live.stage = Stage::Queued;
+            live.stage = AttemptStage::Queued;
             self.told.push(Action::Prepare(key.clone()));
             self.waiting.entry(live.queue.clone()).or_default().push_back(key);
             self.fill_slots(now);
@@ -43,7 +43,7 @@ impl Scheduler {
         let Some(live) = self.live.get_mut(key) else { return };
         live.started_at = Some(now);
         // It may have been given a slot of its own in the same moment.
-        if live.stage != Stage::Queued {
+        if live.stage != AttemptStage::Queued {
             return;
         }
         live.has_slot = true;
@@ -66,13 +66,13 @@ impl Scheduler {
         if let Some(started_at) = live.started_at {
             self.pace.note(now.as_micros() - started_at.as_micros());
         }
-        let was = std::mem::replace(&mut live.stage, Stage::Ended);
+        let was = std::mem::replace(&mut live.stage, AttemptStage::Ended);
         live.ended_at = Some(now);
         live.ending = Some(ending);
         let queue = live.queue.clone();
         if std::mem::take(&mut live.has_slot) {
             self.slots.give(&queue);
-        } else if was == Stage::Queued {
+        } else if was == AttemptStage::Queued {
             self.leaves_line(key, &queue);
         }
         self.fill_slots(now);
@@ -94,7 +94,8 @@ impl Scheduler {
             while let Some(key) = waiting.front() {
                 let live = self.live.get_mut(key);
                 // One that is being stopped never begins.
-                let Some(live) = live.filter(|live| live.stage == Stage::Queued && live.stop.is_none())
+                let Some(live) =
+                    live.filter(|live| live.stage == AttemptStage::Queued && live.stop.is_none())
                 else {
                     waiting.pop_front();
                     continue;
@@ -118,7 +119,7 @@ impl Scheduler {
 
     /// Whether what has ended in a plan may wait for more to be written with it: while enough attempts wait for a slot,
     /// nothing that depends on it could start anyway.
-    pub(super) fn may_linger(&mut self, now: Timestamp, id: &PlanId) -> bool {
+    pub(super) fn may_batch(&mut self, now: Timestamp, id: &PlanId) -> bool {
         if self.waiting_count() <= AHEAD_FEW || self.stopping {
             return false;
         }

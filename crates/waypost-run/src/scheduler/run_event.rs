@@ -1,12 +1,12 @@
 //! What is told to whoever watches a run, once it is durable. Its JSON is what `run --json` streams.
 
 use serde::Serialize;
-use waypost_core::{Actor, Event, Evidence, Phase, Plan, PlanId, Status, TaskId, Timestamp, Touched};
+use waypost_core::{Actor, Event, Evidence, IndexDelta, Phase, Plan, PlanId, Status, TaskId, Timestamp};
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Notice {
+pub enum RunEvent {
     /// An attempt began.
     TaskStarted {
         /// The plan.
@@ -114,7 +114,7 @@ pub enum Notice {
 }
 
 /// What a version is told as, given the plan after it.
-pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice> {
+pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<RunEvent> {
     let id = || plan.id().clone();
     let mut notices = Vec::new();
     for event in events {
@@ -123,19 +123,30 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
                 let attempt = plan.task(task.as_str()).map_or(0, |task| task.state.attempt);
                 let (task, error, again_at) = (task.clone(), error.clone(), *again_at);
                 let evidence = evidence.clone();
-                notices.push(Notice::TaskWillRetry { plan: id(), task, attempt, error, again_at, evidence });
+                notices.push(RunEvent::TaskWillRetry {
+                    plan: id(),
+                    task,
+                    attempt,
+                    error,
+                    again_at,
+                    evidence,
+                });
             }
             Event::TaskStarted { task, attempt, started_at: at @ Some(_), .. } => {
                 let (task, attempt) = (task.clone(), *attempt);
-                notices.push(Notice::TaskStarted { plan: id(), task, attempt, at: *at });
+                notices.push(RunEvent::TaskStarted { plan: id(), task, attempt, at: *at });
             }
             Event::TaskReported { task, by, .. } => {
-                notices.push(Notice::TaskReported { plan: id(), task: task.clone(), by: by.clone() });
+                notices.push(RunEvent::TaskReported { plan: id(), task: task.clone(), by: by.clone() });
             }
             Event::TaskReleased { task, reason } => {
-                notices.push(Notice::TaskReleased { plan: id(), task: task.clone(), reason: reason.clone() });
+                notices.push(RunEvent::TaskReleased {
+                    plan: id(),
+                    task: task.clone(),
+                    reason: reason.clone(),
+                });
             }
-            Event::QuestionAsked { task, question } => notices.push(Notice::QuestionAsked {
+            Event::QuestionAsked { task, question } => notices.push(RunEvent::QuestionAsked {
                 plan: id(),
                 task: task.clone(),
                 question: question.text.clone(),
@@ -143,10 +154,10 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
             }),
             Event::QuestionAnswered { task, answer, by } => {
                 let (task, answer, by) = (task.clone(), answer.clone(), by.clone());
-                notices.push(Notice::QuestionAnswered { plan: id(), task, answer, by });
+                notices.push(RunEvent::QuestionAnswered { plan: id(), task, answer, by });
             }
             Event::TaskProgressed { task, progress } => {
-                notices.push(Notice::TaskProgressed {
+                notices.push(RunEvent::TaskProgressed {
                     plan: id(),
                     task: task.clone(),
                     progress: progress.clone(),
@@ -156,7 +167,7 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
             | Event::PlanPaused { .. }
             | Event::PlanResumed { .. }
             | Event::ApprovalVoided {} => {
-                notices.push(Notice::PlanIs { plan: id(), phase: plan.state().phase });
+                notices.push(RunEvent::PlanIs { plan: id(), phase: plan.state().phase });
             }
             _ => {}
         }
@@ -180,18 +191,18 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
         };
         let (task, status, attempt) = (task.clone(), state.status, state.attempt);
         let evidence = state.evidence().cloned().map(Box::new);
-        notices.push(Notice::TaskEnded { plan: id(), task, status, attempt, seconds, why, evidence });
+        notices.push(RunEvent::TaskEnded { plan: id(), task, status, attempt, seconds, why, evidence });
     }
     for (task, attempt) in &touched.started {
         // A queued one starts later, with an event of its own.
         if let Some(at) = plan.task(task.as_str()).and_then(|task| task.state.started_at) {
             let (task, attempt) = (task.clone(), *attempt);
-            notices.push(Notice::TaskStarted { plan: id(), task, attempt, at: Some(at) });
+            notices.push(RunEvent::TaskStarted { plan: id(), task, attempt, at: Some(at) });
         }
     }
     let phase = plan.state().phase;
     if phase.is_finished() && !touched.finished.is_empty() {
-        notices.push(Notice::PlanIs { plan: id(), phase });
+        notices.push(RunEvent::PlanIs { plan: id(), phase });
     }
     notices
 }

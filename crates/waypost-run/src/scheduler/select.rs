@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use waypost_core::{
-    Ask, Command, Lock, LockTable, Outcome, Phase, Plan, PlanId, Problem, Retry, Standing, Task, TaskId,
-    Timestamp, Work,
+    Command, EffectiveStatus, Lock, LockTable, Outcome, Phase, Plan, PlanId, Problem, QuestionRequest, Retry,
+    Task, TaskId, Timestamp, Work,
 };
 
-use super::attempts::{Live, Stage};
+use super::attempts::{ActiveAttempt, AttemptStage};
 use super::finish::retry_of;
 use super::slots::Slots;
-use super::{Draft, Followed, INSTANT_COMMANDS_MAX, Scheduler, Takes, Whose, earlier, holder};
+use super::{Audience, Draft, Followed, INSTANT_COMMANDS_MAX, Scheduler, TaskFilter, earlier, holder};
 use waypost_config::Config;
 use waypost_config::{ResolvedWork, resolve, resolve_check};
 use waypost_exec::AttemptKey;
@@ -31,7 +31,7 @@ struct Chosen {
 /// How an attempt ends at once, for which nothing is run.
 enum Instant {
     Finish(Outcome, Retry),
-    Ask(Ask),
+    Ask(QuestionRequest),
 }
 
 impl Scheduler {
@@ -57,7 +57,7 @@ impl Scheduler {
 
     fn choose(&mut self, now: Timestamp, writes: &BTreeMap<PlanId, Draft>) -> Vec<Chosen> {
         let starting =
-            self.live.values().filter(|live| !live.has_slot && live.stage == Stage::Reserving).count();
+            self.live.values().filter(|live| !live.has_slot && live.stage == AttemptStage::Reserving).count();
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
         let part = self.mates.part_of(now, &self.worker);
         let Self { config, plans, locks, slots, takes, worker, wake_at, served, reserved, .. } = self;
@@ -71,7 +71,8 @@ impl Scheduler {
                 .get(id)
                 .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
             if room && followed.plan.state().phase == Phase::Active {
-                let offer = followed.ready(now, part, |task| Whose::of(config, takes, task) == Whose::Ours);
+                let offer =
+                    followed.ready(now, part, |task| Audience::of(config, takes, task) == Audience::Ours);
                 turns.push((id, followed, offer, followed.in_progress, followed.served));
             }
         }
@@ -168,7 +169,10 @@ impl Scheduler {
     /// A reservation of a task that cannot start anyway would keep others waiting for nothing.
     fn keep_or_drop_reservation(&mut self) {
         let ready = |plan: &Plan, task: &TaskId| {
-            matches!(plan.standing(task.as_str()), Some(Standing::Ready | Standing::Reported))
+            matches!(
+                plan.effective_status(task.as_str()),
+                Some(EffectiveStatus::Ready | EffectiveStatus::Reported)
+            )
         };
         for followed in self.plans.values_mut() {
             let plan = &followed.plan;
@@ -205,7 +209,7 @@ impl Scheduler {
             if let Some(followed) = self.plans.get_mut(&key.plan) {
                 followed.in_progress += 1;
             }
-            self.live.insert(key.clone(), Live::reserving(locks, queue, timeout_seconds, has_slot));
+            self.live.insert(key.clone(), ActiveAttempt::reserving(locks, queue, timeout_seconds, has_slot));
             draft.starts.push(key);
             return false;
         };
@@ -245,7 +249,7 @@ enum Errand {
 }
 
 impl Errand {
-    fn of(config: &Config, takes: &Takes, worker: &str, task: &Task) -> Self {
+    fn of(config: &Config, takes: &TaskFilter, worker: &str, task: &Task) -> Self {
         let finish = |outcome| Self::Instant(Instant::Finish(outcome, retry_of(config, Some(task))));
         // The plan was changed after it was looked at: the task fails, and says why.
         let failed = |wrong| {
@@ -295,7 +299,7 @@ fn proved(check: &Work, claim: &Claim, worker: &str) -> Outcome {
 /// Takes a slot and the locks of a task that may start; nothing when it is not for a machine.
 fn admit(
     config: &Config,
-    (takes, worker): (&Takes, &str),
+    (takes, worker): (&TaskFilter, &str),
     slots: &mut Slots,
     ahead_left: &mut usize,
     locks: &mut LockTable,

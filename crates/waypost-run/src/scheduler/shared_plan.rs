@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use waypost_core::{ActorKind, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
-use waypost_store::Entry;
+use waypost_store::VersionRecord;
 
 use super::attempts as live;
-use super::mates::{Part, SHARED_SECONDS};
+use super::peer_workers::{Part, SHARED_SECONDS};
 use super::{
     Action, AfterFailure, Followed, INSTANT_COMMANDS_MAX, PARKED_MICROS, Scheduler, holder, is_failure,
     run_event as notice,
@@ -106,9 +106,10 @@ impl Followed {
 
 impl Scheduler {
     /// Moves the copy on by versions that others, or this run, have written.
-    pub(super) fn advance(&mut self, now: Timestamp, id: &PlanId, entries: &[Entry]) {
+    pub(super) fn advance(&mut self, now: Timestamp, id: &PlanId, entries: &[VersionRecord]) {
         let Some(followed) = self.plans.get_mut(id) else { return };
-        let foreign = |entry: &&Entry| entry.actor.kind == ActorKind::Worker && entry.actor != self.by;
+        let foreign =
+            |entry: &&VersionRecord| entry.actor.kind == ActorKind::Worker && entry.actor != self.by;
         for entry in entries.iter().filter(foreign) {
             self.mates.see(now, &entry.actor.name);
             followed.share(now);

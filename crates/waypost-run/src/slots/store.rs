@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use waypost_store::{Plans, StoreError, WORKERS_PAGE_MAX};
+use waypost_store::{PlanStore, StoreError, WORKERS_PAGE_MAX};
 
 use crate::scheduler::SlotKeeper;
 
@@ -16,7 +16,7 @@ const MANNERS: Duration = Duration::from_millis(500);
 
 /// What a worker knows of one queue.
 #[derive(Debug, Default)]
-struct Known {
+struct QueueState {
     concurrency: u32,
     /// Slots that this worker counts on.
     own: u32,
@@ -33,9 +33,9 @@ struct Known {
 /// The slots of the queues of one store, as one worker sees them.
 #[derive(Clone)]
 pub(crate) struct StoredSlots {
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     worker: String,
-    queues: Arc<Mutex<BTreeMap<String, Known>>>,
+    queues: Arc<Mutex<BTreeMap<String, QueueState>>>,
 }
 
 impl std::fmt::Debug for StoredSlots {
@@ -45,11 +45,11 @@ impl std::fmt::Debug for StoredSlots {
 }
 
 impl StoredSlots {
-    pub(crate) fn new(plans: Arc<Plans>, worker: String) -> Self {
+    pub(crate) fn new(plans: Arc<PlanStore>, worker: String) -> Self {
         Self { plans, worker, queues: Arc::default() }
     }
 
-    fn queues(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<String, QueueState>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

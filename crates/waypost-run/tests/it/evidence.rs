@@ -1,7 +1,9 @@
 //! Checks, questions and tasks that are given back, as the scheduler sees them and with real programs.
 
-use waypost_core::{Ask, Command, Evidence, Json, Outcome, Phase, Refusal, Retry, Status, TaskSpec, Work};
-use waypost_run::{AttemptOutcome, Control, Notice, Rest};
+use waypost_core::{
+    Command, Evidence, Json, Outcome, Phase, QuestionRequest, Refusal, Retry, Status, TaskSpec, Work,
+};
+use waypost_run::{AttemptOutcome, Control, Idleness, RunEvent};
 use waypost_service::admission as admit;
 use waypost_testkit::{id, plan_of, task};
 
@@ -39,7 +41,7 @@ fn evidence(world: &World, task: &str) -> Evidence {
 #[test]
 fn what_an_agent_reports_is_checked_sent_back_and_done_when_the_check_passes() {
     let mut world = world([with_check(task("a", &[]), "look"), job("after", &["a"], &[])]);
-    assert_eq!(world.rest(), Rest::Over, "it is an agent's");
+    assert_eq!(world.rest(), Idleness::Over, "it is an agent's");
     world.agent(report("a")).unwrap();
     assert_eq!(world.running(), ["a"], "only the check runs");
     world.checks("a", false);
@@ -92,7 +94,7 @@ fn a_person_who_is_the_check_is_asked_and_the_answer_is_the_evidence() {
     let question = world.truth.task("a").unwrap().state.question().unwrap().text.clone();
     assert!(question.starts_with("Is a done? do a\nReported by worker:w0"), "{question}");
     world.done("b");
-    assert_eq!(world.rest(), Rest::Waiting);
+    assert_eq!(world.rest(), Idleness::Waiting);
     world.person(answer("a", "the tests are missing")).unwrap();
     world.look();
     world.settle();
@@ -120,13 +122,16 @@ fn a_person_who_is_the_check_is_asked_and_the_answer_is_the_evidence() {
 #[test]
 fn a_task_that_asks_holds_nothing_and_goes_on_when_it_is_answered() {
     let mut world = world([job("a", &[], &["x"]), job("b", &[], &["x"])]);
-    let ask =
-        Ask { text: "left or right?".into(), choices: vec!["left".into(), "right".into()], state: None };
+    let ask = QuestionRequest {
+        text: "left or right?".into(),
+        choices: vec!["left".into(), "right".into()],
+        state: None,
+    };
     world.ends("a", AttemptOutcome::Asked(Box::new(ask)));
     world.settle();
     assert_eq!((world.standing("a"), world.running()), ("asking", vec!["b"]));
     world.done("b");
-    assert_eq!((world.running(), world.rest()), (Vec::new(), Rest::Waiting));
+    assert_eq!((world.running(), world.rest()), (Vec::new(), Idleness::Waiting));
     assert!(matches!(world.person(answer("a", "up")), Err(Refusal::NotAChoice { .. })));
     world.person(answer("a", "l")).unwrap();
     world.look();
@@ -227,7 +232,7 @@ fn a_failing_check_fails_the_work_with_its_log() {
     let evidence = state.evidence().unwrap();
     assert!(!evidence.passed && evidence.outcome.starts_with("it ended with exit code 1"), "{evidence:?}");
     assert!(state.error.as_ref().unwrap().starts_with("the check: "), "{:?}", state.error);
-    let told = |notice: &Notice| matches!(notice, Notice::TaskEnded { evidence: Some(_), .. });
+    let told = |notice: &RunEvent| matches!(notice, RunEvent::TaskEnded { evidence: Some(_), .. });
     assert!(notices.iter().any(told));
 }
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_core::{Actor, Command, Draft, Phase, Plan, PlanId, Timestamp};
-use waypost_run::{AfterFailure, Control, Notice, RunError, Runner, View, Watcher};
+use waypost_run::{AfterFailure, Control, RunError, RunEvent, RunObserver, Runner, View};
 use waypost_store::worker_name;
-use waypost_store::{MemoryStore, NewPlan, Plans, Store, StoreError, WriteRequest};
+use waypost_store::{MemoryStore, NewPlan, PlanStore, Store, StoreError, WriteRequest};
 use waypost_testkit::{SeededRng, plan_of};
 
 use crate::world::job;
@@ -41,7 +41,7 @@ impl Place {
         Self(root)
     }
 
-    fn runner(&self, plans: &Arc<Plans>, line: &str, id: &PlanId) -> Result<Runner, RunError> {
+    fn runner(&self, plans: &Arc<PlanStore>, line: &str, id: &PlanId) -> Result<Runner, RunError> {
         let line = serde_json::to_string(line).unwrap();
         let text = format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n");
         let layer = Layer { origin: Origin::User, name: "test".to_owned(), text };
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-fn create(plans: &Plans, draft: Draft) -> PlanId {
+fn create(plans: &PlanStore, draft: Draft) -> PlanId {
     let by = Actor::person("ada");
     let id = plans
         .create(NewPlan { id: None, by: by.clone(), draft, approval_required: None })
@@ -75,14 +75,14 @@ fn create(plans: &Plans, draft: Draft) -> PlanId {
 #[derive(Default)]
 struct Ended(BTreeMap<String, u32>);
 
-impl Watcher for Ended {
-    fn told(&mut self, notice: &Notice) {
-        if let Notice::TaskEnded { task, .. } = notice {
+impl RunObserver for Ended {
+    fn on_event(&mut self, notice: &RunEvent) {
+        if let RunEvent::TaskEnded { task, .. } = notice {
             *self.0.entry(task.to_string()).or_default() += 1;
         }
     }
     fn asked_to_end(&mut self, _: Control) {}
-    fn look(&mut self, _: &View<'_>) {}
+    fn on_tick(&mut self, _: &View<'_>) {}
     fn interval(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -104,7 +104,7 @@ fn runs_over_faults(seed: u64) {
     let place = Place::new();
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut dice = SeededRng::new(seed);
-    let id = create(&Plans::new(Arc::clone(&inner)), draft(&mut dice));
+    let id = create(&PlanStore::new(Arc::clone(&inner)), draft(&mut dice));
     let counts = Arc::new(Mutex::new(BTreeMap::<String, u32>::new()));
     let (faults, dice) = (Arc::clone(&counts), Mutex::new(dice));
     let store = Wrapped::with_faults(inner, move |moment| {
@@ -114,13 +114,13 @@ fn runs_over_faults(seed: u64) {
         }
         Ok(())
     });
-    let plans = Arc::new(Plans::new(store));
+    let plans = Arc::new(PlanStore::new(store));
     // What fails before anything has begun is said, and can simply be asked again.
     let line = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal";
     let mut runner = (0..20).find_map(|_| place.runner(&plans, line, &id).ok()).unwrap();
     let mut ended = Ended::default();
     runner.run(&mut ended).unwrap();
-    let plan = (0..20).find_map(|_| plans.look(&id, Plan::clone).ok()).unwrap();
+    let plan = (0..20).find_map(|_| plans.with_plan(&id, Plan::clone).ok()).unwrap();
     assert_eq!(plan.state().phase, Phase::Completed, "seed {seed}");
     let mut journal = place.journal();
     journal.sort();
@@ -151,7 +151,7 @@ fn every_task_is_done_exactly_once_although_the_store_fails_before_and_after_its
 fn a_run_whose_store_stays_broken_gives_up_and_ends_its_programs() {
     let place = Place::new();
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let id = create(&Plans::new(Arc::clone(&inner)), plan_of([job("a", &[], &[]), job("b", &[], &[])]));
+    let id = create(&PlanStore::new(Arc::clone(&inner)), plan_of([job("a", &[], &[]), job("b", &[], &[])]));
     let broken = Arc::new(AtomicBool::new(false));
     let is_broken = Arc::clone(&broken);
     let store = Wrapped::with_faults(Arc::clone(&inner), move |moment: Moment| {
@@ -160,14 +160,14 @@ fn a_run_whose_store_stays_broken_gives_up_and_ends_its_programs() {
         }
         Ok(())
     });
-    let plans = Arc::new(Plans::new(store));
+    let plans = Arc::new(PlanStore::new(store));
     let mut runner = place.runner(&plans, "echo $$ >> journal; sleep 600", &id).unwrap();
     // Broken as soon as both programs run.
     struct Break(Arc<AtomicBool>, PathBuf);
-    impl Watcher for Break {
-        fn told(&mut self, _: &Notice) {}
+    impl RunObserver for Break {
+        fn on_event(&mut self, _: &RunEvent) {}
         fn asked_to_end(&mut self, _: Control) {}
-        fn look(&mut self, _: &View<'_>) {
+        fn on_tick(&mut self, _: &View<'_>) {
             let text = fs::read_to_string(&self.1).unwrap_or_default();
             self.0.fetch_or(text.lines().count() == 2, Ordering::Relaxed);
         }
@@ -192,7 +192,7 @@ fn a_run_whose_store_stays_broken_gives_up_and_ends_its_programs() {
         std::thread::yield_now();
     }
     // Nothing was lost: the plan says that they run, and another run will take them over.
-    let plan = Plans::new(inner).look(&id, Plan::clone).unwrap();
+    let plan = PlanStore::new(inner).with_plan(&id, Plan::clone).unwrap();
     assert_eq!(plan.counts().in_progress(), 2);
 }
 
@@ -208,11 +208,11 @@ fn a_clock_that_jumps_keeps_nobody_from_the_end() {
         let jump = *dice.lock().unwrap().pick(&hour);
         Timestamp::from_micros(base + 1_000 * calls.fetch_add(1, Ordering::Relaxed) + jump)
     });
-    let plans = Arc::new(Plans::new(store));
+    let plans = Arc::new(PlanStore::new(store));
     let id = create(&plans, draft(&mut SeededRng::new(9)));
     let line = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal";
     place.runner(&plans, line, &id).unwrap().run(&mut Ended::default()).unwrap();
-    let plan = plans.look(&id, Plan::clone).unwrap();
+    let plan = plans.with_plan(&id, Plan::clone).unwrap();
     assert_eq!(plan.state().phase, Phase::Completed);
     assert_eq!(place.journal().len(), 9);
 }

@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_core::{Actor, Command, Phase, PlanId, Retry, TaskId};
 use waypost_run::{
-    AfterFailure, Control, Controller, Follow, Notice, Options, Patience, Remark, RunError, Runner, Takes,
-    View, Watcher,
+    AfterFailure, Control, Controller, ExitPolicy, Follow, Options, RunError, RunEvent, RunObserver,
+    RunWarning, Runner, TaskFilter, View,
 };
 use waypost_service::why;
 use waypost_store::{
-    Durability, NewPlan, Plans, Reach, Read, SqliteStore, Store, StoreError, Worker, WorkerKind, WriteRequest,
+    Durability, NewPlan, PlanStore, Read, SharingScope, SqliteStore, Store, StoreError, Worker, WorkerKind,
+    WriteRequest,
 };
 use waypost_store::{FoundLog, find_log};
 use waypost_testkit::{id, plan_of};
@@ -49,7 +50,7 @@ impl Place {
     }
 
     /// The store as another machine sees it.
-    fn plans(&self) -> Arc<Plans> {
+    fn plans(&self) -> Arc<PlanStore> {
         let path = self.root.join("shared.db");
         let inner: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, Durability::Relaxed).unwrap());
         let away = Arc::clone(&self.away);
@@ -59,8 +60,8 @@ impl Place {
             }
             Moment::Append | Moment::Commit | Moment::Read | Moment::Answer => Ok(()),
         };
-        let reach = Some(Reach::Machines);
-        Arc::new(Plans::new(Arc::new(Wrapped { inner, fault: Box::new(fault), clock: None, reach })))
+        let reach = Some(SharingScope::Machines);
+        Arc::new(PlanStore::new(Arc::new(Wrapped { inner, fault: Box::new(fault), clock: None, reach })))
     }
 
     fn around(&self, name: &str) -> ExecutionEnv {
@@ -72,13 +73,13 @@ impl Place {
         }
     }
 
-    fn worker(&self, name: &str, config: &str, patience: Patience) -> Runner {
+    fn worker(&self, name: &str, config: &str, patience: ExitPolicy) -> Runner {
         let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: config.to_owned() };
         let options = Options {
             follow: Follow::Queues(vec!["default".to_owned()]),
             after_failure: AfterFailure::KeepGoing,
             jobs: None,
-            takes: Takes { leaves_unknown: true, tells_own_only: true, ..Takes::default() },
+            takes: TaskFilter { leaves_unknown: true, tells_own_only: true, ..TaskFilter::default() },
             patience,
         };
         let config = Arc::new(Config::load(&[layer], []).unwrap());
@@ -99,7 +100,7 @@ fn config(concurrency: u32, line: &str, more: &str) -> String {
     )
 }
 
-fn submit(plans: &Plans, name: &str, tasks: usize) -> PlanId {
+fn submit(plans: &PlanStore, name: &str, tasks: usize) -> PlanId {
     let by = Actor::person("ada");
     let draft = plan_of((0..tasks).map(|number| job(&format!("t{number}"), &[], &[])));
     let plan = PlanId::new(name).unwrap();
@@ -118,21 +119,21 @@ fn submit(plans: &Plans, name: &str, tasks: usize) -> PlanId {
 
 #[derive(Clone, Default)]
 struct Heard {
-    remarks: Arc<Mutex<Vec<Remark>>>,
+    remarks: Arc<Mutex<Vec<RunWarning>>>,
     started: Arc<AtomicU32>,
 }
 
-impl Watcher for Heard {
-    fn told(&mut self, notice: &Notice) {
-        if let Notice::TaskStarted { .. } = notice {
+impl RunObserver for Heard {
+    fn on_event(&mut self, notice: &RunEvent) {
+        if let RunEvent::TaskStarted { .. } = notice {
             self.started.fetch_add(1, Ordering::AcqRel);
         }
     }
     fn asked_to_end(&mut self, _: Control) {}
-    fn remarked(&mut self, remark: &Remark) {
+    fn on_warning(&mut self, remark: &RunWarning) {
         self.remarks.lock().unwrap().push(remark.clone());
     }
-    fn look(&mut self, _: &View<'_>) {}
+    fn on_tick(&mut self, _: &View<'_>) {}
     fn interval(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -164,7 +165,7 @@ fn a_queues_bound_holds_for_workers_that_share_nothing_but_the_store() {
     let plans = place.plans();
     let all = [submit(&plans, "p", 40), submit(&plans, "q", 20)];
     let workers: Vec<_> = ["mill", "barn", "shed"]
-        .map(|name| begin(place.worker(name, &text, Patience::UntilIdle)))
+        .map(|name| begin(place.worker(name, &text, ExitPolicy::UntilIdle)))
         .into_iter()
         .collect();
     let mut starts = Vec::new();
@@ -173,7 +174,7 @@ fn a_queues_bound_holds_for_workers_that_share_nothing_but_the_store() {
         starts.push(heard.started.load(Ordering::Acquire));
     }
     for plan in &all {
-        assert_eq!(plans.look(plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
+        assert_eq!(plans.with_plan(plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
     }
     let mut spans: Vec<(u128, i32)> = Vec::new();
     for line in place.noted() {
@@ -199,11 +200,11 @@ fn a_worker_without_any_slot_gets_one_although_another_has_work_for_all_of_them(
     let plans = place.plans();
     let text = config(1, "sleep 0.05", "[lease]\nseconds = 6\nheartbeat_seconds = 1\n");
     submit(&plans, "long", 400);
-    let (first, stop_first, _) = begin(place.worker("mill", &text, Patience::UntilAsked));
+    let (first, stop_first, _) = begin(place.worker("mill", &text, ExitPolicy::UntilAsked));
     until("the first worker's start", || !plans.leases_of("mill:1:1.1", 1).unwrap().is_empty());
-    let (second, stop_second, _) = begin(place.worker("barn", &text, Patience::UntilAsked));
+    let (second, stop_second, _) = begin(place.worker("barn", &text, ExitPolicy::UntilAsked));
     until("the second worker's start", || !plans.leases_of("barn:1:1.1", 1).unwrap().is_empty());
-    let left = plans.look(&PlanId::new("long").unwrap(), |plan| plan.counts().ready).unwrap();
+    let left = plans.with_plan(&PlanId::new("long").unwrap(), |plan| plan.counts().ready).unwrap();
     assert!(left > 0, "it had to wait for the end of all");
     stop_first.say(Control::Stop);
     stop_second.say(Control::Stop);
@@ -218,12 +219,12 @@ fn a_worker_that_finds_its_queue_full_says_so_and_why_names_it() {
     let plan = submit(&plans, "p", 2);
     let text =
         config(1, "while [ ! -e go ]; do sleep 0.02; done", "[lease]\nseconds = 6\nheartbeat_seconds = 1\n");
-    let (first, _, _) = begin(place.worker("mill", &text, Patience::UntilIdle));
-    until("the first start", || plans.look(&plan, |plan| plan.counts().running).unwrap() == 1);
-    let (second, _, heard) = begin(place.worker("barn", &text, Patience::UntilIdle));
+    let (first, _, _) = begin(place.worker("mill", &text, ExitPolicy::UntilIdle));
+    until("the first start", || plans.with_plan(&plan, |plan| plan.counts().running).unwrap() == 1);
+    let (second, _, heard) = begin(place.worker("barn", &text, ExitPolicy::UntilIdle));
     let waits = |worker: &Worker| worker.name.starts_with("barn") && worker.waits_for == ["default"];
     until("the wait", || plans.workers(None, 10).unwrap().0.items.iter().any(waits));
-    let ready = plans.look(&plan, |plan| plan.ready().next().map(|task| task.spec.id.clone())).unwrap();
+    let ready = plans.with_plan(&plan, |plan| plan.ready().next().map(|task| task.spec.id.clone())).unwrap();
     let told = why(&plans, &plan, &ready.unwrap()).unwrap();
     let queue = told.reasons.iter().find(|reason| reason.kind == "queue").unwrap();
     assert!(queue.words.contains("a slot of queue default: 1 are taken"), "{}", queue.words);
@@ -231,7 +232,7 @@ fn a_worker_that_finds_its_queue_full_says_so_and_why_names_it() {
     fs::write(place.root.join("work/go"), "").unwrap();
     first.join().unwrap().unwrap();
     second.join().unwrap().unwrap();
-    assert_eq!(plans.look(&plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
+    assert_eq!(plans.with_plan(&plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
 }
 
 #[test]
@@ -241,7 +242,7 @@ fn the_log_of_an_attempt_can_be_read_on_another_machine_while_it_runs_and_afterw
     let plan = submit(&plans, "p", 1);
     let line = "echo begun >&2; while [ ! -e go ]; do sleep 0.02; done; echo over >&2";
     let text = config(1, line, "[lease]\nseconds = 6\nheartbeat_seconds = 1\n");
-    let (thread, _, _) = begin(place.worker("mill", &text, Patience::UntilIdle));
+    let (thread, _, _) = begin(place.worker("mill", &text, ExitPolicy::UntilIdle));
     let elsewhere = place.root.join("elsewhere");
     let first: TaskId = id("t0");
     let copy = || match find_log(&plans, &elsewhere, (&plan, &first, 1), None, 1_000).unwrap() {
@@ -275,11 +276,11 @@ fn a_worker_outlives_a_store_that_is_away_and_reports_what_ended_meanwhile() {
     let plans = place.plans();
     let plan = submit(&plans, "p", 3);
     let text = config(1, "echo ran >> noted; while [ ! -e go ]; do sleep 0.02; done", "");
-    let (thread, _, heard) = begin(place.worker("mill", &text, Patience::UntilIdle));
+    let (thread, _, heard) = begin(place.worker("mill", &text, ExitPolicy::UntilIdle));
     until("the first program", || place.noted().len() == 1);
     place.away.store(true, Ordering::Release);
     fs::write(place.root.join("work/go"), "").unwrap();
-    let is_away = |remark: &Remark| matches!(remark, Remark::StoreAway { .. });
+    let is_away = |remark: &RunWarning| matches!(remark, RunWarning::StoreAway { .. });
     until("a word about the store", || heard.remarks.lock().unwrap().iter().any(is_away));
     // Longer than a run on its own machine would try.
     let began = Instant::now();
@@ -288,10 +289,10 @@ fn a_worker_outlives_a_store_that_is_away_and_reports_what_ended_meanwhile() {
     assert_eq!(place.noted().len(), 1, "nothing starts whose start cannot be written");
     place.away.store(false, Ordering::Release);
     thread.join().unwrap().unwrap();
-    assert_eq!(plans.look(&plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
+    assert_eq!(plans.with_plan(&plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
     assert_eq!(place.noted().len(), 3, "what had ended was not done again");
     let remarks = heard.remarks.lock().unwrap();
-    assert!(remarks.iter().any(|remark| matches!(remark, Remark::StoreBack { .. })), "{remarks:?}");
+    assert!(remarks.iter().any(|remark| matches!(remark, RunWarning::StoreBack { .. })), "{remarks:?}");
     assert_eq!(remarks.iter().filter(|remark| is_away(remark)).count(), 1, "it is said once: {remarks:?}");
 }
 
@@ -302,12 +303,13 @@ fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_a
     let plan = submit(&plans, "p", 1);
     let lease = "[lease]\nseconds = 2\nheartbeat_seconds = 1\n";
     let text = config(1, "echo $WAYPOST_ATTEMPT >> noted; while [ ! -e go ]; do sleep 0.02; done", lease);
-    let (thread, _, heard) = begin(place.worker("mill", &text, Patience::UntilAsked));
+    let (thread, _, heard) = begin(place.worker("mill", &text, ExitPolicy::UntilAsked));
     until("the first program", || place.noted().len() == 1);
     place.away.store(true, Ordering::Release);
     // Another worker, which reaches the store, finds the lease over and has the task done.
-    let direct =
-        Plans::new(Arc::new(SqliteStore::open(&place.root.join("shared.db"), Durability::Relaxed).unwrap()));
+    let direct = PlanStore::new(Arc::new(
+        SqliteStore::open(&place.root.join("shared.db"), Durability::Relaxed).unwrap(),
+    ));
     let by = |who: &str, command: Command| WriteRequest {
         plan: plan.clone(),
         by: Actor::worker(who),
@@ -330,9 +332,9 @@ fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_a
     let start = Command::StartTask { task: id("t0"), worker: "barn:1:1.1".to_owned() };
     direct.write(by("barn:1:1.1", start)).unwrap();
     place.away.store(false, Ordering::Release);
-    let is_lost = |remark: &Remark| matches!(remark, Remark::LeaseLost { key } if key.attempt == 1);
+    let is_lost = |remark: &RunWarning| matches!(remark, RunWarning::LeaseLost { key } if key.attempt == 1);
     until("a word about the lease", || heard.remarks.lock().unwrap().iter().any(is_lost));
-    let state = plans.look(&plan, |plan| plan.task("t0").unwrap().state.clone()).unwrap();
+    let state = plans.with_plan(&plan, |plan| plan.task("t0").unwrap().state.clone()).unwrap();
     assert_eq!((state.attempt, state.worker.as_deref()), (2, Some("barn:1:1.1")));
     assert!(!thread.is_finished(), "it goes on as a worker");
     assert!(plans.drain("mill:1:1.1").unwrap());
@@ -344,7 +346,7 @@ fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_a
 fn a_worker_says_who_it_is_and_what_it_can_do() {
     let place = Place::new();
     let plans = place.plans();
-    let runner = place.worker("mill", &config(3, "true", ""), Patience::UntilIdle);
+    let runner = place.worker("mill", &config(3, "true", ""), ExitPolicy::UntilIdle);
     let (page, now) = plans.workers(None, 10).unwrap();
     let [worker] = page.items.as_slice() else { panic!("{page:?}") };
     assert_eq!((worker.name.as_str(), worker.kind), ("mill:1:1.1", WorkerKind::Worker));

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_config::{Executor, Worker};
 use waypost_core::{Actor, Draft, Json, Phase, Plan, PlanId, Status, TaskSpec, Work};
-use waypost_run::{AfterFailure, Control, Notice, Runner, Summary, View, Watcher};
+use waypost_run::{AfterFailure, Control, RunEvent, RunObserver, Runner, Summary, View};
 use waypost_service::admission as admit;
-use waypost_store::{MemoryStore, NewPlan, Plans};
+use waypost_store::{MemoryStore, NewPlan, PlanStore};
 use waypost_store::{log_path, worker_name};
 use waypost_testkit::plan_of;
 
@@ -20,7 +20,7 @@ use crate::world::job;
 
 pub(crate) struct Place {
     pub(crate) root: PathBuf,
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     pub(crate) variables: BTreeMap<String, String>,
 }
 
@@ -32,19 +32,19 @@ impl Drop for Place {
 
 #[derive(Default)]
 struct Notices {
-    all: Vec<Notice>,
+    all: Vec<RunEvent>,
     stop_at_progress: Option<waypost_run::Controller>,
 }
 
-impl Watcher for Notices {
-    fn told(&mut self, notice: &Notice) {
+impl RunObserver for Notices {
+    fn on_event(&mut self, notice: &RunEvent) {
         self.all.push(notice.clone());
-        if let (Notice::TaskProgressed { .. }, Some(controller)) = (notice, &self.stop_at_progress) {
+        if let (RunEvent::TaskProgressed { .. }, Some(controller)) = (notice, &self.stop_at_progress) {
             controller.say(Control::Stop);
         }
     }
     fn asked_to_end(&mut self, _: Control) {}
-    fn look(&mut self, _: &View<'_>) {}
+    fn on_tick(&mut self, _: &View<'_>) {}
     fn interval(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -61,7 +61,7 @@ impl Place {
             ("SECRET_SOURCE".to_owned(), "hunter2-hunter2".to_owned()),
             ("NOT_FOR_WORKERS".to_owned(), "private".to_owned()),
         ]);
-        Self { root, plans: Arc::new(Plans::new(Arc::new(MemoryStore::new()))), variables }
+        Self { root, plans: Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))), variables }
     }
 
     pub(crate) fn around(&self) -> ExecutionEnv {
@@ -92,13 +92,13 @@ impl Place {
     /// Runs a plan, and answers everything that is asked as a person beside it. Returns how often that was.
     pub(crate) fn run_and_answer(&self, config: Config, draft: Draft, answer: &str) -> (Plan, usize) {
         struct Person {
-            plans: Arc<Plans>,
+            plans: Arc<PlanStore>,
             answer: String,
             answered: usize,
         }
-        impl Watcher for Person {
-            fn told(&mut self, notice: &Notice) {
-                let Notice::QuestionAsked { plan, task, .. } = notice else { return };
+        impl RunObserver for Person {
+            fn on_event(&mut self, notice: &RunEvent) {
+                let RunEvent::QuestionAsked { plan, task, .. } = notice else { return };
                 self.answered += 1;
                 let command =
                     waypost_core::Command::AnswerQuestion { task: task.clone(), answer: self.answer.clone() };
@@ -112,7 +112,7 @@ impl Place {
                 self.plans.write(request).unwrap();
             }
             fn asked_to_end(&mut self, _: Control) {}
-            fn look(&mut self, _: &View<'_>) {}
+            fn on_tick(&mut self, _: &View<'_>) {}
             fn interval(&self) -> Duration {
                 Duration::from_secs(1)
             }
@@ -123,10 +123,10 @@ impl Place {
             Runner::new(plans, Arc::new(config), around, AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
         let mut person = Person { plans: Arc::clone(&self.plans), answer: answer.to_owned(), answered: 0 };
         runner.run(&mut person).unwrap();
-        (self.plans.look(&id, Plan::clone).unwrap(), person.answered)
+        (self.plans.with_plan(&id, Plan::clone).unwrap(), person.answered)
     }
 
-    pub(crate) fn run(&self, config: Config, draft: Draft) -> (Plan, Summary, Vec<Notice>) {
+    pub(crate) fn run(&self, config: Config, draft: Draft) -> (Plan, Summary, Vec<RunEvent>) {
         let id = self.create(draft);
         let mut runner = Runner::new(
             Arc::clone(&self.plans),
@@ -138,7 +138,7 @@ impl Place {
         .unwrap();
         let mut notices = Notices::default();
         let summary = runner.run(&mut notices).unwrap();
-        (self.plans.look(&id, Plan::clone).unwrap(), summary, notices.all)
+        (self.plans.with_plan(&id, Plan::clone).unwrap(), summary, notices.all)
     }
 
     pub(crate) fn write(&self, plan: &PlanId, by: &Actor, commands: Vec<waypost_core::Command>) {
@@ -156,7 +156,7 @@ impl Place {
             Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
         let mut notices = Notices { stop_at_progress: Some(runner.controller()), ..Notices::default() };
         assert_eq!(runner.run(&mut notices).unwrap().asked_to_end, Some(Control::Stop));
-        self.plans.look(id, Plan::clone).unwrap()
+        self.plans.with_plan(id, Plan::clone).unwrap()
     }
 
     /// Looks at a plan once, as a run does that is told to end before it begins.
@@ -166,7 +166,7 @@ impl Place {
             Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
         runner.controller().say(Control::Drain);
         runner.run(&mut Notices::default()).unwrap();
-        self.plans.look(id, Plan::clone).unwrap()
+        self.plans.with_plan(id, Plan::clone).unwrap()
     }
 
     /// Runs a plan that is there already.
@@ -175,7 +175,7 @@ impl Place {
         let mut runner =
             Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
         runner.run(&mut Notices::default()).unwrap();
-        self.plans.look(id, Plan::clone).unwrap()
+        self.plans.with_plan(id, Plan::clone).unwrap()
     }
 
     pub(crate) fn log(&self, plan: &Plan, task: &str) -> String {
@@ -213,7 +213,7 @@ fn a_worker_is_told_what_to_do_and_its_output_reaches_those_who_depend_on_it() {
     );
     assert_eq!(told["idempotency_key"], format!("{}/b/1", plan.id()));
     assert_eq!(told["outputs"]["a"]["task"], "a");
-    assert!(matches!(notices.last(), Some(Notice::PlanIs { phase: Phase::Completed, .. })), "{notices:?}");
+    assert!(matches!(notices.last(), Some(RunEvent::PlanIs { phase: Phase::Completed, .. })), "{notices:?}");
 }
 
 #[test]
@@ -398,9 +398,9 @@ fn progress_is_told_and_work_is_stopped_on_request_and_can_go_on_later() {
     let summary = first.run(&mut notices).unwrap();
     assert_eq!(summary.asked_to_end, Some(Control::Stop));
     let task = |plan: &Plan| plan.task("a").unwrap().state.clone();
-    assert_eq!(place.plans.look(&id, task).unwrap().status, Status::Pending);
+    assert_eq!(place.plans.with_plan(&id, task).unwrap().status, Status::Pending);
     runner().run(&mut Notices::default()).unwrap();
-    let state = place.plans.look(&id, task).unwrap();
+    let state = place.plans.with_plan(&id, task).unwrap();
     assert_eq!((state.status, state.attempt), (Status::Done, 2));
 }
 

@@ -1,7 +1,7 @@
 //! The scheduler as data in and data out.
 
 use waypost_core::{Command, Json, Phase, Retry, Status, TaskSpec, Work};
-use waypost_run::{AfterFailure, AttemptOutcome, Control, Force, Rest};
+use waypost_run::{AfterFailure, AttemptOutcome, Control, Force, Idleness};
 use waypost_testkit::{id, plan_of};
 
 use crate::world::{Fate, World, config, job};
@@ -33,7 +33,7 @@ fn three_edits_overlap_and_verify_comes_after_all_of_them() {
     world.done("b");
     assert_eq!(world.running(), ["verify"]);
     world.done("verify");
-    assert_eq!((world.truth.state().phase, world.rest()), (Phase::Completed, Rest::Over));
+    assert_eq!((world.truth.state().phase, world.rest()), (Phase::Completed, Idleness::Over));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_failure_is_tried_again_after_its_wait_and_then_is_final() {
     let mut world = world(2, [flaky, job("after", &["flaky"], &[]), job("beside", &[], &[])]);
     world.fails("flaky");
     assert_eq!(world.running(), ["beside"]);
-    assert_eq!(world.rest(), Rest::Busy);
+    assert_eq!(world.rest(), Idleness::Busy);
     world.pass(29);
     assert_eq!(world.running(), ["beside"]);
     // A wait is longer by up to a quarter.
@@ -107,7 +107,7 @@ fn a_failure_is_tried_again_after_its_wait_and_then_is_final() {
     world.fails("flaky");
     assert_eq!((world.status("flaky"), world.status("after")), (Status::Failed, Status::Skipped));
     world.done("beside");
-    assert_eq!((world.truth.state().phase, world.rest()), (Phase::Failed, Rest::Over));
+    assert_eq!((world.truth.state().phase, world.rest()), (Phase::Failed, Idleness::Over));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_paused_plan_starts_nothing_new() {
     world.look();
     world.done("a");
     assert!(world.running().is_empty());
-    assert_eq!((world.status("a"), world.rest()), (Status::Done, Rest::Waiting));
+    assert_eq!((world.status("a"), world.rest()), (Status::Done, Idleness::Waiting));
     world.person(Command::Resume).unwrap();
     world.look();
     world.settle();
@@ -168,11 +168,11 @@ fn a_person_at_the_run_can_let_it_drain_or_stop_it_and_it_goes_on_later() {
     let mut world = world(2, [job("a", &[], &[]), job("b", &[], &[]), job("c", &[], &[])]);
     world.control(Control::Drain);
     world.done("a");
-    assert_eq!((world.running(), world.rest()), (vec!["b"], Rest::Busy));
+    assert_eq!((world.running(), world.rest()), (vec!["b"], Idleness::Busy));
     world.control(Control::Stop);
     assert_eq!(world.programs.values().next(), Some(&Some(Force::Ask)));
     world.fails("b");
-    assert_eq!((world.status("b"), world.rest()), (Status::Pending, Rest::Over));
+    assert_eq!((world.status("b"), world.rest()), (Status::Pending, Idleness::Over));
     world.crash();
     world.settle();
     assert_eq!(world.running(), ["b", "c"]);
@@ -222,11 +222,11 @@ fn what_ends_at_once_takes_no_slot_and_a_chain_of_it_is_one_write() {
 fn work_for_people_is_waited_for_and_what_is_nobodys_is_not() {
     let asked = with_executor(job("ask", &[], &[]), "ask");
     let mut world = world(1, [asked, job("after", &["ask"], &[]), waypost_testkit::task("todo", &[])]);
-    assert_eq!((world.running(), world.rest()), (Vec::new(), Rest::Waiting));
+    assert_eq!((world.running(), world.rest()), (Vec::new(), Idleness::Waiting));
     world.tick_off("ask");
     assert_eq!(world.running(), ["after"]);
     world.done("after");
-    assert_eq!((world.status("todo"), world.rest()), (Status::Pending, Rest::Over));
+    assert_eq!((world.status("todo"), world.rest()), (Status::Pending, Idleness::Over));
 }
 
 #[test]
@@ -246,13 +246,13 @@ fn after_a_failure_nothing_new_starts_when_so_wished() {
     world.fails("a");
     assert_eq!(world.running(), ["b"]);
     world.done("b");
-    assert_eq!((world.status("c"), world.rest()), (Status::Pending, Rest::Over));
+    assert_eq!((world.status("c"), world.rest()), (Status::Pending, Idleness::Over));
 }
 
 #[test]
 fn plans_that_change_while_they_run_are_followed() {
     let mut world = world(4, [job("a", &[], &[]), job("b", &["a"], &[])]);
-    let place = waypost_core::Where::Last;
+    let place = waypost_core::Position::Last;
     world.person(Command::AddTasks { tasks: vec![job("new", &[], &[])], place }).unwrap();
     world.look();
     world.settle();
@@ -303,7 +303,7 @@ fn what_was_queued_ahead_is_given_back_when_the_run_is_stopped_and_dropped_when_
         world.fails(&first);
     }
     world.pass(1);
-    assert_eq!((world.truth.counts().in_progress(), world.rest()), (0, Rest::Over));
+    assert_eq!((world.truth.counts().in_progress(), world.rest()), (0, Idleness::Over));
     assert!(!world.order.contains(&ahead[0]) && !world.order.contains(&ahead[1]), "neither was started");
     assert_eq!((world.status(&ahead[0]), world.status(&ahead[1])), (Status::Cancelled, Status::Pending));
 }

@@ -9,9 +9,9 @@ use waypost_core::{
     Actor, Command, Draft, Event, Lock, LockMode, Phase, Plan, PlanId, Refusal, Status, TaskId, Timestamp,
 };
 use waypost_run::{
-    Action, AfterFailure, AttemptKey, AttemptOutcome, Bounds, Input, Loss, Scheduler, SlotKeeper,
+    Action, AfterFailure, AttemptKey, AttemptOutcome, Input, Loss, RunLimits, Scheduler, SlotKeeper,
 };
-use waypost_store::Entry;
+use waypost_store::VersionRecord;
 use waypost_testkit::{SeededRng, plan_of};
 
 use crate::world::{config, job};
@@ -90,7 +90,7 @@ struct Run {
 
 struct Shared {
     truth: Plan,
-    log: Vec<Entry>,
+    log: Vec<VersionRecord>,
     now: Timestamp,
     config: Arc<Config>,
     runs: Vec<Run>,
@@ -153,7 +153,7 @@ impl Shared {
                 Box::new(Counted { taken: Arc::clone(&self.taken), own: 0, wanted: Arc::clone(&self.wanted) })
             }
         };
-        let bounds = Bounds { keeper, ..Bounds::default() };
+        let bounds = RunLimits { keeper, ..RunLimits::default() };
         let config = Arc::clone(&self.config);
         let mut scheduler = Scheduler::bounded(config, name.clone(), AfterFailure::KeepGoing, bounds);
         scheduler.handle(self.now, Input::Adopted(Box::new(self.truth.clone())));
@@ -209,9 +209,9 @@ impl Shared {
             }
         }
         if !events.is_empty() {
-            next.seal(self.now);
+            next.finish_version(self.now);
             let (plan, version, at, actor) = (next.id().clone(), next.version(), self.now, by.clone());
-            self.log.push(Entry {
+            self.log.push(VersionRecord {
                 sequence: version,
                 plan,
                 version,
@@ -234,7 +234,7 @@ impl Shared {
         (Ok(self.truth.version()), refusals)
     }
 
-    fn missing(&self, run: usize) -> Vec<Entry> {
+    fn missing(&self, run: usize) -> Vec<VersionRecord> {
         let known = self.runs[run].scheduler.plan(self.truth.id()).map_or(0, Plan::version);
         self.log.iter().filter(|entry| entry.version > known).cloned().collect()
     }

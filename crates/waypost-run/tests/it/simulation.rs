@@ -1,8 +1,8 @@
 //! Random plans, random endings, random faults: whatever happens, every task ends, nothing that was done is done again,
 //! no lock is held by two, and a seed repeats its failure.
 
-use waypost_core::{Ask, Command, Draft, Json, Phase, Retry, Status, Timestamp, Work};
-use waypost_run::{AttemptOutcome, Loss, Rest};
+use waypost_core::{Command, Draft, Json, Phase, QuestionRequest, Retry, Status, Timestamp, Work};
+use waypost_run::{AttemptOutcome, Idleness, Loss};
 use waypost_testkit::{SeededRng, id, plan_of};
 
 use crate::strangers::Strangers;
@@ -151,9 +151,10 @@ fn run(seed: u64, faults: Faults) -> u32 {
                 chance if chance < faults.failure * 3 / 2 => {
                     AttemptOutcome::TryAgain { error: "dice".to_owned() }
                 }
-                chance if chance < faults.failure * 2 => {
-                    AttemptOutcome::Asked(Box::new(Ask { text: "dice?".to_owned(), ..Ask::default() }))
-                }
+                chance if chance < faults.failure * 2 => AttemptOutcome::Asked(Box::new(QuestionRequest {
+                    text: "dice?".to_owned(),
+                    ..QuestionRequest::default()
+                })),
                 _ => done,
             };
             world.ends(&task, ending);
@@ -172,7 +173,7 @@ fn run(seed: u64, faults: Faults) -> u32 {
     world.settle();
     assert!(world.truth.state().phase.is_finished(), "seed {seed}: {:?}", world.truth.counts());
     assert!(world.programs.is_empty(), "seed {seed}: programs are left");
-    assert_eq!(world.rest(), Rest::Over, "seed {seed}");
+    assert_eq!(world.rest(), Idleness::Over, "seed {seed}");
     assert_eq!(world.truth.counts().in_progress(), 0, "seed {seed}");
     strangers.late
 }
@@ -190,7 +191,7 @@ fn people(world: &mut World, dice: &mut SeededRng) {
         _ => {
             let name = format!("new{}", world.truth.len());
             let tasks = vec![job(&name, &[], &["x"])];
-            Command::AddTasks { tasks, place: waypost_core::Where::Last }
+            Command::AddTasks { tasks, place: waypost_core::Position::Last }
         }
     };
     // Not everything can be asked at every moment.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_core::{Actor, Command, Draft, Outcome, PlanId, Timestamp};
-use waypost_run::{Relay, payload, reporter_owner};
+use waypost_run::{WebhookOutbox, payload, reporter_owner};
 use waypost_store::{
-    Cursor, Durability, EventFilter, MemoryStore, NewPlan, Plans, SqliteStore, Store, WriteRequest,
+    Cursor, Durability, EventFilter, MemoryStore, NewPlan, PlanStore, SqliteStore, Store, WriteRequest,
 };
 use waypost_testkit::{chain, id};
 
@@ -37,16 +37,16 @@ fn around() -> ExecutionEnv {
     ExecutionEnv { workspace: folder.clone(), logs: folder.join("logs"), variables, worker: "w".to_owned() }
 }
 
-fn plans() -> Arc<Plans> {
-    Arc::new(Plans::new(Arc::new(MemoryStore::new())))
+fn plans() -> Arc<PlanStore> {
+    Arc::new(PlanStore::new(Arc::new(MemoryStore::new())))
 }
 
-fn create(plans: &Plans, name: &str, draft: Draft) {
+fn create(plans: &PlanStore, name: &str, draft: Draft) {
     let (id, by) = (Some(PlanId::new(name).unwrap()), Actor::person("ada"));
     plans.create(NewPlan { id, by, draft, approval_required: None }).unwrap();
 }
 
-fn write(plans: &Plans, name: &str, command: Command) {
+fn write(plans: &PlanStore, name: &str, command: Command) {
     let (plan, by) = (PlanId::new(name).unwrap(), Actor::worker("host-1"));
     let request =
         WriteRequest { plan, by, commands: vec![command], known_version: None, lease_seconds: None };
@@ -54,14 +54,14 @@ fn write(plans: &Plans, name: &str, command: Command) {
 }
 
 /// Does a task of a plan.
-fn work(plans: &Plans, name: &str, task: &str) {
+fn work(plans: &PlanStore, name: &str, task: &str) {
     write(plans, name, Command::StartTask { task: id(task), worker: "host-1".to_owned() });
     let outcome = Outcome::Done { result: Some("well".to_owned()), output: None, evidence: None };
     write(plans, name, Command::FinishTask { task: id(task), attempt: None, outcome, retry: None });
 }
 
 /// Two plans at work at the same time.
-fn two_plans(plans: &Plans) {
+fn two_plans(plans: &PlanStore) {
     create(plans, "a", chain(3));
     create(plans, "b", chain(3));
     for task in ["t0", "t1", "t2"] {
@@ -71,7 +71,7 @@ fn two_plans(plans: &Plans) {
 }
 
 /// The ids of all events of the log, in their order.
-fn ids(plans: &Plans) -> Vec<String> {
+fn ids(plans: &PlanStore) -> Vec<String> {
     let page = plans.events(Cursor::default(), &EventFilter::default(), 1_000).unwrap();
     assert!(!page.more);
     page.events.iter().map(|event| payload(event, "")["id"].as_str().unwrap().to_owned()).collect()
@@ -99,7 +99,7 @@ fn until(so: impl Fn() -> bool) {
 fn every_event_is_posted_once_in_the_order_of_the_log_as_it_happens() {
     let server = Server::start(|_, _, reply| reply.send(204, &[], ""));
     let plans = plans();
-    let relay = Relay::start(&plans, &config(&server, ""), &around(), 0).unwrap();
+    let relay = WebhookOutbox::start(&plans, &config(&server, ""), &around(), 0).unwrap();
     two_plans(&plans);
     until(|| server.requests().len() == ids(&plans).len());
     assert_eq!(relay.finish(), [""; 0]);
@@ -121,7 +121,7 @@ fn an_event_that_is_not_taken_holds_back_those_behind_it_until_it_is() {
     let server =
         Server::start(|before, _, reply| reply.send(if before % 3 == 2 { 200 } else { 500 }, &[], "no"));
     let plans = plans();
-    let relay = Relay::start(&plans, &config(&server, ""), &around(), 0).unwrap();
+    let relay = WebhookOutbox::start(&plans, &config(&server, ""), &around(), 0).unwrap();
     two_plans(&plans);
     let expected: Vec<String> = ids(&plans).into_iter().flat_map(|id| [id.clone(), id.clone(), id]).collect();
     until(|| server.requests().len() == expected.len());
@@ -137,7 +137,7 @@ fn requests_are_signed_and_secrets_are_said_to_nobody_else() {
     let server = Server::start(|_, _, reply| reply.send(403, &[], "who are you?"));
     let plans = plans();
     let keys = "headers.Authorization = { variable = \"SECRET_SOURCE\" }\nhmac = { variable = \"SECRET_SOURCE\" }\nattempts = 1";
-    let relay = Relay::start(&plans, &config(&server, keys), &around(), 0).unwrap();
+    let relay = WebhookOutbox::start(&plans, &config(&server, keys), &around(), 0).unwrap();
     create(&plans, "p", chain(1));
     until(|| !plans.doctor(false).unwrap().is_empty());
     let said = relay.finish();
@@ -164,7 +164,7 @@ fn what_is_never_taken_is_given_up_and_the_rest_is_told() {
         reply.send(if stuck { 500 } else { 200 }, &[], "");
     });
     let plans = plans();
-    let relay = Relay::start(&plans, &config(&server, "attempts = 3"), &around(), 0).unwrap();
+    let relay = WebhookOutbox::start(&plans, &config(&server, "attempts = 3"), &around(), 0).unwrap();
     create(&plans, "a", chain(1));
     work(&plans, "a", "t0");
     let last = ids(&plans).pop().unwrap();
@@ -185,7 +185,7 @@ fn only_the_kinds_that_are_asked_for_are_told() {
     let server = Server::start(|_, _, reply| reply.send(200, &[], ""));
     let plans = plans();
     let events = "events = [\"task_unblocked\", \"plan_completed\"]";
-    let relay = Relay::start(&plans, &config(&server, events), &around(), 0).unwrap();
+    let relay = WebhookOutbox::start(&plans, &config(&server, events), &around(), 0).unwrap();
     create(&plans, "a", chain(2));
     work(&plans, "a", "t0");
     work(&plans, "a", "t1");
@@ -203,11 +203,13 @@ fn a_new_reporter_begins_where_it_is_told_to_and_an_old_one_where_it_was() {
     let server = Server::start(|_, _, reply| reply.send(200, &[], ""));
     let plans = plans();
     create(&plans, "before", chain(1));
-    let relay = Relay::start(&plans, &config(&server, ""), &around(), plans.latest().unwrap()).unwrap();
+    let relay =
+        WebhookOutbox::start(&plans, &config(&server, ""), &around(), plans.latest().unwrap()).unwrap();
     create(&plans, "first", chain(1));
     drop(relay);
     create(&plans, "between", chain(1));
-    let relay = Relay::start(&plans, &config(&server, ""), &around(), plans.latest().unwrap()).unwrap();
+    let relay =
+        WebhookOutbox::start(&plans, &config(&server, ""), &around(), plans.latest().unwrap()).unwrap();
     create(&plans, "last", chain(1));
     assert_eq!(relay.finish(), [""; 0]);
     assert_eq!(keys(&server), ["first.1.0", "between.1.0", "last.1.0"]);
@@ -220,7 +222,7 @@ fn one_process_sends_and_another_takes_over_what_it_has_left() {
     let open = || {
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(&folder.join("waypost.db"), Durability::Relaxed).unwrap());
-        Arc::new(Plans::new(store))
+        Arc::new(PlanStore::new(store))
     };
     let takes = Arc::new(AtomicBool::new(true));
     let said = Arc::clone(&takes);
@@ -229,10 +231,10 @@ fn one_process_sends_and_another_takes_over_what_it_has_left() {
     });
     let (one, other) = (open(), open());
     let config = config(&server, "attempts = 1000");
-    let first = Relay::start(&one, &config, &around(), 0).unwrap();
+    let first = WebhookOutbox::start(&one, &config, &around(), 0).unwrap();
     create(&one, "a", chain(1));
     until(|| keys(&server) == ["a.1.0"]);
-    let second = Relay::start(&other, &config, &around(), 0).unwrap();
+    let second = WebhookOutbox::start(&other, &config, &around(), 0).unwrap();
     takes.store(false, Ordering::Release);
     create(&one, "b", chain(1));
     until(|| keys(&server).len() > 2);
@@ -251,7 +253,7 @@ fn one_process_sends_and_another_takes_over_what_it_has_left() {
 #[test]
 fn what_is_posted_has_the_shape_that_it_always_had() {
     let clock = || Timestamp::from_micros(1_700_000_000_000_000);
-    let plans = Plans::new(Arc::new(MemoryStore::with_clock(Arc::new(clock))));
+    let plans = PlanStore::new(Arc::new(MemoryStore::with_clock(Arc::new(clock))));
     let mut draft = chain(3);
     draft.spec.owner = "planner".to_owned();
     draft.tasks[0].spec.notes = "not for everybody".to_owned();

@@ -11,9 +11,9 @@ use waypost_core::{
     TaskSpec, Timestamp, Work,
 };
 use waypost_run::{
-    Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Input, Loss, Rest, Scheduler,
+    Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input, Loss, Scheduler,
 };
-use waypost_store::Entry;
+use waypost_store::VersionRecord;
 
 /// A task with work for a program.
 pub(crate) fn job(name: &str, depends_on: &[&str], locks: &[&str]) -> TaskSpec {
@@ -86,7 +86,7 @@ fn locks_are_free(plan: &Plan, task: &str) -> Result<(), Refusal> {
 
 pub(crate) struct World {
     pub(crate) truth: Plan,
-    log: Vec<Entry>,
+    log: Vec<VersionRecord>,
     pub(crate) now: Timestamp,
     pub(crate) config: Arc<Config>,
     pub(crate) scheduler: Scheduler,
@@ -175,10 +175,18 @@ impl World {
         if events.is_empty() {
             return Ok(self.truth.version());
         }
-        next.seal(at);
+        next.finish_version(at);
         let version = next.version();
         let (plan, actor) = (next.id().clone(), by.clone());
-        self.log.push(Entry { sequence: version, plan, version, at, actor, command: String::new(), events });
+        self.log.push(VersionRecord {
+            sequence: version,
+            plan,
+            version,
+            at,
+            actor,
+            command: String::new(),
+            events,
+        });
         self.truth = next;
         self.hold();
         Ok(version)
@@ -239,7 +247,8 @@ impl World {
     /// The run looks at what others wrote.
     pub(crate) fn look(&mut self) {
         let known = self.scheduler.plan(self.truth.id()).map_or(0, Plan::version);
-        let entries: Vec<Entry> = self.log.iter().filter(|entry| entry.version > known).cloned().collect();
+        let entries: Vec<VersionRecord> =
+            self.log.iter().filter(|entry| entry.version > known).cloned().collect();
         if !entries.is_empty() {
             self.scheduler.handle(self.now, Input::Advanced(self.truth.id().clone(), entries));
         }
@@ -405,7 +414,7 @@ impl World {
     }
 
     pub(crate) fn standing(&self, task: &str) -> &'static str {
-        self.truth.standing(task).unwrap().word()
+        self.truth.effective_status(task).unwrap().as_str()
     }
 
     pub(crate) fn fails(&mut self, task: &str) {
@@ -456,7 +465,7 @@ impl World {
         self.truth.task(task).unwrap().state.status
     }
 
-    pub(crate) fn rest(&self) -> Rest {
+    pub(crate) fn rest(&self) -> Idleness {
         self.scheduler.rest()
     }
 

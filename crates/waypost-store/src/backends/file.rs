@@ -39,8 +39,8 @@ use waypost_core::PlanId;
 
 use crate::backends::in_memory_query;
 use crate::error::StoreError;
-use crate::log::change_watch::{Bell, Watch};
-use crate::named_lock::{self, Held};
+use crate::log::change_watch::{ChangeSignal, Watch};
+use crate::named_lock::{self, NamedLock};
 use crate::rows::Totals;
 use crate::store::{Look, Maintenance, Store, Work};
 use fs::{Guard, corrupt};
@@ -55,7 +55,7 @@ const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleas
 pub struct FileStore {
     layout: Layout,
     cache: Mutex<Cache>,
-    bell: Bell,
+    bell: ChangeSignal,
 }
 
 impl FileStore {
@@ -75,7 +75,7 @@ impl FileStore {
             fs::make_folder(folder)?;
             fs::is_plain_folder(folder)?;
         }
-        let bell = Bell::new(layout.bell());
+        let bell = ChangeSignal::new(layout.change_signal());
         let store = Self { layout, cache: Mutex::default(), bell };
         if fs::read(&store.layout.store())?.is_none() {
             let _guard = Guard::alone(&store.layout.lock())?;
@@ -132,7 +132,7 @@ impl Store for FileStore {
         work(&mut session)?;
         let wrote = session.has_changed_versions();
         if wrote {
-            self.bell.hold();
+            self.bell.keep_open();
         }
         session.commit()?;
         drop(guard);
@@ -147,7 +147,7 @@ impl Store for FileStore {
         look(&mut Session::new(&self.layout, &self.cache))
     }
 
-    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
         Ok(named_lock::by_file(&self.layout.root.join(format!(".{name}"))))
     }
 

@@ -7,7 +7,7 @@ use waypost_core::{PlanId, Timestamp};
 
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
-use crate::rows::{Head, HeldLock, Lease, Page, Query, Shelf, Sort, Totals, Wait};
+use crate::rows::{ArchiveFilter, HeldLock, Lease, Page, PlanSummary, Query, Sort, Totals, Wait};
 use crate::store::Read;
 use crate::workers::Worker;
 
@@ -19,7 +19,7 @@ enum Value {
     Text(String),
 }
 
-fn value(head: &Head, sort: Sort) -> Value {
+fn value(head: &PlanSummary, sort: Sort) -> Value {
     let latest = |at: Option<Timestamp>| Value::Latest(Reverse(at.map_or(i64::MIN, Timestamp::as_micros)));
     match sort {
         Sort::Updated => latest(head.updated_at),
@@ -51,12 +51,12 @@ fn parse_cursor(text: &str, sort: Sort) -> Option<(Value, String)> {
 }
 
 /// Whether a plan belongs into the list that `query` asks for.
-fn is_wanted(head: &Head, query: &Query) -> bool {
+fn is_wanted(head: &PlanSummary, query: &Query) -> bool {
     let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
     let on_shelf = match query.shelf {
-        Shelf::Current => !head.archived,
-        Shelf::Archived => head.archived,
-        Shelf::All => true,
+        ArchiveFilter::Current => !head.archived,
+        ArchiveFilter::Archived => head.archived,
+        ArchiveFilter::All => true,
     };
     let has_text = query.text.as_ref().is_none_or(|text| {
         let text = text.to_lowercase();
@@ -72,8 +72,8 @@ fn is_wanted(head: &Head, query: &Query) -> bool {
 }
 
 /// The page of `heads` that `query` asks for.
-pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a Head>, query: &Query) -> Page<Head> {
-    let mut wanted: Vec<(Value, &Head)> =
+pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a PlanSummary>, query: &Query) -> Page<PlanSummary> {
+    let mut wanted: Vec<(Value, &PlanSummary)> =
         heads.filter(|head| is_wanted(head, query)).map(|head| (value(head, query.sort), head)).collect();
     wanted.sort_by(|(a, x), (b, y)| (a, &x.id).cmp(&(b, &y.id)));
     let total = wanted.len() as u64;
@@ -135,7 +135,7 @@ pub(crate) fn waits<'a>(
 pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals, StoreError> {
     const HEADS_READ_MAX: usize = 500;
     let mut totals = Totals::default();
-    let (shelf, sort, limit) = (Shelf::All, Sort::Id, HEADS_READ_MAX);
+    let (shelf, sort, limit) = (ArchiveFilter::All, Sort::Id, HEADS_READ_MAX);
     let mut query = Query { shelf, sort, limit, ..Query::default() };
     loop {
         let page = read.heads(&query)?;

@@ -3,7 +3,7 @@
 
 use waypost_core::Timestamp;
 
-use crate::rows::{ATTENTION, Head, Page, Query, Shelf, Sort};
+use crate::rows::{ATTENTION, ArchiveFilter, Page, PlanSummary, Query, Sort};
 
 /// The columns of a head, in the order in which both backends read them.
 pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
@@ -49,12 +49,13 @@ impl ListQuery {
         let mut conditions = vec!["purged_at IS NULL".to_owned()];
         let mut values: Vec<Value> = Vec::new();
         match query.shelf {
-            Shelf::Current => conditions.push(flag("archived", false)),
-            Shelf::Archived => conditions.push(flag("archived", true)),
-            Shelf::All => {}
+            ArchiveFilter::Current => conditions.push(flag("archived", false)),
+            ArchiveFilter::Archived => conditions.push(flag("archived", true)),
+            ArchiveFilter::All => {}
         }
         if !query.phases.is_empty() {
-            let words: Vec<String> = query.phases.iter().map(|phase| format!("'{}'", phase.word())).collect();
+            let words: Vec<String> =
+                query.phases.iter().map(|phase| format!("'{}'", phase.as_str())).collect();
             conditions.push(format!("phase IN ({})", words.join(", ")));
         }
         for (column, wanted) in [("status", &query.status), ("owner", &query.owner), ("queue", &query.queue)]
@@ -108,7 +109,7 @@ impl ListQuery {
 }
 
 /// The page that the rows make, of which there may be one more than fits on it.
-pub(super) fn page(query: &Query, mut items: Vec<Head>, total: u64) -> Page<Head> {
+pub(super) fn page(query: &Query, mut items: Vec<PlanSummary>, total: u64) -> Page<PlanSummary> {
     let more = items.len() > query.limit;
     items.truncate(query.limit);
     let time = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_micros).to_string();

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::error::StoreError;
-use crate::log::change_watch::{MemoryBell, Watch};
+use crate::log::change_watch::{MemorySignal, Watch};
 use crate::log::subscription::Subscription;
-use crate::named_lock::Held;
+use crate::named_lock::NamedLock;
 use crate::rows::{
-    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait,
-    WrittenSince,
+    HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, Totals,
+    VersionRecord, Wait, WrittenSince,
 };
 use crate::store::{
-    Adopted, Append, Look, Maintenance, Pruning, Reach, Read, Rewrite, SNAPSHOT_MILESTONE, Store,
+    Append, ImportedPlan, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, SharingScope, Store,
     Transaction, Work,
 };
 use crate::workers::{AttemptLog, Worker};
@@ -28,7 +28,7 @@ type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct MemoryStore {
     tables: RwLock<Tables>,
     clock: Clock,
-    bell: MemoryBell,
+    bell: MemorySignal,
     held: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -38,7 +38,7 @@ struct Has {
     all: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Held for Has {
+impl NamedLock for Has {
     fn holds(&self) -> bool {
         true
     }
@@ -64,7 +64,7 @@ impl MemoryStore {
 
     /// An empty store that goes by this clock.
     pub fn with_clock(clock: Clock) -> Self {
-        Self { tables: RwLock::default(), clock, bell: MemoryBell::default(), held: Arc::default() }
+        Self { tables: RwLock::default(), clock, bell: MemorySignal::default(), held: Arc::default() }
     }
 }
 
@@ -97,14 +97,15 @@ impl Store for MemoryStore {
         Ok(self.bell.watch())
     }
 
-    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
         let is_new = self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-        let has = || Box::new(Has { name: name.to_owned(), all: Arc::clone(&self.held) }) as Box<dyn Held>;
+        let has =
+            || Box::new(Has { name: name.to_owned(), all: Arc::clone(&self.held) }) as Box<dyn NamedLock>;
         Ok(is_new.then(has))
     }
 
-    fn reach(&self) -> Reach {
-        Reach::Process
+    fn reach(&self) -> SharingScope {
+        SharingScope::Process
     }
 }
 
@@ -189,14 +190,14 @@ impl<V> Table<Place, V> {
 #[derive(Clone)]
 struct PlanRow {
     /// Nothing after a purge: the row stays because the id stays used.
-    head: Option<Head>,
+    head: Option<PlanSummary>,
     replay_bytes: u64,
 }
 
 #[derive(Default)]
 struct Tables {
     plans: Table<PlanId, PlanRow>,
-    log: Table<u64, Entry>,
+    log: Table<u64, VersionRecord>,
     /// Where a version of a plan stands in the log.
     versions: Table<(PlanId, u64), u64>,
     snapshots: Table<(PlanId, u64), Vec<u8>>,
@@ -244,11 +245,11 @@ impl Tables {
         self.attempt_logs.undo();
     }
 
-    fn heads(&self) -> impl Iterator<Item = &Head> {
+    fn heads(&self) -> impl Iterator<Item = &PlanSummary> {
         self.plans.rows.values().filter_map(|plan| plan.head.as_ref())
     }
 
-    fn head(&self, plan: &PlanId) -> Option<&Head> {
+    fn head(&self, plan: &PlanId) -> Option<&PlanSummary> {
         self.plans.rows.get(plan).and_then(|plan| plan.head.as_ref())
     }
 
@@ -280,7 +281,7 @@ impl Tables {
             self.locks.put(place(&lease.task), locks.iter().map(held).collect());
         }
         for (task, on) in &changes.waits {
-            let wait = |on: &waypost_core::Elsewhere| Wait {
+            let wait = |on: &waypost_core::ExternalTaskRef| Wait {
                 plan: plan.clone(),
                 task: task.clone(),
                 on: on.clone(),
@@ -290,7 +291,7 @@ impl Tables {
     }
 
     /// Leaves of a plan's versions up to one what `left` leaves of them, and no snapshots.
-    fn forget(&mut self, plan: &PlanId, up_to: u64, left: impl Fn(Entry) -> Entry) {
+    fn forget(&mut self, plan: &PlanId, up_to: u64, left: impl Fn(VersionRecord) -> VersionRecord) {
         let those = (plan.clone(), 0)..=(plan.clone(), up_to);
         let snapshots: Vec<_> =
             self.snapshots.rows.range(those.clone()).map(|(key, _)| key.clone()).collect();
@@ -331,8 +332,8 @@ impl Tables {
 }
 
 /// A version that was taken over stands in the way of another one.
-fn taken(entry: &Entry) -> StoreError {
-    let Entry { sequence, plan, version, .. } = entry;
+fn taken(entry: &VersionRecord) -> StoreError {
+    let VersionRecord { sequence, plan, version, .. } = entry;
     StoreError::Database(format!(
         "number {sequence} of the log, or version {version} of plan {plan}, is taken"
     ))
@@ -345,7 +346,7 @@ struct Session<'a, T> {
 }
 
 impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
-    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
         Ok(self.tables.head(plan).cloned())
     }
 
@@ -353,7 +354,7 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(self.tables.plans.rows.contains_key(plan))
     }
 
-    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
         Ok(in_memory_query::page(self.tables.heads(), query))
     }
 
@@ -361,7 +362,12 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(in_memory_query::ids(self.tables.heads().map(|head| &head.id), prefix, limit))
     }
 
-    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn versions(
+        &mut self,
+        plan: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         if self.tables.head(plan).is_none() {
             return Ok(Vec::new());
         }
@@ -383,7 +389,12 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(self.tables.pruned.rows.get(plan).map(|(pruned, _)| pruned.clone()))
     }
 
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn log(
+        &mut self,
+        after: u64,
+        filter: &LogFilter,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         let later =
             self.tables.log.rows.range((Bound::Excluded(after), Bound::Unbounded)).map(|(_, entry)| entry);
         Ok(later.filter(|entry| filter.admits(entry)).take(limit).cloned().collect())
@@ -560,7 +571,12 @@ impl Transaction for Session<'_, &mut Tables> {
 }
 
 impl Rewrite for Session<'_, &mut Tables> {
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
+    fn replace_index(
+        &mut self,
+        plan: &PlanId,
+        head: &PlanSummary,
+        rows: &IndexRows,
+    ) -> Result<(), StoreError> {
         let row = self.tables.known(plan)?;
         self.tables.plans.put(plan.clone(), PlanRow { head: Some(head.clone()), ..row });
         self.tables.replace_index(plan, rows);
@@ -574,7 +590,7 @@ impl Rewrite for Session<'_, &mut Tables> {
         self.tables.replace_index(plan, &IndexRows::default());
         self.tables.pruned.take(plan);
         // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
-        self.tables.forget(plan, u64::MAX, Entry::purged);
+        self.tables.forget(plan, u64::MAX, VersionRecord::purged);
         Ok(())
     }
 
@@ -582,13 +598,13 @@ impl Rewrite for Session<'_, &mut Tables> {
         let plan = pruning.plan.id();
         let row = self.tables.known(plan)?;
         self.tables.plans.put(plan.clone(), PlanRow { replay_bytes: 0, ..row });
-        self.tables.forget(plan, pruning.pruned.up_to, Entry::pruned);
+        self.tables.forget(plan, pruning.pruned.up_to, VersionRecord::pruned);
         self.tables.forget_attempt_logs(plan);
         self.tables.pruned.put(plan.clone(), (pruning.pruned.clone(), pruning.snapshot.to_vec()));
         Ok(())
     }
 
-    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         for entry in entries {
             let place = (entry.plan.clone(), entry.version);
             if self.tables.log.rows.contains_key(&entry.sequence)
@@ -602,10 +618,10 @@ impl Rewrite for Session<'_, &mut Tables> {
         Ok(())
     }
 
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
-        let head = adopted.map(|adopted| Head::of(adopted.plan));
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
+        let head = adopted.map(|adopted| PlanSummary::of(adopted.plan));
         self.tables.plans.put(plan.clone(), PlanRow { head, replay_bytes: 0 });
-        let Some(Adopted { rows, pruning, .. }) = adopted else { return Ok(()) };
+        let Some(ImportedPlan { rows, pruning, .. }) = adopted else { return Ok(()) };
         self.tables.replace_index(plan, rows);
         match pruning {
             Some(pruning) => self.prune(pruning),

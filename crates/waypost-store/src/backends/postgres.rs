@@ -26,15 +26,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub use self::connection::Traffic;
 use self::connection::{Call, Failure, Link};
 pub use self::connection_config::without_password;
-use self::listen::Ears;
-use self::pool::{Patience, Pool};
-use self::transaction::{Doubt, Session, said};
+use self::listen::Listener;
+use self::pool::{Pool, RetryDeadline};
+use self::transaction::{Session, UncertainCommit, describe};
 use crate::backends::sqlite::Durability;
 use crate::error::StoreError;
 use crate::log::change_watch::Watch;
-use crate::named_lock::Held;
+use crate::named_lock::NamedLock;
 use crate::rows::Totals;
-use crate::store::{Look, Maintenance, Reach, Store, Work};
+use crate::store::{Look, Maintenance, SharingScope, Store, Work};
 
 /// Numbers of the log, the latest ones, of which a check sees whether any is missing.
 const CHECKED_MAX: i64 = 100_000;
@@ -44,7 +44,7 @@ pub struct PostgresStore {
     pool: Arc<Pool>,
     /// Writers of this process queue here rather than at the server.
     alone: Mutex<()>,
-    ears: OnceLock<Ears>,
+    ears: OnceLock<Listener>,
     /// Whether the database can tell others of a commit.
     notifies: AtomicBool,
 }
@@ -63,7 +63,7 @@ impl PostgresStore {
         let pool = Arc::new(Pool::new(url, durability)?);
         let (notifies, alone) = (AtomicBool::new(true), Mutex::new(()));
         let store = Self { pool, alone, ears: OnceLock::new(), notifies };
-        let found = store.pool.on_link(&mut Patience::to_open(), schema::bring_up_to_date)?;
+        let found = store.pool.on_link(&mut RetryDeadline::to_open(), schema::bring_up_to_date)?;
         if found > schema::KNOWN {
             let (what, known) = (store.location(), schema::KNOWN);
             return Err(StoreError::TooNew { what, found, known });
@@ -76,7 +76,7 @@ impl PostgresStore {
         let pool = Arc::new(Pool::new(url, Durability::Full)?);
         let store =
             Self { pool, alone: Mutex::new(()), ears: OnceLock::new(), notifies: AtomicBool::new(true) };
-        store.pool.on_link(&mut Patience::to_open(), schema::version)
+        store.pool.on_link(&mut RetryDeadline::to_open(), schema::version)
     }
 
     /// How much this process has asked of the server.
@@ -84,7 +84,13 @@ impl PostgresStore {
         self.pool.traffic()
     }
 
-    fn try_write(&self, link: &mut Link, nonce: i64, doubt: &mut Option<Doubt>, work: Work<'_>) -> Try {
+    fn try_write(
+        &self,
+        link: &mut Link,
+        nonce: i64,
+        doubt: &mut Option<UncertainCommit>,
+        work: Work<'_>,
+    ) -> Try {
         let notifies = self.notifies.load(Ordering::Relaxed);
         let mut session = Session::writing(link, nonce, *doubt, notifies);
         if doubt.is_some() {
@@ -141,7 +147,7 @@ impl Store for PostgresStore {
         getrandom::fill(&mut random)
             .map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
         let nonce = i64::from_le_bytes(random);
-        let (mut doubt, mut patience) = (None, Patience::to_work());
+        let (mut doubt, mut patience) = (None, RetryDeadline::to_work());
         loop {
             let mut borrowed = self.pool.take(&patience).map_err(|error| in_doubt(error, doubt))?;
             match self.try_write(borrowed.link(), nonce, &mut doubt, work) {
@@ -167,7 +173,7 @@ impl Store for PostgresStore {
     }
 
     fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
-        let mut patience = Patience::to_work();
+        let mut patience = RetryDeadline::to_work();
         loop {
             let mut borrowed = self.pool.take(&patience)?;
             let mut session = Session::reading(borrowed.link());
@@ -189,11 +195,11 @@ impl Store for PostgresStore {
         }
     }
 
-    fn reach(&self) -> Reach {
-        Reach::Machines
+    fn reach(&self) -> SharingScope {
+        SharingScope::Machines
     }
 
-    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
         named_lock::take(&self.pool, name)
     }
 
@@ -208,7 +214,7 @@ impl Maintenance for PostgresStore {
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
-        let found = self.pool.on_link(&mut Patience::to_work(), |link| {
+        let found = self.pool.on_link(&mut RetryDeadline::to_work(), |link| {
             link.run(&[Call::new(
                 "SELECT c.sequence, (SELECT coalesce(max(sequence), 0) FROM waypost_log),
                      (SELECT count(*) FROM waypost_log WHERE sequence > c.sequence - $1),
@@ -238,12 +244,12 @@ impl Maintenance for PostgresStore {
 
     fn totals(&self) -> Result<Totals, StoreError> {
         let ask = maintenance::ask_totals();
-        maintenance::totals(&self.pool.on_link(&mut Patience::to_work(), |link| link.run(&ask))?)
+        maintenance::totals(&self.pool.on_link(&mut RetryDeadline::to_work(), |link| link.run(&ask))?)
     }
 }
 
 /// Adds to an error that it is unknown whether the commit happened.
-fn in_doubt(error: StoreError, doubt: Option<Doubt>) -> StoreError {
+fn in_doubt(error: StoreError, doubt: Option<UncertainCommit>) -> StoreError {
     match (error, doubt) {
         (error, None) => error,
         (StoreError::Database(text), Some(_)) => StoreError::Database(format!(

@@ -18,14 +18,16 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use self::write_buffer::Pending;
 use crate::backends::list_query;
 use crate::error::{BUSY_SECONDS_MAX, StoreError};
-use crate::log::change_watch::{Bell, Watch, beside, pause};
+use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
 use crate::log::subscription::Subscription;
-use crate::named_lock::{self, Held};
+use crate::named_lock::{self, NamedLock};
 use crate::rows::{
-    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, Totals, VersionRecord, Wait,
+    WrittenSince,
 };
 use crate::store::{
-    Adopted, Append, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction, Work,
+    Append, ImportedPlan, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction,
+    Work,
 };
 use crate::workers::{AttemptLog, Worker};
 
@@ -43,7 +45,7 @@ pub enum Durability {
 pub struct SqliteStore {
     path: PathBuf,
     durability: Durability,
-    bell: Bell,
+    bell: ChangeSignal,
     writer: Mutex<Option<Connection>>,
     reader: Mutex<Option<Connection>>,
 }
@@ -81,7 +83,7 @@ impl SqliteStore {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             crate::dirs::make_folder(folder)?;
         }
-        let bell = Bell::new(beside(path, "bell"));
+        let bell = ChangeSignal::new(beside(path, "bell"));
         let store = Self {
             path: path.to_owned(),
             durability,
@@ -149,7 +151,7 @@ impl Store for SqliteStore {
             rows.flush()?;
             let wrote = rows.wrote;
             if wrote {
-                self.bell.hold();
+                self.bell.keep_open();
             }
             transaction.commit()?;
             Ok(wrote)
@@ -184,7 +186,7 @@ impl Store for SqliteStore {
         outcome
     }
 
-    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
         Ok(named_lock::by_file(&beside(&self.path, name)))
     }
 
@@ -318,7 +320,7 @@ fn micros(at: Option<Timestamp>) -> Option<i64> {
 }
 
 impl Read for Rows<'_> {
-    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
         if let Some(pending) = self.pending.get(plan) {
             return Ok(Some(pending.head.clone()));
         }
@@ -343,7 +345,7 @@ impl Read for Rows<'_> {
         Ok(statement.exists([plan.as_str()])?)
     }
 
-    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
         self.flush()?;
         rows::heads(self.connection, query)
     }
@@ -357,7 +359,12 @@ impl Read for Rows<'_> {
         found.map(|id| rows::plan_id(id?)).collect()
     }
 
-    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn versions(
+        &mut self,
+        plan: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
         let sql = "SELECT sequence, version, at, actor, command, events FROM log
              WHERE plan = ?1 AND version > ?2 ORDER BY version LIMIT ?3";
@@ -392,7 +399,12 @@ impl Read for Rows<'_> {
         }
     }
 
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn log(
+        &mut self,
+        after: u64,
+        filter: &LogFilter,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
         let sql = match filter.plan {
             Some(_) => {
@@ -625,7 +637,12 @@ impl Transaction for Rows<'_> {
 }
 
 impl Rewrite for Rows<'_> {
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
+    fn replace_index(
+        &mut self,
+        plan: &PlanId,
+        head: &PlanSummary,
+        index: &IndexRows,
+    ) -> Result<(), StoreError> {
         self.flush()?;
         let key = self.known_key(plan)?;
         let replay_bytes = self.bytes_since_snapshot(plan)?;
@@ -657,13 +674,13 @@ impl Rewrite for Rows<'_> {
         maintenance::prune(self.connection, self.known_key(pruning.plan.id())?, pruning)
     }
 
-    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         self.wrote = true;
         self.sequence = None;
         maintenance::adopt(self.connection, entries)
     }
 
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
         self.has_waits = None;
         match adopted {
             Some(adopted) => maintenance::settle(self.connection, self.known_key(plan)?, adopted),

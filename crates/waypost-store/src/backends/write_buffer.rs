@@ -3,27 +3,27 @@
 
 use std::collections::HashMap;
 
-use waypost_core::{Elsewhere, Lock, TaskId};
+use waypost_core::{ExternalTaskRef, Lock, TaskId};
 
-use crate::rows::{Head, IndexChanges, Lease};
+use crate::rows::{IndexChanges, Lease, PlanSummary};
 
 /// One plan's share.
 pub(crate) struct PendingPlan {
     /// The number of its row.
     pub(crate) key: i64,
     /// Its head after the last version.
-    pub(crate) head: Head,
+    pub(crate) head: PlanSummary,
     /// What a reader has to replay since the latest snapshot.
     pub(crate) replay_bytes: u64,
     /// Tasks that began to run, with their leases and locks, and tasks that no longer do.
     pub(crate) running: HashMap<TaskId, Option<(Lease, Vec<Lock>)>>,
     /// Tasks whose waits elsewhere are now these.
-    pub(crate) waits: HashMap<TaskId, Vec<Elsewhere>>,
+    pub(crate) waits: HashMap<TaskId, Vec<ExternalTaskRef>>,
 }
 
 impl PendingPlan {
     /// Of a plan whose row has this number.
-    pub(crate) fn new(key: i64, head: &Head, replay_bytes: u64) -> Self {
+    pub(crate) fn new(key: i64, head: &PlanSummary, replay_bytes: u64) -> Self {
         Self { key, head: head.clone(), replay_bytes, running: HashMap::new(), waits: HashMap::new() }
     }
 
@@ -33,7 +33,7 @@ impl PendingPlan {
     }
 
     /// Adds what one version changes.
-    pub(crate) fn add(&mut self, head: &Head, bytes: u64, changes: &IndexChanges) {
+    pub(crate) fn add(&mut self, head: &PlanSummary, bytes: u64, changes: &IndexChanges) {
         self.head.clone_from(head);
         self.replay_bytes += bytes;
         for task in &changes.stopped {

@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use waypost_core::{Actor, Command, Elsewhere, Plan, PlanId, Received, Status, TaskId};
+use waypost_core::{Actor, Command, ExternalTaskRef, Plan, PlanId, Status, TaskId, UpstreamResult};
 
 use crate::cross_plan::locate::locate;
-use crate::cross_plan::target_status::Whereabouts;
+use crate::cross_plan::target_status::TargetStatus;
 use crate::error::StoreError;
 use crate::plans::cache::{Cache, News, catch_up};
-use crate::plans::request::{Committed, Done, Trouble, WriteRequest};
+use crate::plans::request::{BatchError, Committed, Done, WriteRequest};
 use crate::plans::transaction::write_possible;
 use crate::rows::Wait;
 use crate::store::Transaction;
@@ -25,9 +25,9 @@ const LOOKUPS_MAX: usize = 32;
 /// What there is to tell of a task elsewhere.
 enum Truth {
     /// It has ended.
-    Ended(Received),
+    Ended(UpstreamResult),
     /// It will not come, as things stand.
-    Never(Received),
+    Never(UpstreamResult),
     /// It has yet to be done.
     Open,
     /// It is not there, and what was heard of it stays.
@@ -35,13 +35,13 @@ enum Truth {
 }
 
 /// How a task ended, for the tasks that wait for it; nothing while it is open.
-fn ending(plan: &Plan, task: &TaskId) -> Option<Received> {
+fn ending(plan: &Plan, task: &TaskId) -> Option<UpstreamResult> {
     let found = plan.task(task.as_str()).filter(|task| task.state.status.is_finished())?;
-    Some(Received {
+    Some(UpstreamResult {
         status: found.state.status,
         output: found.state.output.clone(),
         provides: found.spec.provides.clone(),
-        ..Received::default()
+        ..UpstreamResult::default()
     })
 }
 
@@ -53,18 +53,18 @@ pub(crate) fn deliver(
     by: &Actor,
     plan: &PlanId,
     news: News,
-) -> Result<(), Trouble> {
+) -> Result<(), BatchError> {
     let mut all = VecDeque::from([(plan.clone(), news)]);
-    let mut told = Told::new();
+    let mut told = DeliveryCounts::new();
     while let Some((plan, news)) = all.pop_front() {
-        let letters = letters(transaction, cache, &plan, &news, &mut told).map_err(Trouble::OfTheStore)?;
+        let letters = letters(transaction, cache, &plan, &news, &mut told).map_err(BatchError::OfTheStore)?;
         for (plan, commands) in letters {
             let (by, known_version, lease_seconds) = (by.clone(), None, None);
             let request = WriteRequest { plan: plan.clone(), by, commands, known_version, lease_seconds };
             match write_possible(transaction, cache, &request, None) {
                 Ok(_) => {}
                 // A plan that accepts no more results does not stop the write.
-                Err(Trouble::OfTheJob(_)) => continue,
+                Err(BatchError::OfTheJob(_)) => continue,
                 Err(error) => return Err(error),
             }
             if let Some(news) = cache.take_news(&plan) {
@@ -93,14 +93,14 @@ pub(crate) fn and_tell(
 }
 
 /// How often who was told.
-type Told = HashMap<Wait, u32>;
+type DeliveryCounts = HashMap<Wait, u32>;
 
 fn letters(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
     plan: &PlanId,
     news: &News,
-    told: &mut Told,
+    told: &mut DeliveryCounts,
 ) -> Result<BTreeMap<PlanId, Vec<Command>>, StoreError> {
     let mut letters: BTreeMap<PlanId, Vec<Command>> = BTreeMap::new();
     for (wait, from) in concerned(transaction, cache, plan, news)? {
@@ -112,7 +112,8 @@ fn letters(
         let Some(waiting) = cache.get(&wait.plan) else { continue };
         let Some(task) = waiting.task(wait.task.as_str()) else { continue };
         let heard = task.state.received.get(&wait.on.key()).cloned();
-        let ear = Ear { wait: &wait, heard: heard.as_ref(), has_ended: waiting.state().phase.is_finished() };
+        let ear =
+            Recipient { wait: &wait, heard: heard.as_ref(), has_ended: waiting.state().phase.is_finished() };
         let mut truth = ear.truth(transaction, cache, from)?;
         let was_there = news.purged.as_ref().is_some_and(|purged| purged.tasks.contains(&wait.on.task));
         if was_there && heard.is_none() && matches!(truth, Truth::Absent) {
@@ -140,7 +141,7 @@ fn concerned<'a>(
     }
     let mut found: BTreeSet<Wait> = BTreeSet::new();
     for (task, waits) in &news.waits {
-        let wait = |on: &Elsewhere| Wait { plan: plan.clone(), task: task.clone(), on: on.clone() };
+        let wait = |on: &ExternalTaskRef| Wait { plan: plan.clone(), task: task.clone(), on: on.clone() };
         found.extend(waits.iter().map(wait));
     }
     if news.whole || !news.outcomes.is_empty() {
@@ -168,20 +169,25 @@ fn concerned<'a>(
     Ok(found.into_iter().map(with_source).collect())
 }
 
-fn never(reason: String, plan: Option<&PlanId>) -> Received {
-    Received { status: Status::Cancelled, reason: Some(reason), plan: plan.cloned(), ..Received::default() }
+fn never(reason: String, plan: Option<&PlanId>) -> UpstreamResult {
+    UpstreamResult {
+        status: Status::Cancelled,
+        reason: Some(reason),
+        plan: plan.cloned(),
+        ..UpstreamResult::default()
+    }
 }
 
 /// One who waits, and what it has heard so far.
-struct Ear<'a> {
+struct Recipient<'a> {
     wait: &'a Wait,
-    heard: Option<&'a Received>,
+    heard: Option<&'a UpstreamResult>,
     /// Whether its plan has ended.
     has_ended: bool,
 }
 
-impl Ear<'_> {
-    fn has_heard_good(&self) -> bool {
+impl Recipient<'_> {
+    fn has_result(&self) -> bool {
         self.heard.is_some_and(|heard| heard.status == Status::Done)
     }
 
@@ -201,25 +207,25 @@ impl Ear<'_> {
         let found = locate(transaction, cache, &self.wait.plan, on)?;
         let of_agent = on.plan.is_none();
         Ok(match &found {
-            Whereabouts::There { plan, archived, .. } => {
+            TargetStatus::There { plan, archived, .. } => {
                 let source = of_agent.then_some(plan);
                 match cache.get(plan).and_then(|found| ending(found, &on.task)) {
-                    Some(ending) => Truth::Ended(Received { plan: source.cloned(), ..ending }),
+                    Some(ending) => Truth::Ended(UpstreamResult { plan: source.cloned(), ..ending }),
                     None if *archived => Truth::Never(never(format!("plan {plan} was archived"), source)),
                     None => Truth::Open,
                 }
             }
-            Whereabouts::Purged(_) => Truth::Never(never(found.words(on), None)),
-            Whereabouts::NoSuchTask { phase, archived, .. } if phase.is_finished() || *archived => {
-                Truth::Never(never(found.words(on), None))
+            TargetStatus::Purged(_) => Truth::Never(never(found.describe(on), None)),
+            TargetStatus::NoSuchTask { phase, archived, .. } if phase.is_finished() || *archived => {
+                Truth::Never(never(found.describe(on), None))
             }
-            Whereabouts::NoSuchTask { .. }
-            | Whereabouts::NoSuchPlan(_)
-            | Whereabouts::OwnPlan(_)
-            | Whereabouts::OwnedBy { .. }
-            | Whereabouts::NoPlanOf(_)
-            | Whereabouts::NoTaskOf(_)
-            | Whereabouts::NoName(_) => Truth::Absent,
+            TargetStatus::NoSuchTask { .. }
+            | TargetStatus::NoSuchPlan(_)
+            | TargetStatus::OwnPlan(_)
+            | TargetStatus::OwnedBy { .. }
+            | TargetStatus::NoPlanOf(_)
+            | TargetStatus::NoTaskOf(_)
+            | TargetStatus::NoName(_) => Truth::Absent,
         })
     }
 
@@ -232,13 +238,13 @@ impl Ear<'_> {
         from: Option<&PlanId>,
     ) -> Result<Option<Truth>, StoreError> {
         let task = &self.wait.on.task;
-        let mut end_in = |id: &PlanId| -> Result<Option<Option<Received>>, StoreError> {
+        let mut end_in = |id: &PlanId| -> Result<Option<Option<UpstreamResult>>, StoreError> {
             let Some(version) = transaction.version(id)? else { return Ok(None) };
             catch_up(transaction, cache, id, version)?;
             let Some(plan) = cache.get(id).filter(|plan| plan.task(task.as_str()).is_some()) else {
                 return Ok(None);
             };
-            let ending = ending(plan, task).map(|ending| Received { plan: Some(id.clone()), ..ending });
+            let ending = ending(plan, task).map(|ending| UpstreamResult { plan: Some(id.clone()), ..ending });
             if ending.is_none() && plan.state().archived {
                 return Ok(None);
             }
@@ -254,7 +260,7 @@ impl Ear<'_> {
         {
             return Ok(Some(Truth::Ended(ending.clone())));
         }
-        if of_source.is_none() && self.has_heard_good() {
+        if of_source.is_none() && self.has_result() {
             return Ok(Some(Truth::Absent));
         }
         // What has ended for want of one plan is not opened by another of the same agent.
@@ -276,18 +282,18 @@ impl Ear<'_> {
     /// What is to be told, if it is not known.
     fn command(&self, truth: Truth) -> Option<Command> {
         let (task, from) = (self.wait.task.clone(), self.wait.on.clone());
-        let receive = |received: Received| {
+        let receive = |received: UpstreamResult| {
             let is_news = self.heard != Some(&received);
             is_news.then(|| Command::ReceiveOutput { task: task.clone(), from: from.clone(), received })
         };
         let is_withdrawn = match truth {
             Truth::Ended(received) => return receive(received),
             // What was given stays given.
-            Truth::Never(_) if self.has_heard_good() => false,
+            Truth::Never(_) if self.has_result() => false,
             Truth::Never(received) => return receive(received),
             Truth::Open => self.heard.is_some(),
             // A bad end that is gone is no end.
-            Truth::Absent => from.plan.is_some() && self.heard.is_some() && !self.has_heard_good(),
+            Truth::Absent => from.plan.is_some() && self.heard.is_some() && !self.has_result(),
         };
         is_withdrawn.then_some(Command::WithdrawOutput { task, from })
     }

@@ -1,9 +1,11 @@
 //! Finds the task of another plan that a task waits for, and refuses waits that can never end. Changes nothing.
 
-use waypost_core::{Dependency, Elsewhere, Event, Plan, PlanId, Problem, Refusal, Status, TaskId, Wrong};
+use waypost_core::{
+    Dependency, Event, ExternalTaskRef, Plan, PlanId, Problem, ProblemKind, Refusal, Status, TaskId,
+};
 
 use crate::cross_plan::resolve::candidates;
-use crate::cross_plan::target_status::Whereabouts;
+use crate::cross_plan::target_status::TargetStatus;
 use crate::error::StoreError;
 use crate::plans::cache::{Cache, catch_up};
 use crate::plans::request::WriteError;
@@ -13,7 +15,7 @@ use crate::store::Read;
 /// Tasks whose waits the answer to a write warns of.
 pub const WARNINGS_MAX: usize = 10;
 
-fn there(plan: &Plan, task: &TaskId) -> Option<Whereabouts> {
+fn there(plan: &Plan, task: &TaskId) -> Option<TargetStatus> {
     let state = &plan.task(task.as_str())?.state;
     let more = match state.status {
         Status::Running if state.is_queued() => state.worker.as_ref().map(|worker| format!("by {worker}")),
@@ -21,9 +23,9 @@ fn there(plan: &Plan, task: &TaskId) -> Option<Whereabouts> {
         Status::Pending => state.reason.clone(),
         Status::Done | Status::Failed | Status::Skipped | Status::Cancelled => state.why(),
     };
-    Some(Whereabouts::There {
+    Some(TargetStatus::There {
         plan: plan.id().clone(),
-        standing: plan.standing(task.as_str())?,
+        standing: plan.effective_status(task.as_str())?,
         phase: plan.state().phase,
         archived: plan.state().archived,
         more,
@@ -35,26 +37,30 @@ pub(crate) fn locate(
     read: &mut dyn Read,
     cache: &mut Cache,
     of: &PlanId,
-    on: &Elsewhere,
-) -> Result<Whereabouts, StoreError> {
+    on: &ExternalTaskRef,
+) -> Result<TargetStatus, StoreError> {
     let Some(id) = &on.plan else {
         return locate_by_agent(read, cache, of, on);
     };
     if id == of {
-        return Ok(Whereabouts::OwnPlan(id.clone()));
+        return Ok(TargetStatus::OwnPlan(id.clone()));
     }
     let Some(version) = read.version(id)? else {
         let gone = read.was_used(id)?;
-        return Ok(if gone { Whereabouts::Purged(id.clone()) } else { Whereabouts::NoSuchPlan(id.clone()) });
+        return Ok(if gone {
+            TargetStatus::Purged(id.clone())
+        } else {
+            TargetStatus::NoSuchPlan(id.clone())
+        });
     };
     catch_up(read, cache, id, version)?;
-    let Some(plan) = cache.get(id) else { return Ok(Whereabouts::NoSuchPlan(id.clone())) };
+    let Some(plan) = cache.get(id) else { return Ok(TargetStatus::NoSuchPlan(id.clone())) };
     let owner = &plan.spec().owner;
     if on.agent.as_ref().is_some_and(|agent| agent != owner) {
-        return Ok(Whereabouts::OwnedBy { plan: id.clone(), owner: owner.clone() });
+        return Ok(TargetStatus::OwnedBy { plan: id.clone(), owner: owner.clone() });
     }
     let (phase, archived) = (plan.state().phase, plan.state().archived);
-    let missing = || Whereabouts::NoSuchTask { plan: id.clone(), phase, archived };
+    let missing = || TargetStatus::NoSuchTask { plan: id.clone(), phase, archived };
     Ok(there(plan, &on.task).unwrap_or_else(missing))
 }
 
@@ -62,8 +68,8 @@ fn locate_by_agent(
     read: &mut dyn Read,
     cache: &mut Cache,
     of: &PlanId,
-    on: &Elsewhere,
-) -> Result<Whereabouts, StoreError> {
+    on: &ExternalTaskRef,
+) -> Result<TargetStatus, StoreError> {
     let agent = on.agent.clone().unwrap_or_default();
     let (mut has_plans, mut put_away) = (false, None);
     for id in candidates(read, on)? {
@@ -84,9 +90,9 @@ fn locate_by_agent(
         }
     }
     Ok(put_away.unwrap_or(match has_plans {
-        true => Whereabouts::NoTaskOf(agent),
-        false if agent.trim().is_empty() || agent == "*" => Whereabouts::NoName(agent),
-        false => Whereabouts::NoPlanOf(agent),
+        true => TargetStatus::NoTaskOf(agent),
+        false if agent.trim().is_empty() || agent == "*" => TargetStatus::NoName(agent),
+        false => TargetStatus::NoPlanOf(agent),
     }))
 }
 
@@ -100,7 +106,7 @@ pub(crate) fn is_open(plan: &Plan, wait: &Wait) -> bool {
 /// What `events` make tasks of `plan` wait for that they did not wait for before. `plan` is as they leave it, and the tables
 /// have not heard of them.
 fn new_waits(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<Vec<Wait>, StoreError> {
-    let elsewhere = |on: &[Dependency]| on.iter().any(|on| on.elsewhere().is_some());
+    let elsewhere = |on: &[Dependency]| on.iter().any(|on| on.external().is_some());
     let mut tasks: Vec<&TaskId> = Vec::new();
     let mut is_new = false;
     for event in events {
@@ -131,7 +137,7 @@ pub(crate) fn check_waits(
     read: &mut dyn Read,
     plan: &Plan,
     events: &[Event],
-) -> Result<Vec<(Wait, Whereabouts)>, WriteError> {
+) -> Result<Vec<(Wait, TargetStatus)>, WriteError> {
     let (mut problems, mut missing) = (Vec::new(), Vec::new());
     // The plan that is being written stands in the cache itself, and is not to be touched.
     let mut cache = Cache::default();
@@ -143,8 +149,8 @@ pub(crate) fn check_waits(
         }
         let found = locate(read, &mut cache, plan.id(), &wait.on)?;
         if found.can_never_be() {
-            let (dependency, why) = (wait.on.key(), found.words(&wait.on));
-            problems.push(Problem::task(&wait.task, Wrong::NeverElsewhere { dependency, why }));
+            let (dependency, why) = (wait.on.key(), found.describe(&wait.on));
+            problems.push(Problem::task(&wait.task, ProblemKind::ImpossibleExternal { dependency, why }));
         } else if !found.is_there() && missing.len() < WARNINGS_MAX {
             missing.push((wait, found));
         }

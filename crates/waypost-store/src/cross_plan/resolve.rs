@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use waypost_core::{
-    Dependency, Elsewhere, Event, Phase, Plan, PlanId, Problem, Refusal, Task, TaskId, Wrong,
+    Dependency, Event, ExternalTaskRef, Phase, Plan, PlanId, Problem, ProblemKind, Refusal, Task, TaskId,
 };
 
 use crate::error::StoreError;
 use crate::plans::cache::load;
 use crate::plans::request::WriteError;
-use crate::rows::{Query, Shelf, Sort};
+use crate::rows::{ArchiveFilter, Query, Sort};
 use crate::store::Read;
 
 /// Plans of an agent that are searched for a task.
@@ -22,7 +22,7 @@ const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, 
 
 /// The plans in which the task can be that is meant, the most likely first: of an agent those that go on before those that
 /// have ended, and the latest of each.
-pub(crate) fn candidates(read: &mut dyn Read, there: &Elsewhere) -> Result<Vec<PlanId>, StoreError> {
+pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result<Vec<PlanId>, StoreError> {
     let agent = match (&there.plan, &there.agent) {
         (Some(plan), None) => return Ok(vec![plan.clone()]),
         (Some(plan), Some(agent)) => {
@@ -34,7 +34,7 @@ pub(crate) fn candidates(read: &mut dyn Read, there: &Elsewhere) -> Result<Vec<P
     };
     let of_agent = Query { owner: Some(agent.clone()), limit: AGENT_PLANS_MAX, ..Query::default() };
     let open = Query { phases: OPEN.to_vec(), sort: Sort::Created, ..of_agent.clone() };
-    let any = Query { shelf: Shelf::All, sort: Sort::Updated, ..of_agent };
+    let any = Query { shelf: ArchiveFilter::All, sort: Sort::Updated, ..of_agent };
     let mut found: Vec<PlanId> = read.heads(&open)?.items.into_iter().map(|head| head.id).collect();
     for head in read.heads(&any)?.items {
         if !found.contains(&head.id) {
@@ -48,7 +48,7 @@ pub(crate) fn candidates(read: &mut dyn Read, there: &Elsewhere) -> Result<Vec<P
 pub(crate) fn no_ring(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<(), WriteError> {
     let starts = starts(plan, events);
     // A ring goes through another plan that waits already, and leaves this one.
-    if starts.is_empty() || !plan.waits_elsewhere() {
+    if starts.is_empty() || !plan.waits_for_external() {
         return Ok(());
     }
     let mut search = Search { read, own: plan, others: HashMap::new() };
@@ -56,7 +56,7 @@ pub(crate) fn no_ring(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Res
         None => Ok(()),
         Some(path) => {
             let first = path.first().cloned().unwrap_or_default();
-            let problems = vec![Problem::task(first, Wrong::Cycle { path })];
+            let problems = vec![Problem::task(first, ProblemKind::Cycle { path })];
             Err(WriteError::Refused(Refusal::Invalid { problems }))
         }
     }
@@ -64,7 +64,7 @@ pub(crate) fn no_ring(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Res
 
 /// The tasks that now wait for something else than before: a ring that was closed goes through one of them.
 fn starts(plan: &Plan, events: &[Event]) -> Vec<TaskId> {
-    let waits_there = |on: &[Dependency]| on.iter().any(|on| on.elsewhere().is_some());
+    let waits_there = |on: &[Dependency]| on.iter().any(|on| on.external().is_some());
     let waiting = || -> Vec<TaskId> {
         let tasks = plan.tasks().map(|(task, _)| &task.spec);
         tasks.filter(|spec| waits_there(&spec.depends_on)).map(|spec| spec.id.clone()).collect()
@@ -156,13 +156,13 @@ impl Search<'_> {
         };
         let mut waits_for: Vec<Node> =
             plan.children(task.as_str()).iter().map(|child| (id.clone(), child.spec.id.clone())).collect();
-        let mut there: Vec<(Elsewhere, Option<PlanId>)> = Vec::new();
+        let mut there: Vec<(ExternalTaskRef, Option<PlanId>)> = Vec::new();
         let mut at = Some(found);
         while let Some(found) = at {
             for dependency in &found.spec.depends_on {
                 match dependency {
                     Dependency::Task(on) => waits_for.push((id.clone(), on.clone())),
-                    Dependency::Elsewhere(on) => {
+                    Dependency::External(on) => {
                         // What it has heard may be taken back: by the plan from which it has heard, if that is known.
                         let heard = found.state.received.get(&on.key());
                         let source = heard.and_then(|heard| heard.plan.clone());
@@ -179,7 +179,7 @@ impl Search<'_> {
         Ok(waits_for)
     }
 
-    fn meant(&mut self, of: &PlanId, there: &Elsewhere) -> Result<Option<PlanId>, StoreError> {
+    fn meant(&mut self, of: &PlanId, there: &ExternalTaskRef) -> Result<Option<PlanId>, StoreError> {
         let own = self.own.id().clone();
         let mut plans = candidates(self.read, there)?;
         let is_agents = there.agent.as_deref().is_none_or(|agent| agent == self.own.spec().owner);
@@ -202,7 +202,7 @@ impl Search<'_> {
         let plan =
             if id == self.own.id() { Some(self.own) } else { self.others.get(id).and_then(Option::as_ref) };
         let owner = plan.map(|plan| plan.spec().owner.clone()).filter(|owner| !owner.is_empty());
-        let there = Elsewhere { agent: owner, plan: Some(id.clone()), task: task.clone() };
-        Dependency::Elsewhere(Box::new(there)).to_string()
+        let there = ExternalTaskRef { agent: owner, plan: Some(id.clone()), task: task.clone() };
+        Dependency::External(Box::new(there)).to_string()
     }
 }

@@ -1,16 +1,16 @@
 //! The status of a task in another plan that a task waits for, and its text. Reads nothing.
 
-use waypost_core::{Elsewhere, Phase, PlanId, Standing};
+use waypost_core::{EffectiveStatus, ExternalTaskRef, Phase, PlanId};
 
 /// What is known of a task elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum TargetStatus {
     /// A plan has it.
     There {
         /// Which plan.
         plan: PlanId,
         /// Where the task stands.
-        standing: Standing,
+        standing: EffectiveStatus,
         /// Where its plan stands.
         phase: Phase,
         /// Whether the plan is archived.
@@ -48,7 +48,7 @@ pub enum Whereabouts {
     NoName(String),
 }
 
-impl Whereabouts {
+impl TargetStatus {
     /// Whether there is such a task.
     pub fn is_there(&self) -> bool {
         matches!(self, Self::There { .. })
@@ -64,24 +64,26 @@ impl Whereabouts {
     }
 
     /// What is known, behind the name of what it is known of: `lib/build (running)`, `lib/build: there is no plan …`.
-    pub fn named(&self, there: &Elsewhere) -> String {
-        let (name, words) = (there.key(), self.words(there));
+    pub fn named(&self, there: &ExternalTaskRef) -> String {
+        let (name, words) = (there.key(), self.describe(there));
         if self.is_there() { format!("{name} ({words})") } else { format!("{name}: {words}") }
     }
 
     /// What is known, in words. May hold text of a plan.
-    pub fn words(&self, there: &Elsewhere) -> String {
+    pub fn describe(&self, there: &ExternalTaskRef) -> String {
         let task = &there.task;
         match self {
             Self::There { standing, phase, archived, more, .. } => {
-                let word = standing.word();
+                let word = standing.as_str();
                 match (archived, phase, more) {
                     (true, _, _) => format!("{word}; its plan is archived"),
                     (false, Phase::Draft | Phase::AwaitingApproval, _) => {
                         format!("{word}; its plan is not started")
                     }
                     (false, Phase::Paused, _) => format!("{word}; its plan is paused"),
-                    (false, _, Some(more)) if matches!(standing, Standing::Queued | Standing::Running) => {
+                    (false, _, Some(more))
+                        if matches!(standing, EffectiveStatus::Queued | EffectiveStatus::Running) =>
+                    {
                         format!("{word}, {more}")
                     }
                     (false, _, Some(more)) => format!("{word}; {more}"),

@@ -26,14 +26,14 @@ pub trait Watch: Send {
 
 /// Rung by writers of a store on a disk.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct ChangeSignal {
     path: PathBuf,
     /// Open from the first write on: if this process dies between a commit and the ring, the system closes it, and that
     /// rings.
     held: OnceLock<Option<File>>,
 }
 
-impl Bell {
+impl ChangeSignal {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, held: OnceLock::new() }
     }
@@ -43,7 +43,7 @@ impl Bell {
     }
 
     /// To be called before the first commit.
-    pub(crate) fn hold(&self) {
+    pub(crate) fn keep_open(&self) {
         self.held.get_or_init(|| self.open().ok());
     }
 
@@ -55,8 +55,8 @@ impl Bell {
 
     pub(crate) fn watch(&self) -> Box<dyn Watch> {
         // The file has to be there for nobody; its folder is watched, so that it may come and go.
-        match system::Ears::at(&self.path) {
-            Some(ears) => Box::new(BellWatch { ears, reported: None }),
+        match system::Inotify::at(&self.path) {
+            Some(ears) => Box::new(SignalWatch { ears, reported: None }),
             None => Box::new(SlowWatch { reported: Instant::now() }),
         }
     }
@@ -69,19 +69,19 @@ fn left(until: Instant) -> Option<Duration> {
     Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }
 
-struct BellWatch {
-    ears: system::Ears,
+struct SignalWatch {
+    ears: system::Inotify,
     reported: Option<Instant>,
 }
 
-impl Watch for BellWatch {
+impl Watch for SignalWatch {
     fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
         let until = Instant::now() + at_most;
         if let Some(rest) = self.reported.and_then(|at| left((at + WATCH_PAUSE).min(until))) {
             system::pause(rest);
         }
         loop {
-            if self.reported.is_none_or(|at| left(at + WATCH_PAUSE).is_none()) && self.ears.has_heard() {
+            if self.reported.is_none_or(|at| left(at + WATCH_PAUSE).is_none()) && self.ears.has_event() {
                 self.reported = Some(Instant::now());
                 return Ok(true);
             }
@@ -113,9 +113,9 @@ impl Watch for SlowWatch {
 
 /// Rung by writers of a store in memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MemoryBell(Arc<(Mutex<u64>, Condvar)>);
+pub(crate) struct MemorySignal(Arc<(Mutex<u64>, Condvar)>);
 
-impl MemoryBell {
+impl MemorySignal {
     pub(crate) fn ring(&self) {
         let (rings, changed) = &*self.0;
         *rings.lock().unwrap_or_else(PoisonError::into_inner) += 1;
@@ -129,7 +129,7 @@ impl MemoryBell {
 }
 
 struct MemoryWatch {
-    bell: MemoryBell,
+    bell: MemorySignal,
     heard: u64,
     reported: Option<Instant>,
 }
@@ -173,14 +173,14 @@ mod system {
     const DEAF: [u32; 8] =
         [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x0102_1997, 0x00c3_6400, 0x6573_5546];
 
-    pub(super) struct Ears {
+    pub(super) struct Inotify {
         inotify: OwnedFd,
         name: OsString,
         /// The folder was removed, so there are no more events: from then on it is polled.
         deaf: Option<Instant>,
     }
 
-    impl Ears {
+    impl Inotify {
         pub(super) fn at(bell: &Path) -> Option<Self> {
             let folder = bell.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
@@ -197,7 +197,7 @@ mod system {
         }
 
         /// Whether the bell was rung since this was last asked.
-        pub(super) fn has_heard(&mut self) -> bool {
+        pub(super) fn has_event(&mut self) -> bool {
             if let Some(since) = self.deaf {
                 let is_due = left(since + WATCH_SLOWLY).is_none();
                 if is_due {
@@ -257,13 +257,13 @@ mod system {
     use rustix::event::{Timespec, poll};
 
     /// Nothing is heard here.
-    pub(super) enum Ears {}
+    pub(super) enum Inotify {}
 
-    impl Ears {
+    impl Inotify {
         pub(super) fn at(_: &Path) -> Option<Self> {
             None
         }
-        pub(super) fn has_heard(&mut self) -> bool {
+        pub(super) fn has_event(&mut self) -> bool {
             match *self {}
         }
         pub(super) fn listen(&self, _: Duration) {
@@ -280,7 +280,7 @@ mod system {
 
 /// Watches a file that others write or replace, as editors do. Each report means that it may be another one now.
 pub fn watch_file(path: &Path) -> Box<dyn Watch> {
-    Bell::new(path.to_owned()).watch()
+    ChangeSignal::new(path.to_owned()).watch()
 }
 
 /// A file beside a database file.

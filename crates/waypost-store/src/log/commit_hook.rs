@@ -12,7 +12,7 @@ use crate::plans::request::{Committed, WriteRequest};
 const TASKS_NAMED_MAX: usize = 32;
 
 /// A version that was committed.
-pub struct Heard<'a> {
+pub struct CommitInfo<'a> {
     /// The plan after it.
     pub plan: &'a Plan,
     /// The version.
@@ -27,12 +27,12 @@ pub struct Heard<'a> {
     pub took: Duration,
 }
 
-type Hook = Box<dyn Fn(&Heard<'_>) + Send + Sync>;
+type Hook = Box<dyn Fn(&CommitInfo<'_>) + Send + Sync>;
 
 static HOOK: OnceLock<Hook> = OnceLock::new();
 
 /// Has `hook` called for each version from now on. Once in a process: says whether this was the first time.
-pub fn hear_of_commits(hook: impl Fn(&Heard<'_>) + Send + Sync + 'static) -> bool {
+pub fn set_commit_hook(hook: impl Fn(&CommitInfo<'_>) + Send + Sync + 'static) -> bool {
     HOOK.set(Box::new(hook)).is_ok()
 }
 
@@ -65,5 +65,5 @@ pub(crate) fn tell_of(
             tasks.push(task);
         }
     }
-    hook(&Heard { plan, version: done.version, actor, commands: names, tasks, took });
+    hook(&CommitInfo { plan, version: done.version, actor, commands: names, tasks, took });
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use waypost_core::{Actor, ActorKind, Consequence, Event, PlanId, TaskId, Timestamp, limits};
+use waypost_core::{Actor, ActorKind, DerivedEvent, Event, PlanId, TaskId, Timestamp, limits};
 
 /// Names that each list of a filter may hold.
 pub const FILTER_NAMES_MAX: usize = 100;
@@ -66,16 +66,16 @@ impl From<Cursor> for String {
 /// Something that happened: written down, or worked out from what was.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Happening {
+pub enum EventSource {
     /// Somebody's command was decided so.
     Decided(Event),
     /// It followed by the graph.
-    Followed(Consequence),
+    Followed(DerivedEvent),
 }
 
 /// One event, as readers are told of it. Its JSON is a promise: a golden file holds it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Occurrence {
+pub struct LogEvent {
     /// The number of its version in the log.
     pub sequence: u64,
     /// Its place among the events of that version, from 0.
@@ -100,10 +100,10 @@ pub struct Occurrence {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub derived: bool,
     /// The event.
-    pub event: Happening,
+    pub event: EventSource,
 }
 
-impl Occurrence {
+impl LogEvent {
     /// The place in the log right behind it.
     pub fn cursor(&self) -> Cursor {
         Cursor { sequence: self.sequence - 1, part: self.index + 1 }
@@ -118,7 +118,7 @@ pub struct EventFilter {
     /// an actor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// Words for events ([`Event::KINDS`], [`Consequence::KINDS`]).
+    /// Words for events ([`Event::KINDS`], [`DerivedEvent::KINDS`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
     /// Plans.
@@ -174,7 +174,7 @@ impl EventFilter {
         if self.agents.iter().any(|agent| agent.len() > limits::LINE_BYTES_MAX) {
             return Err(BadFilter::NameTooLong);
         }
-        let is_known = |kind: &str| Event::KINDS.contains(&kind) || Consequence::KINDS.contains(&kind);
+        let is_known = |kind: &str| Event::KINDS.contains(&kind) || DerivedEvent::KINDS.contains(&kind);
         match self.kinds.iter().find(|kind| !is_known(kind)) {
             Some(kind) => Err(BadFilter::NoSuchKind(kind.clone())),
             None => Ok(()),
@@ -182,10 +182,10 @@ impl EventFilter {
     }
 
     /// Whether an event is one of those that are wanted.
-    pub fn admits(&self, event: &Occurrence) -> bool {
+    pub fn admits(&self, event: &LogEvent) -> bool {
         let is_about = |task: &TaskId| match &event.event {
-            Happening::Decided(decided) => decided.is_about(task),
-            Happening::Followed(followed) => followed.task() == Some(task),
+            EventSource::Decided(decided) => decided.is_about(task),
+            EventSource::Followed(followed) => followed.task() == Some(task),
         };
         (self.plans.is_empty() || self.plans.contains(&event.plan))
             && self.admits_kind(event.kind)
@@ -194,7 +194,7 @@ impl EventFilter {
     }
 
     pub(super) fn wants_consequences(&self) -> bool {
-        self.kinds.is_empty() || self.kinds.iter().any(|kind| Consequence::KINDS.contains(&kind.as_str()))
+        self.kinds.is_empty() || self.kinds.iter().any(|kind| DerivedEvent::KINDS.contains(&kind.as_str()))
     }
 
     pub(super) fn admits_kind(&self, kind: &str) -> bool {

@@ -9,11 +9,11 @@ use serde::Serialize;
 use waypost_core::{PlanId, TaskId};
 
 use crate::error::StoreError;
-use crate::log::event::{Cursor, EventFilter, Happening, Occurrence};
+use crate::log::event::{Cursor, EventFilter, EventSource, LogEvent};
 use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
-use crate::plans::Plans;
-use crate::rows::{Entry, LogFilter};
+use crate::plans::PlanStore;
+use crate::rows::{LogFilter, VersionRecord};
 use crate::store::Read;
 
 /// Events that one page holds at the most.
@@ -29,7 +29,7 @@ pub const EVENTS_WAIT_SECONDS_MAX: u64 = 3_600;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EventPage {
     /// What was found, in its order.
-    pub events: Vec<Occurrence>,
+    pub events: Vec<LogEvent>,
     /// Where to go on. Nothing that is wanted lies before it but what is on this page.
     pub cursor: Cursor,
     /// Whether the log has versions after the cursor; none of them may match.
@@ -45,7 +45,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl Plans {
+impl PlanStore {
     /// Events behind `after` that `filter` admits, at most `limit` and at most [`EVENTS_MAX`]. Looks at
     /// [`EVENT_VERSIONS_MAX`] versions at most: a page may be empty although the log has more.
     pub fn events(&self, after: Cursor, filter: &EventFilter, limit: usize) -> Result<EventPage, StoreError> {
@@ -101,7 +101,7 @@ struct Reader<'a> {
 
 /// Versions that come next, and the number up to which there are no others that matter.
 struct Stretch {
-    entries: Vec<Entry>,
+    entries: Vec<VersionRecord>,
     up_to: u64,
 }
 
@@ -165,7 +165,7 @@ impl Reader<'_> {
     }
 
     /// The events of a version that are wanted. Of a purged plan nothing is left to tell.
-    fn wanted(&mut self, entry: Entry) -> Result<Vec<Occurrence>, StoreError> {
+    fn wanted(&mut self, entry: VersionRecord) -> Result<Vec<LogEvent>, StoreError> {
         let filter = self.filter;
         if entry.events.is_empty() {
             return Ok(Vec::new());
@@ -178,8 +178,8 @@ impl Reader<'_> {
             true => self.follower.consequences(self.read, &entry)?,
             false => Vec::new(),
         };
-        let Entry { sequence, plan, version, at, actor, events, .. } = entry;
-        let told = |index: usize, kind: &'static str, task: Option<TaskId>, event: Happening| Occurrence {
+        let VersionRecord { sequence, plan, version, at, actor, events, .. } = entry;
+        let told = |index: usize, kind: &'static str, task: Option<TaskId>, event: EventSource| LogEvent {
             sequence,
             index: index as u32,
             at,
@@ -189,7 +189,7 @@ impl Reader<'_> {
             owner: owner.clone(),
             kind,
             task,
-            derived: matches!(event, Happening::Followed(_)),
+            derived: matches!(event, EventSource::Followed(_)),
             event,
         };
         let decided = events.len();
@@ -197,13 +197,13 @@ impl Reader<'_> {
         for (index, event) in events.into_iter().enumerate() {
             if filter.admits_kind(event.kind()) && filter.admits_task(|task| event.is_about(task)) {
                 let (kind, task) = (event.kind(), event.task().cloned());
-                wanted.push(told(index, kind, task, Happening::Decided(event)));
+                wanted.push(told(index, kind, task, EventSource::Decided(event)));
             }
         }
         for (index, event) in followed.into_iter().enumerate() {
             if filter.admits_kind(event.kind()) && filter.admits_task(|task| event.task() == Some(task)) {
                 let (kind, task) = (event.kind(), event.task().cloned());
-                wanted.push(told(decided + index, kind, task, Happening::Followed(event)));
+                wanted.push(told(decided + index, kind, task, EventSource::Followed(event)));
             }
         }
         Ok(wanted)

@@ -1,11 +1,11 @@
 //! Plans as a reader of the log has come to know them: each at the version before the one that is read next, so that what
 //! follows from that one can be told. Knows nothing of who wants to hear it.
 
-use waypost_core::{Consequence, Event, Plan};
+use waypost_core::{DerivedEvent, Event, Plan};
 
 use crate::error::StoreError;
 use crate::plans::cache::{load, replay};
-use crate::rows::Entry;
+use crate::rows::VersionRecord;
 use crate::store::Read;
 
 /// Plans that are followed at the same time.
@@ -24,8 +24,8 @@ impl Follower {
     pub(crate) fn consequences(
         &mut self,
         read: &mut dyn Read,
-        entry: &Entry,
-    ) -> Result<Vec<Consequence>, StoreError> {
+        entry: &VersionRecord,
+    ) -> Result<Vec<DerivedEvent>, StoreError> {
         let before = entry.version - 1;
         if before == 0 || !entry.events.iter().any(Event::may_have_consequences) {
             return Ok(Vec::new());
@@ -41,7 +41,12 @@ impl Follower {
         Ok(told)
     }
 
-    fn plan_before(&mut self, read: &mut dyn Read, entry: &Entry, before: u64) -> Result<Plan, StoreError> {
+    fn plan_before(
+        &mut self,
+        read: &mut dyn Read,
+        entry: &VersionRecord,
+        before: u64,
+    ) -> Result<Plan, StoreError> {
         let known = self.plans.iter().position(|plan| *plan.id() == entry.plan);
         match known.map(|place| self.plans.remove(place)).filter(|plan| plan.version() <= before) {
             Some(mut plan) => {

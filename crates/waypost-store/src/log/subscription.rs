@@ -20,12 +20,12 @@ pub struct Subscription {
     pub created_at: Timestamp,
     /// What its owner could not make use of, if that happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<DroppedEvents>,
 }
 
 /// Events that an owner gave up on. Kept until the doctor has told of it and was asked to put it right.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct DroppedEvents {
     /// How many.
     pub lost: u64,
     /// When the last of them was given up.

@@ -6,10 +6,10 @@ use waypost_core::limits;
 use crate::error::StoreError;
 use crate::log::event::{BadFilter, Cursor, EventFilter};
 use crate::log::event_log::EventPage;
-use crate::log::subscription::{Subscription, Trouble};
+use crate::log::subscription::{DroppedEvents, Subscription};
 use crate::maintenance::copy::unfinished;
 use crate::maintenance::integrity::Finding;
-use crate::plans::Plans;
+use crate::plans::PlanStore;
 use crate::plans::transaction::random_name;
 use crate::store::{Read, Transaction};
 
@@ -31,7 +31,7 @@ fn complaint(subscription: &Subscription, latest: u64) -> Option<String> {
             "subscription {id} of {owner} has read up to {cursor}, and the log ends at {latest}"
         ));
     }
-    let Trouble { lost, at, why } = subscription.trouble.as_ref()?;
+    let DroppedEvents { lost, at, why } = subscription.trouble.as_ref()?;
     let events = if *lost == 1 { "event" } else { "events" };
     Some(format!("{owner} gave up on {lost} {events}, the last one at {at}: {why}"))
 }
@@ -93,7 +93,7 @@ impl SubscriptionError {
     }
 }
 
-impl Plans {
+impl PlanStore {
     /// Makes a subscription. Durable when this returns.
     pub fn subscribe(
         &self,
@@ -198,7 +198,7 @@ impl Plans {
             if let Some((lost, why)) = given_up {
                 let before = found.trouble.take().map_or(0, |trouble| trouble.lost);
                 let (lost, at, why) = (before + lost, transaction.now(), why.to_owned());
-                found.trouble = Some(Trouble { lost, at, why });
+                found.trouble = Some(DroppedEvents { lost, at, why });
             }
             transaction.set_subscription(&found.id, Some(&found))?;
             Ok(Ok(cursor))

@@ -13,8 +13,10 @@ use crate::log::event::{Cursor, EventFilter};
 use crate::log::subscription::Subscription;
 use crate::maintenance::integrity::keep_leases;
 use crate::plans::cache::load;
-use crate::rows::{Entry, Head, IndexRows, Lease, LogFilter, Pruned, Query, Shelf, Sort};
-use crate::store::{Adopted, Pruning, Read, Store, Transaction};
+use crate::rows::{
+    ArchiveFilter, IndexRows, Lease, LogFilter, PlanSummary, Pruned, Query, Sort, VersionRecord,
+};
+use crate::store::{ImportedPlan, Pruning, Read, Store, Transaction};
 
 /// The subscription by which an unfinished copy is known. Random names are longer.
 const MARK: &str = "copying";
@@ -142,7 +144,7 @@ pub fn copy(
         return Err(CopyError::Same(from.location()));
     }
     if running == Running::Refuse {
-        nobody_works(from)?;
+        no_live_leases(from)?;
     }
     let (up_to, resumed) = begin(from, to)?;
     let copying = Copying { from, to, up_to };
@@ -158,7 +160,7 @@ fn latest(store: &dyn Store) -> Result<u64, StoreError> {
 }
 
 /// Refuses while leases run that workers renew. What has no end is a person's or an agent's own claim, and goes along.
-fn nobody_works(from: &dyn Store) -> Result<(), CopyError> {
+fn no_live_leases(from: &dyn Store) -> Result<(), CopyError> {
     let mut leases = Vec::new();
     from.read(&mut |read| {
         let now = read.now();
@@ -214,7 +216,7 @@ struct Copying<'a> {
 }
 
 /// A plan that was read from its history.
-struct Told {
+struct ReplayedPlan {
     plan: Plan,
     rows: IndexRows,
     /// What was forgotten, and the plan as that left it.
@@ -250,7 +252,7 @@ impl Copying<'_> {
                 let Some(told) = self.adopt(read, transaction, id)? else {
                     return Ok(());
                 };
-                let Some(Told { mut plan, rows, kept }) = told else {
+                let Some(ReplayedPlan { mut plan, rows, kept }) = told else {
                     return transaction.settle(id, None);
                 };
                 let mut kept = kept;
@@ -259,7 +261,7 @@ impl Copying<'_> {
                     (Some((pruned, plan)), Some(bytes)) => Some(Pruning { pruned, plan, snapshot: bytes }),
                     _ => None,
                 };
-                transaction.settle(id, Some(&Adopted { plan: &plan, rows: &rows, pruning }))?;
+                transaction.settle(id, Some(&ImportedPlan { plan: &plan, rows: &rows, pruning }))?;
                 if transaction.bytes_since_snapshot(id)? > SNAPSHOT_BYTES_MIN {
                     let bytes = plan.snapshot();
                     transaction.put_snapshot(id, plan.version(), &bytes)?;
@@ -277,7 +279,7 @@ impl Copying<'_> {
         read: &mut dyn Read,
         transaction: &mut dyn Transaction,
         id: &PlanId,
-    ) -> Result<Option<Option<Told>>, StoreError> {
+    ) -> Result<Option<Option<ReplayedPlan>>, StoreError> {
         let is_there = read.head(id)?.is_some();
         let kept = match read.pruned(id)?.filter(|_| is_there) {
             Some(pruned) => Some((pruned.clone(), load(read, id, pruned.up_to)?)),
@@ -313,7 +315,7 @@ impl Copying<'_> {
         plan.take_touched();
         let mut rows = IndexRows::of(&plan);
         keep_leases(&mut rows, &read.index(id)?);
-        Ok(Some(Some(Told { plan, rows, kept })))
+        Ok(Some(Some(ReplayedPlan { plan, rows, kept })))
     }
 
     /// Compares everything: each version, each head, and each plan as its history and its snapshots tell it. Returns how
@@ -363,7 +365,7 @@ impl Copying<'_> {
 
     fn verify_plans(&self) -> Result<u64, CopyError> {
         let mut query =
-            Query { shelf: Shelf::All, sort: Sort::Id, limit: PLANS_READ_MAX, ..Query::default() };
+            Query { shelf: ArchiveFilter::All, sort: Sort::Id, limit: PLANS_READ_MAX, ..Query::default() };
         let mut plans = 0;
         loop {
             let page = self.to.query(|read| read.heads(&query))?;
@@ -378,7 +380,7 @@ impl Copying<'_> {
         }
     }
 
-    fn verify_plan(&self, head: &Head) -> Result<(), CopyError> {
+    fn verify_plan(&self, head: &PlanSummary) -> Result<(), CopyError> {
         let id = &head.id;
         let told = |store: &dyn Store| -> Result<_, StoreError> {
             store.query(|read| {
@@ -389,7 +391,7 @@ impl Copying<'_> {
         let (ours, theirs) = (told(self.from)?, told(self.to)?);
         let what = if ours.0.to_draft() != theirs.0.to_draft() {
             "is not the same plan"
-        } else if Head::of(&ours.0) != *head {
+        } else if PlanSummary::of(&ours.0) != *head {
             "has another line in the list than its history says"
         } else if ours.2.as_ref().is_some_and(|head| head.version == theirs.0.version())
             && (ours.2 != theirs.2
@@ -444,6 +446,6 @@ fn attempt_logs(
     }
 }
 
-fn page(store: &dyn Store, after: u64) -> Result<Vec<Entry>, StoreError> {
+fn page(store: &dyn Store, after: u64) -> Result<Vec<VersionRecord>, StoreError> {
     store.query(|read| read.log(after, &LogFilter::default(), VERSIONS_READ_MAX))
 }

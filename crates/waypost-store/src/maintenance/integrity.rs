@@ -4,9 +4,9 @@ use serde::Serialize;
 use waypost_core::{Plan, PlanId};
 
 use crate::error::StoreError;
-use crate::plans::Plans;
+use crate::plans::PlanStore;
 use crate::plans::cache::load;
-use crate::rows::{Head, IndexRows, Query, Shelf, Sort};
+use crate::rows::{ArchiveFilter, IndexRows, PlanSummary, Query, Sort};
 use crate::store::Read;
 
 /// Versions that one page of a history shows.
@@ -26,7 +26,7 @@ pub struct Finding {
     pub repaired: bool,
 }
 
-impl Plans {
+impl PlanStore {
     /// Checks everything; with `repair`, what can be rebuilt from the events is.
     pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
         let mut findings = Vec::new();
@@ -53,7 +53,7 @@ impl Plans {
                     let plan = load(transaction, &id, head.version)?;
                     let mut rows = IndexRows::of(&plan);
                     keep_leases(&mut rows, &transaction.index(&id)?);
-                    transaction.replace_index(&id, &Head::of(&plan), &rows)
+                    transaction.replace_index(&id, &PlanSummary::of(&plan), &rows)
                 })?;
             }
             let found = wrong.into_iter().map(|what| Finding { plan: Some(id.clone()), what, repaired });
@@ -64,7 +64,7 @@ impl Plans {
 
     fn all_ids(&self) -> Result<Vec<PlanId>, StoreError> {
         let mut query =
-            Query { shelf: Shelf::All, sort: Sort::Id, limit: PLANS_PER_PAGE, ..Query::default() };
+            Query { shelf: ArchiveFilter::All, sort: Sort::Id, limit: PLANS_PER_PAGE, ..Query::default() };
         let mut ids = Vec::new();
         loop {
             let page = self.heads(&query)?;
@@ -113,7 +113,7 @@ fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan
             Ok(_) => {}
         }
     }
-    if Head::of(&plan) != head {
+    if PlanSummary::of(&plan) != head {
         wrong.push("its line in the list differs from what the events say".to_owned());
     }
     let mut rows = IndexRows::of(&plan);

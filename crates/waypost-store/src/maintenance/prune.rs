@@ -5,11 +5,11 @@ use serde::Serialize;
 use waypost_core::{Actor, ActorKind, Event, Phase, Plan, PlanId, Refusal, Timestamp};
 
 use crate::error::StoreError;
-use crate::log::subscription::{Subscription, Trouble};
-use crate::plans::Plans;
+use crate::log::subscription::{DroppedEvents, Subscription};
+use crate::plans::PlanStore;
 use crate::plans::cache::load;
 use crate::plans::request::WriteError;
-use crate::rows::{Entry, Head, Pruned, Query, Shelf, Sort, Wait};
+use crate::rows::{ArchiveFilter, PlanSummary, Pruned, Query, Sort, VersionRecord, Wait};
 use crate::store::{Pruning, Read, Transaction};
 
 /// Days after which a subscription that has not read a plan's events holds them back no longer.
@@ -75,7 +75,7 @@ pub enum Mode {
     DryRun,
 }
 
-impl Plans {
+impl PlanStore {
     /// Forgets the events of plans that ended `seconds` ago or earlier, and tells of each plan. Only a person can.
     pub fn prune(
         &self,
@@ -98,12 +98,12 @@ impl Plans {
             subscriptions,
         };
         let phases = Phase::ALL.into_iter().filter(|phase| phase.is_finished()).collect();
-        let (shelf, sort, limit) = (Shelf::All, Sort::Id, PLANS_READ_MAX);
+        let (shelf, sort, limit) = (ArchiveFilter::All, Sort::Id, PLANS_READ_MAX);
         let mut query = Query { shelf, sort, limit, phases, ..Query::default() };
         loop {
             let page = self.heads(&query)?;
             for head in &page.items {
-                if let Some(looked) = round.look(head, mode)? {
+                if let Some(looked) = round.examine(head, mode)? {
                     tell(looked);
                 }
             }
@@ -122,7 +122,7 @@ impl Plans {
 
 /// One round through all plans.
 struct Round<'a> {
-    plans: &'a Plans,
+    plans: &'a PlanStore,
     by: &'a Actor,
     now: Timestamp,
     before: Timestamp,
@@ -139,7 +139,7 @@ struct Candidate {
 }
 
 impl Round<'_> {
-    fn look(&self, head: &Head, mode: Mode) -> Result<Option<Looked>, WriteError> {
+    fn examine(&self, head: &PlanSummary, mode: Mode) -> Result<Option<Looked>, WriteError> {
         if head.created_at.is_some_and(|made| made > self.before) {
             return Ok(None);
         }
@@ -160,7 +160,7 @@ impl Round<'_> {
     }
 
     /// A plan that ended long enough ago and has events left.
-    fn candidate(&self, read: &mut dyn Read, head: &Head) -> Result<Option<Candidate>, StoreError> {
+    fn candidate(&self, read: &mut dyn Read, head: &PlanSummary) -> Result<Option<Candidate>, StoreError> {
         let id = &head.id;
         let after = read.pruned(id)?.map_or(0, |pruned| pruned.up_to);
         if after >= head.version {
@@ -234,7 +234,7 @@ impl Round<'_> {
             }
             let before = behind.trouble.take().map_or(0, |trouble| trouble.lost);
             let why = format!("plan {} was pruned before they were read", candidate.found.plan);
-            behind.trouble = Some(Trouble { lost: before + lost, at: self.now, why });
+            behind.trouble = Some(DroppedEvents { lost: before + lost, at: self.now, why });
             transaction.set_subscription(&behind.id, Some(&behind))?;
         }
         Ok(())
@@ -249,7 +249,7 @@ fn is_behind(subscription: &Subscription, candidate: &Candidate) -> bool {
 }
 
 /// Bytes of a version's events.
-fn size(entry: &Entry) -> u64 {
+fn size(entry: &VersionRecord) -> u64 {
     let bytes = |event: &Event| serde_json::to_vec(event).map_or(0, |bytes| bytes.len() as u64);
     entry.events.iter().map(bytes).sum()
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use waypost_core::{Elsewhere, Plan, PlanId, TaskId};
+use waypost_core::{ExternalTaskRef, Plan, PlanId, TaskId};
 
-use super::recent_versions::{Kept, keep};
+use super::recent_versions::{RecentVersions, keep};
 use crate::error::StoreError;
-use crate::rows::{Entry, Pruned, Wait};
+use crate::rows::{Pruned, VersionRecord, Wait};
 use crate::store::Read;
 
 /// Plans that a process keeps in memory at the most.
@@ -30,7 +30,7 @@ pub(super) struct Cached {
     /// What its latest version means to other plans.
     pub(super) news: Option<News>,
     /// Its versions since somebody who follows it asked.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<RecentVersions>,
 }
 
 /// What a version means to tasks that wait for tasks of other plans.
@@ -41,7 +41,7 @@ pub(crate) struct News {
     /// Whether the plan itself is not what it was to others.
     pub(crate) whole: bool,
     /// Tasks that now wait for something elsewhere.
-    pub(crate) waits: Vec<(TaskId, Vec<Elsewhere>)>,
+    pub(crate) waits: Vec<(TaskId, Vec<ExternalTaskRef>)>,
     /// Of a plan that was purged.
     pub(crate) purged: Option<Purged>,
 }
@@ -61,7 +61,7 @@ impl Cache {
     }
 
     /// From now on versions are kept.
-    pub(super) fn take_kept(&mut self, id: &PlanId, known: u64, version: u64) -> Option<Vec<Entry>> {
+    pub(super) fn take_kept(&mut self, id: &PlanId, known: u64, version: u64) -> Option<Vec<VersionRecord>> {
         self.plans.get_mut(id)?.kept.get_or_insert_default().take(known, version)
     }
 
@@ -156,7 +156,7 @@ fn replay_each(
     read: &mut dyn Read,
     plan: &mut Plan,
     version: u64,
-    mut each: impl FnMut(Entry),
+    mut each: impl FnMut(VersionRecord),
 ) -> Result<(), StoreError> {
     while plan.version() < version {
         let missing = usize::try_from(version - plan.version()).unwrap_or(usize::MAX);
@@ -167,7 +167,7 @@ fn replay_each(
                 break;
             }
             if entry.is_forgotten() {
-                let Entry { plan, version, at, .. } = entry;
+                let VersionRecord { plan, version, at, .. } = entry;
                 return Err(StoreError::Pruned { plan, up_to: version, at });
             }
             plan.advance(&entry.events, entry.at);

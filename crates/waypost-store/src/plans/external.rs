@@ -1,21 +1,25 @@
 //! Dependencies of a plan on tasks of other plans.
 
-use waypost_core::{Elsewhere, PlanId};
+use waypost_core::{ExternalTaskRef, PlanId};
 
-use super::Plans;
+use super::PlanStore;
 use super::cache::catch_up;
 use super::request::WriteError;
 use crate::cross_plan::locate::{is_open, locate};
 use crate::cross_plan::resolve::candidates;
-use crate::cross_plan::target_status::Whereabouts;
+use crate::cross_plan::target_status::TargetStatus;
 use crate::rows::Wait;
 
-impl Plans {
+impl PlanStore {
     /// The plan whose task a task of the plan `of` means by a name elsewhere, as things stand; nothing when nobody has one.
-    pub fn meant_by(&self, of: &PlanId, there: &Elsewhere) -> Result<Option<PlanId>, WriteError> {
+    pub fn resolve_external(
+        &self,
+        of: &PlanId,
+        there: &ExternalTaskRef,
+    ) -> Result<Option<PlanId>, WriteError> {
         let plans = self.store().query(|read| candidates(read, there))?;
         for plan in plans.into_iter().filter(|plan| plan != of) {
-            match self.look(&plan, |plan| plan.task(there.task.as_str()).is_some()) {
+            match self.with_plan(&plan, |plan| plan.task(there.task.as_str()).is_some()) {
                 Ok(true) => return Ok(Some(plan)),
                 Ok(false) | Err(WriteError::NotFound(_)) => {}
                 Err(error) => return Err(error),
@@ -25,8 +29,8 @@ impl Plans {
     }
 
     /// Where the task is that a task of the plan `of` means by a name elsewhere, as things stand.
-    pub fn whereabouts(&self, of: &PlanId, on: &Elsewhere) -> Result<Whereabouts, WriteError> {
-        let mut found = Whereabouts::NoPlanOf(String::new());
+    pub fn target_status(&self, of: &PlanId, on: &ExternalTaskRef) -> Result<TargetStatus, WriteError> {
+        let mut found = TargetStatus::NoPlanOf(String::new());
         self.looking(&mut |read, cache| {
             found = locate(read, cache, of, on)?;
             Ok(())
@@ -35,11 +39,11 @@ impl Plans {
     }
 
     /// What the tasks of a plan wait for elsewhere and have not got, each with what is known of it; at most `limit`.
-    pub fn waiting_elsewhere(
+    pub fn external_waits(
         &self,
         plan: &PlanId,
         limit: usize,
-    ) -> Result<Vec<(Wait, Whereabouts)>, WriteError> {
+    ) -> Result<Vec<(Wait, TargetStatus)>, WriteError> {
         let mut found = Vec::new();
         self.looking(&mut |read, cache| {
             let waits = read.index(plan)?.waits;

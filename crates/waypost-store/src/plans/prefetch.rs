@@ -4,11 +4,11 @@ use waypost_core::{Command, PlanId};
 
 use super::cache::Cache;
 use super::request::{Job, WriteRequest};
-use crate::store::Expected;
+use crate::store::ReadHints;
 
 /// What these jobs will ask for.
-pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> Expected {
-    let mut expected = Expected::default();
+pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> ReadHints {
+    let mut expected = ReadHints::default();
     for job in jobs {
         match job {
             Job::Create(None, _, _) => {}
@@ -33,13 +33,13 @@ pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> Expected {
 }
 
 /// What a look at one plan will ask for.
-pub(super) fn of_plan(plan: &PlanId, cache: &Cache) -> Expected {
-    let mut expected = Expected::default();
+pub(super) fn of_plan(plan: &PlanId, cache: &Cache) -> ReadHints {
+    let mut expected = ReadHints::default();
     add(&mut expected, cache, plan);
     expected
 }
 
-fn add(expected: &mut Expected, cache: &Cache, plan: &PlanId) {
+fn add(expected: &mut ReadHints, cache: &Cache, plan: &PlanId) {
     if expected.plans.iter().all(|(other, _)| other != plan) {
         // Who has it in memory wants what came since; who has not will look for a snapshot first.
         expected.plans.push((plan.clone(), cache.get(plan).map(|plan| plan.version())));
@@ -47,7 +47,7 @@ fn add(expected: &mut Expected, cache: &Cache, plan: &PlanId) {
 }
 
 /// The locks of tasks that are to start.
-fn add_locks(expected: &mut Expected, cache: &Cache, request: &WriteRequest) {
+fn add_locks(expected: &mut ReadHints, cache: &Cache, request: &WriteRequest) {
     let Some(plan) = cache.get(&request.plan) else { return };
     for command in &request.commands {
         let (Command::StartTask { task, .. } | Command::QueueTask { task, .. }) = command else { continue };

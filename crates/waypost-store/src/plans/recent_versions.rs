@@ -3,21 +3,21 @@
 
 use std::collections::VecDeque;
 
-use crate::rows::Entry;
+use crate::rows::VersionRecord;
 
 /// Maximum number of events kept for one plan. Followers that need more read them from the store.
 const EVENTS_KEPT_MAX: usize = 50_000;
 
 /// The latest versions of a plan without gaps, since somebody asked for them.
 #[derive(Default)]
-pub(super) struct Kept {
-    entries: VecDeque<Entry>,
+pub(super) struct RecentVersions {
+    entries: VecDeque<VersionRecord>,
     events: usize,
 }
 
-impl Kept {
+impl RecentVersions {
     /// Whether there is room for one more.
-    pub(super) fn keep(&mut self, entry: Entry) -> bool {
+    pub(super) fn keep(&mut self, entry: VersionRecord) -> bool {
         if self.entries.back().is_some_and(|last| last.version + 1 != entry.version) {
             self.entries.clear();
             self.events = 0;
@@ -28,7 +28,7 @@ impl Kept {
     }
 
     /// All versions after `known`, if those up to `version` are among them.
-    pub(super) fn take(&mut self, known: u64, version: u64) -> Option<Vec<Entry>> {
+    pub(super) fn take(&mut self, known: u64, version: u64) -> Option<Vec<VersionRecord>> {
         self.events = 0;
         let mut entries = std::mem::take(&mut self.entries);
         while entries.front().is_some_and(|first| first.version <= known) {
@@ -40,7 +40,7 @@ impl Kept {
 }
 
 /// Keeps a version if somebody follows the plan.
-pub(super) fn keep(kept: &mut Option<Kept>, entry: impl FnOnce() -> Entry) {
+pub(super) fn keep(kept: &mut Option<RecentVersions>, entry: impl FnOnce() -> VersionRecord) {
     if let Some(asked) = kept
         && !asked.keep(entry())
     {
@@ -52,50 +52,50 @@ pub(super) fn keep(kept: &mut Option<Kept>, entry: impl FnOnce() -> Entry) {
 mod tests {
     use std::sync::Arc;
 
-    use waypost_core::{Actor, Command, Draft, PlanId, TaskId, TaskSpec, Where};
+    use waypost_core::{Actor, Command, Draft, PlanId, Position, TaskId, TaskSpec};
 
     use super::*;
-    use crate::{MemoryStore, NewPlan, Plans, Store, WriteRequest};
+    use crate::{MemoryStore, NewPlan, PlanStore, Store, WriteRequest};
 
-    fn add(plans: &Plans, id: &PlanId, name: &str) -> u64 {
+    fn add(plans: &PlanStore, id: &PlanId, name: &str) -> u64 {
         let task = TaskSpec::new(TaskId::new(name).unwrap(), "");
-        let command = Command::AddTasks { tasks: vec![task], place: Where::Last };
+        let command = Command::AddTasks { tasks: vec![task], place: Position::Last };
         let by = Actor::worker(name);
         let (plan, commands) = (id.clone(), vec![command]);
         let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
-        plans.write_what_can_be(request).unwrap().version
+        plans.write_partial(request).unwrap().version
     }
 
-    fn versions(entries: &[Entry]) -> Vec<(u64, &str)> {
+    fn versions(entries: &[VersionRecord]) -> Vec<(u64, &str)> {
         entries.iter().map(|entry| (entry.version, entry.actor.name.as_str())).collect()
     }
 
     #[test]
     fn what_others_wrote_before_a_write_is_at_hand_after_it() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (ours, theirs) = (Plans::new(Arc::clone(&store)), Plans::new(store));
+        let (ours, theirs) = (PlanStore::new(Arc::clone(&store)), PlanStore::new(store));
         let new =
             NewPlan { id: None, by: Actor::person("ada"), draft: Draft::new("p"), approval_required: None };
         let id = ours.create(new).unwrap().plan;
         add(&theirs, &id, "a");
         // The first time nothing was kept, so it is read.
-        assert!(ours.versions_at_hand(&id, 1, 2).is_none());
+        assert!(ours.cached_versions(&id, 1, 2).is_none());
         assert_eq!(versions(&ours.versions_since(&id, 1, 10).unwrap()), [(2, "a")]);
         add(&theirs, &id, "b");
         add(&theirs, &id, "c");
         let version = add(&ours, &id, "d");
-        let at_hand = ours.versions_at_hand(&id, 2, version).unwrap();
+        let at_hand = ours.cached_versions(&id, 2, version).unwrap();
         assert_eq!(versions(&at_hand), [(3, "b"), (4, "c"), (5, "d")]);
         // They were handed out once; the next caller reads them.
-        assert!(ours.versions_at_hand(&id, 2, version).is_none());
+        assert!(ours.cached_versions(&id, 2, version).is_none());
         assert_eq!(ours.versions_since(&id, 2, 10).unwrap(), at_hand);
         assert_eq!(ours.versions_since(&id, version, 10).unwrap(), []);
     }
 
     #[test]
     fn what_is_too_much_is_not_kept() {
-        let mut kept = Kept::default();
-        let entry = |version: u64, events: usize| Entry {
+        let mut kept = RecentVersions::default();
+        let entry = |version: u64, events: usize| VersionRecord {
             sequence: version,
             plan: PlanId::new("p").unwrap(),
             version,
@@ -107,7 +107,7 @@ mod tests {
         assert!(kept.keep(entry(1, EVENTS_KEPT_MAX)));
         assert!(!kept.keep(entry(2, 1)), "one past the bound");
         // A gap makes what was before it useless.
-        let mut kept = Kept::default();
+        let mut kept = RecentVersions::default();
         assert!(kept.keep(entry(1, 1)) && kept.keep(entry(3, 1)));
         assert!(kept.take(0, 3).is_none());
     }

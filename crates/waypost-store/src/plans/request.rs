@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal};
 
-use crate::cross_plan::target_status::Whereabouts;
+use crate::cross_plan::target_status::TargetStatus;
 use crate::error::StoreError;
 use crate::rows::Wait;
 use crate::workers::Slots;
@@ -48,10 +48,10 @@ pub struct Committed {
     pub sequence: u64,
     /// Whether anything was written: what is as asked already makes no version.
     pub changed: bool,
-    /// Of [`crate::Plans::write_what_can_be`]: the commands that were refused, by their place in the request.
+    /// Of [`crate::PlanStore::write_partial`]: the commands that were refused, by their place in the request.
     pub left_out: Vec<(usize, Refusal)>,
     /// What tasks now wait for elsewhere that is not there so far: the first [`crate::WARNINGS_MAX`].
-    pub missing: Vec<(Wait, Whereabouts)>,
+    pub missing: Vec<(Wait, TargetStatus)>,
 }
 
 impl Committed {
@@ -62,7 +62,7 @@ impl Committed {
 
     /// What tasks now wait for that is not there so far, in words.
     pub fn warnings(&self) -> Vec<String> {
-        let words = |(wait, found): &(Wait, Whereabouts)| {
+        let words = |(wait, found): &(Wait, TargetStatus)| {
             format!("{} waits for {}", wait.task, found.named(&wait.on))
         };
         self.missing.iter().map(words).collect()
@@ -165,17 +165,17 @@ pub(super) enum Job {
 pub type Answer = Result<Committed, WriteError>;
 
 /// Why a job of a group was not done.
-pub(crate) enum Trouble {
+pub(crate) enum BatchError {
     /// It concerns this job alone.
     OfTheJob(WriteError),
     /// It happened while something was written: it concerns all.
     OfTheStore(StoreError),
 }
 
-impl<E: Into<WriteError>> From<E> for Trouble {
+impl<E: Into<WriteError>> From<E> for BatchError {
     fn from(error: E) -> Self {
         Self::OfTheJob(error.into())
     }
 }
 
-pub(crate) type Done = Result<Committed, Trouble>;
+pub(crate) type Done = Result<Committed, BatchError>;

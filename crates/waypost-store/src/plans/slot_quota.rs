@@ -10,7 +10,7 @@ use crate::store::Transaction;
 use crate::workers::Slots;
 
 /// How many tasks of a request may still start.
-pub(super) struct Room<'a> {
+pub(super) struct SlotQuota<'a> {
     slots: Option<&'a Slots>,
     /// Where in the request each task is last ended: what begins before that never runs beside anything.
     ends: HashMap<&'a str, usize>,
@@ -19,7 +19,7 @@ pub(super) struct Room<'a> {
     left: Option<u32>,
 }
 
-impl<'a> Room<'a> {
+impl<'a> SlotQuota<'a> {
     pub(super) fn of(request: &'a WriteRequest, slots: Option<&'a Slots>) -> Self {
         let bounded = slots.filter(|slots| slots.concurrency.is_some());
         let mut ends = HashMap::new();

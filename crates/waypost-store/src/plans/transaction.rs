@@ -9,13 +9,13 @@ use waypost_core::{
 
 use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
 use super::recent_versions::keep;
-use super::request::{BuildCommands, Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
-use super::slot_quota::Room;
+use super::request::{BatchError, BuildCommands, Committed, Conflict, Done, WriteError, WriteRequest};
+use super::slot_quota::SlotQuota;
 use crate::cross_plan::locate::check_waits;
 use crate::cross_plan::resolve::no_ring;
-use crate::cross_plan::target_status::Whereabouts;
+use crate::cross_plan::target_status::TargetStatus;
 use crate::error::StoreError;
-use crate::rows::{Entry, Head, HeldLock, IndexChanges, Terms, Wait};
+use crate::rows::{HeldLock, IndexChanges, LeaseTerms, PlanSummary, VersionRecord, Wait};
 use crate::store::{Append, Transaction};
 use crate::workers::Slots;
 
@@ -48,7 +48,7 @@ pub(super) fn create(
     no_ring(transaction, &plan, &events)?;
     let missing = check_waits(transaction, &plan, &events)?;
     let mut cached = Cached { plan, used: 0, replayed: 0, news: None, kept: None };
-    let committed = append(transaction, &mut cached, by, command.name(), &events, Terms::default(), at)?;
+    let committed = append(transaction, &mut cached, by, command.name(), &events, LeaseTerms::default(), at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
     cache.put(cached.plan, cached.replayed);
     if let Some(made) = cache.plans.get_mut(&id) {
@@ -71,7 +71,7 @@ pub(crate) fn write_possible(
     let plan = &mut cached.plan;
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
     let (mut all, mut names, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-    let mut room = Room::of(request, slots);
+    let mut room = SlotQuota::of(request, slots);
     for (place, command) in request.commands.iter().enumerate() {
         let decided = plan.decide(&request.by, at, command).map_err(WriteError::Refused);
         let possible = decided.and_then(|events| {
@@ -108,12 +108,20 @@ pub(crate) fn write_possible(
             return Err(error.into());
         }
     };
-    plan.seal(at);
+    plan.finish_version(at);
     let name = joined(names);
     let committed = append(transaction, cached, &request.by, &name, &all, terms(request, slots), at)?;
     let (version, sequence) = (committed.version, committed.sequence);
     let (plan, actor) = (request.plan.clone(), request.by.clone());
-    keep(&mut cached.kept, || Entry { sequence, plan, version, at, actor, command: name, events: all });
+    keep(&mut cached.kept, || VersionRecord {
+        sequence,
+        plan,
+        version,
+        at,
+        actor,
+        command: name,
+        events: all,
+    });
     Ok(Committed { left_out, missing, ..committed })
 }
 
@@ -183,18 +191,18 @@ fn write_commands<'r>(
         let plan = request.plan.clone();
         return Ok(Committed::unchanged(plan, version));
     }
-    plan.seal(at);
+    plan.finish_version(at);
     let name = joined(commands.iter().map(Command::name).collect());
     let committed = append(transaction, cached, &request.by, &name, &events, terms(request, slots), at)?;
     Ok(Committed { missing, ..committed })
 }
 
-fn terms<'a>(request: &WriteRequest, slots: Option<&'a Slots>) -> Terms<'a> {
-    Terms { seconds: request.lease_seconds, queue: slots.map(|slots| slots.queue.as_str()) }
+fn terms<'a>(request: &WriteRequest, slots: Option<&'a Slots>) -> LeaseTerms<'a> {
+    LeaseTerms { seconds: request.lease_seconds, queue: slots.map(|slots| slots.queue.as_str()) }
 }
 
 /// What follows from commands, and what it makes tasks wait for that is not there so far.
-type Decided = (Vec<Event>, Vec<(Wait, Whereabouts)>);
+type Decided = (Vec<Event>, Vec<(Wait, TargetStatus)>);
 
 /// Decides all commands in turn, moving the plan along. On refusal: whether the plan has been moved already.
 fn decide(
@@ -206,7 +214,7 @@ fn decide(
     at: Timestamp,
 ) -> Result<Decided, (bool, WriteError)> {
     let mut all = Vec::new();
-    let mut room = Room::of(request, slots);
+    let mut room = SlotQuota::of(request, slots);
     for (place, command) in commands.iter().enumerate() {
         let events =
             plan.decide(&request.by, at, command).map_err(|refusal| (!all.is_empty(), refusal.into()))?;
@@ -271,7 +279,7 @@ fn append(
     by: &Actor,
     command: &str,
     events: &[Event],
-    terms: Terms<'_>,
+    terms: LeaseTerms<'_>,
     at: Timestamp,
 ) -> Done {
     let plan = &mut cached.plan;
@@ -280,10 +288,10 @@ fn append(
     let index = IndexChanges::of(plan, touched, terms, at);
     let waits = index.waits.iter().filter(|(_, waits)| !waits.is_empty()).cloned().collect();
     cached.news = Some(News { outcomes, whole, waits, purged: None });
-    let head = Head::of(plan);
+    let head = PlanSummary::of(plan);
     let append = Append { head: &head, at, actor: by, command, events, index: &index, plan };
-    let sequence = transaction.append(&append).map_err(Trouble::OfTheStore)?;
-    let replay = transaction.bytes_since_snapshot(plan.id()).map_err(Trouble::OfTheStore)?;
+    let sequence = transaction.append(&append).map_err(BatchError::OfTheStore)?;
+    let replay = transaction.bytes_since_snapshot(plan.id()).map_err(BatchError::OfTheStore)?;
     // A snapshot costs as much as the plan is large, so it waits until replaying would cost as much. A process that only
     // writes what it has in memory can wait longer than those that load the plan for every command.
     let often_loaded = cached.replayed > REPLAYED_MAX || plan.state().phase.is_finished();
@@ -293,7 +301,7 @@ fn append(
         events.iter().any(|event| matches!(event, Event::PlanActivated {} | Event::PlanApproved { .. }));
     if replay > SNAPSHOT_BYTES_MIN.max(worthwhile) || begins && plan.len() > TASKS_BEGUN_MAX {
         let bytes = plan.snapshot();
-        transaction.put_snapshot(plan.id(), plan.version(), &bytes).map_err(Trouble::OfTheStore)?;
+        transaction.put_snapshot(plan.id(), plan.version(), &bytes).map_err(BatchError::OfTheStore)?;
         cached.replayed = 0;
     }
     let (id, version) = (plan.id().clone(), plan.version());
@@ -341,20 +349,24 @@ pub(super) fn purge(
     cache: &mut Cache,
     plan: &PlanId,
     by: &Actor,
-) -> Result<(Committed, News), Trouble> {
+) -> Result<(Committed, News), BatchError> {
     if by.kind != ActorKind::Person {
         return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
     }
     let head = transaction.head(plan)?.ok_or_else(|| WriteError::NotFound(plan.to_string()))?;
     let purged = purged(transaction, cache, &head)?;
-    transaction.purge(plan).map_err(Trouble::OfTheStore)?;
+    transaction.purge(plan).map_err(BatchError::OfTheStore)?;
     cache.plans.remove(plan);
     let done = Committed { changed: true, ..Committed::unchanged(plan.clone(), head.version) };
     Ok((done, News { purged: Some(purged), ..News::default() }))
 }
 
 /// The tasks that wait for a plan that is to be purged.
-fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &Head) -> Result<Purged, StoreError> {
+fn purged(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    head: &PlanSummary,
+) -> Result<Purged, StoreError> {
     let mut waits = transaction.waits(&head.id, &head.owner, None)?;
     waits.retain(|wait| wait.plan != head.id);
     let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();

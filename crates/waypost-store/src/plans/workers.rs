@@ -2,12 +2,12 @@
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-use super::Plans;
+use super::PlanStore;
 use crate::error::StoreError;
 use crate::rows::{Lease, Page};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
-impl Plans {
+impl PlanStore {
     /// Workers by their names, at most `limit` after `after`; and what time it is.
     pub fn workers(
         &self,

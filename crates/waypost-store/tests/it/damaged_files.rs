@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use waypost_core::{Command, Draft, Plan, Timestamp};
 use waypost_store::{
-    Append, FileStore, Head, IndexChanges, NewPlan, Plans, StoreError, Terms, Transaction, WriteError,
+    Append, FileStore, IndexChanges, LeaseTerms, NewPlan, PlanStore, PlanSummary, StoreError, Transaction,
+    WriteError,
 };
 use waypost_testkit::chain;
 
@@ -61,7 +62,7 @@ fn the_files_have_exactly_this_shape() {
     let place = Place::file();
     let seconds = AtomicI64::new(1_774_000_000);
     let clock = move || Timestamp::from_micros(seconds.fetch_add(1, Ordering::Relaxed) * 1_000_000);
-    let plans = Plans::new(Wrapped::with_clock(place.store(), clock));
+    let plans = PlanStore::new(Wrapped::with_clock(place.store(), clock));
     create(&plans, "moon", chain(2));
     let started =
         waypost_store::WriteRequest { lease_seconds: Some(60), ..request("moon", vec![start("t0")]) };
@@ -87,7 +88,7 @@ fn a_readable_file_that_was_broken_by_hand_is_named_and_never_overwritten() {
         let place = two_plans();
         fs::write(readable(&place, "p"), broken).unwrap();
         let plans = place.plans();
-        let told = damage(plans.look(&plan("p"), Plan::version));
+        let told = damage(plans.with_plan(&plan("p"), Plan::version));
         assert!(told.starts_with(&format!("{} is damaged", readable(&place, "p").display())), "{told}");
         damage(write(&plans, "p", add("third")));
         others_go_on(&place);
@@ -283,7 +284,7 @@ fn a_damaged_plan_is_named_wherever_it_is_asked_for() {
         strike(&place);
         let plans = place.plans();
         assert_eq!(plans.resolve("p").unwrap(), plan("p"), "{name}: it is not said to be missing");
-        let told = damage(plans.look(&plan("p"), Plan::version));
+        let told = damage(plans.with_plan(&plan("p"), Plan::version));
         assert!(told.contains(&format!("{named} is damaged")), "{name}: {told}");
         damage(write(&plans, "p", add("fourth")));
         let page = plans.heads(&everything()).unwrap();
@@ -509,7 +510,7 @@ fn another_history_in_the_same_place_is_not_mixed_up_with_the_old_one() {
     fs::write(readable(&place, "p"), old_readable).unwrap();
     fs::write(history(&place, "p"), old_history).unwrap();
     fs::write(root(&place).join("store.json"), old_store).unwrap();
-    let other = Plans::new(place.store());
+    let other = PlanStore::new(place.store());
     write(&other, "p", add("theirs")).unwrap();
     assert_eq!(task_names(&now(&place.plans(), "p")), ["first", "second", "theirs"]);
     let kept = plans.history(&plan("p"), 0, 10).unwrap();
@@ -587,7 +588,7 @@ fn a_commit_that_was_interrupted_anywhere_is_completed() {
         for moved in 0..=2 {
             let folder = interrupted.folder(appended, moved);
             for _again in 0..2 {
-                let plans = Plans::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
+                let plans = PlanStore::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
                 assert_eq!(task_names(&now(&plans, "p")), ["first", "second", "third"]);
                 assert_eq!(plans.store().check().unwrap(), Vec::<String>::new());
                 assert_eq!(text(&folder.path().join("history/p.jsonl")).lines().count(), 3, "appended once");
@@ -595,7 +596,7 @@ fn a_commit_that_was_interrupted_anywhere_is_completed() {
                 // A journal whose removal did not survive the crash is carried out again, to no effect.
                 fs::write(folder.path().join(".journal.json"), interrupted.journal()).unwrap();
             }
-            let plans = Plans::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
+            let plans = PlanStore::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
             assert_eq!(write(&plans, "p", add("fourth")).unwrap().sequence, 5);
         }
     }
@@ -608,7 +609,7 @@ fn a_process_that_has_the_store_open_completes_what_another_left() {
     let journal = folder.path().join(".journal.json");
     let aside = folder.path().join("aside");
     fs::rename(&journal, &aside).unwrap();
-    let plans = Plans::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
+    let plans = PlanStore::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
     assert_eq!(now(&plans, "p").version(), 2);
     fs::rename(&aside, &journal).unwrap();
     assert_eq!(now(&plans, "p").version(), 3, "a look completes it");
@@ -640,8 +641,8 @@ fn append(transaction: &mut dyn Transaction, plan: &mut Plan, command: &Command)
     let events = plan.decide(&ada(), at, command).unwrap();
     plan.advance(&events, at);
     let touched = plan.take_touched();
-    let index = IndexChanges::of(plan, touched, Terms::default(), at);
-    let (head, actor) = (Head::of(plan), ada());
+    let index = IndexChanges::of(plan, touched, LeaseTerms::default(), at);
+    let (head, actor) = (PlanSummary::of(plan), ada());
     transaction.append(&Append {
         head: &head,
         at,
@@ -671,7 +672,7 @@ fn a_commit_that_fails_half_way_is_taken_back() {
     fs::remove_dir(history(&place, "z")).unwrap();
     assert_eq!(text(&history(&place, "p")), before);
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
-    let plans = Plans::new(store);
+    let plans = PlanStore::new(store);
     assert_eq!(write(&plans, "p", add("third")).unwrap().sequence, 4, "no number was used up");
     create_small(&plans, "z");
 }

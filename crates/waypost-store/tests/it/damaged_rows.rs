@@ -53,7 +53,7 @@ fn a_damaged_version_is_named_and_left_alone() {
     write(&plans, "p", add("a")).unwrap();
     tamper(&place, "UPDATE log SET events = '[{' WHERE sequence = 3");
     let fresh = place.plans();
-    let error = corrupt(fresh.look(&plan("p"), Plan::version).unwrap_err());
+    let error = corrupt(fresh.with_plan(&plan("p"), Plan::version).unwrap_err());
     assert!(error.starts_with("version 2 of plan p is damaged"), "{error}");
     corrupt(write(&fresh, "p", add("b")).unwrap_err());
     assert_eq!(write(&fresh, "q", add("b")).unwrap().version, 2, "other plans go on");
@@ -76,7 +76,7 @@ fn a_missing_version_is_named() {
     write(&plans, "p", add("a")).unwrap();
     write(&plans, "p", add("b")).unwrap();
     tamper(&place, "DELETE FROM log WHERE version = 2");
-    let error = corrupt(place.plans().look(&plan("p"), Plan::version).unwrap_err());
+    let error = corrupt(place.plans().with_plan(&plan("p"), Plan::version).unwrap_err());
     assert_eq!(error, "the history of plan p is damaged: version 2 is missing");
     let findings = place.plans().doctor(false).unwrap();
     assert_eq!(findings[0].what, "version 2 is missing from the history");

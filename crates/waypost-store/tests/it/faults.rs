@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use waypost_core::Plan;
-use waypost_store::{Plans, StoreError, WriteError};
+use waypost_store::{PlanStore, StoreError, WriteError};
 
 use crate::kit::*;
 use crate::place::Place;
@@ -15,9 +15,9 @@ fn places() -> [Place; 3] {
 }
 
 /// Fails at `moment`, once, when it comes for the time `number`.
-fn failing(place: &Place, moment: Moment, number: usize) -> Plans {
+fn failing(place: &Place, moment: Moment, number: usize) -> PlanStore {
     let count = AtomicUsize::new(0);
-    Plans::new(Wrapped::with_faults(place.store(), move |now| {
+    PlanStore::new(Wrapped::with_faults(place.store(), move |now| {
         if now == moment && count.fetch_add(1, Ordering::Relaxed) + 1 == number {
             return Err(StoreError::Database(format!("fault at {moment:?} {number}")));
         }
@@ -89,7 +89,8 @@ fn a_look_that_fails_does_not_spoil_the_next() {
         create_small(&place.plans(), "p");
         for number in 1..=2 {
             let plans = failing(&place, Moment::Read, number);
-            let looks: Vec<bool> = (0..3).map(|_| plans.look(&plan("p"), Plan::version).is_ok()).collect();
+            let looks: Vec<bool> =
+                (0..3).map(|_| plans.with_plan(&plan("p"), Plan::version).is_ok()).collect();
             assert!(!looks[0], "a first look reads twice, and one of them fails");
             assert_eq!(looks[1..], [true, true]);
         }
@@ -110,7 +111,7 @@ fn one_that_fails_in_a_group_does_not_take_the_others_along() {
             }
             Ok(())
         });
-        let plans = Plans::new(store);
+        let plans = PlanStore::new(store);
         create_small(&plans, "p");
         let acknowledged: Vec<String> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..6)

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use waypost_core::{
-    Actor, Command, Draft, Json, Outcome, Plan, PlanChanges, PlanId, TaskChanges, TaskId, TaskSpec, Where,
+    Actor, Command, Draft, Json, Outcome, Plan, PlanChanges, PlanId, Position, TaskChanges, TaskId, TaskSpec,
 };
 use waypost_store::{
-    Committed, Entry, Head, IndexRows, LogFilter, NewPlan, Plans, Query, Read, Shelf, Store, StoreError,
-    WriteError, WriteRequest,
+    ArchiveFilter, Committed, IndexRows, LogFilter, NewPlan, PlanStore, PlanSummary, Query, Read, Store,
+    StoreError, VersionRecord, WriteError, WriteRequest,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -28,12 +28,12 @@ pub(crate) fn plan(name: &str) -> PlanId {
 }
 
 /// Makes a plan of this name.
-pub(crate) fn create(plans: &Plans, name: &str, draft: Draft) -> Committed {
+pub(crate) fn create(plans: &PlanStore, name: &str, draft: Draft) -> Committed {
     plans.create(NewPlan { id: Some(plan(name)), by: ada(), draft, approval_required: None }).unwrap()
 }
 
 /// Makes a plan with one task, `first`.
-pub(crate) fn create_small(plans: &Plans, name: &str) -> Committed {
+pub(crate) fn create_small(plans: &PlanStore, name: &str) -> Committed {
     create(plans, name, plan_of([task("first", &[])]))
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn request(name: &str, commands: Vec<Command>) -> WriteRequest {
     WriteRequest { plan: plan(name), by: ada(), commands, known_version: None, lease_seconds: None }
 }
 
-pub(crate) fn write(plans: &Plans, name: &str, command: Command) -> Result<Committed, WriteError> {
+pub(crate) fn write(plans: &PlanStore, name: &str, command: Command) -> Result<Committed, WriteError> {
     plans.write(request(name, vec![command]))
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn add(name: &str) -> Command {
 }
 
 pub(crate) fn add_all(tasks: impl IntoIterator<Item = TaskSpec>) -> Command {
-    Command::AddTasks { tasks: tasks.into_iter().collect(), place: Where::Last }
+    Command::AddTasks { tasks: tasks.into_iter().collect(), place: Position::Last }
 }
 
 pub(crate) fn retitle(title: &str) -> Command {
@@ -76,8 +76,8 @@ pub(crate) fn finish(name: &str) -> Command {
 }
 
 /// The plan as it is now.
-pub(crate) fn now(plans: &Plans, name: &str) -> Plan {
-    plans.look(&plan(name), Plan::clone).unwrap()
+pub(crate) fn now(plans: &PlanStore, name: &str) -> Plan {
+    plans.with_plan(&plan(name), Plan::clone).unwrap()
 }
 
 pub(crate) fn task_names(plan: &Plan) -> Vec<String> {
@@ -103,17 +103,17 @@ pub(crate) fn index(store: &Arc<dyn Store>, name: &str) -> IndexRows {
     look(store, |read| read.index(&plan(name)))
 }
 
-pub(crate) fn head(store: &Arc<dyn Store>, name: &str) -> Option<Head> {
+pub(crate) fn head(store: &Arc<dyn Store>, name: &str) -> Option<PlanSummary> {
     look(store, |read| read.head(&plan(name)))
 }
 
 /// The whole log.
-pub(crate) fn log(plans: &Plans) -> Vec<Entry> {
+pub(crate) fn log(plans: &PlanStore) -> Vec<VersionRecord> {
     plans.log(0, &LogFilter::default(), usize::MAX >> 1).unwrap()
 }
 
 /// The names of the plans that a query finds, page by page.
-pub(crate) fn list(plans: &Plans, query: &Query) -> Vec<String> {
+pub(crate) fn list(plans: &PlanStore, query: &Query) -> Vec<String> {
     let mut query = query.clone();
     let mut names = Vec::new();
     loop {
@@ -129,11 +129,11 @@ pub(crate) fn list(plans: &Plans, query: &Query) -> Vec<String> {
 
 /// Everything, ten a page.
 pub(crate) fn everything() -> Query {
-    Query { shelf: Shelf::All, limit: 10, ..Query::default() }
+    Query { shelf: ArchiveFilter::All, limit: 10, ..Query::default() }
 }
 
 /// The events alone must tell the same plan as whatever shortcuts were taken.
-pub(crate) fn replayed(plans: &Plans, name: &str) -> Plan {
+pub(crate) fn replayed(plans: &PlanStore, name: &str) -> Plan {
     let mut replayed = Plan::blank(plan(name));
     for entry in plans.history(&plan(name), 0, usize::MAX >> 1).unwrap() {
         replayed.advance(&entry.events, entry.at);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use waypost_store::{Durability, FileStore, MemoryStore, Plans, PostgresStore, SqliteStore, Store};
+use waypost_store::{Durability, FileStore, MemoryStore, PlanStore, PostgresStore, SqliteStore, Store};
 use waypost_testkit::postgres::PostgresDatabase;
 
 /// A folder of its own that is gone when the test is over.
@@ -92,8 +92,8 @@ impl Place {
     }
 
     /// Opens it as another process would: with nothing in memory.
-    pub(crate) fn plans(&self) -> Plans {
-        Plans::new(self.store())
+    pub(crate) fn plans(&self) -> PlanStore {
+        PlanStore::new(self.store())
     }
 
     /// The database that everything lies in.

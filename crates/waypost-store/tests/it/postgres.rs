@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use waypost_core::Plan;
 use waypost_store::{
-    Durability, LogFilter, NewPlan, Plans, PostgresStore, Store, StoreError, WriteError, open,
+    Durability, LogFilter, NewPlan, PlanStore, PostgresStore, Store, StoreError, WriteError, open,
 };
 use waypost_testkit::plan_of;
 use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, Tls};
@@ -23,8 +23,8 @@ use crate::place::Place;
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn plans_at(url: &str) -> Plans {
-    Plans::new(open(url, Durability::Full).unwrap())
+fn plans_at(url: &str) -> PlanStore {
+    PlanStore::new(open(url, Durability::Full).unwrap())
 }
 
 fn refused(url: &str) -> String {
@@ -47,7 +47,7 @@ fn a_reader_never_sees_a_number_before_the_ones_before_it() {
             let mut given = 0;
             slow.store()
                 .write(&mut |transaction| {
-                    let head = waypost_store::Head { version: 2, ..head.clone() };
+                    let head = waypost_store::PlanSummary { version: 2, ..head.clone() };
                     let index = waypost_store::IndexChanges::default();
                     let (at, actor) = (transaction.now(), ada());
                     let append = waypost_store::Append {
@@ -172,7 +172,7 @@ fn a_server_that_crashes_and_comes_back_loses_nothing_and_nobody_notices() {
 fn a_write_takes_two_round_trips_however_many_commands_it_has_and_a_look_takes_one() {
     let place = Place::postgres();
     let store = std::sync::Arc::new(PostgresStore::open(&place.location, Durability::Relaxed).unwrap());
-    let plans = Plans::new(store.clone());
+    let plans = PlanStore::new(store.clone());
     let tasks = (0..600).map(|number| task(&format!("t{number}"), &[]));
     create(&plans, "p", plan_of(tasks));
     let starting = |from: usize| -> Vec<_> {
@@ -326,7 +326,7 @@ fn damaged_rows_are_named_and_left_alone() {
     write(&plans, "p", add("a")).unwrap();
     place.database().sql("UPDATE waypost_log SET events = '[{' WHERE sequence = 3");
     let fresh = place.plans();
-    let error = fresh.look(&plan("p"), Plan::version).unwrap_err().to_string();
+    let error = fresh.with_plan(&plan("p"), Plan::version).unwrap_err().to_string();
     assert!(error.starts_with("version 2 of plan p is damaged"), "{error}");
     assert!(matches!(write(&fresh, "p", add("b")), Err(WriteError::Store(StoreError::Corrupt { .. }))));
     assert_eq!(write(&fresh, "q", add("b")).unwrap().version, 2, "other plans go on");

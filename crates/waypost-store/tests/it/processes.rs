@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use waypost_store::{Durability, Plans, open};
+use waypost_store::{Durability, PlanStore, open};
 use waypost_testkit::SeededRng;
 
 use crate::kit::*;
@@ -25,7 +25,7 @@ fn a_process_of_its_own() {
     let Ok(job) = std::env::var(JOB) else { return };
     let (count, rest) = job.split_once(' ').unwrap();
     let (name, location) = rest.split_once(' ').unwrap();
-    let plans = Plans::new(open(location, Durability::Full).unwrap());
+    let plans = PlanStore::new(open(location, Durability::Full).unwrap());
     let mut stdout = std::io::stdout();
     for number in 0..count.parse::<usize>().unwrap() {
         let task = format!("{name}-{number}");

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Adopted, Append, AttemptLog, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Maintenance, Page,
-    Pruned, Pruning, Query, Reach, Read, Rewrite, Store, StoreError, Subscription, Totals, Transaction, Wait,
-    Work, Worker, WrittenSince,
+    Append, AttemptLog, HeldLock, ImportedPlan, IndexRows, Lease, LogFilter, Look, Maintenance, Page,
+    PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError, Subscription,
+    Totals, Transaction, VersionRecord, Wait, Work, Worker, WrittenSince,
 };
 
 /// A moment at which a fault can happen.
@@ -29,7 +29,7 @@ pub(crate) struct Wrapped {
     pub(crate) inner: Arc<dyn Store>,
     pub(crate) fault: Box<Fault>,
     pub(crate) clock: Option<Box<Clock>>,
-    pub(crate) reach: Option<Reach>,
+    pub(crate) reach: Option<SharingScope>,
 }
 
 impl Wrapped {
@@ -72,12 +72,12 @@ impl Store for Wrapped {
         self.inner.watch()
     }
 
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> SharingScope {
         self.reach.unwrap_or_else(|| self.inner.reach())
     }
 
-    fn hold(&self, name: &str) -> Result<Option<Box<dyn waypost_store::Held>>, StoreError> {
-        self.inner.hold(name)
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn waypost_store::NamedLock>>, StoreError> {
+        self.inner.try_lock(name)
     }
 }
 
@@ -99,19 +99,24 @@ struct Within<'a> {
 }
 
 impl Read for Within<'_> {
-    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
         self.inner.head(plan)
     }
     fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
         self.inner.was_used(plan)
     }
-    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
         self.inner.heads(query)
     }
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
         self.inner.ids(prefix, limit)
     }
-    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn versions(
+        &mut self,
+        plan: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         self.inner.versions(plan, after, limit)
     }
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
@@ -120,7 +125,12 @@ impl Read for Within<'_> {
     fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
         self.inner.pruned(plan)
     }
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn log(
+        &mut self,
+        after: u64,
+        filter: &LogFilter,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         self.inner.log(after, filter, limit)
     }
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
@@ -211,7 +221,12 @@ impl Transaction for Within<'_> {
 }
 
 impl Rewrite for Within<'_> {
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
+    fn replace_index(
+        &mut self,
+        plan: &PlanId,
+        head: &PlanSummary,
+        rows: &IndexRows,
+    ) -> Result<(), StoreError> {
         self.inner.replace_index(plan, head, rows)
     }
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
@@ -220,11 +235,11 @@ impl Rewrite for Within<'_> {
     fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
         self.inner.prune(pruning)
     }
-    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         (self.around.fault)(Moment::Append)?;
         self.inner.adopt(entries)
     }
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
         self.inner.settle(plan, adopted)
     }
 }

@@ -9,7 +9,7 @@ fn every_status_has_its_own_sign_word_and_name() {
         ("name", StatusSign::name as fn(StatusSign) -> &'static str),
         ("glyph", StatusSign::glyph),
         ("ascii", StatusSign::ascii),
-        ("word", StatusSign::word),
+        ("word", StatusSign::label),
     ] {
         let all: BTreeSet<&str> = StatusSign::ALL.into_iter().map(of).collect();
         assert_eq!(all.len(), StatusSign::ALL.len(), "each status has its own {what}");

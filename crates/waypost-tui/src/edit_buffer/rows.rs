@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use waypost_core::{Standing, Task, TaskId, TaskSpec};
+use waypost_core::{EffectiveStatus, Task, TaskId, TaskSpec};
 
 /// One task, where it stands in the tree and in its life.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Row {
     /// The task.
     pub task: Arc<Task>,
     /// Where it stood when the plan was read.
-    pub standing: Standing,
+    pub standing: EffectiveStatus,
     /// How many tasks it is a part of, one inside the other.
     pub depth: u16,
 }
@@ -47,7 +47,7 @@ pub(super) fn reparented(family: &[Row], parent: Option<TaskId>, deeper: i32) ->
 }
 
 /// Tasks as rows: each parent right before its parts. A task whose parent is nowhere, or inside itself, is a root.
-pub(super) fn rows_of(tasks: &[Task], standings: &[Standing]) -> Vec<Row> {
+pub(super) fn rows_of(tasks: &[Task], standings: &[EffectiveStatus]) -> Vec<Row> {
     let places: HashMap<&TaskId, usize> =
         tasks.iter().enumerate().map(|(at, task)| (&task.spec.id, at)).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
@@ -66,7 +66,7 @@ pub(super) fn rows_of(tasks: &[Task], standings: &[Standing]) -> Vec<Row> {
             if std::mem::replace(&mut seen[at], true) {
                 continue;
             }
-            let standing = standings.get(at).copied().unwrap_or(Standing::Blocked);
+            let standing = standings.get(at).copied().unwrap_or(EffectiveStatus::Blocked);
             rows.push(Row { task: Arc::new(tasks[at].clone()), standing, depth });
             stack.extend(children[at].iter().rev().map(|&child| (child, depth.saturating_add(1))));
         }

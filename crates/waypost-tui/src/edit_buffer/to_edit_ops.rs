@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use waypost_core::{Dependency, PlanChanges, PlanSpec, Task, TaskChanges, TaskId, TaskSpec, Where};
+use waypost_core::{Dependency, PlanChanges, PlanSpec, Position, Task, TaskChanges, TaskId, TaskSpec};
 use waypost_service::{EditOp, NewTask};
 
 use super::EditBuffer;
@@ -65,7 +65,7 @@ impl EditBuffer {
             let fixed: HashSet<usize> = longest_rising(&kept).into_iter().collect();
             let mut previous: Option<&TaskId> = None;
             for id in siblings {
-                let position = previous.map_or(Where::First, |previous| Where::After(previous.clone()));
+                let position = previous.map_or(Position::First, |previous| Position::After(previous.clone()));
                 let before = previous.replace(id);
                 if !old.contains_key(id) {
                     let mut spec = self.rows[self.places[*id]].spec().clone();
@@ -89,7 +89,7 @@ impl EditBuffer {
 }
 
 /// A new task behind `before`; together with that one, when it was added right before.
-fn add(spec: TaskSpec, position: Where, before: Option<&TaskId>, ops: &mut Vec<EditOp>) {
+fn add(spec: TaskSpec, position: Position, before: Option<&TaskId>, ops: &mut Vec<EditOp>) {
     if let Some(EditOp::AddTasks { tasks, .. }) = ops.last_mut()
         && let Some(last) = tasks.last()
         && last.id.as_ref() == before

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use waypost_core::{Draft, Place, Problem, Wrong, validate};
+use waypost_core::{Draft, Problem, ProblemKind, ProblemLocation, validate};
 
 /// Problems, and at which tasks they are shown.
 #[derive(Clone, Debug, Default)]
@@ -18,9 +18,9 @@ impl Problems {
         for (at, problem) in list.iter().enumerate() {
             // A cycle is a problem of every task on it.
             let names: Vec<&String> = match (&problem.wrong, &problem.place) {
-                (Wrong::Cycle { path } | Wrong::ParentCycle { path }, _) => path.iter().collect(),
-                (_, Place::Task(id)) => vec![id],
-                (_, Place::Plan | Place::TaskNumber(_)) => Vec::new(),
+                (ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path }, _) => path.iter().collect(),
+                (_, ProblemLocation::Task(id)) => vec![id],
+                (_, ProblemLocation::Plan | ProblemLocation::TaskNumber(_)) => Vec::new(),
             };
             for name in names {
                 let filed = by_task.entry(name.clone()).or_default();
@@ -53,7 +53,7 @@ impl Problems {
     /// The cycle that a task is on.
     pub fn cycle(&self, id: &str) -> Option<&[String]> {
         self.of_task(id).find_map(|problem| match &problem.wrong {
-            Wrong::Cycle { path } | Wrong::ParentCycle { path } => Some(path.as_slice()),
+            ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } => Some(path.as_slice()),
             _ => None,
         })
     }

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
-use waypost_core::{Complexity, Standing};
+use waypost_core::{Complexity, EffectiveStatus};
 
 use super::layout::{areas, inside};
 use super::{Editor, draw_overlays};
@@ -248,9 +248,9 @@ impl Editor {
             return;
         };
         let row = &buffer.rows()[at];
-        let word = if row.spec().skip { "skip" } else { row.standing.word() };
+        let word = if row.spec().skip { "skip" } else { row.standing.as_str() };
         let complexity =
-            row.spec().complexity.map(|complexity| format!(" · {}", complexity.word())).unwrap_or_default();
+            row.spec().complexity.map(|complexity| format!(" · {}", complexity.as_str())).unwrap_or_default();
         let title = format!("{} · {word}{complexity}", row.id());
         let within = framed(theme, frame, area, &title, false);
         let mut y = within.y;
@@ -309,7 +309,7 @@ fn complexity(complexity: Option<Complexity>) -> &'static str {
 /// The sign of a row, and how it looks if that does not follow from where it stands.
 fn row_sign(row: &Row) -> (&'static str, Option<bool>) {
     if row.spec().skip && row.task.state.status == waypost_core::Status::Pending {
-        return (sign(Standing::Skipped), Some(true));
+        return (sign(EffectiveStatus::Skipped), Some(true));
     }
     (sign(row.standing), None)
 }

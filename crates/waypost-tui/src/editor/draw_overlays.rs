@@ -93,7 +93,7 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
             theme.text(),
         ),
         Field::Complexity => {
-            let word = form.complexity.map_or("not set", waypost_core::Complexity::word);
+            let word = form.complexity.map_or("not set", waypost_core::Complexity::as_str);
             let shown = if focused { format!("◂ {word} ▸") } else { word.to_owned() };
             put(frame.buffer_mut(), at, place.width, &shown, theme.text());
         }

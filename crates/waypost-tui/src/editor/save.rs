@@ -255,7 +255,7 @@ impl Editor {
     pub(super) fn execute(&mut self, context: &mut Context<'_>) -> Flow {
         let Some(buffer) = &self.buffer else { return Flow::Stay };
         if context.settings.dry_run && buffer.base().state.phase.is_finished() {
-            let phase = buffer.base().state.phase.word();
+            let phase = buffer.base().state.phase.as_str();
             context.notify(NoteKind::Warning, format!("[dry run] the plan is {phase}: nothing would run"));
             return Flow::Stay;
         }

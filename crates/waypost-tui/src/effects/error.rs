@@ -2,7 +2,7 @@
 
 use waypost_core::Problem;
 use waypost_run::RunError;
-use waypost_service::submit::NotEntered;
+use waypost_service::submit::SubmitError;
 use waypost_service::{Hint, ServiceError};
 use waypost_store::{StoreError, WriteError};
 
@@ -58,12 +58,12 @@ impl From<RunError> for ErrorMessage {
     }
 }
 
-impl From<NotEntered> for ErrorMessage {
-    fn from(error: NotEntered) -> Self {
+impl From<SubmitError> for ErrorMessage {
+    fn from(error: SubmitError) -> Self {
         match error {
-            NotEntered::Service(error) => error.into(),
-            NotEntered::Write(error) => error.into(),
-            NotEntered::NotForMachines { .. } | NotEntered::OtherContent { .. } => Self {
+            SubmitError::Service(error) => error.into(),
+            SubmitError::Write(error) => error.into(),
+            SubmitError::NotForMachines { .. } | SubmitError::OtherContent { .. } => Self {
                 hint: "ask for approval first: `waypost request-approval`".to_owned(),
                 what: error.to_string(),
             },

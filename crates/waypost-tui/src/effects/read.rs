@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use waypost_core::{Draft, Plan, Status, TaskId, Timestamp, differences};
 use waypost_service::{Texts, difference_lines, is_for_people, summary, why};
-use waypost_store::{Entry, Plans, Query, StoreError};
 use waypost_store::{FoundLog, NoLog, find_log};
+use waypost_store::{PlanStore, Query, StoreError, VersionRecord};
 
 use super::context::EffectContext;
 use super::workspace::Workspace;
@@ -28,7 +28,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 const VALUE_COLUMNS: usize = 60;
 
 /// The store's time.
-pub(crate) fn now(plans: &Plans) -> Result<Timestamp, StoreError> {
+pub(crate) fn now(plans: &PlanStore) -> Result<Timestamp, StoreError> {
     let mut now = Timestamp::from_micros(0);
     plans.store().read(&mut |read| {
         now = read.now();
@@ -54,7 +54,7 @@ impl EffectContext {
     }
 
     /// Reports what is written after `seen` until the workspace has another store.
-    fn follow(&self, store: usize, plans: &Arc<Plans>, seen: &mut Option<u64>) -> Result<(), StoreError> {
+    fn follow(&self, store: usize, plans: &Arc<PlanStore>, seen: &mut Option<u64>) -> Result<(), StoreError> {
         let mut watch = plans.watch()?;
         let mut up_to = match *seen {
             Some(seen) => seen,
@@ -98,7 +98,7 @@ impl EffectContext {
         read: impl FnOnce(&Workspace, &Plan) -> R,
     ) -> Result<R, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
-        Ok(workspace.plans().look(&plan.id, |known| read(workspace, known))?)
+        Ok(workspace.plans().with_plan(&plan.id, |known| read(workspace, known))?)
     }
 
     pub(super) fn snapshot(&self, plan: PlanKey) {
@@ -127,7 +127,8 @@ impl EffectContext {
     fn task_detail(&self, plan: &PlanKey, task: &TaskId) -> Result<TaskDetail, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
-        let state = plans.look(&plan.id, |known| known.task(task.as_str()).map(|task| task.state.clone()))?;
+        let state =
+            plans.with_plan(&plan.id, |known| known.task(task.as_str()).map(|task| task.state.clone()))?;
         let state = state.unwrap_or_default();
         let mut detail = TaskDetail::default();
         if state.status == Status::Pending {
@@ -170,7 +171,8 @@ impl EffectContext {
     fn versions_of(&self, plan: &PlanKey, before: Option<u64>) -> Result<Versions, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
-        let (current, title) = plans.look(&plan.id, |known| (known.version(), known.spec().title.clone()))?;
+        let (current, title) =
+            plans.with_plan(&plan.id, |known| (known.version(), known.spec().title.clone()))?;
         let last = before.map_or(current, |before| before.saturating_sub(1).min(current));
         let after = last.saturating_sub(VERSIONS_PAGE as u64);
         let entries = plans.history(&plan.id, after, (last - after) as usize)?;
@@ -200,7 +202,7 @@ impl EffectContext {
     }
 }
 
-fn version(entry: Entry) -> Version {
+fn version(entry: VersionRecord) -> Version {
     let forgotten = entry.is_forgotten();
     let what = if forgotten { format!("{} (pruned)", entry.command) } else { summary(&entry.events) };
     Version { number: entry.version, at: entry.at, who: entry.actor.to_string(), what, forgotten }

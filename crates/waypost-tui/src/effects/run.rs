@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use waypost_core::{ActorKind, Phase, Plan};
-use waypost_run::{Control, Controller, Notice, Options, Relay, Remark, RunError, Runner, View, Watcher};
+use waypost_run::{
+    Control, Controller, Options, RunError, RunEvent, RunObserver, RunWarning, Runner, View, WebhookOutbox,
+};
 use waypost_service::Service;
 use waypost_service::submit::{Start, assign_in_draft};
 
@@ -80,7 +82,7 @@ impl ActiveRuns {
             }
             Start::NeedsApproval { .. } => return Ok(Started::NeedsApproval),
         }
-        let relay = Relay::start(&plans, &workspace.config, &workspace.around, since)?;
+        let relay = WebhookOutbox::start(&plans, &workspace.config, &workspace.around, since)?;
         let options = Options::plans(vec![plan.id.clone()]);
         let around = workspace.around.clone();
         let runner = Runner::with(Arc::clone(&plans), Arc::clone(&workspace.config), around, options)?;
@@ -108,7 +110,7 @@ fn check_runnable(workspace: &Workspace, service: &Service, plan: &PlanKey) -> R
         Phase::Failed | Phase::Cancelled => "retry what failed first (T)",
     };
     if !hint.is_empty() {
-        let what = format!("plan {} is {}", plan.id, phase.word());
+        let what = format!("plan {} is {}", plan.id, phase.as_str());
         return Err(ErrorMessage { what, hint: hint.to_owned() });
     }
     if let Some(executor) = &workspace.config.default_executor {
@@ -131,7 +133,7 @@ struct RunThread {
 }
 
 impl RunThread {
-    fn go(self, mut runner: Runner, relay: Relay) {
+    fn go(self, mut runner: Runner, relay: WebhookOutbox) {
         let ended = runner.run(&mut WarningForwarder(&self.context));
         drop(runner);
         let ended = ended.map(|mut summary| {
@@ -157,7 +159,7 @@ impl RunThread {
             }
             Phase::Failed | Phase::Cancelled => {
                 let failed = text::count(counts.failed as usize, "task");
-                error(format!("{plan} is {}: {failed} failed", phase.word()), "T retries them")
+                error(format!("{plan} is {}: {failed} failed", phase.as_str()), "T retries them")
             }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused if was_asked => {
                 Ok(format!("the run of {plan} was stopped; it can be continued"))
@@ -173,13 +175,13 @@ impl RunThread {
 /// What is seen of a run comes from the store, as it does for runs of others.
 struct WarningForwarder<'a>(&'a EffectContext);
 
-impl Watcher for WarningForwarder<'_> {
-    fn told(&mut self, _: &Notice) {}
+impl RunObserver for WarningForwarder<'_> {
+    fn on_event(&mut self, _: &RunEvent) {}
     fn asked_to_end(&mut self, _: Control) {}
-    fn remarked(&mut self, remark: &Remark) {
+    fn on_warning(&mut self, remark: &RunWarning) {
         self.0.warn(remark.to_string());
     }
-    fn look(&mut self, _: &View<'_>) {}
+    fn on_tick(&mut self, _: &View<'_>) {}
     fn interval(&self) -> Duration {
         LOOK_INTERVAL
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use waypost_config::{Config, ExecutionEnv};
 use waypost_service::Service;
-use waypost_store::Plans;
+use waypost_store::PlanStore;
 
 use crate::note::ErrorMessage;
 
@@ -19,13 +19,13 @@ pub struct Workspace {
 }
 
 /// Creates a store that does not exist yet.
-pub type CreateStore = Box<dyn FnOnce() -> Result<Arc<Plans>, ErrorMessage> + Send>;
+pub type CreateStore = Box<dyn FnOnce() -> Result<Arc<PlanStore>, ErrorMessage> + Send>;
 
 impl Workspace {
     /// `create_store` creates the store when the first plan is written, where there is none yet.
     pub fn new(
         name: impl Into<String>,
-        plans: Arc<Plans>,
+        plans: Arc<PlanStore>,
         create_store: Option<CreateStore>,
         config: Arc<Config>,
         around: ExecutionEnv,
@@ -40,7 +40,7 @@ impl Workspace {
     }
 
     /// The plans, to read them.
-    pub(crate) fn plans(&self) -> Arc<Plans> {
+    pub(crate) fn plans(&self) -> Arc<PlanStore> {
         Arc::clone(self.service().plans())
     }
 

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
-use waypost_store::{Head, Shelf, Sort};
+use waypost_store::{ArchiveFilter, PlanSummary, Sort};
 use waypost_text::StatusSign;
 
 use super::{PlanList, rows};
@@ -97,9 +97,9 @@ impl PlanList {
             Sort::Attention => "waiting for you",
         };
         let shelf = match self.shelf {
-            Shelf::Current => "",
-            Shelf::Archived => " · archived",
-            Shelf::All => " · with archived",
+            ArchiveFilter::Current => "",
+            ArchiveFilter::Archived => " · archived",
+            ArchiveFilter::All => " · with archived",
         };
         format!("{} · {order}{shelf}", text::count(usize::try_from(total).unwrap_or(usize::MAX), "plan"))
     }
@@ -176,7 +176,7 @@ fn draw_head(columns: &Columns, theme: Theme, frame: &mut Frame<'_>, area: Rect)
 
 fn draw_plan(
     columns: &Columns,
-    (scope, head): (&str, &Head),
+    (scope, head): (&str, &PlanSummary),
     context: DrawContext<'_>,
     frame: &mut Frame<'_>,
     area: Rect,

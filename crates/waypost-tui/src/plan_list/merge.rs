@@ -2,10 +2,10 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use waypost_store::{Head, Sort};
+use waypost_store::{PlanSummary, Sort};
 
 /// The order that the stores use, too.
-fn compare(a: &Head, b: &Head, sort: Sort) -> Ordering {
+fn compare(a: &PlanSummary, b: &PlanSummary, sort: Sort) -> Ordering {
     let by_value = match sort {
         Sort::Updated => Reverse(a.updated_at).cmp(&Reverse(b.updated_at)),
         Sort::Created => Reverse(a.created_at).cmp(&Reverse(b.created_at)),
@@ -19,12 +19,15 @@ fn compare(a: &Head, b: &Head, sort: Sort) -> Ordering {
 
 /// One list, as (store, place in its list). Of a store that has more, nothing is known behind its last plan: there the list
 /// ends, so that nothing has to be put in between later.
-pub(super) fn merge<'a>(sides: impl Iterator<Item = (&'a [Head], bool)>, sort: Sort) -> Vec<(usize, usize)> {
-    let sides: Vec<(&[Head], bool)> = sides.collect();
+pub(super) fn merge<'a>(
+    sides: impl Iterator<Item = (&'a [PlanSummary], bool)>,
+    sort: Sort,
+) -> Vec<(usize, usize)> {
+    let sides: Vec<(&[PlanSummary], bool)> = sides.collect();
     let mut next = vec![0; sides.len()];
     let mut merged = Vec::new();
     loop {
-        let mut first: Option<(usize, &Head)> = None;
+        let mut first: Option<(usize, &PlanSummary)> = None;
         for (store, (heads, has_more)) in sides.iter().enumerate() {
             match heads.get(next[store]) {
                 Some(head) if first.is_none_or(|(_, other)| compare(head, other, sort) == Ordering::Less) => {

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
-use waypost_core::{Counts, Phase, Standing, Timestamp};
+use waypost_core::{Counts, EffectiveStatus, Phase, Timestamp};
 use waypost_run::Control;
 use waypost_text::StatusSign;
 
@@ -155,7 +155,7 @@ impl RunView {
             (Phase::Failed | Phase::Cancelled, LocalRun::NotRunning) => {
                 style = theme.wrong();
                 let again = key(Action::RetryAll);
-                words.push(format!("{}: {again} retries what failed", snapshot.phase.word()));
+                words.push(format!("{}: {again} retries what failed", snapshot.phase.as_str()));
             }
         }
         if let Some(started) = snapshot.started_at {
@@ -318,7 +318,7 @@ fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
 /// One task in the list.
 fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
     let took = match (row.standing, row.started_at, row.finished_at) {
-        (Standing::Running, Some(from), _) => text::duration(now.since(from)),
+        (EffectiveStatus::Running, Some(from), _) => text::duration(now.since(from)),
         (_, Some(from), Some(to)) => text::duration(to.since(from)),
         (_, _, None) | (_, None, _) => String::new(),
     };
@@ -331,19 +331,19 @@ fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
 /// The sign of a task; one that a person has to do has its own.
 fn sign_of(row: &Row) -> &'static str {
     match row.group {
-        Group::Asking if row.standing != Standing::Asking => StatusSign::Person.glyph(),
-        Group::Asking => sign(Standing::Asking),
+        Group::Asking if row.standing != EffectiveStatus::Asking => StatusSign::Person.glyph(),
+        Group::Asking => sign(EffectiveStatus::Asking),
         Group::Running | Group::Failed | Group::Waiting | Group::Ended => sign(row.standing),
     }
 }
 
 fn status_line(row: &Row, now: Timestamp) -> String {
-    let mut words = vec![format!("{} {}", sign_of(row), row.standing.word())];
+    let mut words = vec![format!("{} {}", sign_of(row), row.standing.as_str())];
     if row.attempt > 0 {
         words.push(format!("attempt {}", row.attempt));
     }
     match (row.standing, row.started_at, row.finished_at) {
-        (Standing::Running, Some(from), _) => words.push(text::duration(now.since(from))),
+        (EffectiveStatus::Running, Some(from), _) => words.push(text::duration(now.since(from))),
         (_, Some(from), Some(to)) => words.push(format!("took {}", text::duration(to.since(from)))),
         (_, _, None) | (_, None, _) => {}
     }

@@ -3,7 +3,7 @@
 use waypost_config::Config;
 use waypost_core::{Plan, TaskId};
 use waypost_run::Control;
-use waypost_service::{Disclosure, disclosure, is_for_people, is_to_be_run};
+use waypost_service::{ApprovalPreview, approval_preview, is_for_people, is_to_be_run};
 
 use super::model::PlanSnapshot;
 use crate::note::ErrorMessage;
@@ -111,8 +111,8 @@ pub struct PreviewedTask {
 
 impl PreviewedTask {
     /// One, each of its texts cut to what may be shown of it.
-    fn of(id: &TaskId, disclosure: Disclosure) -> Self {
-        let Disclosure { program, particulars } = disclosure;
+    fn of(id: &TaskId, disclosure: ApprovalPreview) -> Self {
+        let ApprovalPreview { program, particulars } = disclosure;
         let shown = |text: String| match text::head_bytes(&text, PARTICULAR_BYTES_MAX) {
             head if head.len() < text.len() => {
                 format!("{head} … ({} more bytes not shown)", text.len() - head.len())
@@ -149,7 +149,7 @@ impl Preview {
             if is_full {
                 continue;
             }
-            let previewed = PreviewedTask::of(&task.spec.id, disclosure(config, &task.spec));
+            let previewed = PreviewedTask::of(&task.spec.id, approval_preview(config, &task.spec));
             bytes += previewed.bytes();
             is_full = bytes > PREVIEW_BYTES_MAX || preview.tasks.len() == PREVIEW_TASKS_MAX;
             if !is_full {

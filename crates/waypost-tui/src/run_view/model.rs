@@ -1,7 +1,7 @@
 //! A plan as the run view shows it: counts and a bounded list of tasks, the most interesting first. Reads a
 //! plan and nothing else.
 
-use waypost_core::{Counts, Phase, Plan, Question, Standing, Status, Task, TaskId, Timestamp};
+use waypost_core::{Counts, EffectiveStatus, Phase, Plan, Question, Status, Task, TaskId, Timestamp};
 
 /// Tasks that the list holds.
 pub const ROWS_MAX: usize = 500;
@@ -28,7 +28,7 @@ pub struct Row {
     pub id: TaskId,
     /// Truncated.
     pub description: String,
-    pub standing: Standing,
+    pub standing: EffectiveStatus,
     pub group: Group,
     /// The latest attempt; 0: none.
     pub attempt: u32,
@@ -76,10 +76,10 @@ impl PlanSnapshot {
     /// Of a plan at a time; `is_for_people` says which tasks a person does.
     pub fn of(plan: &Plan, now: Timestamp, is_for_people: &dyn Fn(&Task) -> bool) -> Self {
         let state = plan.state();
-        let mut order: Vec<(Group, i64, usize, &Task, Standing)> = Vec::new();
+        let mut order: Vec<(Group, i64, usize, &Task, EffectiveStatus)> = Vec::new();
         let (mut rate, mut total) = (0, 0_usize);
         for (place, (task, _)) in plan.tasks().enumerate() {
-            let Some(standing) = plan.standing(task.spec.id.as_str()) else { continue };
+            let Some(standing) = plan.effective_status(task.spec.id.as_str()) else { continue };
             if !plan.children(task.spec.id.as_str()).is_empty() {
                 continue;
             }
@@ -96,7 +96,7 @@ impl PlanSnapshot {
             order.push((group, latest, place, task, standing));
         }
         order.sort_by_key(|&(group, latest, place, _, standing)| {
-            (group, standing == Standing::Blocked, latest, place)
+            (group, standing == EffectiveStatus::Blocked, latest, place)
         });
         let left_out = total.saturating_sub(ROWS_MAX);
         let rows = order.into_iter().take(ROWS_MAX);
@@ -120,18 +120,21 @@ impl PlanSnapshot {
     }
 }
 
-fn group(standing: Standing, for_people: bool) -> Group {
+fn group(standing: EffectiveStatus, for_people: bool) -> Group {
     match standing {
-        Standing::Asking => Group::Asking,
-        Standing::Ready if for_people => Group::Asking,
-        Standing::Running => Group::Running,
-        Standing::Failed => Group::Failed,
-        Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Queued => Group::Waiting,
-        Standing::Done | Standing::Skipped | Standing::Cancelled => Group::Ended,
+        EffectiveStatus::Asking => Group::Asking,
+        EffectiveStatus::Ready if for_people => Group::Asking,
+        EffectiveStatus::Running => Group::Running,
+        EffectiveStatus::Failed => Group::Failed,
+        EffectiveStatus::Blocked
+        | EffectiveStatus::Ready
+        | EffectiveStatus::Reported
+        | EffectiveStatus::Queued => Group::Waiting,
+        EffectiveStatus::Done | EffectiveStatus::Skipped | EffectiveStatus::Cancelled => Group::Ended,
     }
 }
 
-fn row(group: Group, place: usize, task: &Task, standing: Standing) -> Row {
+fn row(group: Group, place: usize, task: &Task, standing: EffectiveStatus) -> Row {
     let state = &task.state;
     let said = match state.status {
         Status::Running => state.progress.clone().unwrap_or_default(),

@@ -1,4 +1,4 @@
-use waypost_core::{Command, Dependency, PlanId, TaskChanges, Where};
+use waypost_core::{Command, Dependency, PlanId, Position, TaskChanges};
 use waypost_tui::messages::{Effect, Message};
 
 use crate::{World, example, golden};
@@ -91,7 +91,7 @@ fn notes(task: &str, notes: &str) -> Command {
     Command::ReviseTask { task: waypost_testkit::id(task), changes: Box::new(changes) }
 }
 
-fn add(id: &str, description: &str, place: Where) -> Command {
+fn add(id: &str, description: &str, place: Position) -> Command {
     let mut spec = waypost_testkit::task(id, &[]);
     spec.description = description.to_owned();
     Command::AddTasks { tasks: vec![spec], place }
@@ -131,7 +131,7 @@ fn what_others_write_while_dependencies_are_chosen_is_kept() {
     };
     let version = world.somebody_writes(vec![
         Command::ReviseTask { task: waypost_testkit::id("t4"), changes: Box::new(changes) },
-        add("new", "Theirs", Where::First),
+        add("new", "Theirs", Position::First),
     ]);
     notify_written(&mut world, version);
     world.type_text("t3a").press("tab enter s r s");
@@ -144,8 +144,8 @@ fn what_others_write_while_dependencies_are_chosen_is_kept() {
 fn a_new_task_stands_behind_the_task_that_was_selected_whatever_others_add() {
     let mut world = World::editor(example(), (80, 24));
     world.press("down n").type_text("Mine");
-    let version =
-        world.somebody_writes(vec![add("x1", "Theirs", Where::First), add("x2", "Theirs", Where::First)]);
+    let version = world
+        .somebody_writes(vec![add("x1", "Theirs", Position::First), add("x2", "Theirs", Position::First)]);
     notify_written(&mut world, version);
     world.press("enter s r s");
     let stored = world.stored();
@@ -171,7 +171,7 @@ fn my_new_task_gets_another_id_where_others_took_its_own() {
     // Another of mine is a part of it, and waits for it.
     world.press("n").type_text("And its part").press("enter >");
     world.press("a").type_text("t5").press("tab enter");
-    world.somebody_writes(vec![add("t7", "their task", Where::Last)]);
+    world.somebody_writes(vec![add("t7", "their task", Position::Last)]);
     world.press("s r");
     assert!(world.screen().contains("your new task t7 is t9 now: they added a t7 too"), "{}", world.screen());
     world.press("b s");
@@ -200,7 +200,7 @@ fn where_both_changed_the_same_mine_stands_and_theirs_is_shown() {
     world.somebody_writes(vec![
         describe("t1", "Theirs of the first"),
         notes("t6", "Theirs"),
-        add("x1", "Theirs", Where::First),
+        add("x1", "Theirs", Position::First),
     ]);
     world.press("s r");
     golden("met-80x24", &world.screen());
@@ -238,7 +238,7 @@ fn tasks_that_others_put_into_one_that_i_deleted_stay() {
     let mut part = waypost_testkit::task("x1", &["t3"]);
     part.parent = Some(waypost_testkit::id("t3"));
     part.depends_on.clear();
-    world.somebody_writes(vec![Command::AddTasks { tasks: vec![part], place: Where::Last }]);
+    world.somebody_writes(vec![Command::AddTasks { tasks: vec![part], place: Position::Last }]);
     world.press("s r");
     assert!(
         world.screen().contains("x1 is no longer a subtask of t3, which is deleted"),
@@ -341,7 +341,7 @@ fn a_deletion_asks_again_when_more_would_go_with_it() {
     world.press("d");
     let mut more = waypost_testkit::task("x1", &["t1"]);
     more.description = "Theirs".to_owned();
-    let version = world.somebody_writes(vec![Command::AddTasks { tasks: vec![more], place: Where::Last }]);
+    let version = world.somebody_writes(vec![Command::AddTasks { tasks: vec![more], place: Position::Last }]);
     notify_written(&mut world, version);
     world.press("d");
     assert!(

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use waypost_config::Config;
 use waypost_core::{Dependency, Draft, Plan, PlanId, TaskSpec};
 use waypost_service::{Caller, EditOp, Guard, Service};
-use waypost_store::{MemoryStore, Plans};
+use waypost_store::{MemoryStore, PlanStore};
 use waypost_testkit::{SeededRng, layered};
 use waypost_tui::edit_buffer::EditBuffer;
 use waypost_tui::plan::LoadedPlan;
@@ -19,7 +19,7 @@ fn plan_of(draft: Draft) -> Plan {
 }
 
 fn store_of(draft: Draft) -> Service {
-    let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+    let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
     create(&plans, "p", draft);
     Service::new(plans, Arc::new(Config::default()))
 }

@@ -26,7 +26,7 @@ use unicode_width::UnicodeWidthStr;
 use waypost_config::Config;
 use waypost_core::{Actor, Command, Draft, PlanId, Timestamp};
 use waypost_service::{Caller, Guard, Service, ServiceError};
-use waypost_store::{MemoryStore, NewPlan, Plans, WriteRequest};
+use waypost_store::{MemoryStore, NewPlan, PlanStore, WriteRequest};
 use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::editor::Editor;
 use waypost_tui::keys::{Chord, Keys};
@@ -39,7 +39,7 @@ use waypost_tui::theme::Theme;
 /// The program, a store, and what only a loop could do.
 struct World {
     app: App,
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     terminal: Terminal<TestBackend>,
     /// Effects that nobody here can do, in their order.
     undone: Vec<Effect>,
@@ -64,7 +64,7 @@ fn person() -> Actor {
 
 impl World {
     /// With these first screens, over an empty store.
-    fn with(settings: Settings, first: Screen, plans: Arc<Plans>, (columns, rows): (u16, u16)) -> Self {
+    fn with(settings: Settings, first: Screen, plans: Arc<PlanStore>, (columns, rows): (u16, u16)) -> Self {
         let (app, effects) = App::new(settings, first, now(), (columns, rows));
         let terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
         let mut world = Self { app, plans, terminal, undone: Vec::new() };
@@ -74,7 +74,7 @@ impl World {
 
     /// The list of plans, over a store with these.
     fn plan_list(drafts: Vec<(&str, Draft)>, size: (u16, u16)) -> Self {
-        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
         for (id, draft) in drafts {
             create(&plans, id, draft);
         }
@@ -87,7 +87,7 @@ impl World {
     }
 
     fn editor_with(settings: Settings, draft: Draft, size: (u16, u16)) -> Self {
-        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
         create(&plans, "plan-1", draft);
         let editor = Editor::new(PlanKey { store: 0, id: PlanId::new("plan-1").unwrap() });
         Self::with(settings, Screen::Editor(Box::new(editor)), plans, size)
@@ -125,7 +125,7 @@ impl World {
                 }
             }
             Effect::LoadPlan(plan) => {
-                let loaded = self.plans.look(&plan.id, |plan| Box::new(LoadedPlan::of(plan)));
+                let loaded = self.plans.with_plan(&plan.id, |plan| Box::new(LoadedPlan::of(plan)));
                 Reply::Plan { loaded: loaded.map_err(|error| error_message(&error)), plan }
             }
             Effect::Save { plan, version, edits } => {
@@ -202,7 +202,7 @@ impl World {
     }
 
     fn stored(&self) -> Draft {
-        self.plans.look(&PlanId::new("plan-1").unwrap(), waypost_core::Plan::to_draft).unwrap()
+        self.plans.with_plan(&PlanId::new("plan-1").unwrap(), waypost_core::Plan::to_draft).unwrap()
     }
 
     /// Somebody else writes.
@@ -218,7 +218,7 @@ impl World {
     }
 }
 
-fn create(plans: &Plans, id: &str, draft: Draft) {
+fn create(plans: &PlanStore, id: &str, draft: Draft) {
     let id = Some(PlanId::new(id).unwrap());
     plans.create(NewPlan { id, by: person(), draft, approval_required: None }).unwrap();
 }

@@ -1,5 +1,5 @@
 use waypost_core::{Command, Counts, Draft, Phase, PlanId};
-use waypost_store::{Head, Page, Shelf, Sort};
+use waypost_store::{ArchiveFilter, Page, PlanSummary, Sort};
 use waypost_tui::app::Screen;
 use waypost_tui::messages::{Effect, Message, PlanPage, Reply};
 use waypost_tui::note::{ErrorMessage, NoteKind};
@@ -14,9 +14,9 @@ fn head(
     phase: Phase,
     (done, failed, total): (u32, u32, u32),
     minutes: u64,
-) -> Head {
+) -> PlanSummary {
     let at = Some(now().minus_seconds(minutes * 60));
-    Head {
+    PlanSummary {
         id: PlanId::new(id).unwrap(),
         version: 3,
         title: title.to_owned(),
@@ -46,7 +46,7 @@ fn silent(size: (u16, u16)) -> (World, Vec<Effect>) {
     (world, effects)
 }
 
-fn answer(effect: &Effect, items: Vec<Head>, next: Option<&str>, warnings: Vec<String>) -> Message {
+fn answer(effect: &Effect, items: Vec<PlanSummary>, next: Option<&str>, warnings: Vec<String>) -> Message {
     let Effect::LoadPlanPage { store, ticket, .. } = effect else { panic!("{effect:?}") };
     let total = items.len() as u64;
     let page = Page { items, total, next: next.map(str::to_owned), ..Page::default() };
@@ -145,9 +145,12 @@ fn a_late_answer_to_an_older_question_is_not_shown() {
 fn no_more_is_read_than_is_looked_at_and_never_more_than_the_bound() {
     let (mut world, effects) = silent((80, 24));
     let Effect::LoadPlanPage { query, .. } = &effects[0] else { panic!() };
-    assert_eq!((query.limit, query.shelf, query.sort), (PLANS_PAGE_SIZE, Shelf::Current, Sort::Updated));
+    assert_eq!(
+        (query.limit, query.shelf, query.sort),
+        (PLANS_PAGE_SIZE, ArchiveFilter::Current, Sort::Updated)
+    );
     world.send(answer(&effects[1], Vec::new(), None, Vec::new()));
-    let page = |from: usize| -> Vec<Head> {
+    let page = |from: usize| -> Vec<PlanSummary> {
         (from..from + PLANS_PAGE_SIZE)
             .map(|n| head(&format!("p{n:06}"), "Plan", "", Phase::Draft, (0, 0, 1), n as u64))
             .collect()

@@ -6,7 +6,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_config::{Config, Layer, Origin};
-use waypost_core::{Actor, Ask, Command, Json, Outcome, Plan, PlanId, Timestamp, Work};
+use waypost_core::{Actor, Command, Json, Outcome, Plan, PlanId, QuestionRequest, Timestamp, Work};
 use waypost_run::Control;
 use waypost_service::Sign;
 use waypost_testkit::{id, plan_of, task};
@@ -174,7 +174,7 @@ fn middle() -> Story {
     story.start("choose");
     story.start("edit-a");
     story.finish("breaks", Outcome::Failed { error: "exit code 1".to_owned(), evidence: None });
-    let ask = Ask {
+    let ask = QuestionRequest {
         text: "Which name shall it have?".to_owned(),
         choices: vec!["Entry".to_owned(), "Record".to_owned()],
         state: None,

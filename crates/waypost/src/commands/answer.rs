@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId};
 use waypost_service::is_for_people;
-use waypost_store::{Head, Plans, Query, Sort};
+use waypost_store::{PlanStore, PlanSummary, Query, Sort};
 
 use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
@@ -103,7 +103,7 @@ impl Answer {
         let mut rows = match plan {
             Some(plan) => {
                 let plan = plans.resolve(plan)?;
-                plans.look(&plan, |plan| rows_of(plan, config))?
+                plans.with_plan(&plan, |plan| rows_of(plan, config))?
             }
             None => self.all(&plans, after.map(|(plan, _)| plan), config)?,
         };
@@ -133,7 +133,7 @@ impl Answer {
     }
 
     /// Everything that waits in plans that have begun, one more than fits on the page at least if there is more.
-    fn all(&self, plans: &Plans, from: Option<&str>, config: &Config) -> Outcome<Vec<Row>> {
+    fn all(&self, plans: &PlanStore, from: Option<&str>, config: &Config) -> Outcome<Vec<Row>> {
         let mut query = Query {
             phases: vec![Phase::Active, Phase::Paused, Phase::AwaitingApproval],
             sort: Sort::Id,
@@ -141,14 +141,14 @@ impl Answer {
             ..Query::default()
         };
         let mut rows = Vec::new();
-        let may_wait = |head: &&Head| {
+        let may_wait = |head: &&PlanSummary| {
             let open = head.counts.ready + head.counts.blocked + head.counts.in_progress();
             open > 0 && from.is_none_or(|from| head.id.as_str() >= from)
         };
         loop {
             let page = plans.heads(&query)?;
             for head in page.items.iter().filter(may_wait) {
-                rows.extend(plans.look(&head.id, |plan| rows_of(plan, config))?);
+                rows.extend(plans.with_plan(&head.id, |plan| rows_of(plan, config))?);
                 // What stood on earlier pages may be among them.
                 if rows.len() > self.limit && from.is_none_or(|from| head.id.as_str() > from) {
                     return Ok(rows);
@@ -184,7 +184,7 @@ fn rows_of(plan: &Plan, config: &Config) -> Vec<Row> {
         });
     }
     if plan.state().phase == Phase::Active {
-        for task in plan.on_offer().filter(|task| is_for_people(config, task)) {
+        for task in plan.claimable().filter(|task| is_for_people(config, task)) {
             let name = &task.spec.id;
             rows.push(Row {
                 plan: id.clone(),

@@ -1,7 +1,7 @@
 //! Leaving a task without ending it: `waypost ask` a person and wait, `waypost release` it for others.
 
 use clap::Args;
-use waypost_core::Ask as Question;
+use waypost_core::QuestionRequest as Question;
 use waypost_service::{TaskRef, TaskReport};
 
 use super::task_lifecycle::TaskArgs;

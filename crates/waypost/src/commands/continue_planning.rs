@@ -119,7 +119,7 @@ impl Continue {
     }
 
     fn is_made(&self, planning: &PlanningSession, order: &PlanningRequest) -> Outcome<bool> {
-        match planning.plans.look(&order.plan, |_| ()) {
+        match planning.plans.with_plan(&order.plan, |_| ()) {
             Ok(()) => Ok(true),
             Err(waypost_store::WriteError::NotFound(_))
                 if matches!(order.want, PlanningGoal::Plan { .. }) =>
@@ -153,7 +153,7 @@ fn written_before(context: &mut Context, planning: PlanningSession, order: Plann
 
 /// Whether an order is about a plan that can be thought about, or about one that is to be made yet.
 fn is_current(planning: &PlanningSession, order: &PlanningRequest) -> bool {
-    match planning.plans.look(&order.plan, |plan| !plan.state().archived) {
+    match planning.plans.with_plan(&order.plan, |plan| !plan.state().archived) {
         Ok(current) => current,
         Err(_) => matches!(order.want, PlanningGoal::Plan { .. }),
     }

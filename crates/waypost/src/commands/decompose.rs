@@ -182,7 +182,7 @@ pub(crate) fn think(
     let extent = &order.extent;
     let mut session = Session::new(chosen.prompt_policy(), extent.bounds(), extent.refining(), scope);
     let thought = planning.think(context, &order, (chosen, &journal), steps, &mut session)?;
-    let progress = match planning.plans.look(&order.plan, |plan: &Plan| session.progress(plan)) {
+    let progress = match planning.plans.with_plan(&order.plan, |plan: &Plan| session.progress(plan)) {
         Ok(progress) => progress,
         Err(WriteError::NotFound(_)) => Progress::default(),
         Err(error) => return Err(error.into()),

@@ -71,7 +71,7 @@ pub(crate) fn run_and_tell(
         PlanningGoal::Digest { task, examined: false } => (task.clone(), Fidelity::Unknown),
         PlanningGoal::Plan { .. } | PlanningGoal::Decompose { .. } => (None, Fidelity::default()),
     };
-    let before = planning.plans.look(&order.plan, digested)?;
+    let before = planning.plans.with_plan(&order.plan, digested)?;
     let mut session = Digests::new(chosen.prompt_policy(), fidelity, scope, order.extent.parallel_max);
     let thought = planning.think(context, &order, (chosen, &journal), Steps::All, &mut session);
     let recorded = record(journal.path(), asked.record.as_ref());

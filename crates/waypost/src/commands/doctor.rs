@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use waypost_exec::look_at_slurm;
 use waypost_service::worker_state;
-use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerState};
+use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -64,7 +64,7 @@ impl Doctor {
                 "about": about,
                 "leases_overdue": overdue,
                 "workers_unheard": unheard.iter().map(|(worker, state)| json!({
-                    "name": worker.name, "state": state.word(), "seen": worker.seen,
+                    "name": worker.name, "state": state.as_str(), "seen": worker.seen,
                 })).collect::<Vec<Value>>(),
                 "clock_ahead_seconds": clock,
             }))?;
@@ -84,7 +84,7 @@ impl Doctor {
                 context.out.say(format!(
                     "worker {} is {}: last heartbeat at {seen}; check its machine, or start another",
                     worker.name,
-                    state.word()
+                    state.as_str()
                 ));
             }
             if clock.abs() >= CLOCK_SECONDS_TOLD {
@@ -131,7 +131,7 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
 }
 
 /// Leases that ended unseen, the first of them, and how many seconds this machine's clock is ahead of the store's.
-fn expired_leases(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
+fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
     let (mut overdue, mut now) = (Vec::new(), text::now());
     plans.store().read(&mut |read| {
         now = read.now();
@@ -142,7 +142,7 @@ fn expired_leases(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
 }
 
 /// Workers that should have been heard of and were not, the first of them.
-fn unheard(plans: &Plans) -> Outcome<Vec<(Worker, WorkerState)>> {
+fn unheard(plans: &PlanStore) -> Outcome<Vec<(Worker, WorkerState)>> {
     let (mut found, mut after): (Vec<_>, Option<String>) = (Vec::new(), None);
     loop {
         let (page, now) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;

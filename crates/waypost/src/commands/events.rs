@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use waypost_core::{PlanId, TaskId};
 use waypost_service::{consequence_summary, summary};
-use waypost_store::{Cursor, Entry, EventFilter, Happening, LogFilter, Occurrence, Plans};
+use waypost_store::{Cursor, EventFilter, EventSource, LogEvent, LogFilter, PlanStore, VersionRecord};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -98,7 +98,7 @@ impl Events {
     }
 }
 
-fn follow(context: &Context, plans: &Plans, filter: &LogFilter, mut after: u64) -> Outcome {
+fn follow(context: &Context, plans: &PlanStore, filter: &LogFilter, mut after: u64) -> Outcome {
     // Begun before the first look, so that nothing falls between the two.
     let mut watch = plans.watch()?;
     loop {
@@ -124,7 +124,7 @@ fn follow(context: &Context, plans: &Plans, filter: &LogFilter, mut after: u64) 
     }
 }
 
-fn line(for_programs: bool, entry: &Entry) -> String {
+fn line(for_programs: bool, entry: &VersionRecord) -> String {
     if for_programs {
         return json!(entry).to_string();
     }
@@ -146,7 +146,7 @@ fn line(for_programs: bool, entry: &Entry) -> String {
 /// Events for themselves: so many, or as they happen.
 fn single(
     context: &mut Context,
-    plans: &Plans,
+    plans: &PlanStore,
     filter: &EventFilter,
     after: Option<Cursor>,
     limit: Option<usize>,
@@ -190,13 +190,13 @@ fn single(
     }
 }
 
-fn event_line(for_programs: bool, event: &Occurrence) -> String {
+fn event_line(for_programs: bool, event: &LogEvent) -> String {
     if for_programs {
         return json!(event).to_string();
     }
     let what = match &event.event {
-        Happening::Decided(event) => summary(std::slice::from_ref(event)),
-        Happening::Followed(consequence) => consequence_summary(consequence),
+        EventSource::Decided(event) => summary(std::slice::from_ref(event)),
+        EventSource::Followed(consequence) => consequence_summary(consequence),
     };
     let (sequence, at, plan, version) = (event.sequence, text::moment(event.at), &event.plan, event.version);
     let (actor, kind, what) = (&event.actor, event.kind, text::one_line(&what));

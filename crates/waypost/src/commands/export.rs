@@ -119,7 +119,7 @@ impl Export {
             let id = plans.resolve(plan)?;
             drafts.push(match self.version {
                 Some(version) => plans.at_version(&id, version)?.to_draft(),
-                None => plans.look(&id, |plan| plan.to_draft())?,
+                None => plans.with_plan(&id, |plan| plan.to_draft())?,
             });
         }
         let form = match self.form {

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_service::summary;
-use waypost_store::{Entry, HISTORY_PAGE, Pruned};
+use waypost_store::{HISTORY_PAGE, Pruned, VersionRecord};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -84,11 +84,11 @@ impl History {
 }
 
 /// What happened, or what is left of it.
-fn describe(entry: &Entry) -> String {
+fn describe(entry: &VersionRecord) -> String {
     if entry.is_forgotten() { format!("{} (pruned)", entry.command) } else { summary(&entry.events) }
 }
 
-fn entry_json(entry: &Entry, with_events: bool) -> Value {
+fn entry_json(entry: &VersionRecord, with_events: bool) -> Value {
     let mut value = json!({
         "version": entry.version,
         "at": entry.at,

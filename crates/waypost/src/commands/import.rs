@@ -15,7 +15,7 @@ use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
 use waypost_service::admission::forbids_writing;
 use waypost_service::{Caller, CreateOptions, OwnerRule, ServiceError};
-use waypost_store::Plans;
+use waypost_store::PlanStore;
 
 use self::folder::Sources;
 use super::new::plan_id;
@@ -210,7 +210,7 @@ fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
 /// Writes one plan, under its own id where nobody has it.
 fn put(
     context: &mut Context,
-    plans: &Arc<Plans>,
+    plans: &Arc<PlanStore>,
     by: &Caller,
     read: Read,
     id: Option<PlanId>,
@@ -225,7 +225,8 @@ fn put(
     let own = draft.id.clone();
     let said = id.is_some();
     if let Some(own) = own.as_ref().filter(|_| !said)
-        && let Ok(Some(version)) = plans.look(own, |plan| is_same(plan, &draft).then_some(plan.version()))
+        && let Ok(Some(version)) =
+            plans.with_plan(own, |plan| is_same(plan, &draft).then_some(plan.version()))
     {
         context.out.say(format!("{from} is already plan {own} and has not changed since"));
         return Ok(json!({
@@ -266,7 +267,7 @@ fn put(
             if count == 1 { "it" } else { "them" }
         ));
     }
-    let (head, awaits) = plans.look(&committed.plan, |plan| {
+    let (head, awaits) = plans.with_plan(&committed.plan, |plan| {
         let awaits = plan.state().approval_required && plan.state().approval.is_none();
         (json!({ "title": plan.spec().title, "tasks": plan.len(), "phase": plan.state().phase }), awaits)
     })?;

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use waypost_core::Phase;
-use waypost_store::{Head, Query, Shelf, Sort};
+use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
 use crate::context::Context;
@@ -75,8 +75,8 @@ enum Order {
 
 fn phase(text: &str) -> Result<Phase, String> {
     let word = text.replace('-', "_");
-    Phase::ALL.into_iter().find(|phase| phase.word() == word).ok_or_else(|| {
-        let words: Vec<&str> = Phase::ALL.into_iter().map(Phase::word).collect();
+    Phase::ALL.into_iter().find(|phase| phase.as_str() == word).ok_or_else(|| {
+        let words: Vec<&str> = Phase::ALL.into_iter().map(Phase::as_str).collect();
         format!("write one of {}", words.join(", "))
     })
 }
@@ -91,9 +91,9 @@ impl List {
             || [&self.status, &self.owner, &self.queue, &self.search].iter().any(|filter| filter.is_some());
         let query = Query {
             shelf: match (self.archived, self.all) {
-                (true, _) => Shelf::Archived,
-                (false, true) => Shelf::All,
-                (false, false) => Shelf::Current,
+                (true, _) => ArchiveFilter::Archived,
+                (false, true) => ArchiveFilter::All,
+                (false, false) => ArchiveFilter::Current,
             },
             phases: self.phase,
             status: self.status,
@@ -121,8 +121,8 @@ impl List {
         if page.items.is_empty() {
             let words = match (narrowed, query.shelf) {
                 (true, _) => "no plans match",
-                (false, Shelf::Archived) => "no archived plans",
-                (false, Shelf::Current | Shelf::All) => {
+                (false, ArchiveFilter::Archived) => "no archived plans",
+                (false, ArchiveFilter::Current | ArchiveFilter::All) => {
                     "no plans yet: create one with `waypost new TITLE` or `waypost import FILE`"
                 }
             };
@@ -140,7 +140,7 @@ impl List {
     }
 }
 
-fn row(head: &Head, now: waypost_core::Timestamp) -> Vec<Cell> {
+fn row(head: &PlanSummary, now: waypost_core::Timestamp) -> Vec<Cell> {
     let awaits = head.awaits_approval;
     let sign = phase_sign(head);
     let mut phase = format!("{} {}", sign.glyph(), phase_words(head.phase, awaits));

@@ -9,8 +9,8 @@ use waypost_config::Config;
 use waypost_mcp::{
     AGENT_NAME_CHARACTERS_MAX, Opener, Options, Roots, Toolset, Unopened, Workspace, agent_name, serve_stdio,
 };
-use waypost_run::Relay;
-use waypost_store::{Durability, Plans, Store, open};
+use waypost_run::WebhookOutbox;
+use waypost_store::{Durability, PlanStore, Store, open};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -99,7 +99,7 @@ pub(crate) fn opener(context: &Context, relays: &Arc<Relays>) -> Opener {
 
 /// Those who tell webhooks of what is written, one for each workspace that a server has opened.
 #[derive(Default)]
-pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, Relay>>);
+pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, WebhookOutbox>>);
 
 impl Relays {
     fn begin(&self, folders: &Folders, config: &Config, store: &Arc<dyn Store>) -> Outcome {
@@ -108,8 +108,8 @@ impl Relays {
         }
         let mut relays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !relays.contains_key(&folders.own) {
-            let plans = Arc::new(Plans::new(Arc::clone(store)));
-            let relay = Relay::start(&plans, config, &folders.execution_env(), plans.latest()?)?;
+            let plans = Arc::new(PlanStore::new(Arc::clone(store)));
+            let relay = WebhookOutbox::start(&plans, config, &folders.execution_env(), plans.latest()?)?;
             relays.insert(folders.own.clone(), relay);
         }
         Ok(())
@@ -118,7 +118,7 @@ impl Relays {
     /// Lets them send what is left, and says what could not be sent.
     pub(crate) fn finish(&self, context: &Context) {
         let relays = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for words in relays.into_values().flat_map(Relay::finish) {
+        for words in relays.into_values().flat_map(WebhookOutbox::finish) {
             context.out.say(words);
         }
     }
@@ -135,7 +135,7 @@ fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outco
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;
     relays.begin(&folders, &config, &store)?;
-    let plans = Arc::new(Plans::new(store));
+    let plans = Arc::new(PlanStore::new(store));
     let folder = folder.map_or(folders.workspace, Path::to_owned);
     Ok(Workspace::new(plans, Arc::new(config), folder, folders.own))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_service::{ClaimFilter, Claimed, on_offer};
-use waypost_store::{Committed, Plans};
+use waypost_service::{ClaimFilter, Claimed, claimable};
+use waypost_store::{Committed, PlanStore};
 
 use super::task_lifecycle::lease;
 use crate::context::Context;
@@ -57,11 +57,11 @@ impl Next {
         if self.claim {
             return self.take_first(context, &plans, plan.as_ref());
         }
-        let found = on_offer(&plans, plan.as_ref(), self.queue.as_deref(), self.limit)?;
+        let found = claimable(&plans, plan.as_ref(), self.queue.as_deref(), self.limit)?;
         list(context, &plans, plan.as_ref(), &found)
     }
 
-    fn take_first(&self, context: &mut Context, plans: &Arc<Plans>, plan: Option<&PlanId>) -> Outcome {
+    fn take_first(&self, context: &mut Context, plans: &Arc<PlanStore>, plan: Option<&PlanId>) -> Outcome {
         let filter = ClaimFilter { plan, queue: self.queue.as_deref() };
         let claimed = context.service(plans).claim_next(&context.caller()?, filter, lease(self.lease));
         let reasons = match claimed? {
@@ -79,11 +79,16 @@ impl Next {
     }
 }
 
-fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(PlanId, TaskId)]) -> Outcome {
+fn list(
+    context: &mut Context,
+    plans: &PlanStore,
+    of: Option<&PlanId>,
+    found: &[(PlanId, TaskId)],
+) -> Outcome {
     let now = text::now();
     let mut tasks = Vec::new();
     for (plan, task) in found {
-        let row = plans.look(plan, |plan| {
+        let row = plans.with_plan(plan, |plan| {
             let found = plan.task(task.as_str())?;
             let mut row = view::json::row_of(plan, found);
             row["plan"] = plan.id().as_str().into();
@@ -95,7 +100,7 @@ fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(Pla
         })?;
         tasks.extend(row);
     }
-    let total = of.map(|plan| plans.look(plan, |plan| plan.on_offer_total())).transpose()?;
+    let total = of.map(|plan| plans.with_plan(plan, |plan| plan.claimable_total())).transpose()?;
     if context.out.json {
         return context.out.value(&json!({ "tasks": tasks, "total": total }));
     }
@@ -126,12 +131,12 @@ fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(Pla
 }
 
 /// Says what keeps everything from starting.
-fn say_why_nothing(context: &mut Context, plans: &Plans, of: Option<&PlanId>) -> Outcome {
+fn say_why_nothing(context: &mut Context, plans: &PlanStore, of: Option<&PlanId>) -> Outcome {
     let Some(plan) = of else {
         context.out.say("no active plan has ready tasks");
         return Ok(());
     };
-    let words = plans.look(plan, |plan| {
+    let words = plans.with_plan(plan, |plan| {
         let phase = view::phase_words(
             plan.state().phase,
             plan.state().approval_required && plan.state().approval.is_none(),
@@ -143,9 +148,9 @@ fn say_why_nothing(context: &mut Context, plans: &Plans, of: Option<&PlanId>) ->
 }
 
 /// Prints a task that was taken, with the outputs of what it depended on.
-fn taken(context: &mut Context, plans: &Plans, committed: &Committed, task: &TaskId) -> Outcome {
+fn taken(context: &mut Context, plans: &PlanStore, committed: &Committed, task: &TaskId) -> Outcome {
     let now: Timestamp = text::now();
-    plans.look(&committed.plan, |plan| {
+    plans.with_plan(&committed.plan, |plan| {
         let Some(found) = plan.task(task.as_str()) else { return Ok(()) };
         if context.out.json {
             return context.out.value(&view::json::task(plan, found, now));

@@ -163,6 +163,6 @@ impl FinishPlan {
         };
         let (by, guard) = (context.caller()?, (&self.guard).into());
         let reply = found.service.finish(&by, &found.id, phase, &self.summary, guard)?;
-        context.done(&found, &reply, &format!("ended as {}", phase.word()))
+        context.done(&found, &reply, &format!("ended as {}", phase.as_str()))
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::json;
 use waypost_core::{ActorKind, PlanId, Refusal};
-use waypost_store::{HeldBack, Looked, Plans, PruneMode, PrunedPlan, StoreError};
+use waypost_store::{HeldBack, Looked, PlanStore, PruneMode, PrunedPlan, StoreError};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -162,7 +162,7 @@ fn say(context: &mut Context, found: &PruneReport, dry_run: bool) {
 }
 
 /// Removes the logs of plans that were pruned, here or by somebody on another machine, and of purged ones.
-fn sweep_logs(plans: &Plans, logs: &Path, mode: PruneMode, found: &mut PruneReport) -> Outcome {
+fn sweep_logs(plans: &PlanStore, logs: &Path, mode: PruneMode, found: &mut PruneReport) -> Outcome {
     let folders = match fs::read_dir(logs) {
         Ok(folders) => folders,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -188,7 +188,7 @@ fn sweep_logs(plans: &Plans, logs: &Path, mode: PruneMode, found: &mut PruneRepo
 }
 
 /// Whether a plan was purged, or pruned to its end.
-fn is_over(plans: &Plans, id: &PlanId) -> Result<bool, StoreError> {
+fn is_over(plans: &PlanStore, id: &PlanId) -> Result<bool, StoreError> {
     let mut over = false;
     plans.store().read(&mut |read| {
         over = match read.version(id)? {

@@ -16,10 +16,10 @@ use waypost_config::Config;
 use waypost_core::{Draft, Phase, PlanId};
 use waypost_formats::Dialect;
 use waypost_run::{
-    AfterFailure, Control, Controller, Options, Patience, Rest, RunError, Runner, Summary, Watcher,
+    AfterFailure, Control, Controller, ExitPolicy, Idleness, Options, RunError, RunObserver, Runner, Summary,
 };
 use waypost_service::submit;
-use waypost_store::Plans;
+use waypost_store::PlanStore;
 use waypost_tui::run_view::Intent;
 
 use prepare::{Approval, RunRequest};
@@ -122,7 +122,7 @@ impl Run {
         let (plans, id) = (entered.plans, entered.id);
         if !self.watch && self.is_over_already(context, &plans, &id)? {
             if let Some(back) = &mut back {
-                plans.look(&id, |plan| back.finish(context, plan))?;
+                plans.with_plan(&id, |plan| back.finish(context, plan))?;
             }
             return Ok(());
         }
@@ -130,10 +130,10 @@ impl Run {
         if self.tui {
             tui::show(context, First::Run(id.clone(), Intent::Execute), false)?;
             let summary =
-                Summary { asked_to_end: None, rest: Rest::Over, unreported: Vec::new(), aside: false };
-            return plans.look(&id, |plan| summary::print(context, plan, &summary))?;
+                Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };
+            return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
         }
-        let over = plans.look(&id, |plan| plan.state().phase.is_finished())?;
+        let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
         if !over && self.begin().activate(context, &config, &plans, &id)? == Approval::Awaited {
             return Err(prepare::not_approved(context, &id)?);
         }
@@ -142,9 +142,9 @@ impl Run {
         summary.unreported.extend(relay.finish());
         webhooks::report_failures(context, &summary.unreported);
         if let Some(back) = &mut back {
-            plans.look(&id, |plan| back.finish(context, plan))?;
+            plans.with_plan(&id, |plan| back.finish(context, plan))?;
         }
-        plans.look(&id, |plan| summary::print(context, plan, &summary))?
+        plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
     }
 
     fn begin(&self) -> RunRequest<'_> {
@@ -195,7 +195,7 @@ impl Run {
         context: &mut Context,
         folders: &Folders,
         config: &Arc<Config>,
-        plans: &Arc<Plans>,
+        plans: &Arc<PlanStore>,
         id: &PlanId,
         text: &str,
         mut back: Option<&mut WriteBack>,
@@ -203,7 +203,7 @@ impl Run {
         let options = Options {
             after_failure: if self.fail_fast { AfterFailure::FailFast } else { AfterFailure::KeepGoing },
             jobs: self.jobs,
-            patience: if self.watch { Patience::UntilAsked } else { Patience::UntilOver },
+            patience: if self.watch { ExitPolicy::UntilAsked } else { ExitPolicy::UntilOver },
             ..Options::plans(vec![id.clone()])
         };
         let around = folders.execution_env();
@@ -215,12 +215,12 @@ impl Run {
             true => Some(FileWatcher::begin(&self.what, self.format, text, config, plans, id, &controller)?),
             false => None,
         };
-        let total = plans.look(id, |plan| plan.counts().total as usize)?;
+        let total = plans.with_plan(id, |plan| plan.counts().total as usize)?;
         context.out.say(format!("running plan {id} ({})", text::count(total, "task")));
         loop {
             let asking = again.as_ref().is_some_and(FileWatcher::is_asking);
             let scope = if self.watch { Scope::Staying(id.clone()) } else { Scope::One(id.clone()) };
-            let inner: Box<dyn Watcher> =
+            let inner: Box<dyn RunObserver> =
                 if asking { Box::new(Quiet) } else { progress::watcher(context, scope, config) };
             let mut watcher = Writing { inner, back: back.as_deref_mut() };
             let summary = runner.run(&mut watcher).map_err(failed_run)?;
@@ -235,8 +235,8 @@ impl Run {
     }
 
     /// Whether nothing is left to run; a plan that ended otherwise than well says what to do.
-    fn is_over_already(&self, context: &mut Context, plans: &Plans, id: &PlanId) -> Outcome<bool> {
-        let (phase, counts) = plans.look(id, |plan| (plan.state().phase, plan.counts()))?;
+    fn is_over_already(&self, context: &mut Context, plans: &PlanStore, id: &PlanId) -> Outcome<bool> {
+        let (phase, counts) = plans.with_plan(id, |plan| (plan.state().phase, plan.counts()))?;
         match phase {
             Phase::Completed => {
                 if context.out.json {
@@ -252,7 +252,8 @@ impl Run {
                 Ok(true)
             }
             Phase::Failed | Phase::Cancelled => {
-                let message = format!("plan {id} has ended as {}; none of its tasks can start", phase.word());
+                let message =
+                    format!("plan {id} has ended as {}; none of its tasks can start", phase.as_str());
                 Err(Failure::failed(
                     message,
                     format!("`waypost retry {id}` retries what failed, then run it again"),

@@ -83,7 +83,7 @@ impl Submit {
         let mut runs = false;
         match phase {
             Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => {
-                said.push_str(&format!(", and is {}", phase.word()));
+                said.push_str(&format!(", and is {}", phase.as_str()));
             }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
                 match begin.activate(context, &config, &found.plans, &found.id)? {

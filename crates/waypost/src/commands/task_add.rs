@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Map;
-use waypost_core::{BadId, Plan, TaskId, TaskSpec, Where};
+use waypost_core::{BadId, Plan, Position, TaskId, TaskSpec};
 use waypost_service::{EditOp, NewTask};
 
 use super::task_options::TaskOptions;
@@ -93,13 +93,13 @@ impl Add {
     }
 
     /// What the task says of other tasks, and where it goes.
-    fn complete(&self, plan: &Plan, spec: &mut TaskSpec) -> Outcome<Where> {
+    fn complete(&self, plan: &Plan, spec: &mut TaskSpec) -> Outcome<Position> {
         spec.depends_on = self.options.dependencies(plan)?;
         spec.parent = self.parent.as_deref().map(|parent| task_of(plan, parent)).transpose()?;
         Ok(match (&self.before, &self.below) {
-            (Some(sibling), _) => Where::Before(task_of(plan, sibling)?),
-            (None, Some(sibling)) => Where::After(task_of(plan, sibling)?),
-            (None, None) => Where::Last,
+            (Some(sibling), _) => Position::Before(task_of(plan, sibling)?),
+            (None, Some(sibling)) => Position::After(task_of(plan, sibling)?),
+            (None, None) => Position::Last,
         })
     }
 }

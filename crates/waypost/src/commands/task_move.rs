@@ -1,7 +1,7 @@
 //! `waypost task remove` and `waypost task move`: whether a task is in the plan, and where.
 
 use clap::Args;
-use waypost_core::{Plan, TaskId, Where};
+use waypost_core::{Plan, Position, TaskId};
 use waypost_service::EditOp;
 
 use crate::context::{Context, task_of};
@@ -86,13 +86,13 @@ impl Move {
         context.done_task(&found, &reply, &task, &format!("moved {task}"))
     }
 
-    fn target(&self, plan: &Plan) -> Outcome<(TaskId, Option<Option<TaskId>>, Where)> {
+    fn target(&self, plan: &Plan) -> Outcome<(TaskId, Option<Option<TaskId>>, Position)> {
         let task = task_of(plan, &self.task)?;
         let position = match (&self.before, &self.below, self.first) {
-            (Some(sibling), _, _) => Where::Before(task_of(plan, sibling)?),
-            (None, Some(sibling), _) => Where::After(task_of(plan, sibling)?),
-            (None, None, true) => Where::First,
-            (None, None, false) => Where::Last,
+            (Some(sibling), _, _) => Position::Before(task_of(plan, sibling)?),
+            (None, Some(sibling), _) => Position::After(task_of(plan, sibling)?),
+            (None, None, true) => Position::First,
+            (None, None, false) => Position::Last,
         };
         let parent = match (&self.parent, self.root) {
             (Some(parent), _) => Some(Some(task_of(plan, parent)?)),

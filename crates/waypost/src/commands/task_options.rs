@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use waypost_core::{
-    BadId, Complexity, Dependency, Elsewhere, Json, Lock, LockMode, Plan, PlanId, Retry, TaskId, When, Work,
+    BadId, Complexity, Dependency, DependencyRule, ExternalTaskRef, Json, Lock, LockMode, Plan, PlanId,
+    Retry, TaskId, Work,
 };
 
 use crate::context::task_of;
@@ -98,11 +99,11 @@ pub(crate) enum ComplexityWord {
 
 impl TaskOptions {
     /// How the tasks that it waits for must have ended.
-    pub(crate) fn when(&self) -> Option<When> {
+    pub(crate) fn when(&self) -> Option<DependencyRule> {
         self.when.map(|word| match word {
-            WhenWord::AllDone => When::AllDone,
-            WhenWord::AllFinished => When::AllFinished,
-            WhenWord::AnyDone => When::AnyDone,
+            WhenWord::AllDone => DependencyRule::AllDone,
+            WhenWord::AllFinished => DependencyRule::AllFinished,
+            WhenWord::AnyDone => DependencyRule::AnyDone,
         })
     }
 
@@ -183,15 +184,15 @@ fn in_plan(text: &str) -> Option<Outcome<Dependency>> {
 fn plan_task(text: &str, plan: &str, task: &str) -> Outcome<Dependency> {
     let bad = |error: BadId| malformed("--on", text, &error.to_string());
     let (plan, task) = (PlanId::new(plan).map_err(bad)?, TaskId::new(task).map_err(bad)?);
-    Ok(Dependency::Elsewhere(Box::new(Elsewhere { agent: None, plan: Some(plan), task })))
+    Ok(Dependency::External(Box::new(ExternalTaskRef { agent: None, plan: Some(plan), task })))
 }
 
 /// AGENT:TASK, if there is a colon behind a name.
 fn of_agent(text: &str) -> Option<Outcome<Dependency>> {
     let (agent, task) = text.split_once(':').filter(|(agent, _)| !agent.is_empty())?;
     let task = TaskId::new(task).map_err(|error| malformed("--on-agent", text, &error.to_string()));
-    let there = |task| Elsewhere { agent: Some(agent.to_owned()), plan: None, task };
-    Some(task.map(|task| Dependency::Elsewhere(Box::new(there(task)))))
+    let there = |task| ExternalTaskRef { agent: Some(agent.to_owned()), plan: None, task };
+    Some(task.map(|task| Dependency::External(Box::new(there(task)))))
 }
 
 fn malformed(option: &str, text: &str, why: &str) -> Failure {

@@ -133,7 +133,7 @@ impl Revise {
         let mut gone = Vec::new();
         for name in &self.no_depends_on {
             let elsewhere =
-                now.spec.depends_on.iter().find(|on| on.elsewhere().is_some() && on.to_string() == *name);
+                now.spec.depends_on.iter().find(|on| on.external().is_some() && on.to_string() == *name);
             gone.push(match elsewhere {
                 Some(on) => on.clone(),
                 None => Dependency::Task(task_of(plan, name)?),

@@ -55,7 +55,7 @@ impl Update {
         let (stat, again) = (update.changes, update.again);
         let mut more = Map::new();
         more.insert("changes".to_owned(), json!(stat));
-        let mut said = format!("updated: {}", stat.words());
+        let mut said = format!("updated: {}", stat.describe());
         if !again.is_empty() {
             let named: Vec<&str> = again.iter().take(AGAIN_NAMED_MAX).map(TaskId::as_str).collect();
             said.push_str(&format!("; to be done again: {}", named.join(", ")));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use waypost_core::Plan;
-use waypost_run::{Observer, Rest, Summary};
+use waypost_run::{Idleness, Observer, Summary};
 
 use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen, summary};
@@ -52,7 +52,7 @@ impl Watch {
                 Scope::Many
             }
             Some(id) => {
-                let total = plans.look(id, |plan| plan.counts().total as usize)?;
+                let total = plans.with_plan(id, |plan| plan.counts().total as usize)?;
                 context
                     .out
                     .say(format!("watching plan {id} ({}); Ctrl-C stops it", text::count(total, "task")));
@@ -65,7 +65,8 @@ impl Watch {
         observer.observe(watcher.as_mut(), over).map_err(failed_run)?;
         drop(watcher);
         let Some(id) = only.filter(|_| !heard.anything()) else { return Ok(()) };
-        let summary = Summary { asked_to_end: None, rest: Rest::Over, unreported: Vec::new(), aside: false };
-        plans.look(&id, |plan| summary::print(context, plan, &summary))?
+        let summary =
+            Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };
+        plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{PlanId, Standing, TaskId};
+use waypost_core::{EffectiveStatus, PlanId, TaskId};
 use waypost_service::{Reason, why};
 
 use crate::context::Context;
@@ -23,7 +23,7 @@ impl Why {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
         let why = why(&found.plans, &found.id, &task)?;
-        let word = why.standing.map_or("gone", Standing::word);
+        let word = why.standing.map_or("gone", EffectiveStatus::as_str);
         if context.out.json {
             let waits: Vec<Value> = why
                 .reasons
@@ -35,7 +35,7 @@ impl Why {
                 .value(&json!({ "id": found.id, "task": task, "standing": word, "waits_for": waits }));
         }
         match (why.standing, why.reasons.as_slice()) {
-            (Some(Standing::Ready), []) => {
+            (Some(EffectiveStatus::Ready), []) => {
                 context.out.line(format!("{task} is ready: it waits only to be started"));
             }
             (_, []) => context.out.line(format!("{task} is {word}")),

@@ -11,7 +11,8 @@ use serde_json::json;
 use waypost_config::Config;
 use waypost_core::Status;
 use waypost_run::{
-    AfterFailure, Control, Follow, Notice, Options, Patience, Remark, Runner, Takes, View, Watcher,
+    AfterFailure, Control, ExitPolicy, Follow, Options, RunEvent, RunObserver, RunWarning, Runner,
+    TaskFilter, View,
 };
 
 use super::http_listener::{Metrics, address};
@@ -83,14 +84,14 @@ pub(crate) fn options(
     named: &[String],
     executors: &[String],
     jobs: Option<u32>,
-    patience: Patience,
+    patience: ExitPolicy,
 ) -> Options {
     let executors = (!executors.is_empty()).then(|| executors.iter().cloned().collect::<BTreeSet<String>>());
     Options {
         follow: Follow::Queues(queues(config, named)),
         after_failure: AfterFailure::KeepGoing,
         jobs,
-        takes: Takes { executors, leaves_unknown: true, tells_own_only: true },
+        takes: TaskFilter { executors, leaves_unknown: true, tells_own_only: true },
         patience,
     }
 }
@@ -101,7 +102,7 @@ impl Worker {
         let config = load_config::load(&folders, self.config.as_deref())?;
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;
-        let patience = if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked };
+        let patience = if self.until_idle { ExitPolicy::UntilIdle } else { ExitPolicy::UntilAsked };
         let options = options(&config, &self.queue, &self.executor, self.jobs, patience);
         let plans = context.plans_to_add_to()?;
         let _metrics = match self.metrics {
@@ -153,18 +154,18 @@ impl Worker {
 
 /// Counts how tasks ended.
 struct Counting {
-    inner: Box<dyn Watcher>,
+    inner: Box<dyn RunObserver>,
     counts: [usize; 6],
 }
 
-impl Watcher for Counting {
-    fn told(&mut self, notice: &Notice) {
-        if let Notice::TaskEnded { status, .. } = notice
+impl RunObserver for Counting {
+    fn on_event(&mut self, notice: &RunEvent) {
+        if let RunEvent::TaskEnded { status, .. } = notice
             && let Some(place) = Status::ALL.iter().position(|one| one == status)
         {
             self.counts[place] += 1;
         }
-        self.inner.told(notice);
+        self.inner.on_event(notice);
     }
     fn pause(&mut self) {
         self.inner.pause();
@@ -172,11 +173,11 @@ impl Watcher for Counting {
     fn asked_to_end(&mut self, control: Control) {
         self.inner.asked_to_end(control);
     }
-    fn remarked(&mut self, remark: &Remark) {
-        self.inner.remarked(remark);
+    fn on_warning(&mut self, remark: &RunWarning) {
+        self.inner.on_warning(remark);
     }
-    fn look(&mut self, view: &View<'_>) {
-        self.inner.look(view);
+    fn on_tick(&mut self, view: &View<'_>) {
+        self.inner.on_tick(view);
     }
     fn interval(&self) -> Duration {
         self.inner.interval()

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use waypost_core::{ActorKind, Refusal, Timestamp};
 use waypost_service::worker_state;
-use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState, WriteError};
+use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState, WriteError};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -132,7 +132,7 @@ fn no_such_worker(name: &str) -> Failure {
 }
 
 /// The worker that a name or an unambiguous beginning of one means.
-fn named(plans: &Plans, name: &str) -> Outcome<String> {
+fn named(plans: &PlanStore, name: &str) -> Outcome<String> {
     let (mut found, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
     loop {
         let (page, _) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
@@ -174,7 +174,7 @@ fn worker_json(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
         "name": worker.name,
         "host": worker.host,
         "kind": kind(worker),
-        "state": worker_state(worker, now).word(),
+        "state": worker_state(worker, now).as_str(),
         "queues": worker.queues,
         "plans": worker.plans,
         "executors": worker.executors,
@@ -207,7 +207,7 @@ fn row(worker: &Worker, leases: &[Lease], now: Timestamp) -> Vec<Cell> {
     };
     vec![
         Cell::plain(text::one_line(&worker.name)),
-        Cell::looking(state.word(), look),
+        Cell::looking(state.as_str(), look),
         Cell::plain(text::age(Some(worker.seen), now)),
         Cell::plain(text::one_line(&queues)),
         Cell::plain(worker.capacity.map_or_else(|| "–".to_owned(), |jobs| jobs.to_string())),

@@ -89,7 +89,7 @@ pub(crate) fn thought_json(thought: &PlanningResult, journal: &Journal) -> Map<S
 pub(crate) fn plan_fields(plan: &Plan, fields: &mut Map<String, Value>) {
     fields.insert("id".to_owned(), plan.id().as_str().into());
     fields.insert("version".to_owned(), plan.version().into());
-    fields.insert("phase".to_owned(), plan.state().phase.word().into());
+    fields.insert("phase".to_owned(), plan.state().phase.as_str().into());
     fields.insert("tokens_used".to_owned(), plan.state().tokens_used.into());
     if let Some(budget) = plan.spec().token_budget {
         fields.insert("token_budget".to_owned(), budget.into());

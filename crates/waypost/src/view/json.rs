@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task, Timestamp};
 use waypost_service::{task_row, whole_task};
-use waypost_store::Head;
+use waypost_store::PlanSummary;
 use waypost_text::truncate_bytes;
 
 use super::tree::Page;
@@ -13,7 +13,7 @@ const TEXT_BYTES_MAX: usize = 300;
 
 /// The head of a plan with all its author says but the body.
 pub(crate) fn head(plan: &Plan) -> Map<String, Value> {
-    let mut fields = match serde_json::to_value(Head::of(plan)) {
+    let mut fields = match serde_json::to_value(PlanSummary::of(plan)) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => Map::new(),
     };
@@ -46,7 +46,7 @@ pub(crate) fn whole(plan: &Plan) -> Value {
     let mut value = json!(plan.to_draft());
     if let Some(tasks) = value.get_mut("tasks").and_then(Value::as_array_mut) {
         for task in tasks {
-            let standing = task.get("id").and_then(Value::as_str).and_then(|id| plan.standing(id));
+            let standing = task.get("id").and_then(Value::as_str).and_then(|id| plan.effective_status(id));
             task["standing"] = json!(standing);
         }
     }

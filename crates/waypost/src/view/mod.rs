@@ -12,7 +12,7 @@ pub(crate) mod tree;
 pub(crate) mod unified_diff;
 
 use waypost_core::{Counts, Phase};
-use waypost_store::Head;
+use waypost_store::PlanSummary;
 use waypost_text::{Role, StatusSign};
 
 use crate::style::Look;
@@ -46,12 +46,12 @@ pub(crate) fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
             | Phase::Failed
             | Phase::Cancelled,
             _,
-        ) => phase.word(),
+        ) => phase.as_str(),
     }
 }
 
 /// The sign that stands before them.
-pub(crate) fn phase_sign(head: &Head) -> StatusSign {
+pub(crate) fn phase_sign(head: &PlanSummary) -> StatusSign {
     match head.phase {
         Phase::Draft if head.awaits_approval => StatusSign::Approval,
         phase => head.counts.sign(phase),

@@ -1,7 +1,7 @@
 //! The head of a plan: title, status, phase, version, progress. Reads no task.
 
 use waypost_core::Plan;
-use waypost_store::Head;
+use waypost_store::PlanSummary;
 
 use super::{phase_sign, phase_words, progress, sign_look, text};
 use crate::output::Output;
@@ -12,7 +12,7 @@ const BODY_LINES_MAX: usize = 12;
 
 /// Prints the head.
 pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
-    let (spec, state, head) = (plan.spec(), plan.state(), Head::of(plan));
+    let (spec, state, head) = (plan.spec(), plan.state(), PlanSummary::of(plan));
     let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
     let status =
         if spec.status.is_empty() { String::new() } else { format!(" [{}]", text::one_line(&spec.status)) };

@@ -1,6 +1,8 @@
 //! Everything about one task, what it waits for included.
 
-use waypost_core::{Json, LockMode, Plan, Standing, Task, TaskState, Timestamp, Waiting, When, Work};
+use waypost_core::{
+    BlockReason, DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work,
+};
 
 use super::{phase_words, sign_look, text};
 use crate::output::Output;
@@ -18,14 +20,14 @@ const LOG_LINES_MAX: usize = 20;
 const NAMES_MAX: usize = 20;
 
 /// What keeps a task from starting, in words.
-pub(crate) fn waiting_words(waiting: &Waiting) -> String {
+pub(crate) fn waiting_words(waiting: &BlockReason) -> String {
     match waiting {
-        Waiting::Approval => "a person's approval of the plan".to_owned(),
-        Waiting::Phase(phase) => format!("the plan, which is {}", phase_words(*phase, false)),
-        Waiting::Dependencies(names) => names.join(", "),
-        Waiting::Answer(question) => format!("a person's answer to: {}", text::one_line(question)),
-        Waiting::Check => "its check: it is reported as done".to_owned(),
-        Waiting::Until(until) => format!("its next attempt at {} UTC", text::moment(*until)),
+        BlockReason::Approval => "a person's approval of the plan".to_owned(),
+        BlockReason::Phase(phase) => format!("the plan, which is {}", phase_words(*phase, false)),
+        BlockReason::Dependencies(names) => names.join(", "),
+        BlockReason::Answer(question) => format!("a person's answer to: {}", text::one_line(question)),
+        BlockReason::Check => "its check: it is reported as done".to_owned(),
+        BlockReason::Until(until) => format!("its next attempt at {} UTC", text::moment(*until)),
     }
 }
 
@@ -33,7 +35,7 @@ pub(crate) fn waiting_words(waiting: &Waiting) -> String {
 pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) {
     let (spec, state) = (&task.spec, &task.state);
     let id = spec.id.as_str();
-    let standing = plan.standing(id).unwrap_or(Standing::Blocked);
+    let standing = plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
     let title = out.paint(&format!("{id} of plan {}", plan.id()), Look::Bold);
     out.line(title);
     for line in text::wrap(&spec.description, out.columns, usize::MAX) {
@@ -41,7 +43,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     }
     out.line("");
     let word =
-        out.paint(&format!("{} {}", standing.sign().glyph(), standing.word()), sign_look(standing.sign()));
+        out.paint(&format!("{} {}", standing.sign().glyph(), standing.as_str()), sign_look(standing.sign()));
     lines_of(out, "status", &[word]);
     for waiting in plan.waiting(id, now) {
         field(out, "waits for", &waiting_words(&waiting));
@@ -78,9 +80,9 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     let parent = spec.parent.as_ref().map(ToString::to_string).unwrap_or_default();
     let depends_on: Vec<String> = spec.depends_on.iter().map(ToString::to_string).collect();
     let when = match spec.when {
-        When::AllDone => "",
-        When::AllFinished => "all of them have finished, however",
-        When::AnyDone => "any of them is done",
+        DependencyRule::AllDone => "",
+        DependencyRule::AllFinished => "all of them have finished, however",
+        DependencyRule::AnyDone => "any of them is done",
     };
     let locks: Vec<String> = spec
         .locks
@@ -96,7 +98,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
         ("depends on", depends_on.join(", ")),
         ("when", when.to_owned()),
         ("needed by", names(plan.dependants(id))),
-        ("complexity", spec.complexity.map(|complexity| complexity.word().to_owned()).unwrap_or_default()),
+        ("complexity", spec.complexity.map(|complexity| complexity.as_str().to_owned()).unwrap_or_default()),
         ("priority", if spec.priority == 0 { String::new() } else { spec.priority.to_string() }),
         ("tools", spec.tools.as_ref().map(|tools| tools.join(", ")).unwrap_or_default()),
         ("locks", locks.join(", ")),

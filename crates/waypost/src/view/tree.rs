@@ -1,6 +1,6 @@
 //! A page of a plan's tasks as a tree: where each stands, what it waits for, a line of notes. Reads only what it shows.
 
-use waypost_core::{Dependency, Plan, Standing, Task};
+use waypost_core::{Dependency, EffectiveStatus, Plan, Task};
 
 use super::{sign_look, text};
 use crate::output::Output;
@@ -134,8 +134,8 @@ pub(crate) fn name_columns(widths: impl Iterator<Item = usize>) -> usize {
 /// Prints one task: a line, and a line of what else should be seen at once.
 pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut Output) {
     let id = task.spec.id.as_str();
-    let standing = plan.standing(id).unwrap_or(Standing::Blocked);
-    let word = text::pad(&format!("{} {}", standing.sign().glyph(), standing.word()), STANDING_COLUMNS);
+    let standing = plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
+    let word = text::pad(&format!("{} {}", standing.sign().glyph(), standing.as_str()), STANDING_COLUMNS);
     let name = format!("{}{}", frame.guides, text::one_line(id));
     let head = format!("{}  ", text::pad(&name, frame.columns));
     let room = out.columns.saturating_sub(STANDING_COLUMNS + text::width(&head)).max(20);
@@ -146,7 +146,7 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
     let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
     let description = text::excerpt(&task.spec.description, room);
     let mut line = format!("{}{}", out.paint(&word, sign_look(standing.sign())), head);
-    let quiet = matches!(standing, Standing::Skipped | Standing::Cancelled);
+    let quiet = matches!(standing, EffectiveStatus::Skipped | EffectiveStatus::Cancelled);
     line.push_str(&out.paint(&description, if quiet { Look::Dim } else { Look::Plain }));
     if !behind.is_empty() {
         if !description.is_empty() {
@@ -165,16 +165,16 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
 }
 
 /// What stands behind the description.
-fn behind(task: &Task, standing: Standing) -> String {
+fn behind(task: &Task, standing: EffectiveStatus) -> String {
     let spec = &task.spec;
     let mut parts = Vec::new();
     if let Some(complexity) = spec.complexity {
-        parts.push(format!("({})", complexity.word()));
+        parts.push(format!("({})", complexity.as_str()));
     }
     if let Some(work) = &spec.work {
         parts.push(format!("[{}]", work.executor));
     }
-    if matches!(standing, Standing::Queued | Standing::Running)
+    if matches!(standing, EffectiveStatus::Queued | EffectiveStatus::Running)
         && let Some(worker) = &task.state.worker
     {
         parts.push(format!("by {worker}"));
@@ -195,28 +195,30 @@ pub(crate) fn dependency_names(depends_on: &[Dependency]) -> String {
 }
 
 /// What stands below it.
-fn below(task: &Task, standing: Standing) -> Vec<String> {
+fn below(task: &Task, standing: EffectiveStatus) -> Vec<String> {
     let mut lines = Vec::new();
     if !task.spec.notes.is_empty() {
         lines.push(format!("note: {}", task.spec.notes));
     }
     let state = &task.state;
     match standing {
-        Standing::Running => {
+        EffectiveStatus::Running => {
             lines.extend(state.progress.as_ref().map(|progress| format!("progress: {progress}")))
         }
-        Standing::Done => lines.extend(state.result.as_ref().map(|result| format!("result: {result}"))),
-        Standing::Failed | Standing::Skipped | Standing::Cancelled => {
+        EffectiveStatus::Done => {
+            lines.extend(state.result.as_ref().map(|result| format!("result: {result}")))
+        }
+        EffectiveStatus::Failed | EffectiveStatus::Skipped | EffectiveStatus::Cancelled => {
             lines.extend(state.why().map(|why| format!("why: {why}")));
         }
-        Standing::Reported => {
+        EffectiveStatus::Reported => {
             let report = state.reported();
             lines.extend(report.map(|report| format!("reported by {}, waits for its check", report.by)));
         }
-        Standing::Asking => {
+        EffectiveStatus::Asking => {
             lines.extend(state.question().map(|question| format!("asks: {}", question.text)));
         }
-        Standing::Blocked | Standing::Ready | Standing::Queued => {
+        EffectiveStatus::Blocked | EffectiveStatus::Ready | EffectiveStatus::Queued => {
             lines.extend(state.error.as_ref().map(|error| format!("last attempt: {error}")));
         }
     }

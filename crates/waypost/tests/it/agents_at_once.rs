@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use waypost_core::{Event, PlanId};
-use waypost_store::{Durability, Plans, Query, open};
+use waypost_store::{Durability, PlanStore, Query, open};
 
 use crate::transcript::Workspace;
 
@@ -94,9 +94,9 @@ impl Agent {
     }
 }
 
-fn plans(workspace: &Workspace) -> Plans {
+fn plans(workspace: &Workspace) -> PlanStore {
     let location = format!("sqlite:{}", workspace.work().join(".waypost/waypost.db").display());
-    Plans::new(open(&location, Durability::default()).unwrap())
+    PlanStore::new(open(&location, Durability::default()).unwrap())
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn eight_agents_create_a_hundred_plans_each_and_nothing_is_lost() {
     assert_eq!(page.items.len(), AGENTS * PLANS);
     for head in page.items {
         let agent = head.id.as_str().split('-').nth(1).unwrap().to_owned();
-        let body = plans.look(&head.id, |plan| plan.spec().body.clone()).unwrap();
+        let body = plans.with_plan(&head.id, |plan| plan.spec().body.clone()).unwrap();
         assert_eq!((head.version, body), (1, format!("of agent {agent}")));
     }
     assert_eq!(plans.latest().unwrap(), (AGENTS * PLANS) as u64, "the log has no gaps");
@@ -212,6 +212,6 @@ fn of_two_processes_that_knew_the_same_version_exactly_one_wins_every_round() {
     for (round, (left, right)) in won[0].iter().zip(&won[1]).enumerate() {
         assert!(left ^ right, "round {round}: left {left}, right {right}");
     }
-    let version = plans(&workspace).look(&PlanId::new("shared").unwrap(), waypost_core::Plan::version);
+    let version = plans(&workspace).with_plan(&PlanId::new("shared").unwrap(), waypost_core::Plan::version);
     assert_eq!(version.unwrap(), ROUNDS + 1);
 }

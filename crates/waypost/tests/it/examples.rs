@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use waypost_core::{Phase, Plan, PlanId, Status};
-use waypost_store::{Durability, Plans, open};
+use waypost_store::{Durability, PlanStore, open};
 
 use crate::run::text;
 use crate::transcript::Workspace;
@@ -39,8 +39,8 @@ pub(crate) fn workspace() -> Workspace {
 /// A plan as the store of a workspace has it.
 pub(crate) fn stored(workspace: &Workspace, id: &str) -> Plan {
     let store = format!("sqlite:{}", workspace.work().join(".waypost/waypost.db").display());
-    let plans = Plans::new(open(&store, Durability::default()).unwrap());
-    plans.look(&PlanId::new(id).unwrap(), Plan::clone).unwrap()
+    let plans = PlanStore::new(open(&store, Durability::default()).unwrap());
+    plans.with_plan(&PlanId::new(id).unwrap(), Plan::clone).unwrap()
 }
 
 /// How often each of the two forms of agora's example is run.

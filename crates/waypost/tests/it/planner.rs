@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use waypost_core::Plan;
-use waypost_store::{Durability, Plans, open};
+use waypost_store::{Durability, PlanStore, open};
 use waypost_testkit::fake_llm::{ModelServer, ScriptedReply, Seen};
 
 use crate::run::configure;
@@ -83,13 +83,13 @@ impl Stage {
         command.spawn().unwrap()
     }
 
-    fn plans(&self) -> Plans {
+    fn plans(&self) -> PlanStore {
         let path = self.workspace.work().join(".waypost/waypost.db");
-        Plans::new(open(&format!("sqlite:{}", path.display()), Durability::default()).unwrap())
+        PlanStore::new(open(&format!("sqlite:{}", path.display()), Durability::default()).unwrap())
     }
 
     fn plan(&self, id: &str) -> Plan {
-        self.plans().look(&id.parse().unwrap(), Clone::clone).unwrap()
+        self.plans().with_plan(&id.parse().unwrap(), Clone::clone).unwrap()
     }
 
     /// Everything that stands in the journal of a plan.

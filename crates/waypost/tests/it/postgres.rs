@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use waypost_store::{Cursor, Durability, EventFilter, Plans, open};
+use waypost_store::{Cursor, Durability, EventFilter, PlanStore, open};
 use waypost_testkit::postgres::{PostgresDatabase, PostgresServer};
 
 use crate::run::{configure, text};
@@ -172,7 +172,7 @@ fn one_process_of_all_posts_to_a_webhook_and_another_takes_over_when_it_is_kille
     );
     let machines = [Machine::new(database.url(), &config), Machine::new(database.url(), &config)];
     let ids = || -> Vec<String> {
-        let plans = Plans::new(open(database.url(), Durability::default()).unwrap());
+        let plans = PlanStore::new(open(database.url(), Durability::default()).unwrap());
         let page = plans.events(Cursor::default(), &EventFilter::default(), 1_000).unwrap();
         page.events.iter().map(|event| format!("{}.{}.{}", event.plan, event.version, event.index)).collect()
     };

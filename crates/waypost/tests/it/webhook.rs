@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use waypost_store::{Cursor, Durability, EventFilter, Plans, open};
+use waypost_store::{Cursor, Durability, EventFilter, PlanStore, open};
 
 use crate::run::{configure, text};
 use crate::server::{Request, Server};
@@ -42,7 +42,7 @@ fn key(request: &Request) -> String {
 /// The ids of all events of the log, in their order.
 fn ids(workspace: &Workspace) -> Vec<String> {
     let store = format!("sqlite:{}", workspace.work().join(".waypost/waypost.db").display());
-    let plans = Plans::new(open(&store, Durability::default()).unwrap());
+    let plans = PlanStore::new(open(&store, Durability::default()).unwrap());
     let page = plans.events(Cursor::default(), &EventFilter::default(), 1_000).unwrap();
     page.events.iter().map(|event| format!("{}.{}.{}", event.plan, event.version, event.index)).collect()
 }

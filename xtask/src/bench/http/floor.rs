@@ -14,7 +14,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use waypost_core::{Actor, Command as Order, PlanChanges, PlanId};
-use waypost_store::{Durability, Head, Plans, Query, Sort, SqliteStore, WriteRequest};
+use waypost_store::{Durability, PlanStore, PlanSummary, Query, Sort, SqliteStore, WriteRequest};
 
 use super::server::store_path;
 
@@ -54,7 +54,7 @@ impl Drop for Floor {
 /// `xtask bench http-floor STORE`: says where it listens, and serves until it is killed.
 pub(in crate::bench) fn serve(store: &str) -> Result<()> {
     let store = SqliteStore::open(Path::new(store), Durability::Full)?;
-    let plans = Arc::new(Plans::new(Arc::new(store)));
+    let plans = Arc::new(PlanStore::new(Arc::new(store)));
     let router = Router::new()
         .route("/constant", get(|| async { "ok" }))
         .route("/plans", get(list))
@@ -79,7 +79,7 @@ async fn run_blocking(
 
 type Answer = Result<Json<Value>, axum::response::Response>;
 
-async fn list(State(plans): State<Arc<Plans>>) -> Answer {
+async fn list(State(plans): State<Arc<PlanStore>>) -> Answer {
     run_blocking(move || {
         let query = Query { sort: Sort::Updated, limit: 50, ..Query::default() };
         let page = plans.heads(&query)?;
@@ -88,12 +88,12 @@ async fn list(State(plans): State<Arc<Plans>>) -> Answer {
     .await
 }
 
-async fn one(State(plans): State<Arc<Plans>>, Named(id): Named<String>) -> Answer {
-    run_blocking(move || Ok(plans.look(&PlanId::new(id)?, |plan| json!(Head::of(plan)))?)).await
+async fn one(State(plans): State<Arc<PlanStore>>, Named(id): Named<String>) -> Answer {
+    run_blocking(move || Ok(plans.with_plan(&PlanId::new(id)?, |plan| json!(PlanSummary::of(plan)))?)).await
 }
 
 async fn revise(
-    State(plans): State<Arc<Plans>>,
+    State(plans): State<Arc<PlanStore>>,
     Named(id): Named<String>,
     Json(body): Json<Value>,
 ) -> Answer {

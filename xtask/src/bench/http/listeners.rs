@@ -12,7 +12,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use waypost_store::{Cursor, Durability, EVENTS_MAX, EventFilter, Plans, SqliteStore};
+use waypost_store::{Cursor, Durability, EVENTS_MAX, EventFilter, PlanStore, SqliteStore};
 
 use super::server::{Server, store_path};
 
@@ -46,7 +46,7 @@ pub(super) struct Delivery {
 
 pub(super) struct Listeners {
     runtime: Runtime,
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     begin: Cursor,
     began: Instant,
     /// Where the last event of all is, once that is known.
@@ -58,7 +58,7 @@ impl Listeners {
     /// Connects all listeners; each is subscribed when this returns.
     pub(super) fn begin(server: &Server, scratch: &Path, count: usize) -> Result<Self> {
         let plans =
-            Arc::new(Plans::new(Arc::new(SqliteStore::open(&store_path(scratch), Durability::Full)?)));
+            Arc::new(PlanStore::new(Arc::new(SqliteStore::open(&store_path(scratch), Durability::Full)?)));
         let begin = Cursor::after(plans.latest()?);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (end, _) = watch::channel(None);
@@ -103,7 +103,7 @@ impl Listeners {
 }
 
 /// What the log has from there on, and where its last event is.
-fn expected(plans: &Plans, begin: Cursor) -> Result<(EventDigest, String)> {
+fn expected(plans: &PlanStore, begin: Cursor) -> Result<(EventDigest, String)> {
     let (mut digest, mut cursor, mut last) = (EventDigest::NOTHING, begin, String::new());
     loop {
         let page = plans.events(cursor, &EventFilter::default(), EVENTS_MAX)?;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use waypost_core::{
-    Actor, Command as Order, Draft, Json, Phase, PlanId, Task, TaskId, TaskSpec, Where, Work,
+    Actor, Command as Order, Draft, Json, Phase, PlanId, Position, Task, TaskId, TaskSpec, Work,
 };
-use waypost_store::{Durability, NewPlan, Plans, WriteRequest};
+use waypost_store::{Durability, NewPlan, PlanStore, WriteRequest};
 use waypost_testkit::postgres::PostgresDatabase;
 
 use super::counting_proxy::{Counted, CountingProxy};
@@ -31,7 +31,7 @@ const LAST_START: Duration = Duration::from_secs(30);
 pub(super) struct Waypost<'a> {
     server: &'a Server,
     database: PostgresDatabase,
-    plans: Plans,
+    plans: PlanStore,
     /// The slots of the queue; as many for each worker as a queue has for one, unless said otherwise.
     slots: Option<usize>,
 }
@@ -40,7 +40,7 @@ impl<'a> Waypost<'a> {
     /// In an empty database.
     pub(super) fn new(server: &'a Server) -> Result<Self> {
         let database = server.database();
-        let plans = Plans::new(waypost_store::open(database.url(), Durability::Full)?);
+        let plans = PlanStore::new(waypost_store::open(database.url(), Durability::Full)?);
         Ok(Self { server, database, plans, slots: None })
     }
 
@@ -145,7 +145,7 @@ impl<'a> Waypost<'a> {
             sent.extend(numbers.clone().map(|number| (format!("t{number}"), now)));
             let tasks: Vec<TaskSpec> = numbers.map(|number| spec(number, "noop")).collect::<Result<_>>()?;
             if !tasks.is_empty() {
-                self.write(&plan, Order::AddTasks { tasks, place: Where::Last })?;
+                self.write(&plan, Order::AddTasks { tasks, place: Position::Last })?;
             }
             pause(batch_every.saturating_sub(now.elapsed()));
         }

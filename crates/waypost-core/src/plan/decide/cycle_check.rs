@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::Plan;
 use super::super::slot::NONE;
 use crate::validate::{Moment, ring_of_tasks};
-use crate::{Dependency, TaskSpec, Wrong};
+use crate::{Dependency, ProblemKind, TaskSpec};
 
 /// The graph as it would be after a change that nobody has made yet. New tasks have the numbers after all others.
 struct WouldBe<'a> {
@@ -46,19 +46,19 @@ impl Plan {
     }
 
     /// The cycle that would close if `task` depended on `dependencies`.
-    pub(super) fn cycle_through(&self, task: u32, dependencies: &[Dependency]) -> Option<Wrong> {
+    pub(super) fn cycle_through(&self, task: u32, dependencies: &[Dependency]) -> Option<ProblemKind> {
         WouldBe { revised: Some((task, dependencies)), ..self.would_be() }.cycle([Moment::Begin(task)])
     }
 
     /// The cycle that would close if `task` were a child of `parent`.
-    pub(super) fn cycle_under(&self, task: u32, parent: u32) -> Option<Wrong> {
+    pub(super) fn cycle_under(&self, task: u32, parent: u32) -> Option<ProblemKind> {
         let children = HashMap::from([(parent, vec![task])]);
         let would_be = WouldBe { moved: Some((task, parent)), children, ..self.would_be() };
         would_be.cycle([Moment::Begin(task), Moment::End(task)])
     }
 
     /// The cycle that would close if `added`, which are not in the plan yet, were added.
-    pub(super) fn cycle_with(&self, added: &[TaskSpec]) -> Option<Wrong> {
+    pub(super) fn cycle_with(&self, added: &[TaskSpec]) -> Option<ProblemKind> {
         let first = self.slots.len() as u32;
         let mut would_be = WouldBe { added, reach: Reach::OnlyAdded, ..self.would_be() };
         would_be.added_numbers = added.iter().map(|spec| spec.id.as_str()).zip(first..).collect();
@@ -145,7 +145,7 @@ impl<'a> WouldBe<'a> {
     }
 
     /// A cycle that can be reached from `starts`: each of its tasks waits for the next, and the last is the first.
-    fn cycle(&self, starts: impl IntoIterator<Item = Moment>) -> Option<Wrong> {
+    fn cycle(&self, starts: impl IntoIterator<Item = Moment>) -> Option<ProblemKind> {
         // Whether all that comes before a moment has been looked at; a moment that has not is on the path.
         let mut seen: HashMap<Moment, bool> = HashMap::new();
         for start in starts {
@@ -177,10 +177,10 @@ impl<'a> WouldBe<'a> {
         None
     }
 
-    fn name_ring(&self, ring: &[Moment]) -> Wrong {
+    fn name_ring(&self, ring: &[Moment]) -> ProblemKind {
         // From beginning to beginning leads only the way to a parent.
         let only_parents = ring.iter().all(|moment| matches!(moment, Moment::Begin(_)));
         let path = ring_of_tasks(ring.iter().copied()).into_iter().map(|task| self.name(task)).collect();
-        if only_parents { Wrong::ParentCycle { path } } else { Wrong::Cycle { path } }
+        if only_parents { ProblemKind::ParentCycle { path } } else { ProblemKind::Cycle { path } }
     }
 }

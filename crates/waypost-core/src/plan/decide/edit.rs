@@ -8,8 +8,8 @@ use super::super::slot::NONE;
 use super::{Decision, NAMES_MAX, within};
 use crate::validate::{Report, check_task};
 use crate::{
-    Actor, ActorKind, Dependency, Draft, Event, FORMAT, Phase, PlanChanges, Problem, Refinement, Refusal,
-    Status, Task, TaskChanges, TaskId, TaskSpec, Where, Wrong, limits, validate,
+    Actor, ActorKind, Dependency, Draft, Event, FORMAT, Phase, PlanChanges, Position, Problem, ProblemKind,
+    Refinement, Refusal, Status, Task, TaskChanges, TaskId, TaskSpec, limits, validate,
 };
 
 impl Plan {
@@ -98,7 +98,7 @@ impl Plan {
         ];
         let over = texts.iter().filter_map(|(what, text, max)| {
             let found = text.as_ref().map_or(0, String::len);
-            let wrong = Wrong::OverLimit { what: format!("bytes of {what}"), found, max: *max };
+            let wrong = ProblemKind::OverLimit { what: format!("bytes of {what}"), found, max: *max };
             (found > *max).then(|| Problem::plan(wrong))
         });
         let problems: Vec<Problem> = over.collect();
@@ -110,7 +110,7 @@ impl Plan {
         Ok(if nothing { Vec::new() } else { vec![event] })
     }
 
-    pub(super) fn decide_add(&self, by: &Actor, tasks: &[TaskSpec], place: &Where) -> Decision {
+    pub(super) fn decide_add(&self, by: &Actor, tasks: &[TaskSpec], place: &Position) -> Decision {
         let Some(first) = tasks.first() else { return Ok(Vec::new()) };
         self.check_new(tasks)?;
         let siblings: &[u32] = match &first.parent {
@@ -119,7 +119,7 @@ impl Plan {
             Some(parent) => self.find(parent.as_str()).map_or(&[], |parent| &self.slot(parent).children),
         };
         let index = match place {
-            Where::Last => None,
+            Position::Last => None,
             place => Some(self.index_of(place, siblings)?),
         };
         let mut events = vec![Event::TasksAdded { tasks: tasks.to_vec(), index }];
@@ -134,7 +134,7 @@ impl Plan {
         let mut new: HashSet<&str> = HashSet::with_capacity(tasks.len());
         for spec in tasks {
             if !new.insert(spec.id.as_str()) || self.find(spec.id.as_str()).is_some() {
-                report.add(Problem::task(&spec.id, Wrong::DuplicateId));
+                report.add(Problem::task(&spec.id, ProblemKind::DuplicateId));
             }
         }
         let parents: HashSet<&str> =
@@ -146,7 +146,7 @@ impl Plan {
             match self.find(parent.as_str()) {
                 None if new.contains(parent.as_str()) => {}
                 None => {
-                    let wrong = Wrong::OrphanParent { parent: parent.to_string() };
+                    let wrong = ProblemKind::OrphanParent { parent: parent.to_string() };
                     report.add(Problem::task(&spec.id, wrong));
                 }
                 Some(above) => self.can_have_children(above)?,
@@ -219,11 +219,11 @@ impl Plan {
     fn check_dependencies(&self, spec: &TaskSpec, new: &HashSet<&str>, report: &mut Report) {
         for on in spec.depends_on.iter().filter_map(Dependency::here) {
             if on == &spec.id {
-                report.add(Problem::task(&spec.id, Wrong::SelfDependency));
+                report.add(Problem::task(&spec.id, ProblemKind::SelfDependency));
             } else if self.find(on.as_str()).is_none() && !new.contains(on.as_str()) {
                 let names = || self.live_ids().chain(new.iter().copied());
                 let near = report.suggests().then(|| crate::nearest(on.as_str(), names())).flatten();
-                let wrong = Wrong::UnknownDependency { dependency: on.to_string(), nearest: near };
+                let wrong = ProblemKind::UnknownDependency { dependency: on.to_string(), nearest: near };
                 report.add(Problem::task(&spec.id, wrong));
             }
         }
@@ -231,7 +231,7 @@ impl Plan {
 
     fn can_have_children(&self, number: u32) -> Result<(), Refusal> {
         if self.spec_of(number).work.is_some() {
-            let problems = vec![Problem::task(self.id_of(number), Wrong::WorkOnParent)];
+            let problems = vec![Problem::task(self.id_of(number), ProblemKind::WorkOnParent)];
             return Err(Refusal::Invalid { problems });
         }
         match self.slot(number).status {
@@ -241,7 +241,7 @@ impl Plan {
     }
 
     /// The place that `place` means in a list of siblings.
-    fn index_of(&self, place: &Where, siblings: &[u32]) -> Result<usize, Refusal> {
+    fn index_of(&self, place: &Position, siblings: &[u32]) -> Result<usize, Refusal> {
         let at = |sibling: &TaskId| -> Result<usize, Refusal> {
             let number = self.number(sibling)?;
             siblings.iter().position(|&other| other == number).ok_or_else(|| Refusal::NoSuchTask {
@@ -250,10 +250,10 @@ impl Plan {
             })
         };
         Ok(match place {
-            Where::First => 0,
-            Where::Last => siblings.len(),
-            Where::Before(sibling) => at(sibling)?,
-            Where::After(sibling) => at(sibling)? + 1,
+            Position::First => 0,
+            Position::Last => siblings.len(),
+            Position::Before(sibling) => at(sibling)?,
+            Position::After(sibling) => at(sibling)? + 1,
         })
     }
 
@@ -351,7 +351,7 @@ impl Plan {
         by: &Actor,
         task: &TaskId,
         parent: Option<&Option<TaskId>>,
-        place: &Where,
+        place: &Position,
     ) -> Decision {
         let number = self.number(task)?;
         let old_parent = self.slot(number).parent;
@@ -413,7 +413,7 @@ impl Plan {
             reasoning: reasoning.cloned(),
             tokens,
         }];
-        events.extend(self.decide_add(by, &children, &Where::Last)?);
+        events.extend(self.decide_add(by, &children, &Position::Last)?);
         Ok(events)
     }
 
@@ -495,7 +495,7 @@ impl Plan {
         for &number in &order {
             let (slot, old) = (self.slot(number), self.spec_of(number));
             let new = wanted.get(old.id.as_str());
-            let other = new.is_some_and(|new| !old.asks_the_same_as(new));
+            let other = new.is_some_and(|new| !old.same_work_as(new));
             if slot.status.is_finished() && !slot.is_parent() && other {
                 reset.push(old.id.clone());
             }
@@ -554,7 +554,7 @@ impl Plan {
             wanted.values().filter_map(|spec| spec.parent.as_ref()).map(TaskId::as_str).collect();
         let lost = self.running.iter().filter(|&&number| {
             let spec = self.spec_of(number);
-            let same = wanted.get(spec.id.as_str()).is_some_and(|new| spec.asks_the_same_as(new));
+            let same = wanted.get(spec.id.as_str()).is_some_and(|new| spec.same_work_as(new));
             !same || parents.contains(spec.id.as_str())
         });
         let running: Vec<String> = lost.map(|&number| self.name(number)).take(NAMES_MAX).collect();
@@ -592,9 +592,11 @@ impl Plan {
 }
 
 /// The problem that a cycle is, at the first task of its path.
-fn cycle_problem(wrong: Wrong) -> Problem {
+fn cycle_problem(wrong: ProblemKind) -> Problem {
     let first = match &wrong {
-        Wrong::Cycle { path } | Wrong::ParentCycle { path } => path.first().cloned().unwrap_or_default(),
+        ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } => {
+            path.first().cloned().unwrap_or_default()
+        }
         _ => String::new(),
     };
     Problem::task(first, wrong)

@@ -2,7 +2,9 @@
 
 use super::super::Plan;
 use super::{Decision, only_a_person, within};
-use crate::{Actor, Ask, Event, Problem, Question, Refusal, Status, TaskId, Timestamp, Wrong, limits};
+use crate::{
+    Actor, Event, Problem, ProblemKind, Question, QuestionRequest, Refusal, Status, TaskId, Timestamp, limits,
+};
 
 impl Plan {
     pub(super) fn decide_ask(
@@ -11,14 +13,14 @@ impl Plan {
         at: Timestamp,
         task: &TaskId,
         attempt: Option<u32>,
-        ask: &Ask,
+        ask: &QuestionRequest,
     ) -> Decision {
         let number = self.number(task)?;
         match self.slot(number).status {
             Status::Running => self.speaks_for(by, number, attempt)?,
             status => return Err(self.wrong_status(number, status, "left for an answer")),
         }
-        let Ask { text, choices, state } = ask;
+        let QuestionRequest { text, choices, state } = ask;
         if text.trim().is_empty() {
             return Err(missing(task, "question"));
         }
@@ -64,6 +66,6 @@ impl Plan {
 }
 
 fn missing(task: &TaskId, field: &str) -> Refusal {
-    let wrong = Wrong::Missing { field: field.to_owned() };
+    let wrong = ProblemKind::Missing { field: field.to_owned() };
     Refusal::Invalid { problems: vec![Problem::task(task, wrong)] }
 }

@@ -5,7 +5,7 @@
 
 use bitcode::{Buffer, Decode, Encode};
 
-use crate::{Dependency, Json, Status, Task, TaskId, TaskSpec, TaskState, Timestamp, When, Work};
+use crate::{Dependency, DependencyRule, Json, Status, Task, TaskId, TaskSpec, TaskState, Timestamp, Work};
 
 /// The first byte of a task in the short form.
 const SHORT: u8 = 0;
@@ -76,7 +76,7 @@ impl<'a> Short<'a> {
             received,
             aside,
         } = &task.state;
-        let is_usual = *when == When::default()
+        let is_usual = *when == DependencyRule::default()
             && !skip
             && (complexity.is_none() && tools.is_none() && locks.is_empty() && check.is_none())
             && (retry.is_none() && timeout_seconds.is_none() && provides.is_none() && thinking.is_none())
@@ -89,7 +89,7 @@ impl<'a> Short<'a> {
         }
         let here = |dependency: &'a Dependency| match dependency {
             Dependency::Task(task) => Some(task.as_str()),
-            Dependency::Elsewhere(_) => None,
+            Dependency::External(_) => None,
         };
         Some(Self {
             id: id.as_str(),
@@ -220,7 +220,7 @@ mod tests {
             |task| task.spec.work.as_mut().unwrap().shape = Some("s".to_owned()),
             |task| task.state.tries = 1,
             |task| task.state.error = Some(String::new()),
-            |task| drop(task.state.received.insert("x/y".to_owned(), crate::Received::default())),
+            |task| drop(task.state.received.insert("x/y".to_owned(), crate::UpstreamResult::default())),
         ];
         for change in unusual {
             let mut other = task.clone();

@@ -50,7 +50,7 @@ fn between_attempts_the_wait_doubles_up_to_its_maximum() {
     desk.does(ask::finish("a", failed()));
     let waiting = desk.plan.waiting("a", desk.now);
     assert!(
-        matches!(waiting[..], [Waiting::Until(until)] if until >= at(10) && until <= at(13)),
+        matches!(waiting[..], [BlockReason::Until(until)] if until >= at(10) && until <= at(13)),
         "{waiting:?}"
     );
     desk.now = at(9);
@@ -190,5 +190,5 @@ fn a_queued_task_is_still_queued_after_a_snapshot() {
     desk.asks(&worker(), ask::queue("a")).unwrap();
     let again = waypost_core::Plan::from_snapshot(desk.plan.snapshot().to_vec()).unwrap();
     assert_eq!(again.counts(), desk.plan.counts());
-    assert_eq!(again.standing("a"), Some(Standing::Queued));
+    assert_eq!(again.effective_status("a"), Some(EffectiveStatus::Queued));
 }

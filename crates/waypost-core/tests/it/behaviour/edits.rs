@@ -9,16 +9,16 @@ fn tasks_are_added_where_they_are_wanted_all_or_none() {
         tasks: names.iter().map(|name| task(name, &[])).collect(),
         place,
     };
-    desk.does(put(&["c", "d"], Where::First));
-    desk.does(put(&["e"], Where::After(id("a"))));
-    desk.does(put(&["f"], Where::Before(id("a"))));
+    desk.does(put(&["c", "d"], Position::First));
+    desk.does(put(&["e"], Position::After(id("a"))));
+    desk.does(put(&["f"], Position::Before(id("a"))));
     assert_eq!(order(&desk), "c d f a e b");
     let refusal = desk.refuses(add(vec![task("g", &[]), task("a", &[])]));
     assert!(matches!(refusal, Refusal::Invalid { .. }));
     assert_eq!(order(&desk), "c d f a e b");
     desk.does(add(vec![child("y", "x", &["z"]), task("x", &[]), task("z", &[])]));
     assert_eq!(order(&desk), "c d f a e b x -y z");
-    assert_eq!(desk.standing("y"), Standing::Blocked);
+    assert_eq!(desk.standing("y"), EffectiveStatus::Blocked);
 }
 
 #[test]
@@ -52,16 +52,16 @@ fn tasks_move_with_all_below_them() {
         parent: parent.map(|parent| parent.map(id)),
         place,
     };
-    assert_eq!(desk.standing("y"), Standing::Blocked);
-    desk.does(put("x", Some(Some("q")), Where::Last));
+    assert_eq!(desk.standing("y"), EffectiveStatus::Blocked);
+    desk.does(put("x", Some(Some("q")), Position::Last));
     assert_eq!(order(&desk), "a p q -x --y");
     assert_eq!(desk.standings(), "a:ready p:blocked q:ready x:ready y:ready");
-    desk.does(put("x", Some(None), Where::First));
+    desk.does(put("x", Some(None), Position::First));
     assert_eq!(order(&desk), "x -y a p q");
-    assert_eq!(desk.does(put("x", None, Where::First)), [], "it stands there already");
-    desk.does(put("x", None, Where::After(id("p"))));
+    assert_eq!(desk.does(put("x", None, Position::First)), [], "it stands there already");
+    desk.does(put("x", None, Position::After(id("p"))));
     assert_eq!(order(&desk), "a p x -y q");
-    assert!(matches!(desk.refuses(put("x", None, Where::After(id("y")))), Refusal::NoSuchTask { .. }));
+    assert!(matches!(desk.refuses(put("x", None, Position::After(id("y")))), Refusal::NoSuchTask { .. }));
 }
 
 #[test]

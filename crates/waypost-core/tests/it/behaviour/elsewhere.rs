@@ -6,8 +6,8 @@ use super::*;
 fn a_task_goes_on_with_what_it_received_from_elsewhere() {
     let far = there(Some("builder"), None, "far");
     let mut desk = Desk::with(plan_of([after("a", far.clone())]));
-    assert_eq!(desk.standing("a"), Standing::Blocked);
-    assert_eq!(desk.plan.waiting("a", desk.now), [Waiting::Dependencies(vec!["builder:far".into()])]);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Blocked);
+    assert_eq!(desk.plan.waiting("a", desk.now), [BlockReason::Dependencies(vec!["builder:far".into()])]);
     let not_awaited = desk.refuses(hear("a", there(None, Some("p9"), "far"), Status::Done, None));
     assert_eq!(not_awaited, Refusal::NotAwaited { task: "a".into(), dependency: "p9/far".into() });
     assert!(matches!(
@@ -16,7 +16,7 @@ fn a_task_goes_on_with_what_it_received_from_elsewhere() {
     ));
     desk.does(hear("a", far.clone(), Status::Done, Some(Json::of(&42))));
     assert_eq!(desk.does(hear("a", far, Status::Done, Some(Json::of(&42)))), [], "it knows that already");
-    assert_eq!(desk.standing("a"), Standing::Ready);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Ready);
     assert_eq!(desk.plan.outputs_for("a"), [("builder:far".to_owned(), Json::of(&42))]);
 }
 
@@ -43,12 +43,18 @@ fn a_plan_that_was_cut_off_elsewhere_is_not_completed_and_goes_on_when_that_goes
         // It is to be done again, so that the plan waits again.
         desk.does(withdraw(waits, &far));
         assert_eq!(desk.plan.state().phase, Phase::Active);
-        assert_eq!((desk.standing("a"), desk.standing("b")), (Standing::Blocked, Standing::Blocked));
+        assert_eq!(
+            (desk.standing("a"), desk.standing("b")),
+            (EffectiveStatus::Blocked, EffectiveStatus::Blocked)
+        );
         desk.does(hear(waits, far.clone(), Status::Failed, None));
         assert_eq!(desk.plan.state().phase, Phase::Failed);
         desk.does(hear(waits, far.clone(), Status::Done, None));
         assert_eq!(desk.plan.state().phase, Phase::Active);
-        assert_eq!((desk.standing("a"), desk.standing("b")), (Standing::Ready, Standing::Blocked));
+        assert_eq!(
+            (desk.standing("a"), desk.standing("b")),
+            (EffectiveStatus::Ready, EffectiveStatus::Blocked)
+        );
     }
 }
 
@@ -75,7 +81,7 @@ fn what_is_to_be_done_again_elsewhere_is_waited_for_again_unless_the_task_has_be
     assert_eq!(desk.does(withdraw("a", &far)), [], "it has heard nothing yet");
     desk.does(hear("a", far.clone(), Status::Done, Some(Json::of(&1))));
     desk.does(withdraw("a", &far));
-    assert_eq!(desk.standing("a"), Standing::Blocked);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Blocked);
     assert_eq!(desk.plan.outputs_for("a"), []);
     desk.does(hear("a", far.clone(), Status::Done, Some(Json::of(&2))));
     assert_eq!(desk.plan.outputs_for("a"), [("other/far".to_owned(), Json::of(&2))]);
@@ -89,12 +95,12 @@ fn what_is_to_be_done_again_elsewhere_is_waited_for_again_unless_the_task_has_be
 #[test]
 fn steps_of_one_name_in_two_plans_of_an_agent_are_two() {
     let (first, second) = (there(Some("x"), Some("p1"), "far"), there(Some("x"), Some("p2"), "far"));
-    let both = vec![first.clone(), second.clone()].into_iter().map(|on| Dependency::Elsewhere(Box::new(on)));
+    let both = vec![first.clone(), second.clone()].into_iter().map(|on| Dependency::External(Box::new(on)));
     let mut desk = Desk::with(plan_of([TaskSpec { depends_on: both.collect(), ..task("a", &[]) }]));
     desk.does(hear("a", first, Status::Done, Some(Json::of(&1))));
-    assert_eq!(desk.standing("a"), Standing::Blocked);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Blocked);
     desk.does(hear("a", second, Status::Done, Some(Json::of(&2))));
-    assert_eq!(desk.standing("a"), Standing::Ready);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Ready);
     assert_eq!(desk.plan.outputs_for("a").len(), 2);
 }
 
@@ -103,14 +109,14 @@ fn what_came_from_a_dependency_that_was_taken_away_is_forgotten() {
     let far = there(None, Some("other"), "far");
     let mut desk = Desk::with(plan_of([after("a", far.clone())]));
     desk.does(hear("a", far.clone(), Status::Done, Some(Json::of(&1))));
-    let dependency = vec![Dependency::Elsewhere(Box::new(far))];
+    let dependency = vec![Dependency::External(Box::new(far))];
     desk.does(ask::revise(
         "a",
         TaskChanges { depends_no_more_on: dependency.clone(), ..TaskChanges::default() },
     ));
     assert_eq!(desk.plan.outputs_for("a"), []);
     desk.does(ask::revise("a", TaskChanges { depends_also_on: dependency, ..TaskChanges::default() }));
-    assert_eq!(desk.standing("a"), Standing::Blocked);
+    assert_eq!(desk.standing("a"), EffectiveStatus::Blocked);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_paused_plan_starts_nothing_new_and_what_runs_goes_on() {
     desk.does(Command::Pause { reason: "lunch".into() });
     assert!(matches!(desk.refuses(ask::start("b")), Refusal::WrongPhase { phase: Phase::Paused, .. }));
     desk.does(ask::finish("a", done()));
-    assert_eq!(desk.plan.waiting("c", desk.now), [Waiting::Phase(Phase::Paused)]);
+    assert_eq!(desk.plan.waiting("c", desk.now), [BlockReason::Phase(Phase::Paused)]);
     desk.does(Command::Resume);
     desk.does(ask::start("c"));
 }

@@ -100,7 +100,7 @@ fn a_finished_task_can_be_done_again() {
 fn what_a_task_no_longer_depends_on_no_longer_keeps_it_skipped() {
     let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &["a"]), task("c", &[])]));
     desk.does(ask::finish("a", failed()));
-    assert_eq!(desk.standing("b"), Standing::Skipped);
+    assert_eq!(desk.standing("b"), EffectiveStatus::Skipped);
     desk.does(ask::remove("a", true));
     assert_eq!(desk.standings(), "b:ready c:ready");
 }
@@ -155,12 +155,12 @@ fn a_group_to_be_skipped_takes_its_children_along_and_lets_others_go_on() {
     let mut desk = Desk::with(draft);
     assert_eq!(desk.standings(), "a:ready f:ready g:blocked x:blocked y:blocked b:blocked");
     desk.does(ask::finish("f", failed()));
-    assert_eq!(desk.standing("y"), Standing::Skipped);
+    assert_eq!(desk.standing("y"), EffectiveStatus::Skipped);
     desk.does(ask::finish("a", done()));
     assert_eq!(desk.standings(), "a:done f:failed g:skipped x:skipped y:skipped b:ready");
     desk.does(ask::revise("g", TaskChanges { skip: Some(false), ..TaskChanges::default() }));
-    assert_eq!(desk.standing("x"), Standing::Ready);
-    assert_eq!(desk.standing("b"), Standing::Blocked);
+    assert_eq!(desk.standing("x"), EffectiveStatus::Ready);
+    assert_eq!(desk.standing("b"), EffectiveStatus::Blocked);
 }
 
 #[test]

@@ -38,14 +38,14 @@ fn a_group_ends_when_its_children_have_ended_and_as_they_ended() {
         let draft = plan_of([task("p", &[]), child("x", "p", &[]), child("y", "p", &[]), task("z", &["p"])]);
         let mut desk = Desk::with(draft);
         desk.does(ask::finish("x", first()));
-        assert_eq!(desk.standing("p"), Standing::Running);
+        assert_eq!(desk.standing("p"), EffectiveStatus::Running);
         desk.does(ask::finish("y", second()));
         (desk.standing("p"), desk.standing("z"))
     };
-    assert_eq!(end(done, done), (Standing::Done, Standing::Ready));
-    assert_eq!(end(done, skipped), (Standing::Done, Standing::Ready));
-    assert_eq!(end(skipped, skipped), (Standing::Skipped, Standing::Ready));
-    assert_eq!(end(failed, done), (Standing::Failed, Standing::Skipped));
+    assert_eq!(end(done, done), (EffectiveStatus::Done, EffectiveStatus::Ready));
+    assert_eq!(end(done, skipped), (EffectiveStatus::Done, EffectiveStatus::Ready));
+    assert_eq!(end(skipped, skipped), (EffectiveStatus::Skipped, EffectiveStatus::Ready));
+    assert_eq!(end(failed, done), (EffectiveStatus::Failed, EffectiveStatus::Skipped));
     let mut desk =
         Desk::with(plan_of([task("p", &[]), child("x", "p", &[]), child("y", "p", &[]), task("z", &["p"])]));
     desk.does(ask::finish("x", done()));
@@ -117,7 +117,7 @@ fn a_child_that_fails_under_a_group_that_became_impossible_is_not_tried_again() 
     desk.does(ask::finish("a", failed()));
     let depends_on = Some(vec![Dependency::Task(id("a"))]);
     desk.does(ask::revise("p", TaskChanges { depends_on, ..TaskChanges::default() }));
-    assert_eq!(desk.standing("x"), Standing::Running, "what runs goes on");
+    assert_eq!(desk.standing("x"), EffectiveStatus::Running, "what runs goes on");
     desk.does(ask::finish("x", failed()));
     assert_eq!(desk.standings(), "a:failed p:skipped x:skipped");
 }
@@ -152,6 +152,6 @@ fn a_group_does_not_end_while_its_last_open_task_moves_to_another_place_inside_i
     ]);
     let mut desk = Desk::with(draft);
     desk.does(ask::finish("y", done()));
-    desk.does(Command::MoveTask { task: id("x"), parent: Some(Some(id("q"))), place: Where::Last });
+    desk.does(Command::MoveTask { task: id("x"), parent: Some(Some(id("q"))), place: Position::Last });
     assert_eq!(desk.standings(), "p:running q:running y:done x:ready s:blocked z:blocked");
 }

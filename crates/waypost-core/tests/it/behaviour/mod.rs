@@ -11,9 +11,9 @@ mod questions;
 mod readiness;
 
 use waypost_core::{
-    Actor, Approval, Command, Dependency, Digest, Draft, Elsewhere, Event, Json, Outcome, Phase, Plan,
-    PlanChanges, PlanId, Received, Refinement, Refusal, Retry, Standing, Status, Task, TaskChanges, TaskSpec,
-    Waiting, When, Where, differences,
+    Actor, Approval, BlockReason, Command, Dependency, DependencyRule, Digest, Draft, EffectiveStatus, Event,
+    ExternalTaskRef, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Position, Refinement, Refusal, Retry,
+    Status, Task, TaskChanges, TaskSpec, UpstreamResult, differences,
 };
 use waypost_testkit::{chain, fan_out, id, plan_of, task};
 
@@ -23,7 +23,7 @@ pub(super) fn child(name: &str, parent: &str, depends_on: &[&str]) -> TaskSpec {
     TaskSpec { parent: Some(id(parent)), ..task(name, depends_on) }
 }
 
-pub(super) fn when(when: When, name: &str, depends_on: &[&str]) -> TaskSpec {
+pub(super) fn when(when: DependencyRule, name: &str, depends_on: &[&str]) -> TaskSpec {
     TaskSpec { when, ..task(name, depends_on) }
 }
 
@@ -40,32 +40,32 @@ pub(super) fn trying(attempts: u32, name: &str) -> TaskSpec {
     TaskSpec { retry: Some(Box::new(retry)), ..by_machine(name, &[]) }
 }
 
-pub(super) fn there(agent: Option<&str>, plan: Option<&str>, task: &str) -> Elsewhere {
-    Elsewhere {
+pub(super) fn there(agent: Option<&str>, plan: Option<&str>, task: &str) -> ExternalTaskRef {
+    ExternalTaskRef {
         agent: agent.map(str::to_owned),
         plan: plan.map(|plan| PlanId::new(plan).unwrap()),
         task: id(task),
     }
 }
 
-pub(super) fn after(name: &str, from: Elsewhere) -> TaskSpec {
-    TaskSpec { depends_on: vec![Dependency::Elsewhere(Box::new(from))], ..task(name, &[]) }
+pub(super) fn after(name: &str, from: ExternalTaskRef) -> TaskSpec {
+    TaskSpec { depends_on: vec![Dependency::External(Box::new(from))], ..task(name, &[]) }
 }
 
-pub(super) fn withdraw(task: &str, from: &Elsewhere) -> Command {
+pub(super) fn withdraw(task: &str, from: &ExternalTaskRef) -> Command {
     Command::WithdrawOutput { task: id(task), from: from.clone() }
 }
 
-pub(super) fn hear(task: &str, from: Elsewhere, status: Status, output: Option<Json>) -> Command {
+pub(super) fn hear(task: &str, from: ExternalTaskRef, status: Status, output: Option<Json>) -> Command {
     Command::ReceiveOutput {
         task: id(task),
         from,
-        received: Received { status, output, ..Received::default() },
+        received: UpstreamResult { status, output, ..UpstreamResult::default() },
     }
 }
 
 pub(super) fn add(tasks: Vec<TaskSpec>) -> Command {
-    Command::AddTasks { tasks, place: Where::Last }
+    Command::AddTasks { tasks, place: Position::Last }
 }
 
 pub(super) fn order(desk: &Desk) -> String {

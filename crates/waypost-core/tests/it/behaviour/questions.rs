@@ -18,10 +18,10 @@ fn outputs_come_under_the_name_that_they_are_provided_as() {
 fn everything_that_keeps_a_task_from_starting_is_said() {
     let draft = plan_of([task("a", &[]), task("p", &["a"]), child("x", "p", &["b"]), task("b", &[])]);
     let mut desk = Desk::made_by(&ada(), draft);
-    let on = |name: &str| Waiting::Dependencies(vec![name.to_owned()]);
+    let on = |name: &str| BlockReason::Dependencies(vec![name.to_owned()]);
     assert_eq!(desk.plan.waiting("x", desk.now), [on("b"), on("a")]);
     desk.does(Command::RequestApproval { message: "?".into() });
-    assert_eq!(desk.plan.waiting("x", desk.now), [Waiting::Approval, on("b"), on("a")]);
+    assert_eq!(desk.plan.waiting("x", desk.now), [BlockReason::Approval, on("b"), on("a")]);
     desk.does(approve(&desk));
     desk.does(ask::finish("a", done()));
     assert_eq!(desk.plan.waiting("x", desk.now), [on("b")]);
@@ -32,10 +32,13 @@ fn everything_that_keeps_a_task_from_starting_is_said() {
 
 #[test]
 fn who_waits_for_all_to_finish_does_not_wait_for_what_failed() {
-    let mut desk =
-        Desk::with(plan_of([task("a", &[]), task("b", &[]), when(When::AllFinished, "c", &["a", "b"])]));
+    let mut desk = Desk::with(plan_of([
+        task("a", &[]),
+        task("b", &[]),
+        when(DependencyRule::AllFinished, "c", &["a", "b"]),
+    ]));
     desk.does(ask::finish("a", failed()));
-    assert_eq!(desk.plan.waiting("c", desk.now), [Waiting::Dependencies(vec!["b".into()])]);
+    assert_eq!(desk.plan.waiting("c", desk.now), [BlockReason::Dependencies(vec!["b".into()])]);
 }
 
 #[test]
@@ -87,11 +90,11 @@ fn a_tower_of_groups_has_a_standing_without_recursion() {
         0 => task("t0", &[]),
         level => child(&format!("t{level}"), &format!("t{}", level - 1), &[]),
     })));
-    assert_eq!(desk.standing("t0"), Standing::Ready);
+    assert_eq!(desk.standing("t0"), EffectiveStatus::Ready);
     desk.does(ask::start(&format!("t{levels}")));
-    assert_eq!(desk.standing("t0"), Standing::Running);
+    assert_eq!(desk.standing("t0"), EffectiveStatus::Running);
     desk.does(ask::finish(&format!("t{levels}"), done()));
-    assert_eq!(desk.standing("t0"), Standing::Done);
+    assert_eq!(desk.standing("t0"), EffectiveStatus::Done);
 }
 
 #[test]

@@ -14,22 +14,25 @@ fn a_task_is_ready_when_all_that_it_depends_on_is_done() {
 
 #[test]
 fn a_task_may_wait_for_all_to_finish_however_they_end() {
-    let mut desk =
-        Desk::with(plan_of([task("a", &[]), task("b", &[]), when(When::AllFinished, "c", &["a", "b"])]));
+    let mut desk = Desk::with(plan_of([
+        task("a", &[]),
+        task("b", &[]),
+        when(DependencyRule::AllFinished, "c", &["a", "b"]),
+    ]));
     desk.does(ask::finish("a", failed()));
-    assert_eq!(desk.standing("c"), Standing::Blocked);
+    assert_eq!(desk.standing("c"), EffectiveStatus::Blocked);
     desk.does(ask::cancel("b"));
-    assert_eq!(desk.standing("c"), Standing::Ready);
+    assert_eq!(desk.standing("c"), EffectiveStatus::Ready);
 }
 
 #[test]
 fn a_task_may_be_content_with_one_that_is_done() {
-    let draft = || plan_of([task("a", &[]), task("b", &[]), when(When::AnyDone, "c", &["a", "b"])]);
+    let draft = || plan_of([task("a", &[]), task("b", &[]), when(DependencyRule::AnyDone, "c", &["a", "b"])]);
     let mut desk = Desk::with(draft());
     desk.does(ask::finish("a", failed()));
-    assert_eq!(desk.standing("c"), Standing::Blocked);
+    assert_eq!(desk.standing("c"), EffectiveStatus::Blocked);
     desk.does(ask::finish("b", done()));
-    assert_eq!(desk.standing("c"), Standing::Ready);
+    assert_eq!(desk.standing("c"), EffectiveStatus::Ready);
     let mut desk = Desk::with(draft());
     desk.does(ask::finish("a", failed()));
     desk.does(ask::finish("b", failed()));

@@ -7,7 +7,7 @@ impl World {
         &self,
         before: &Draft,
         after: &Draft,
-        touched: &Touched,
+        touched: &IndexDelta,
         what: &dyn Fn() -> String,
     ) {
         let old: BTreeMap<&TaskId, &Task> = before.tasks.iter().map(|task| (&task.spec.id, task)).collect();
@@ -31,8 +31,8 @@ impl World {
             assert_eq!(started, runs_anew, "{id} started, {touched:?} {}", what());
             let stopped = was_status == Status::Running && status != Status::Running;
             assert_eq!(touched.stopped.contains(id), stopped, "{id} stopped, {touched:?} {}", what());
-            let awaits = |task: &Task| -> Vec<Elsewhere> {
-                task.spec.depends_on.iter().filter_map(Dependency::elsewhere).cloned().collect()
+            let awaits = |task: &Task| -> Vec<ExternalTaskRef> {
+                task.spec.depends_on.iter().filter_map(Dependency::external).cloned().collect()
             };
             let waits_changed = was.map_or(!awaits(task).is_empty(), |was| {
                 awaits(was) != awaits(task) || was.state.received != task.state.received
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    pub(super) fn check_locks(&mut self, after: &Draft, touched: &Touched, what: &dyn Fn() -> String) {
+    pub(super) fn check_locks(&mut self, after: &Draft, touched: &IndexDelta, what: &dyn Fn() -> String) {
         for task in &touched.stopped {
             let locks = self.held.remove(task).unwrap_or_default();
             self.locks.release(task.as_str(), &locks);
@@ -104,7 +104,12 @@ impl World {
         assert_eq!(held(&self.plan).len() as u32, self.plan.counts().in_progress(), "{}", what());
         for task in &after.tasks {
             let id = task.spec.id.as_str();
-            assert_eq!(self.plan.standing(id), fresh.standing(id), "the standing of {id} {}", what());
+            assert_eq!(
+                self.plan.effective_status(id),
+                fresh.effective_status(id),
+                "the standing of {id} {}",
+                what()
+            );
             assert_eq!(
                 self.plan.waiting(id, self.now()),
                 fresh.waiting(id, self.now()),

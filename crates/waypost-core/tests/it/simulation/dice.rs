@@ -34,25 +34,25 @@ impl World {
         }
     }
 
-    pub(super) fn random_elsewhere(&mut self) -> Elsewhere {
+    pub(super) fn random_elsewhere(&mut self) -> ExternalTaskRef {
         let agent = self.dice.chance(50).then(|| "builder".to_owned());
         let plan = if agent.is_none() || self.dice.chance(30) {
             Some(waypost_core::PlanId::new("other").unwrap())
         } else {
             None
         };
-        Elsewhere { agent, plan, task: id(["far", "farther"][self.dice.below(2)]) }
+        ExternalTaskRef { agent, plan, task: id(["far", "farther"][self.dice.below(2)]) }
     }
 
-    pub(super) fn random_received(&mut self) -> Received {
+    pub(super) fn random_received(&mut self) -> UpstreamResult {
         let status =
             *self.dice.pick(&[Status::Done, Status::Done, Status::Done, Status::Failed, Status::Cancelled]);
         let output = self.dice.chance(50).then(|| Json::of(&self.seconds));
-        Received {
+        UpstreamResult {
             status,
             output,
             provides: self.dice.chance(30).then(|| "far_output".to_owned()),
-            ..Received::default()
+            ..UpstreamResult::default()
         }
     }
 
@@ -70,8 +70,14 @@ impl World {
         }
     }
 
-    pub(super) fn random_when(&mut self) -> When {
-        *self.dice.pick(&[When::AllDone, When::AllDone, When::AllDone, When::AllFinished, When::AnyDone])
+    pub(super) fn random_when(&mut self) -> DependencyRule {
+        *self.dice.pick(&[
+            DependencyRule::AllDone,
+            DependencyRule::AllDone,
+            DependencyRule::AllDone,
+            DependencyRule::AllFinished,
+            DependencyRule::AnyDone,
+        ])
     }
 
     pub(super) fn random_locks(&mut self) -> Vec<Lock> {
@@ -99,7 +105,7 @@ impl World {
             }
         }
         if self.dice.chance(6) {
-            dependencies.push(Dependency::Elsewhere(Box::new(self.random_elsewhere())));
+            dependencies.push(Dependency::External(Box::new(self.random_elsewhere())));
         }
         dependencies
     }
@@ -160,12 +166,12 @@ impl World {
         }
     }
 
-    pub(super) fn random_place(&mut self) -> Where {
+    pub(super) fn random_place(&mut self) -> Position {
         match self.dice.below(6) {
-            0 => Where::First,
-            1 => Where::Before(self.some_task()),
-            2 => Where::After(self.some_task()),
-            _ => Where::Last,
+            0 => Position::First,
+            1 => Position::Before(self.some_task()),
+            2 => Position::After(self.some_task()),
+            _ => Position::Last,
         }
     }
 
@@ -352,12 +358,12 @@ impl World {
                 (by, Command::AttachDigest { task: self.some_task(), digest, tokens: 2 })
             }
             119..123 => {
-                let awaits = |task: &Task| task.spec.depends_on.iter().any(|on| on.elsewhere().is_some());
+                let awaits = |task: &Task| task.spec.depends_on.iter().any(|on| on.external().is_some());
                 let task = self.some_task_that(awaits);
                 let awaited = self
                     .plan
                     .task(task.as_str())
-                    .and_then(|task| task.spec.depends_on.iter().find_map(Dependency::elsewhere).cloned());
+                    .and_then(|task| task.spec.depends_on.iter().find_map(Dependency::external).cloned());
                 let from = awaited.unwrap_or_else(|| self.random_elsewhere());
                 if self.dice.chance(25) {
                     return (system(), Command::WithdrawOutput { task, from });
@@ -430,6 +436,10 @@ impl World {
         let attempt = Some(self.attempt_of(&task)).filter(|_| self.dice.chance(85));
         let choices = if self.dice.chance(50) { vec!["Yes".to_owned(), "No".to_owned()] } else { Vec::new() };
         let state = self.dice.chance(30).then(|| Json::of(&self.seconds));
-        Command::AskQuestion { task, attempt, ask: Box::new(Ask { text: "go on?".into(), choices, state }) }
+        Command::AskQuestion {
+            task,
+            attempt,
+            ask: Box::new(QuestionRequest { text: "go on?".into(), choices, state }),
+        }
     }
 }

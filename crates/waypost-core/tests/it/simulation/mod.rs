@@ -10,9 +10,10 @@ mod dice;
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
-    Actor, Approval, Ask, Command, Dependency, Digest, Draft, Elsewhere, Event, Evidence, Json, Lock,
-    LockMode, LockTable, Outcome, Phase, Plan, PlanChanges, Received, Refinement, Refusal, Retry, Status,
-    Task, TaskChanges, TaskId, TaskSpec, Timestamp, Touched, When, Where, Wrong, validate,
+    Actor, Approval, Command, Dependency, DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef,
+    IndexDelta, Json, Lock, LockMode, LockTable, Outcome, Phase, Plan, PlanChanges, Position, ProblemKind,
+    QuestionRequest, Refinement, Refusal, Retry, Status, Task, TaskChanges, TaskId, TaskSpec, Timestamp,
+    UpstreamResult, validate,
 };
 use waypost_testkit::{SeededRng, id};
 
@@ -192,7 +193,7 @@ impl World {
         let Refusal::Invalid { problems } = refusal else { return };
         assert!(!problems.is_empty(), "an invalid plan has problems");
         for problem in problems {
-            if let Wrong::Cycle { path } | Wrong::ParentCycle { path } = &problem.wrong {
+            if let ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } = &problem.wrong {
                 assert!(path.len() > 1 && path.first() == path.last(), "a cycle is a closed path: {path:?}");
                 *self.seen.refusals.entry("cycle".to_owned()).or_default() += 1;
             }
@@ -226,7 +227,7 @@ impl World {
 
         let after = self.plan.to_draft();
         assert_eq!(after.version, before.version + 1);
-        *self.seen.phases.entry(after.state.phase.word()).or_default() += 1;
+        *self.seen.phases.entry(after.state.phase.as_str()).or_default() += 1;
         self.check_touched(before, &after, &touched, &what);
         self.check_locks(&after, &touched, &what);
         check_draft(&after, &what);
@@ -275,7 +276,7 @@ impl World {
                 Phase::Active | Phase::Completed | Phase::Failed | Phase::Cancelled => {}
             }
             let unheard = draft.tasks.iter().find_map(|task| {
-                let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere);
+                let there = task.spec.depends_on.iter().filter_map(Dependency::external);
                 let there = there.filter(|there| !task.state.received.contains_key(&there.key()));
                 there.map(|there| (task.spec.id.clone(), there.clone())).next()
             });

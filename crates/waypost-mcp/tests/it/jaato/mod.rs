@@ -33,7 +33,7 @@ fn start(world: &World, session: &Session, plan: &str, arguments: Value) -> Told
         scope.spawn(|| {
             let mut watch = world.plans.watch().unwrap();
             for _ in 0..LOOKS_MAX {
-                if world.plans.look(&id, |plan| plan.state().phase).unwrap() == Phase::AwaitingApproval {
+                if world.plans.with_plan(&id, |plan| plan.state().phase).unwrap() == Phase::AwaitingApproval {
                     return world.approve(plan);
                 }
                 watch.wait(Duration::from_secs(1)).unwrap();

@@ -44,7 +44,7 @@ fn the_example_of_the_document_goes_as_it_says() {
     let words: Vec<&Value> = status["steps"].as_array().unwrap().iter().map(|step| &step["status"]).collect();
     assert_eq!(words, ["completed", "completed", "in_progress", "pending"]);
     assert_eq!(status["steps"][0]["result"], found);
-    let draft = world.plans.look(&PlanId::new(plan).unwrap(), waypost_core::Plan::to_draft).unwrap();
+    let draft = world.plans.with_plan(&PlanId::new(plan).unwrap(), waypost_core::Plan::to_draft).unwrap();
     let shown = waypost_formats::render_plan_command(&draft);
     assert!(shown.ends_with("  [>] step_3: Add unit tests for new module\n  [ ] step_4: Update imports in dependent files\n\nProgress: 2/4 (50%)\n"), "{shown}");
     set(&main, "step_3", "completed");
@@ -118,7 +118,7 @@ fn who_is_not_answered_is_told_so_and_a_rejection_is_no_approval() {
             let id = PlanId::new(plan.as_str()).unwrap();
             let mut watch = world.plans.watch().unwrap();
             for _ in 0..60 {
-                if world.plans.look(&id, |plan| plan.state().phase).unwrap() == Phase::AwaitingApproval {
+                if world.plans.with_plan(&id, |plan| plan.state().phase).unwrap() == Phase::AwaitingApproval {
                     return world.person(&plan, Command::Reject { reason: "still too risky".to_owned() });
                 }
                 watch.wait(std::time::Duration::from_secs(1)).unwrap();
@@ -153,7 +153,7 @@ fn a_plan_that_was_never_started_is_replaced_and_not_left_behind() {
     world.wait(1);
     let new = main.call("createPlan", json!({ "title": "Second", "steps": ["a"] })).value;
     assert_eq!(new["replaced"], json!(old));
-    let phase = world.plans.look(&PlanId::new(old).unwrap(), |plan| plan.state().phase).unwrap();
+    let phase = world.plans.with_plan(&PlanId::new(old).unwrap(), |plan| plan.state().phase).unwrap();
     assert_eq!(phase, Phase::Cancelled);
     assert_eq!(main.call("getPlanStatus", json!({})).value["title"], "Second");
 }
@@ -210,7 +210,7 @@ fn calls_at_the_same_time_lose_no_step() {
             });
         }
     });
-    let total = world.plans.look(&PlanId::new(plan).unwrap(), waypost_core::Plan::len).unwrap();
+    let total = world.plans.with_plan(&PlanId::new(plan).unwrap(), waypost_core::Plan::len).unwrap();
     assert_eq!(total, 21);
 }
 
@@ -255,7 +255,7 @@ fn an_agent_that_is_not_heard_of_loses_its_step_and_may_still_report() {
     set(&child, "step_1", "completed");
     assert_eq!(step(&main, "step_1")["status"], "pending");
     let state =
-        world.plans.look(&PlanId::new(plan).unwrap(), |plan| plan.task("step_1").unwrap().state.status);
+        world.plans.with_plan(&PlanId::new(plan).unwrap(), |plan| plan.task("step_1").unwrap().state.status);
     assert_eq!(state.unwrap(), Status::Done);
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use waypost_core::PlanId;
 
 use super::fs;
-use super::history_file::Marks;
+use super::history_file::ReadPosition;
 use super::layout::{Layout, StoreFile};
-use super::plan_cache::{Facts, Known, NO_HISTORY, Readable};
+use super::plan_cache::{Facts, NO_HISTORY, PlanCacheEntry, Readable};
 use super::pruned;
 use super::repair;
 use super::transaction::{Subscriptions, Workers};
@@ -93,14 +93,14 @@ fn check_plan(
     numbers: &mut BTreeMap<u64, PlanId>,
 ) -> Result<(), StoreError> {
     let (path, history) = (layout.plan(id), layout.history(id));
-    let mut marks = Marks::default();
+    let mut marks = ReadPosition::default();
     marks.catch_up(&history, id)?;
     for number in marks.sequences() {
         if let Some(other) = numbers.insert(number, id.clone()) {
             wrong.push(format!("plans {other} and {id} both have version number {number} of the log"));
         }
     }
-    let Some(known) = Known::read(layout, id)? else { return Ok(()) };
+    let Some(known) = PlanCacheEntry::read(layout, id)? else { return Ok(()) };
     wrong.extend(known.warning(id, &path));
     // A fingerprint says that the file is what was written; only the events say that this was right.
     if matches!(known.readable, Readable::Current) && !known.tail.purged {

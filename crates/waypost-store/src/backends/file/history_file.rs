@@ -10,7 +10,7 @@ use waypost_core::{Actor, Event, Plan, PlanId, Timestamp};
 
 use super::fs::{corrupt, failed, open_to_read};
 use crate::error::StoreError;
-use crate::rows::{Entry, PURGED};
+use crate::rows::{PURGED, VersionRecord};
 
 /// The end of a file that is read first to find its last line.
 const TAIL_BYTES: u64 = 16 * 1024;
@@ -41,8 +41,8 @@ struct Mark {
 }
 
 /// The text of a line.
-pub(super) fn line(entry: &Entry, file: Option<&str>) -> Result<String, StoreError> {
-    let Entry { sequence, plan, version, at, actor, command, events } = entry;
+pub(super) fn line(entry: &VersionRecord, file: Option<&str>) -> Result<String, StoreError> {
+    let VersionRecord { sequence, plan, version, at, actor, command, events } = entry;
     let line = Line { sequence: *sequence, plan, version: *version, at: *at, actor, command, events, file };
     let mut text = serde_json::to_string(&line).map_err(|error| StoreError::Database(error.to_string()))?;
     text.push('\n');
@@ -51,12 +51,12 @@ pub(super) fn line(entry: &Entry, file: Option<&str>) -> Result<String, StoreErr
 
 /// The versions that can be read in a damaged history, whatever stands before, between and after them; each with the
 /// fingerprint of the readable file that goes with it. Also counts the lines after the last of them.
-pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(Entry, Option<String>)>, u64) {
+pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(VersionRecord, Option<String>)>, u64) {
     let (mut found, mut torn) = (Vec::new(), 0);
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         torn += 1;
         let Some(begin) = line.iter().position(|&byte| byte == b'{') else { continue };
-        let mut entries = serde_json::Deserializer::from_slice(&line[begin..]).into_iter::<Entry>();
+        let mut entries = serde_json::Deserializer::from_slice(&line[begin..]).into_iter::<VersionRecord>();
         let mut from = begin;
         while let Some(Ok(entry)) = entries.next() {
             let to = begin + entries.byte_offset();
@@ -133,7 +133,7 @@ fn count_lines(path: &Path) -> Result<u64, StoreError> {
 
 /// Where the lines of a history stand, as far as this process has read it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct ReadPosition {
     inode: u64,
     /// The bytes that have been read.
     length: u64,
@@ -143,7 +143,7 @@ pub(super) struct Marks {
     lines: Vec<(u64, u64)>,
 }
 
-impl Marks {
+impl ReadPosition {
     /// Reads what was appended since the last time, and checks that the lines follow each other.
     pub(super) fn catch_up(&mut self, path: &Path, plan: &PlanId) -> Result<(), StoreError> {
         let Some(file) = open_to_read(path)? else {
@@ -208,7 +208,7 @@ impl Marks {
         plan: &PlanId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         let first = usize::try_from(after).unwrap_or(usize::MAX);
         let Some(&(from, _)) = self.lines.get(first).filter(|_| limit > 0) else { return Ok(Vec::new()) };
         let end = self.lines.get(first.saturating_add(limit)).map_or(self.length, |&(end, _)| end);
@@ -219,7 +219,8 @@ impl Marks {
         file.take(end - from).read_to_end(&mut bytes).map_err(failed(path))?;
         let mut entries = Vec::new();
         for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(after + 1..) {
-            let entry: Entry = serde_json::from_slice(line).map_err(|error| bad_line(path, number, error))?;
+            let entry: VersionRecord =
+                serde_json::from_slice(line).map_err(|error| bad_line(path, number, error))?;
             if entry.version != number || entry.plan != *plan {
                 let detail = format!("version {} of plan {} stands here", entry.version, entry.plan);
                 return Err(bad_line(path, number, detail));
@@ -233,7 +234,7 @@ impl Marks {
 /// Moves a plan on to where its history ends.
 pub(super) fn replay(path: &Path, mut plan: Plan) -> Result<Plan, StoreError> {
     const ENTRIES_READ_MAX: usize = 1_000;
-    let mut marks = Marks::default();
+    let mut marks = ReadPosition::default();
     marks.catch_up(path, plan.id())?;
     loop {
         let entries = marks.read(path, plan.id(), plan.version(), ENTRIES_READ_MAX)?;

@@ -13,7 +13,7 @@ use waypost_core::PlanId;
 use super::fs::{self, corrupt, failed};
 use super::layout::Layout;
 use crate::error::StoreError;
-use crate::rows::Entry;
+use crate::rows::VersionRecord;
 
 /// Where a file belongs. Not a path: a journal that somebody slipped in cannot make the store write elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -231,5 +231,5 @@ impl Lines {
 /// Whether these bytes are what an interrupted write leaves: nothing in them is a whole version.
 fn is_torn(bytes: &[u8]) -> bool {
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
-    lines.all(|line| serde_json::from_slice::<Entry>(line).is_err())
+    lines.all(|line| serde_json::from_slice::<VersionRecord>(line).is_err())
 }

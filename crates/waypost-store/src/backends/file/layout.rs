@@ -35,7 +35,7 @@ impl Layout {
     pub(super) fn lock(&self) -> PathBuf {
         self.root.join(".lock")
     }
-    pub(super) fn bell(&self) -> PathBuf {
+    pub(super) fn change_signal(&self) -> PathBuf {
         self.root.join(".bell")
     }
     pub(super) fn journal(&self) -> PathBuf {

@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use waypost_core::{Draft, Plan, PlanId};
 
 use super::fs::{self, Stamp, corrupt};
-use super::history_file::{self, Marks, Tail};
+use super::history_file::{self, ReadPosition, Tail};
 use super::layout::Layout;
 use super::pruned;
 use crate::error::StoreError;
-use crate::rows::{Entry, Head, IndexRows};
+use crate::rows::{IndexRows, PlanSummary, VersionRecord};
 
 /// What lists and tables show of a plan.
 #[derive(Debug)]
 pub(super) struct Facts {
-    pub(super) head: Head,
+    pub(super) head: PlanSummary,
     /// Without the ends of leases: those stand in a file of their own.
     pub(super) rows: IndexRows,
 }
 
 impl Facts {
     pub(super) fn of(plan: &Plan) -> Self {
-        Self { head: Head::of(plan), rows: IndexRows::of(plan) }
+        Self { head: PlanSummary::of(plan), rows: IndexRows::of(plan) }
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Readable {
 
 /// What is known of a plan.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct PlanCacheEntry {
     readable_stamp: Option<Stamp>,
     history_stamp: Option<Stamp>,
     pub(super) tail: Tail,
@@ -53,7 +53,7 @@ pub(super) struct Known {
     pub(super) facts: Option<Arc<Facts>>,
 }
 
-impl Known {
+impl PlanCacheEntry {
     /// Reads a plan's files; nothing if it has none.
     pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>, StoreError> {
         let (readable, history) = (layout.plan(id), layout.history(id));
@@ -149,8 +149,8 @@ pub(super) const NO_HISTORY: &str = "it has no history, so it is not a plan of t
 /// What this process knows of all plans.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    known: HashMap<PlanId, Arc<Known>>,
-    marks: HashMap<PlanId, Marks>,
+    known: HashMap<PlanId, Arc<PlanCacheEntry>>,
+    marks: HashMap<PlanId, ReadPosition>,
 }
 
 fn lock(cache: &Mutex<Cache>) -> MutexGuard<'_, Cache> {
@@ -163,14 +163,14 @@ impl Cache {
         cache: &Mutex<Self>,
         layout: &Layout,
         id: &PlanId,
-    ) -> Result<Option<Arc<Known>>, StoreError> {
+    ) -> Result<Option<Arc<PlanCacheEntry>>, StoreError> {
         let found = lock(cache).known.get(id).cloned();
         if let Some(known) = found
             && known.holds(layout, id)?
         {
             return Ok(Some(known));
         }
-        let known = Known::read(layout, id)?.map(Arc::new);
+        let known = PlanCacheEntry::read(layout, id)?.map(Arc::new);
         match &known {
             Some(known) => lock(cache).known.insert(id.clone(), Arc::clone(known)),
             None => lock(cache).known.remove(id),
@@ -178,7 +178,7 @@ impl Cache {
         Ok(known)
     }
 
-    pub(super) fn learn(cache: &Mutex<Self>, id: &PlanId, known: Option<Known>) {
+    pub(super) fn learn(cache: &Mutex<Self>, id: &PlanId, known: Option<PlanCacheEntry>) {
         match known {
             Some(known) => lock(cache).known.insert(id.clone(), Arc::new(known)),
             None => lock(cache).known.remove(id),
@@ -192,7 +192,7 @@ impl Cache {
         id: &PlanId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         Self::with_marks(cache, layout, id, |marks, path| marks.read(path, id, after, limit))
     }
 
@@ -203,7 +203,7 @@ impl Cache {
         id: &PlanId,
         sequence: u64,
         limit: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         Self::with_marks(cache, layout, id, |marks, path| {
             marks.read(path, id, marks.before_sequence(sequence), limit)
         })
@@ -213,7 +213,7 @@ impl Cache {
         cache: &Mutex<Self>,
         layout: &Layout,
         id: &PlanId,
-        read: impl FnOnce(&Marks, &Path) -> Result<R, StoreError>,
+        read: impl FnOnce(&ReadPosition, &Path) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
         let path = layout.history(id);
         let mut cache = lock(cache);

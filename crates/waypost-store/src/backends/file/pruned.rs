@@ -11,14 +11,14 @@ use crate::rows::Pruned;
 
 /// What `pruned/ID.json` says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct PrunedFile {
     #[serde(flatten)]
     pub(super) pruned: Pruned,
     /// The plan as the last of the forgotten versions left it, in the native format.
     plan: Draft,
 }
 
-impl Kept {
+impl PrunedFile {
     pub(super) fn new(pruned: &Pruned, plan: Draft) -> Self {
         Self { pruned: pruned.clone(), plan }
     }
@@ -41,6 +41,6 @@ impl Kept {
 
 /// The plan that a history tells, from its beginning or from what is kept of it.
 pub(super) fn replay(layout: &Layout, id: &PlanId) -> Result<Plan, StoreError> {
-    let begin = Kept::read(layout, id)?.map_or_else(|| Plan::blank(id.clone()), |kept| kept.plan(id));
+    let begin = PrunedFile::read(layout, id)?.map_or_else(|| Plan::blank(id.clone()), |kept| kept.plan(id));
     history_file::replay(&layout.history(id), begin)
 }

@@ -12,11 +12,11 @@ use super::fs;
 use super::history_file::{self, intact_lines};
 use super::journal::{self, Intent, Target};
 use super::layout::{Layout, StoreFile};
-use super::plan_cache::{Known, Readable};
-use super::pruned::{self, Kept};
+use super::plan_cache::{PlanCacheEntry, Readable};
+use super::pruned::{self, PrunedFile};
 use crate::clock;
 use crate::error::StoreError;
-use crate::rows::{Entry, PURGED, Pruned};
+use crate::rows::{PURGED, Pruned, VersionRecord};
 
 /// The command that the history shows for a version whose line is lost.
 const LOST: &str = "lost";
@@ -24,13 +24,13 @@ const LOST: &str = "lost";
 /// What can be read of a plan whose files are damaged.
 struct Intact {
     /// Versions, each with the fingerprint of the JSON file that was written with it.
-    lines: BTreeMap<u64, (Entry, Option<String>)>,
+    lines: BTreeMap<u64, (VersionRecord, Option<String>)>,
     /// Lines after the last of them that cannot be read. Each may have been a version.
     torn: u64,
     /// The plan's JSON file, if it can be what Waypost wrote with the latest version.
     draft: Option<Draft>,
     /// The state kept for pruned versions. Nothing if its file is damaged.
-    kept: Result<Option<Kept>, StoreError>,
+    kept: Result<Option<PrunedFile>, StoreError>,
 }
 
 impl Intact {
@@ -53,7 +53,7 @@ impl Intact {
             follows
         });
         let draft = readable_draft(layout, id, &lines)?.filter(|draft| draft.version <= last_number);
-        Ok(Self { lines, torn, draft, kept: Kept::read(layout, id) })
+        Ok(Self { lines, torn, draft, kept: PrunedFile::read(layout, id) })
     }
 
     /// The latest version that is known to have been written.
@@ -96,11 +96,11 @@ impl Intact {
     }
 
     /// What stands in the history in the place of a lost version.
-    fn lost_entry(&self, plan: &PlanId, version: u64, sequence: u64) -> Entry {
+    fn lost_entry(&self, plan: &PlanId, version: u64, sequence: u64) -> VersionRecord {
         let near = self.lines.range(..version).next_back().or_else(|| self.lines.range(version..).next());
         let at = near.map_or_else(clock::now, |(_, (entry, _))| entry.at);
         let command = if self.is_purged() { PURGED } else { LOST }.to_owned();
-        Entry {
+        VersionRecord {
             sequence,
             plan: plan.clone(),
             version,
@@ -126,7 +126,7 @@ impl Intact {
 fn readable_draft(
     layout: &Layout,
     id: &PlanId,
-    lines: &BTreeMap<u64, (Entry, Option<String>)>,
+    lines: &BTreeMap<u64, (VersionRecord, Option<String>)>,
 ) -> Result<Option<Draft>, StoreError> {
     let Some(bytes) = skip_damage(fs::read(&layout.plan(id)))? else { return Ok(None) };
     let Ok(draft) = serde_json::from_slice::<Draft>(&bytes) else { return Ok(None) };
@@ -205,7 +205,7 @@ pub(super) fn repair(layout: &Layout) -> Result<Vec<(PlanId, String)>, StoreErro
 
 /// Whether every line that the plan follows from can be read.
 fn is_readable(layout: &Layout, id: &PlanId) -> Result<(), StoreError> {
-    Known::read(layout, id)?;
+    PlanCacheEntry::read(layout, id)?;
     pruned::replay(layout, id).map(drop)
 }
 
@@ -276,7 +276,7 @@ fn repair_history(
         }
         let pruned = Pruned { up_to: last, at: clock::now(), by: Actor::system("doctor") };
         intent.files.push((Target::Plan(id.clone()), readable));
-        intent.files.push((Target::Pruned(id.clone()), fs::pretty(&Kept::new(&pruned, draft))?));
+        intent.files.push((Target::Pruned(id.clone()), fs::pretty(&PrunedFile::new(&pruned, draft))?));
     }
     let mut text = String::new();
     for (entry, file) in intact.lines.values() {
@@ -289,7 +289,8 @@ fn repair_history(
 
 /// Writes a plan's JSON file again from its history, if it is missing or cannot be read.
 fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>, StoreError> {
-    let Some(Known { readable: Readable::Broken(_) | Readable::Missing, .. }) = Known::read(layout, id)?
+    let Some(PlanCacheEntry { readable: Readable::Broken(_) | Readable::Missing, .. }) =
+        PlanCacheEntry::read(layout, id)?
     else {
         return Ok(None);
     };

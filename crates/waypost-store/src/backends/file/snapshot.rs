@@ -8,7 +8,7 @@ use waypost_core::{PlanId, Timestamp};
 use super::fs::open_to_read;
 use super::layout::Layout;
 use crate::error::StoreError;
-use crate::rows::Entry;
+use crate::rows::VersionRecord;
 
 /// Which version a snapshot shows. Version control may put another history into the place of the one that it was made
 /// from, so that the number of the version alone does not tell.
@@ -22,12 +22,12 @@ pub(super) struct Label {
 }
 
 impl Label {
-    pub(super) fn of(entry: &Entry, length: u64) -> Self {
+    pub(super) fn of(entry: &VersionRecord, length: u64) -> Self {
         Self { version: entry.version, sequence: entry.sequence, at: entry.at, length }
     }
 
     /// Whether the snapshot was made from this version.
-    pub(super) fn shows(&self, entry: &Entry) -> bool {
+    pub(super) fn shows(&self, entry: &VersionRecord) -> bool {
         (self.version, self.sequence, self.at) == (entry.version, entry.sequence, entry.at)
     }
 }

@@ -12,15 +12,16 @@ use super::fs;
 use super::history_file::{self, Tail};
 use super::journal::{self, Intent, Lines, Target};
 use super::layout::{Layout, StoreFile};
-use super::plan_cache::{Cache, Facts, Known, Readable};
-use super::pruned::Kept;
+use super::plan_cache::{Cache, Facts, PlanCacheEntry, Readable};
+use super::pruned::PrunedFile;
 use super::snapshot::{self, Label};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, VersionRecord, Wait,
+    WrittenSince,
 };
-use crate::store::{Adopted, Append, Pruning, Read, Rewrite, Transaction};
+use crate::store::{Append, ImportedPlan, Pruning, Read, Rewrite, Transaction};
 use crate::workers::Worker;
 use crate::{backends::in_memory_query, clock};
 
@@ -80,9 +81,9 @@ impl<T: Default + Serialize + DeserializeOwned> SmallFile<T> {
 /// What this transaction has done to a plan.
 struct Staged {
     /// The plan as the folder has it.
-    base: Option<Arc<Known>>,
+    base: Option<Arc<PlanCacheEntry>>,
     /// The versions that follow.
-    entries: Vec<Entry>,
+    entries: Vec<VersionRecord>,
     end: End,
 }
 
@@ -106,7 +107,7 @@ pub(super) struct Session<'a> {
     workers: SmallFile<Workers>,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
     /// What is to be kept in the place of events that are to be forgotten.
-    kept: BTreeMap<PlanId, Kept>,
+    kept: BTreeMap<PlanId, PrunedFile>,
 }
 
 impl<'a> Session<'a> {
@@ -124,7 +125,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn known(&self, id: &PlanId) -> Result<Option<Arc<Known>>, StoreError> {
+    fn known(&self, id: &PlanId) -> Result<Option<Arc<PlanCacheEntry>>, StoreError> {
         Cache::known(self.cache, self.layout, id)
     }
 
@@ -283,7 +284,7 @@ impl<'a> Session<'a> {
         }
         journal::commit(self.layout, intent)?;
         for (id, written) in learned {
-            let written = written.map(|(tail, facts)| Known::written(self.layout, &id, tail, facts));
+            let written = written.map(|(tail, facts)| PlanCacheEntry::written(self.layout, &id, tail, facts));
             // What cannot be looked at now is read again when it is needed.
             Cache::learn(self.cache, &id, written.and_then(Result::ok));
         }
@@ -327,8 +328,8 @@ impl<'a> Session<'a> {
         &self,
         intent: &mut Intent,
         id: &PlanId,
-        base: Option<&Known>,
-        staged: Vec<Entry>,
+        base: Option<&PlanCacheEntry>,
+        staged: Vec<VersionRecord>,
     ) -> Result<(), StoreError> {
         let mut entries = match base {
             Some(_) => Cache::versions(self.cache, self.layout, id, 0, usize::MAX)?,
@@ -350,8 +351,8 @@ impl<'a> Session<'a> {
 fn stage_versions(
     intent: &mut Intent,
     id: &PlanId,
-    base: Option<&Known>,
-    entries: &[Entry],
+    base: Option<&PlanCacheEntry>,
+    entries: &[VersionRecord],
     draft: Draft,
 ) -> Result<Tail, StoreError> {
     let readable = fs::pretty(&draft)?;
@@ -382,7 +383,7 @@ fn stage_versions(
 }
 
 impl Read for Session<'_> {
-    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
         Ok(self.facts(plan)?.map(|facts| facts.head.clone()))
     }
 
@@ -390,7 +391,7 @@ impl Read for Session<'_> {
         Ok(self.staged.contains_key(plan) || self.known(plan)?.is_some())
     }
 
-    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
         let mut ids = self.all_ids()?;
         ids.extend(self.layout.ids_without_history(&ids)?);
         let (mut all, mut warnings) = (Vec::new(), Vec::new());
@@ -417,7 +418,12 @@ impl Read for Session<'_> {
         Ok(found)
     }
 
-    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn versions(
+        &mut self,
+        plan: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         if self.facts(plan)?.is_none() {
             return Ok(Vec::new());
         }
@@ -452,23 +458,28 @@ impl Read for Session<'_> {
                 return Ok(Some((label.version, bytes)));
             }
         }
-        let kept = Kept::read(self.layout, plan)?.filter(|kept| kept.pruned.up_to <= at_most);
+        let kept = PrunedFile::read(self.layout, plan)?.filter(|kept| kept.pruned.up_to <= at_most);
         Ok(kept.map(|kept| (kept.pruned.up_to, kept.plan(plan).snapshot().to_vec())))
     }
 
     fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
         match self.kept.get(plan) {
             Some(kept) => Ok(Some(kept.pruned.clone())),
-            None => Ok(Kept::read(self.layout, plan)?.map(|kept| kept.pruned)),
+            None => Ok(PrunedFile::read(self.layout, plan)?.map(|kept| kept.pruned)),
         }
     }
 
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn log(
+        &mut self,
+        after: u64,
+        filter: &LogFilter,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         let ids = match &filter.plan {
             Some(plan) => BTreeSet::from([plan.clone()]),
             None => self.all_ids()?,
         };
-        let mut found: Vec<Entry> = Vec::new();
+        let mut found: Vec<VersionRecord> = Vec::new();
         for id in ids {
             let staged = self.staged.get(&id);
             let is_new = staged.is_some_and(|staged| staged.base.is_none());
@@ -657,7 +668,12 @@ impl Transaction for Session<'_> {
 
 impl Rewrite for Session<'_> {
     /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
-    fn replace_index(&mut self, plan: &PlanId, _head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
+    fn replace_index(
+        &mut self,
+        plan: &PlanId,
+        _head: &PlanSummary,
+        rows: &IndexRows,
+    ) -> Result<(), StoreError> {
         for lease in &rows.leases {
             self.set_lease_end(plan, &lease.task, LeaseEnd::of(lease))?;
         }
@@ -685,11 +701,11 @@ impl Rewrite for Session<'_> {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
         }
         self.snapshots.remove(plan);
-        self.kept.insert(plan.clone(), Kept::new(pruning.pruned, pruning.plan.to_draft()));
+        self.kept.insert(plan.clone(), PrunedFile::new(pruning.pruned, pruning.plan.to_draft()));
         Ok(())
     }
 
-    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         let last = self.latest()?;
         for entry in entries {
             if self.known(&entry.plan)?.is_some() {
@@ -703,13 +719,13 @@ impl Rewrite for Session<'_> {
         Ok(())
     }
 
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
-        let Some(Adopted { plan: becomes, rows, pruning }) = adopted else { return Ok(()) };
-        let facts = Facts { head: Head::of(becomes), rows: IndexRows::of(becomes) };
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
+        let Some(ImportedPlan { plan: becomes, rows, pruning }) = adopted else { return Ok(()) };
+        let facts = Facts { head: PlanSummary::of(becomes), rows: IndexRows::of(becomes) };
         if let Some(staged) = self.staged.get_mut(plan) {
             staged.end = End::Written(Arc::new(facts), Box::new(becomes.to_draft()));
         }
-        self.replace_index(plan, &Head::of(becomes), rows)?;
+        self.replace_index(plan, &PlanSummary::of(becomes), rows)?;
         match pruning {
             Some(pruning) => self.prune(pruning),
             None => Ok(()),

@@ -122,7 +122,7 @@ pub(super) enum Failure {
     /// Another writer was not done in time.
     Locked,
     /// What it said makes no sense to this build.
-    Told(StoreError),
+    Store(StoreError),
     /// The server said no.
     Refused {
         /// Its code for that.
@@ -205,7 +205,7 @@ impl Call {
     }
 }
 
-enum Known {
+enum CachedStatement {
     /// It was used before: the next time it is worth preparing.
     Once,
     Prepared(Statement),
@@ -219,7 +219,7 @@ pub(super) struct Link {
     client: Client,
     driver: Arc<Driver>,
     counters: Arc<Counters>,
-    known: HashMap<&'static str, Known>,
+    known: HashMap<&'static str, CachedStatement>,
 }
 
 /// The side of a connection that reads and writes.
@@ -280,7 +280,7 @@ impl Link {
                 Ok(_) => {}
                 Err(lost @ Failure::Lost(_)) => return Err(lost),
                 // Databases that only resemble PostgreSQL do not know all of them.
-                Err(Failure::Refused { .. } | Failure::Again(_) | Failure::Locked | Failure::Told(_)) => {}
+                Err(Failure::Refused { .. } | Failure::Again(_) | Failure::Locked | Failure::Store(_)) => {}
             }
         }
         Ok(link)
@@ -316,11 +316,11 @@ impl Link {
         for call in calls {
             let Cow::Borrowed(sql) = call.sql else { continue };
             match self.known.get(sql) {
-                None => drop(self.known.insert(sql, Known::Once)),
-                Some(Known::Once) if wanted.iter().all(|(other, _)| *other != sql) => {
+                None => drop(self.known.insert(sql, CachedStatement::Once)),
+                Some(CachedStatement::Once) if wanted.iter().all(|(other, _)| *other != sql) => {
                     wanted.push((sql, call.types()));
                 }
-                Some(Known::Once | Known::Prepared(_)) => {}
+                Some(CachedStatement::Once | CachedStatement::Prepared(_)) => {}
             }
         }
         if wanted.is_empty() {
@@ -330,7 +330,7 @@ impl Link {
         let work = wanted.iter().map(|(sql, types)| client.prepare_typed(sql, types));
         let made = self.together(work.map(FutureExt::boxed_local).collect(), ROUND_TRIP_SECONDS_MAX)?;
         for ((sql, _), made) in wanted.into_iter().zip(made) {
-            self.known.insert(sql, Known::Prepared(made?));
+            self.known.insert(sql, CachedStatement::Prepared(made?));
         }
         Ok(())
     }
@@ -346,12 +346,12 @@ impl Link {
             Cow::Owned(_) => None,
         };
         match prepared {
-            Some(Known::Prepared(statement)) => {
+            Some(CachedStatement::Prepared(statement)) => {
                 let values: Vec<&(dyn ToSql + Sync)> =
                     call.values.iter().map(|(value, _)| &**value as &(dyn ToSql + Sync)).collect();
                 self.client.query(statement, &values).await
             }
-            Some(Known::Once) | None => {
+            Some(CachedStatement::Once) | None => {
                 let values: Vec<(&(dyn ToSql + Sync), Type)> = call
                     .values
                     .iter()

@@ -2,7 +2,7 @@
 //! whether a word of one process reaches another.
 
 use super::connection::{Call, Link};
-use super::pool::{Patience, Pool};
+use super::pool::{Pool, RetryDeadline};
 use super::rows::get;
 use super::schema;
 use crate::error::StoreError;
@@ -14,13 +14,13 @@ const QUESTION: &str = "SELECT current_setting('server_version'), current_settin
 
 /// Asks the server, and tries whether it passes words on.
 pub(super) fn ask(pool: &Pool) -> Result<Vec<(&'static str, String)>, StoreError> {
-    let found = pool.on_link(&mut Patience::to_work(), |link: &mut Link| {
+    let found = pool.on_link(&mut RetryDeadline::to_work(), |link: &mut Link| {
         Ok((schema::version(link)?, link.run(&[Call::new(QUESTION)])?))
     });
     // A database that only speaks like PostgreSQL may not have all of these tables.
     let (schema, answers) = match found {
         Ok(found) => found,
-        Err(StoreError::Database(_)) => pool.on_link(&mut Patience::to_work(), |link: &mut Link| {
+        Err(StoreError::Database(_)) => pool.on_link(&mut RetryDeadline::to_work(), |link: &mut Link| {
             let plain =
                 "SELECT version(), current_setting('synchronous_commit', true), NULL::text, NULL::text,
                  0::bigint, NULL::boolean, current_schema()::text";
@@ -41,7 +41,7 @@ pub(super) fn ask(pool: &Pool) -> Result<Vec<(&'static str, String)>, StoreError
         Some(most) => format!("{} of {most}", get::<i64>(row, 4)?),
         None => unknown(),
     };
-    let notify = match pool.hears_itself() {
+    let notify = match pool.notify_round_trip() {
         Some(took) => format!("heard after {} ms", took.as_millis()),
         None => "not heard: writes of others are noticed only by looking once in a while".to_owned(),
     };

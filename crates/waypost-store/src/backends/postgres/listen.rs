@@ -12,7 +12,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::connection::{Counters, Driver, Failure, Line, connect};
 use super::connection_config::{Address, CONNECT_SECONDS_MAX};
 use crate::error::StoreError;
-use crate::log::change_watch::{MemoryBell, WATCH_SLOWLY, Watch};
+use crate::log::change_watch::{MemorySignal, WATCH_SLOWLY, Watch};
 
 /// Between two looks whether the connection that listens still hears.
 const LISTEN_CHECK: Duration = Duration::from_secs(5);
@@ -27,9 +27,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 pub(super) const NOTIFY: &str = "SELECT pg_notify('waypost_' || left(current_schema()::text, 12), '')";
 
 /// Listens as long as its driver runs.
-pub(super) struct Ears {
+pub(super) struct Listener {
     driver: Arc<Driver>,
-    bell: MemoryBell,
+    bell: MemorySignal,
     ready: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -38,20 +38,20 @@ struct Listening {
     address: Address,
     tls: MakeRustlsConnect,
     counters: Arc<Counters>,
-    bell: MemoryBell,
+    bell: MemorySignal,
     ready: Arc<(Mutex<bool>, Condvar)>,
     /// How often something was heard.
     heard: Arc<AtomicU64>,
 }
 
-impl Ears {
+impl Listener {
     pub(super) fn open(
         driver: &Arc<Driver>,
         address: &Address,
         tls: &MakeRustlsConnect,
         counters: &Arc<Counters>,
     ) -> Self {
-        let ears = Self { driver: Arc::clone(driver), bell: MemoryBell::default(), ready: Arc::default() };
+        let ears = Self { driver: Arc::clone(driver), bell: MemorySignal::default(), ready: Arc::default() };
         let listening = Listening {
             address: address.clone(),
             tls: tls.clone(),
@@ -104,9 +104,9 @@ impl Listening {
     /// Listens until the connection breaks. Says whether it ever heard.
     async fn attend(&self, client: &Client, line: Line) -> bool {
         let (bell, heard) = (self.bell.clone(), Arc::clone(&self.heard));
-        let mut hearing = tokio::spawn(hear(line, bell, heard));
+        let mut hearing = tokio::spawn(forward_notifications(line, bell, heard));
         let Some(listens) = listen(client).await else { return false };
-        let Some(mut seen) = look(client).await else { return false };
+        let Some(mut seen) = read_counters(client).await else { return false };
         // Report what may have been written while nobody listened.
         self.bell.ring();
         let (ready, changed) = &*self.ready;
@@ -119,7 +119,7 @@ impl Listening {
                 _ = &mut hearing => return true,
                 () = tokio::time::sleep(every) => {}
             }
-            let Some(now) = look(client).await else { return true };
+            let Some(now) = read_counters(client).await else { return true };
             let heard_now = self.heard.load(Ordering::Relaxed);
             if now != seen && heard_now == heard {
                 self.bell.ring();
@@ -130,7 +130,7 @@ impl Listening {
 }
 
 /// Rings for every word that comes.
-async fn hear(mut line: Line, bell: MemoryBell, heard: Arc<AtomicU64>) {
+async fn forward_notifications(mut line: Line, bell: MemorySignal, heard: Arc<AtomicU64>) {
     while let Some(Ok(message)) = poll_fn(|context| line.poll_message(context)).await {
         if let AsyncMessage::Notification(_) = message {
             heard.fetch_add(1, Ordering::Relaxed);
@@ -152,13 +152,13 @@ async fn listen(client: &Client) -> Option<bool> {
         Ok(()) => Some(true),
         Err(error) => match Failure::of(&error) {
             Failure::Refused { .. } => Some(false),
-            Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Told(_) => None,
+            Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Store(_) => None,
         },
     }
 }
 
 /// The numbers that change with every write that anybody should hear of.
-async fn look(client: &Client) -> Option<(i64, i64)> {
+async fn read_counters(client: &Client) -> Option<(i64, i64)> {
     let found =
         within(client.query_typed("SELECT sequence, purges FROM waypost_control WHERE id = 1", &[])).await?;
     let rows = found.ok()?;

@@ -99,7 +99,7 @@ pub(super) fn totals(answers: &Answers) -> Result<Totals, StoreError> {
     let [phases, rest] = answers.as_slice() else { return Ok(totals) };
     for row in phases {
         let word: String = get(row, 0)?;
-        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.word() == word) {
+        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.as_str() == word) {
             totals.plans[place] = number(row, 1)?;
         }
         let counts = Counts {

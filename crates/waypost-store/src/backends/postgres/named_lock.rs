@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connection::Call;
-use super::pool::{Patience, Pool};
+use super::pool::{Pool, RetryDeadline};
 use super::rows;
 use crate::error::StoreError;
-use crate::named_lock::{HOLD_SECONDS, Held};
+use crate::named_lock::{HOLD_SECONDS, NamedLock};
 
 /// Between two words to the server that the holder lives.
 const RENEW: Duration = Duration::from_secs(HOLD_SECONDS / 3);
@@ -50,7 +50,7 @@ impl Row {
     }
 
     /// Whether the server has done that to the row.
-    fn ask(&self, sql: &'static str, mut patience: Patience) -> Result<bool, StoreError> {
+    fn ask(&self, sql: &'static str, mut patience: RetryDeadline) -> Result<bool, StoreError> {
         let lease = i64::try_from(HOLD_SECONDS * 1_000_000).unwrap_or(i64::MAX);
         let answers = self.pool.on_link(&mut patience, |link| {
             let call = Call::new(sql).with(rows::text(&self.name)).with(self.holder.clone());
@@ -63,7 +63,7 @@ impl Row {
     fn keep(&self, ended: &Receiver<()>) {
         while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(RENEW) {
             let asked = Instant::now();
-            match self.ask(KEEP, Patience::to_open()) {
+            match self.ask(KEEP, RetryDeadline::to_open()) {
                 Ok(true) => *self.state() = State::Until(asked + Duration::from_secs(HOLD_SECONDS)),
                 Ok(false) => {
                     *self.state() = State::Lost;
@@ -74,19 +74,19 @@ impl Row {
             }
         }
         // Otherwise it is believed for a while longer, and then another takes it.
-        let _until_later = self.ask(GIVE_BACK, Patience::to_open());
+        let _until_later = self.ask(GIVE_BACK, RetryDeadline::to_open());
     }
 }
 
 /// A row that this process has.
-struct Kept {
+struct LockedRow {
     row: Arc<Row>,
     /// Dropped to say that it is not needed any more.
     end: Option<Sender<()>>,
     given_back: Receiver<()>,
 }
 
-impl Held for Kept {
+impl NamedLock for LockedRow {
     fn holds(&self) -> bool {
         match *self.row.state() {
             State::Until(until) => Instant::now() < until,
@@ -95,7 +95,7 @@ impl Held for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for LockedRow {
     fn drop(&mut self) {
         drop(self.end.take());
         let _later = self.given_back.recv_timeout(RELEASE);
@@ -103,7 +103,7 @@ impl Drop for Kept {
 }
 
 /// Takes what is called `name`; nothing when another has it.
-pub(super) fn take(pool: &Arc<Pool>, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+pub(super) fn take(pool: &Arc<Pool>, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
     let holder = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -111,7 +111,7 @@ pub(super) fn take(pool: &Arc<Pool>, name: &str) -> Result<Option<Box<dyn Held>>
     let row =
         Row { pool: Arc::clone(pool), name: name.to_owned(), holder, state: Mutex::new(State::Until(until)) };
     // Not counted from before a long wait for the server: then it would be believed for too short a while, which is safe.
-    if !row.ask(TAKE, Patience::to_work())? {
+    if !row.ask(TAKE, RetryDeadline::to_work())? {
         return Ok(None);
     }
     let row = Arc::new(row);
@@ -123,5 +123,5 @@ pub(super) fn take(pool: &Arc<Pool>, name: &str) -> Result<Option<Box<dyn Held>>
     };
     let thread = std::thread::Builder::new().name("held".to_owned()).spawn(keep);
     thread.map_err(|error| StoreError::Database(format!("no thread can be started: {error}")))?;
-    Ok(Some(Box::new(Kept { row, end: Some(end), given_back })))
+    Ok(Some(Box::new(LockedRow { row, end: Some(end), given_back })))
 }

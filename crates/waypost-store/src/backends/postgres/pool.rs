@@ -7,8 +7,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection::{Counters, Driver, Failure, Link, Traffic};
 use super::connection_config::Address;
-use super::listen::Ears;
-use super::said;
+use super::describe;
+use super::listen::Listener;
 use crate::backends::sqlite::Durability;
 use crate::error::{BUSY_SECONDS_MAX, StoreError};
 use crate::log::change_watch::pause;
@@ -21,12 +21,12 @@ const OPEN_SECONDS_MAX: u64 = 5;
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Until when something is tried again.
-pub(super) struct Patience {
+pub(super) struct RetryDeadline {
     until: Instant,
     pause: Duration,
 }
 
-impl Patience {
+impl RetryDeadline {
     fn of(seconds: u64) -> Self {
         Self { until: Instant::now() + Duration::from_secs(seconds), pause: PAUSE.0 }
     }
@@ -89,12 +89,12 @@ impl Pool {
         self.counters.read()
     }
 
-    pub(super) fn listen(&self) -> Ears {
-        Ears::open(&self.driver, &self.address, &self.tls, &self.counters)
+    pub(super) fn listen(&self) -> Listener {
+        Listener::open(&self.driver, &self.address, &self.tls, &self.counters)
     }
 
     /// How long a word takes from one connection to another by way of the server; nothing when it does not come.
-    pub(super) fn hears_itself(&self) -> Option<Duration> {
+    pub(super) fn notify_round_trip(&self) -> Option<Duration> {
         self.driver.wait(super::listen::round_trip(&self.address, &self.tls, &self.counters))
     }
 
@@ -103,7 +103,7 @@ impl Pool {
     }
 
     /// A connection that is idle, or a new one.
-    pub(super) fn take(&self, patience: &Patience) -> Result<Borrowed<'_>, StoreError> {
+    pub(super) fn take(&self, patience: &RetryDeadline) -> Result<Borrowed<'_>, StoreError> {
         let mut links = self.links();
         loop {
             while let Some(link) = links.idle.pop() {
@@ -124,7 +124,7 @@ impl Pool {
         links.lent += 1;
         drop(links);
         let mut borrowed = Borrowed { pool: self, link: None };
-        let mut patience = Patience { until: patience.until, pause: PAUSE.0 };
+        let mut patience = RetryDeadline { until: patience.until, pause: PAUSE.0 };
         loop {
             match Link::open(&self.address, &self.tls, &self.driver, &self.counters, self.durability) {
                 Ok(link) => {
@@ -139,7 +139,7 @@ impl Pool {
     /// Does something on a connection, again when it fails for reasons that pass.
     pub(super) fn on_link<T>(
         &self,
-        patience: &mut Patience,
+        patience: &mut RetryDeadline,
         mut work: impl FnMut(&mut Link) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         loop {
@@ -160,11 +160,15 @@ impl Pool {
     }
 
     /// Waits a little when trying again may help; otherwise says what is wrong.
-    pub(super) fn wait_after(&self, failure: Failure, patience: &mut Patience) -> Result<(), StoreError> {
+    pub(super) fn wait_after(
+        &self,
+        failure: Failure,
+        patience: &mut RetryDeadline,
+    ) -> Result<(), StoreError> {
         match failure {
-            Failure::Told(error) => Err(self.named(error)),
+            Failure::Store(error) => Err(self.named(error)),
             Failure::Refused { .. } => {
-                let said = said(&failure);
+                let said = describe(&failure);
                 let server = self.address.server();
                 let way_out = if is_about_password(&failure) { WAY_OUT } else { "" };
                 Err(StoreError::Database(format!("{server}: {said}{way_out}")))
@@ -205,7 +209,7 @@ fn is_about_password(failure: &Failure) -> bool {
         Failure::Refused { code, text } => {
             code == "28P01" || code.is_empty() && text.contains("password missing")
         }
-        Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Told(_) => false,
+        Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Store(_) => false,
     }
 }
 

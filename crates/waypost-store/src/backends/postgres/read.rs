@@ -11,9 +11,10 @@ use crate::backends::{in_memory_query, list_query};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, VersionRecord, Wait,
+    WrittenSince,
 };
-use crate::store::{Expected, Read};
+use crate::store::{Read, ReadHints};
 use crate::workers::{AttemptLog, Worker};
 
 fn limited(limit: usize) -> i64 {
@@ -54,11 +55,11 @@ impl Session<'_> {
 }
 
 impl Read for Session<'_> {
-    fn expect(&mut self, expected: &Expected) {
+    fn expect(&mut self, expected: &ReadHints) {
         Session::expect(self, expected);
     }
 
-    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
         if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.get(plan)) {
             return Ok(Some(pending.head.clone()));
         }
@@ -83,7 +84,7 @@ impl Read for Session<'_> {
         Ok(self.pending_version(plan).is_some() || self.known(plan)?.is_some())
     }
 
-    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
         let found = self.query_all(rows::heads(query).into())?;
         match found.as_slice() {
             [total, page] => rows::page(query, total, page),
@@ -102,7 +103,12 @@ impl Read for Session<'_> {
         found.iter().map(|row| rows::plan_id(rows::get(row, 0)?)).collect()
     }
 
-    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn versions(
+        &mut self,
+        plan: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         if self.pending_version(plan).is_none()
             && let Some(known) = self.known(plan)?.filter(|known| !known.purged)
             && known.after == Some(after)
@@ -132,7 +138,12 @@ impl Read for Session<'_> {
         found.first().map(maintenance::pruned).transpose()
     }
 
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    fn log(
+        &mut self,
+        after: u64,
+        filter: &LogFilter,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         let actor = filter.actor.as_ref().map(|actor| rows::text(&actor.to_string()));
         // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
         let call = match &filter.plan {

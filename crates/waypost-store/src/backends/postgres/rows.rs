@@ -4,14 +4,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
-use waypost_core::{Counts, Elsewhere, Lock, LockMode, Phase, PlanId, TaskId, Timestamp};
+use waypost_core::{Counts, ExternalTaskRef, Lock, LockMode, Phase, PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
 use crate::backends::list_query::{self, Dialect, ListQuery, Value};
 use crate::error::StoreError;
 use crate::log::event::Cursor;
 use crate::log::subscription::Subscription;
-use crate::rows::{Entry, Head, HeldLock, Lease, Page, Query, Wait};
+use crate::rows::{HeldLock, Lease, Page, PlanSummary, Query, VersionRecord, Wait};
 
 /// Stands for NUL, which a text of PostgreSQL cannot hold. No text has it: it is not a character.
 const NUL: &str = "\u{10FFFF}";
@@ -50,15 +50,15 @@ pub(super) fn count<T: TryFrom<i64> + Default>(row: &Row, column: usize) -> Resu
     get::<i64>(row, column).map(|found| T::try_from(found).unwrap_or_default())
 }
 
-pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
+pub(super) fn head(row: &Row) -> Result<PlanSummary, StoreError> {
     let id: String = get(row, 0)?;
     let what = || format!("the row of plan {id}");
     let created_by: Option<String> = get(row, 7)?;
     let created_by = created_by.map(|actor| from_text(actor).parse()).transpose();
     let word: String = get(row, 4)?;
-    let phase = Phase::ALL.into_iter().find(|phase| phase.word() == word);
+    let phase = Phase::ALL.into_iter().find(|phase| phase.as_str() == word);
     let time = |column| get::<Option<i64>>(row, column).map(|at| at.map(Timestamp::from_micros));
-    Ok(Head {
+    Ok(PlanSummary {
         version: number(row, 1)?,
         title: from_text(get(row, 2)?),
         status: from_text(get(row, 3)?),
@@ -91,11 +91,11 @@ pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
 }
 
 /// The columns `sequence, version, at, actor, command, events` from `from` on.
-pub(super) fn entry(row: &Row, from: usize, plan: PlanId) -> Result<Entry, StoreError> {
+pub(super) fn entry(row: &Row, from: usize, plan: PlanId) -> Result<VersionRecord, StoreError> {
     let version = number(row, from + 1)?;
     let what = || format!("version {version} of plan {plan}");
     let (actor, events): (String, &str) = (get(row, from + 3)?, get(row, from + 5)?);
-    Ok(Entry {
+    Ok(VersionRecord {
         sequence: number(row, from)?,
         version,
         at: Timestamp::from_micros(get(row, from + 2)?),
@@ -119,7 +119,7 @@ pub(super) fn held_lock(row: &Row) -> Result<HeldLock, StoreError> {
 /// `plan, task, on_agent, on_plan, on_task`
 pub(super) fn wait(row: &Row) -> Result<Wait, StoreError> {
     let on_plan: Option<String> = get(row, 3)?;
-    let on = Elsewhere {
+    let on = ExternalTaskRef {
         agent: get::<Option<String>>(row, 2)?.map(from_text),
         plan: on_plan.map(plan_id).transpose()?,
         task: task_id(get(row, 4)?)?,
@@ -204,7 +204,7 @@ pub(super) fn heads(query: &Query) -> [Call; 2] {
 }
 
 /// The page that the answers to [`heads`] make.
-pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<Head>, StoreError> {
+pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<PlanSummary>, StoreError> {
     let total = total.first().map_or(Ok(0), |row| number(row, 0))?;
     let items = found.iter().map(head).collect::<Result<Vec<_>, _>>()?;
     Ok(list_query::page(query, items, total))

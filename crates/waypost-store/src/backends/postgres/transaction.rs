@@ -16,7 +16,7 @@ use super::schema;
 use super::write_buffer::{Pending, Slot};
 use crate::error::StoreError;
 use crate::rows::{HeldLock, Wait};
-use crate::store::Expected;
+use crate::store::ReadHints;
 
 /// Versions of one plan that are read ahead at the most.
 const VERSIONS_AHEAD_MAX: i64 = 256;
@@ -54,7 +54,7 @@ const COMMITTED: &str = "SELECT EXISTS (SELECT 1 FROM waypost_log WHERE sequence
      OR EXISTS (SELECT 1 FROM waypost_commits WHERE nonce = $2)";
 
 /// The row of a plan, as far as it matters here.
-pub(super) struct Known {
+pub(super) struct PlanRow {
     pub(super) key: i64,
     pub(super) version: u64,
     pub(super) replay_bytes: u64,
@@ -66,7 +66,7 @@ pub(super) struct Known {
 
 /// A commit of which nobody knows whether it came to pass.
 #[derive(Clone, Copy)]
-pub(super) struct Doubt {
+pub(super) struct UncertainCommit {
     /// The number of its last version; 0 when it had none.
     pub(super) sequence: u64,
 }
@@ -85,7 +85,7 @@ pub(super) struct Control {
 pub(super) struct Writing {
     /// The same for all tries of one write.
     pub(super) nonce: i64,
-    pub(super) doubt: Option<Doubt>,
+    pub(super) doubt: Option<UncertainCommit>,
     /// Whether the commit that was in doubt turned out to have come to pass.
     pub(super) was_committed: bool,
     notifies: bool,
@@ -107,8 +107,8 @@ pub(super) struct Session<'a> {
     /// Once set, nothing that is answered counts.
     pub(super) failure: Option<Failure>,
     clock: Option<(Timestamp, Instant)>,
-    expected: Expected,
-    pub(super) plans: HashMap<PlanId, Option<Known>>,
+    expected: ReadHints,
+    pub(super) plans: HashMap<PlanId, Option<PlanRow>>,
     pub(super) has_waits: Option<bool>,
     /// All of them, or nothing where they are too many; once they were looked at.
     waits: Option<Option<Vec<Wait>>>,
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
             begun: false,
             failure: None,
             clock: None,
-            expected: Expected::default(),
+            expected: ReadHints::default(),
             plans: HashMap::new(),
             has_waits: None,
             waits: None,
@@ -133,7 +133,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(super) fn writing(link: &'a mut Link, nonce: i64, doubt: Option<Doubt>, notifies: bool) -> Self {
+    pub(super) fn writing(
+        link: &'a mut Link,
+        nonce: i64,
+        doubt: Option<UncertainCommit>,
+        notifies: bool,
+    ) -> Self {
         let writing = Writing {
             nonce,
             doubt,
@@ -149,7 +154,7 @@ impl<'a> Session<'a> {
     }
 
     /// Reads these along with the next round trip.
-    pub(super) fn expect(&mut self, expected: &Expected) {
+    pub(super) fn expect(&mut self, expected: &ReadHints) {
         self.expected.plans.extend(expected.plans.iter().cloned());
         self.expected.locks.extend(expected.locks.iter().cloned());
         self.expected.queues.extend(expected.queues.iter().cloned());
@@ -162,7 +167,7 @@ impl<'a> Session<'a> {
         }
         let mut all = self.beginning();
         let beginning = all.len();
-        let Expected { plans, locks, queues } = std::mem::take(&mut self.expected);
+        let ReadHints { plans, locks, queues } = std::mem::take(&mut self.expected);
         if !plans.is_empty() {
             all.push(ahead(&plans));
         }
@@ -181,13 +186,13 @@ impl<'a> Session<'a> {
         let mut answers = match answers {
             Ok(answers) => answers.into_iter(),
             Err(failure) => {
-                let error = StoreError::Database(said(&failure));
+                let error = StoreError::Database(describe(&failure));
                 self.failure = Some(failure);
                 return Err(error);
             }
         };
         if let Err(error) = self.take_beginning(&answers.by_ref().take(beginning).collect::<Vec<_>>()) {
-            self.failure = Some(Failure::Told(error.told_again()));
+            self.failure = Some(Failure::Store(error.duplicate()));
             return Err(error);
         }
         if !plans.is_empty() {
@@ -204,7 +209,7 @@ impl<'a> Session<'a> {
 
     /// Begins, if it has not begun, and has what is expected.
     pub(super) fn begin(&mut self) -> Result<(), StoreError> {
-        if self.begun && self.expected == Expected::default() {
+        if self.begun && self.expected == ReadHints::default() {
             return match self.failure {
                 Some(_) => Err(StoreError::Database("the transaction has failed already".to_owned())),
                 None => Ok(()),
@@ -280,7 +285,7 @@ impl<'a> Session<'a> {
             let after = wanted.iter().find(|(plan, _)| *plan == id).and_then(|(_, after)| *after);
             let known = self.plans.entry(id).or_default();
             if known.is_none() {
-                *known = Some(Known {
+                *known = Some(PlanRow {
                     key: rows::get(&row, 1)?,
                     version: rows::number(&row, 2)?,
                     replay_bytes: rows::number(&row, 3)?,
@@ -323,7 +328,7 @@ impl<'a> Session<'a> {
     }
 
     /// What is known of a plan. What is pending of it comes first, and is not here.
-    pub(super) fn known(&mut self, plan: &PlanId) -> Result<Option<&Known>, StoreError> {
+    pub(super) fn known(&mut self, plan: &PlanId) -> Result<Option<&PlanRow>, StoreError> {
         let is_expected = self.expected.plans.iter().any(|(expected, _)| expected == plan);
         if !is_expected && !self.plans.contains_key(plan) {
             self.expected.plans.push((plan.clone(), None));
@@ -385,7 +390,7 @@ impl<'a> Session<'a> {
         let (mut calls, written) = writing.pending.take();
         calls.append(&mut writing.queued);
         for plan in written {
-            let known = Known {
+            let known = PlanRow {
                 key: plan.key,
                 version: plan.head.version,
                 replay_bytes: plan.replay_bytes,
@@ -404,10 +409,10 @@ impl<'a> Session<'a> {
     }
 
     /// Makes everything durable, in one round trip. What was only read is simply let go.
-    pub(super) fn commit(mut self) -> Result<(), (Failure, Doubt)> {
+    pub(super) fn commit(mut self) -> Result<(), (Failure, UncertainCommit)> {
         let mut calls = self.writes();
         let sequence = self.writing.as_ref().map_or(0, |writing| writing.control.written);
-        let doubt = Doubt { sequence };
+        let doubt = UncertainCommit { sequence };
         if let Some(failure) = self.failure.take() {
             return Err((failure, doubt));
         }
@@ -467,11 +472,11 @@ fn ahead(plans: &[(PlanId, Option<u64>)]) -> Call {
 }
 
 /// What a failure says.
-pub(super) fn said(failure: &Failure) -> String {
+pub(super) fn describe(failure: &Failure) -> String {
     match failure {
         Failure::Lost(text) | Failure::Again(text) => text.clone(),
         Failure::Locked => "another writer was not done in time".to_owned(),
-        Failure::Told(error) => error.to_string(),
+        Failure::Store(error) => error.to_string(),
         Failure::Refused { code, text } if code.is_empty() => text.clone(),
         Failure::Refused { code, text } => format!("{text} ({code})"),
     }

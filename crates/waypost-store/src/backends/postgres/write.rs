@@ -3,12 +3,12 @@
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
-use super::transaction::{Known, Session, Writing};
+use super::transaction::{PlanRow, Session, Writing};
 use super::{maintenance, rows, workers, write_buffer};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
-use crate::rows::{Entry, Head, IndexRows};
-use crate::store::{Adopted, Append, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
+use crate::rows::{IndexRows, PlanSummary, VersionRecord};
+use crate::store::{Append, ImportedPlan, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
 use crate::workers::{AttemptLog, Worker};
 
 impl Session<'_> {
@@ -154,7 +154,12 @@ impl Transaction for Session<'_> {
 }
 
 impl Rewrite for Session<'_> {
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
+    fn replace_index(
+        &mut self,
+        plan: &PlanId,
+        head: &PlanSummary,
+        index: &IndexRows,
+    ) -> Result<(), StoreError> {
         let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
         self.send_pending(plan)?;
         let writing = self.writer()?;
@@ -183,7 +188,8 @@ impl Rewrite for Session<'_> {
         let gone = "UPDATE waypost_plans SET purged_at = $2, title = '', status = '', owner = '', queue = ''
              WHERE key = $1";
         writing.queued.push(Call::new(gone).with(key).with(now));
-        let known = Known { key, version: 0, replay_bytes: 0, purged: true, after: None, ahead: Vec::new() };
+        let known =
+            PlanRow { key, version: 0, replay_bytes: 0, purged: true, after: None, ahead: Vec::new() };
         self.query_all(Vec::new())?;
         self.plans.insert(plan.clone(), Some(known));
         Ok(())
@@ -197,7 +203,7 @@ impl Rewrite for Session<'_> {
         self.query_all(Vec::new()).map(drop)
     }
 
-    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
         let known = self.known(&first.plan)?.map(|known| (known.key, known.replay_bytes));
         let writing = self.writer()?;
@@ -217,14 +223,14 @@ impl Rewrite for Session<'_> {
         // Sent page by page, so that a long history is not in memory as a whole.
         self.query_all(Vec::new())?;
         let (version, replay_bytes) = (last.version, replay_bytes + bytes);
-        let known = Known { key, version, replay_bytes, purged: false, after: None, ahead: Vec::new() };
+        let known = PlanRow { key, version, replay_bytes, purged: false, after: None, ahead: Vec::new() };
         self.plans.insert(first.plan.clone(), Some(known));
         Ok(())
     }
 
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
         let Some(adopted) = adopted else { return self.purge(plan) };
-        self.replace_index(plan, &Head::of(adopted.plan), adopted.rows)?;
+        self.replace_index(plan, &PlanSummary::of(adopted.plan), adopted.rows)?;
         match &adopted.pruning {
             Some(pruning) => self.prune(pruning),
             None => Ok(()),

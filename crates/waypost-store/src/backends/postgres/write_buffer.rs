@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use waypost_core::{Elsewhere, Lock, LockMode, PlanId, TaskId, Timestamp};
+use waypost_core::{ExternalTaskRef, Lock, LockMode, PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
 use super::rows::text;
 use crate::backends::write_buffer::PendingPlan;
 use crate::error::StoreError;
-use crate::rows::{Entry, Head, HeldLock, IndexRows, Lease, Wait};
+use crate::rows::{HeldLock, IndexRows, Lease, PlanSummary, VersionRecord, Wait};
 use crate::store::Append;
 
 /// A slot of a queue that a running task takes.
@@ -55,7 +55,7 @@ impl Pending {
     }
 
     /// Takes a plan up whose row has this number.
-    pub(super) fn begin(&mut self, key: i64, head: &Head, replay_bytes: u64) -> &mut PendingPlan {
+    pub(super) fn begin(&mut self, key: i64, head: &PlanSummary, replay_bytes: u64) -> &mut PendingPlan {
         self.plans.entry(head.id.clone()).or_insert_with(|| PendingPlan::new(key, head, replay_bytes))
     }
 
@@ -189,7 +189,11 @@ impl Versions {
 }
 
 /// Writes versions as another store has them, with their numbers; also says how many bytes of events they hold.
-pub(super) fn put_entries(key: i64, nonce: i64, entries: &[Entry]) -> Result<(Call, u64), StoreError> {
+pub(super) fn put_entries(
+    key: i64,
+    nonce: i64,
+    entries: &[VersionRecord],
+) -> Result<(Call, u64), StoreError> {
     let mut versions = Versions::default();
     let mut bytes = 0;
     for entry in entries {
@@ -209,13 +213,14 @@ pub(super) fn put_entries(key: i64, nonce: i64, entries: &[Entry]) -> Result<(Ca
 }
 
 /// Writes heads into their rows; plans that are new get theirs.
-pub(super) fn put_heads<'a>(heads: impl Iterator<Item = (i64, &'a Head, u64)>) -> Call {
-    let heads: Vec<(i64, &Head, u64)> = heads.collect();
-    fn column<T>(heads: &[(i64, &Head, u64)], of: impl Fn(&Head) -> T) -> Vec<T> {
+pub(super) fn put_heads<'a>(heads: impl Iterator<Item = (i64, &'a PlanSummary, u64)>) -> Call {
+    let heads: Vec<(i64, &PlanSummary, u64)> = heads.collect();
+    fn column<T>(heads: &[(i64, &PlanSummary, u64)], of: impl Fn(&PlanSummary) -> T) -> Vec<T> {
         heads.iter().map(|(_, head, _)| of(head)).collect()
     }
-    let count = |of: fn(&Head) -> i64| column(&heads, of);
-    let time = |of: fn(&Head) -> Option<Timestamp>| column(&heads, |head| of(head).map(Timestamp::as_micros));
+    let count = |of: fn(&PlanSummary) -> i64| column(&heads, of);
+    let time =
+        |of: fn(&PlanSummary) -> Option<Timestamp>| column(&heads, |head| of(head).map(Timestamp::as_micros));
     Call::new(
         "INSERT INTO waypost_plans (key, id, version, title, status, phase, owner, queue, created_by, created_at,
              updated_at, archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled,
@@ -238,7 +243,7 @@ pub(super) fn put_heads<'a>(heads: impl Iterator<Item = (i64, &'a Head, u64)>) -
     .with(count(|head| head.version as i64))
     .with(column(&heads, |head| text(&head.title)))
     .with(column(&heads, |head| text(&head.status)))
-    .with(column(&heads, |head| head.phase.word().to_owned()))
+    .with(column(&heads, |head| head.phase.as_str().to_owned()))
     .with(column(&heads, |head| text(&head.owner)))
     .with(column(&heads, |head| text(&head.queue)))
     .with(column(&heads, |head| head.created_by.as_ref().map(|actor| text(&actor.to_string()))))
@@ -342,7 +347,7 @@ struct Waits {
 }
 
 impl Waits {
-    fn add(&mut self, plan: i64, task: &TaskId, on: &Elsewhere) {
+    fn add(&mut self, plan: i64, task: &TaskId, on: &ExternalTaskRef) {
         self.plan.push(plan);
         self.task.push(task.to_string());
         self.on_agent.push(on.agent.as_deref().map(text));

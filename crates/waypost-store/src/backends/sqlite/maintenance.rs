@@ -6,8 +6,8 @@ use waypost_core::{Counts, Timestamp};
 
 use super::rows;
 use crate::error::StoreError;
-use crate::rows::{Entry, Head, Pruned, Totals};
-use crate::store::{Adopted, Pruning};
+use crate::rows::{PlanSummary, Pruned, Totals, VersionRecord};
+use crate::store::{ImportedPlan, Pruning};
 
 /// What was forgotten of the plan with this number.
 pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>, StoreError> {
@@ -55,7 +55,7 @@ pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) ->
 }
 
 /// Writes versions into the log under the numbers that they have elsewhere.
-pub(super) fn adopt(connection: &Connection, entries: &[Entry]) -> Result<(), StoreError> {
+pub(super) fn adopt(connection: &Connection, entries: &[VersionRecord]) -> Result<(), StoreError> {
     let Some(first) = entries.first() else { return Ok(()) };
     let (key, mut bytes) = rows::take_up(connection, &first.plan)?;
     let mut statement = connection.prepare_cached(
@@ -82,8 +82,12 @@ pub(super) fn adopt(connection: &Connection, entries: &[Entry]) -> Result<(), St
 }
 
 /// Writes what the versions that were taken over lead to.
-pub(super) fn settle(connection: &Connection, key: i64, adopted: &Adopted<'_>) -> Result<(), StoreError> {
-    let head = Head::of(adopted.plan);
+pub(super) fn settle(
+    connection: &Connection,
+    key: i64,
+    adopted: &ImportedPlan<'_>,
+) -> Result<(), StoreError> {
+    let head = PlanSummary::of(adopted.plan);
     let (_, replay_bytes) = rows::take_up(connection, &head.id)?;
     rows::put_head(connection, &head, replay_bytes)?;
     rows::replace_index(connection, key, adopted.rows)?;
@@ -104,7 +108,7 @@ pub(super) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, 
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {
         let word: String = row.get(0)?;
-        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.word() == word) {
+        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.as_str() == word) {
             totals.plans[place] = row.get::<_, i64>(1)? as u64;
         }
         let sum = |column: usize| row.get::<_, i64>(column).map(|sum| u32::try_from(sum).unwrap_or(u32::MAX));

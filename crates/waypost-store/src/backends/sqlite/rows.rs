@@ -2,11 +2,11 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter};
-use waypost_core::{Counts, Elsewhere, LockMode, Phase, PlanId, TaskId, Timestamp};
+use waypost_core::{Counts, ExternalTaskRef, LockMode, Phase, PlanId, TaskId, Timestamp};
 
 use crate::backends::list_query::{self, Dialect, ListQuery};
 use crate::error::StoreError;
-use crate::rows::{Entry, Head, HeldLock, IndexRows, Lease, Page, Query, Wait};
+use crate::rows::{HeldLock, IndexRows, Lease, Page, PlanSummary, Query, VersionRecord, Wait};
 
 fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
@@ -37,15 +37,15 @@ pub(super) fn task_id(text: String) -> Result<TaskId, StoreError> {
 }
 
 fn phase(id: &str, word: &str) -> Result<Phase, StoreError> {
-    let found = Phase::ALL.into_iter().find(|phase| phase.word() == word);
+    let found = Phase::ALL.into_iter().find(|phase| phase.as_str() == word);
     found.ok_or_else(|| corrupt(format!("the row of plan {id}"), format!("{word:?} is no phase")))
 }
 
-pub(super) fn head(row: &Row<'_>) -> Result<Head, StoreError> {
+pub(super) fn head(row: &Row<'_>) -> Result<PlanSummary, StoreError> {
     let id: String = row.get(0)?;
     let created_by: Option<String> = row.get(7)?;
     let created_by = created_by.map(|actor| actor.parse()).transpose();
-    Ok(Head {
+    Ok(PlanSummary {
         version: row.get::<_, i64>(1)? as u64,
         title: row.get(2)?,
         status: row.get(3)?,
@@ -93,7 +93,11 @@ pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u6
 }
 
 /// Writes a head into its row.
-pub(super) fn put_head(connection: &Connection, head: &Head, replay_bytes: u64) -> Result<(), StoreError> {
+pub(super) fn put_head(
+    connection: &Connection,
+    head: &PlanSummary,
+    replay_bytes: u64,
+) -> Result<(), StoreError> {
     let counts = &head.counts;
     let mut update = connection.prepare_cached(
         "UPDATE plans SET version = ?2, title = ?3, status = ?4, phase = ?5, owner = ?6, queue = ?7, created_by = ?8,
@@ -107,7 +111,7 @@ pub(super) fn put_head(connection: &Connection, head: &Head, replay_bytes: u64) 
         head.version as i64,
         head.title,
         head.status,
-        head.phase.word(),
+        head.phase.as_str(),
         head.owner,
         head.queue,
         head.created_by.as_ref().map(ToString::to_string),
@@ -132,12 +136,12 @@ pub(super) fn put_head(connection: &Connection, head: &Head, replay_bytes: u64) 
     Ok(())
 }
 
-pub(super) fn entry(row: &Row<'_>, plan: PlanId) -> Result<Entry, StoreError> {
+pub(super) fn entry(row: &Row<'_>, plan: PlanId) -> Result<VersionRecord, StoreError> {
     let version = row.get::<_, i64>(1)? as u64;
     let what = || format!("version {version} of plan {plan}");
     let actor: String = row.get(3)?;
     let events: String = row.get(5)?;
-    Ok(Entry {
+    Ok(VersionRecord {
         sequence: row.get::<_, i64>(0)? as u64,
         version,
         at: Timestamp::from_micros(row.get(2)?),
@@ -159,7 +163,7 @@ const DIALECT: Dialect = Dialect {
 };
 
 /// One page of heads.
-pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<Head>, StoreError> {
+pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
     let list = ListQuery::new(query, &DIALECT);
     let value = |value: &list_query::Value| match value {
         list_query::Value::Text(text) => Value::from(text.clone()),
@@ -201,7 +205,7 @@ pub(super) fn wait(row: &Row<'_>) -> Result<Wait, StoreError> {
     Ok(Wait {
         plan: plan_id(row.get(0)?)?,
         task: task_id(row.get(1)?)?,
-        on: elsewhere(row.get(2)?, row.get(3)?, task_id(row.get(4)?)?)?,
+        on: external_ref(row.get(2)?, row.get(3)?, task_id(row.get(4)?)?)?,
     })
 }
 
@@ -256,7 +260,7 @@ pub(super) fn put_wait(
     connection: &Connection,
     key: i64,
     task: &TaskId,
-    on: &Elsewhere,
+    on: &ExternalTaskRef,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO waits (plan, task, on_agent, on_plan, on_task) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -303,6 +307,10 @@ fn mode(shared: bool) -> LockMode {
 }
 
 /// A row that names a task elsewhere.
-fn elsewhere(agent: Option<String>, plan: Option<String>, task: TaskId) -> Result<Elsewhere, StoreError> {
-    Ok(Elsewhere { agent, plan: plan.map(plan_id).transpose()?, task })
+fn external_ref(
+    agent: Option<String>,
+    plan: Option<String>,
+    task: TaskId,
+) -> Result<ExternalTaskRef, StoreError> {
+    Ok(ExternalTaskRef { agent, plan: plan.map(plan_id).transpose()?, task })
 }

@@ -9,7 +9,7 @@ use waypost_core::PlanId;
 use super::rows;
 use crate::backends::write_buffer::PendingPlan;
 use crate::error::StoreError;
-use crate::rows::Head;
+use crate::rows::PlanSummary;
 
 /// All plans' shares.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Pending {
     }
 
     /// Takes a plan up whose row has this number.
-    pub(super) fn begin(&mut self, key: i64, head: &Head, replay_bytes: u64) -> &mut PendingPlan {
+    pub(super) fn begin(&mut self, key: i64, head: &PlanSummary, replay_bytes: u64) -> &mut PendingPlan {
         self.plans.entry(head.id.clone()).or_insert_with(|| PendingPlan::new(key, head, replay_bytes))
     }
 

@@ -1,17 +1,17 @@
 //! Tasks that wait for tasks of other plans hear of them: what has happened already, and what happens later.
 
 use waypost_core::{
-    Command, Dependency, Draft, Elsewhere, Json, Plan, Standing, Status, TaskChanges, TaskSpec,
+    Command, Dependency, Draft, EffectiveStatus, ExternalTaskRef, Json, Plan, Status, TaskChanges, TaskSpec,
 };
-use waypost_store::{NewPlan, Plans};
+use waypost_store::{NewPlan, PlanStore};
 use waypost_testkit::{id, plan_of, task};
 
 use crate::kit::*;
 use crate::place::Place;
 
 fn waiting(name: &str, agent: Option<&str>, on: Option<&str>, for_task: &str) -> TaskSpec {
-    let there = Elsewhere { agent: agent.map(str::to_owned), plan: on.map(plan), task: id(for_task) };
-    TaskSpec { depends_on: vec![Dependency::Elsewhere(Box::new(there))], ..task(name, &[]) }
+    let there = ExternalTaskRef { agent: agent.map(str::to_owned), plan: on.map(plan), task: id(for_task) };
+    TaskSpec { depends_on: vec![Dependency::External(Box::new(there))], ..task(name, &[]) }
 }
 
 fn owned(owner: &str, mut draft: Draft) -> Draft {
@@ -19,13 +19,13 @@ fn owned(owner: &str, mut draft: Draft) -> Draft {
     draft
 }
 
-fn standing(plans: &Plans, name: &str, task: &str) -> Option<Standing> {
-    plans.look(&plan(name), |plan| plan.standing(task)).unwrap()
+fn standing(plans: &PlanStore, name: &str, task: &str) -> Option<EffectiveStatus> {
+    plans.with_plan(&plan(name), |plan| plan.effective_status(task)).unwrap()
 }
 
-fn output(plans: &Plans, name: &str, task: &str) -> Option<Json> {
+fn output(plans: &PlanStore, name: &str, task: &str) -> Option<Json> {
     let find = |plan: &Plan| plan.task(task)?.state.received.values().next()?.output.clone();
-    plans.look(&plan(name), find).unwrap()
+    plans.with_plan(&plan(name), find).unwrap()
 }
 
 pub(super) fn what_ends_later_is_told_to_whoever_waits_for_it(place: &Place) {
@@ -37,15 +37,15 @@ pub(super) fn what_ends_later_is_told_to_whoever_waits_for_it(place: &Place) {
     for name in ["app", "doc", "far"] {
         write(&plans, name, Command::Activate).unwrap();
     }
-    assert_eq!(standing(&other, "app", "link"), Some(Standing::Blocked));
+    assert_eq!(standing(&other, "app", "link"), Some(EffectiveStatus::Blocked));
     write(&plans, "lib", finish("pack")).unwrap();
     assert_eq!(now(&other, "app").version(), 2, "nobody waits for that");
     write(&plans, "lib", finish("build")).unwrap();
     for plans in [&plans, &other] {
-        assert_eq!(standing(plans, "app", "link"), Some(Standing::Ready));
-        assert_eq!(standing(plans, "doc", "print"), Some(Standing::Ready));
+        assert_eq!(standing(plans, "app", "link"), Some(EffectiveStatus::Ready));
+        assert_eq!(standing(plans, "doc", "print"), Some(EffectiveStatus::Ready));
         assert_eq!(output(plans, "app", "link"), Some(Json::of(&"build")));
-        assert_eq!(standing(plans, "far", "read"), Some(Standing::Blocked));
+        assert_eq!(standing(plans, "far", "read"), Some(EffectiveStatus::Blocked));
     }
     // What follows from the news is news again.
     let failed = waypost_core::Outcome::Failed { error: "no paper".to_owned(), evidence: None };
@@ -53,7 +53,7 @@ pub(super) fn what_ends_later_is_told_to_whoever_waits_for_it(place: &Place) {
     write(&other, "doc", fail).unwrap();
     let heard = now(&plans, "far").task("read").unwrap().state.received.values().next().unwrap().status;
     assert_eq!(heard, Status::Failed);
-    assert_ne!(standing(&plans, "far", "read"), Some(Standing::Ready));
+    assert_ne!(standing(&plans, "far", "read"), Some(EffectiveStatus::Ready));
     assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
 
@@ -72,15 +72,15 @@ pub(super) fn what_has_ended_already_is_told_at_once(place: &Place) {
     );
     assert_eq!(made.version, now(&plans, "app").version(), "the answer tells where the plan stands");
     write(&plans, "app", Command::Activate).unwrap();
-    assert_eq!(standing(&plans, "app", "link"), Some(Standing::Ready));
-    assert_eq!(standing(&plans, "app", "print"), Some(Standing::Ready));
-    assert_eq!(standing(&plans, "app", "never"), Some(Standing::Blocked));
+    assert_eq!(standing(&plans, "app", "link"), Some(EffectiveStatus::Ready));
+    assert_eq!(standing(&plans, "app", "print"), Some(EffectiveStatus::Ready));
+    assert_eq!(standing(&plans, "app", "never"), Some(EffectiveStatus::Blocked));
     let added = Command::AddTasks {
         tasks: vec![waiting("late", None, Some("lib"), "build")],
-        place: waypost_core::Where::Last,
+        place: waypost_core::Position::Last,
     };
     write(&plans, "app", added).unwrap();
-    assert_eq!(standing(&place.plans(), "app", "late"), Some(Standing::Ready));
+    assert_eq!(standing(&place.plans(), "app", "late"), Some(EffectiveStatus::Ready));
 }
 
 pub(super) fn plans_that_would_wait_for_each_other_are_refused_with_the_path(place: &Place) {
@@ -120,20 +120,20 @@ pub(super) fn who_waits_for_an_agent_waits_for_the_plan_that_goes_on(place: &Pla
     write(&plans, "app", Command::Activate).unwrap();
     assert_eq!(
         standing(&plans, "app", "link"),
-        Some(Standing::Blocked),
+        Some(EffectiveStatus::Blocked),
         "the plan that has ended is not meant"
     );
     // The agent begins anew and drops its first plan: that is no answer yet.
     create(&plans, "second", owned("builder", plan_of([task("build", &[])])));
     let end = Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() };
     write(&plans, "first", end).unwrap();
-    assert_eq!(standing(&plans, "app", "link"), Some(Standing::Blocked));
-    let there = Elsewhere { agent: Some("builder".to_owned()), plan: None, task: id("build") };
-    assert_eq!(plans.meant_by(&plan("app"), &there).unwrap(), Some(plan("second")));
+    assert_eq!(standing(&plans, "app", "link"), Some(EffectiveStatus::Blocked));
+    let there = ExternalTaskRef { agent: Some("builder".to_owned()), plan: None, task: id("build") };
+    assert_eq!(plans.resolve_external(&plan("app"), &there).unwrap(), Some(plan("second")));
     write(&plans, "second", finish("build")).unwrap();
-    assert_eq!(standing(&place.plans(), "app", "link"), Some(Standing::Ready));
-    let nobody = Elsewhere { agent: Some("nobody".to_owned()), plan: None, task: id("build") };
-    assert_eq!(plans.meant_by(&plan("app"), &nobody).unwrap(), None);
+    assert_eq!(standing(&place.plans(), "app", "link"), Some(EffectiveStatus::Ready));
+    let nobody = ExternalTaskRef { agent: Some("nobody".to_owned()), plan: None, task: id("build") };
+    assert_eq!(plans.resolve_external(&plan("app"), &nobody).unwrap(), None);
 }
 
 pub(super) fn what_failed_and_is_done_after_all_is_told_again(place: &Place) {
@@ -144,11 +144,11 @@ pub(super) fn what_failed_and_is_done_after_all_is_told_again(place: &Place) {
     let failed = waypost_core::Outcome::Failed { error: "no disk".to_owned(), evidence: None };
     let fail = Command::FinishTask { task: id("build"), attempt: None, outcome: failed, retry: None };
     write(&plans, "lib", fail).unwrap();
-    assert_eq!(standing(&plans, "app", "link"), Some(Standing::Skipped));
+    assert_eq!(standing(&plans, "app", "link"), Some(EffectiveStatus::Skipped));
     assert_eq!(now(&plans, "app").task("link").unwrap().state.because_of, Some(id("builder:build")));
     write(&plans, "lib", Command::RetryTask { task: id("build") }).unwrap();
     write(&plans, "lib", finish("build")).unwrap();
-    assert_eq!(standing(&place.plans(), "app", "link"), Some(Standing::Ready));
+    assert_eq!(standing(&place.plans(), "app", "link"), Some(EffectiveStatus::Ready));
     assert_eq!(output(&plans, "app", "link"), Some(Json::of(&"build")));
     assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
@@ -157,10 +157,10 @@ pub(super) fn of_commands_for_themselves_only_the_refused_are_left_out(place: &P
     let plans = place.plans();
     create(&plans, "p", plan_of([task("a", &[]), task("b", &["a"]), task("c", &[])]));
     let asked = request("p", vec![start("a"), start("b"), finish("a"), start("b"), start("a"), start("c")]);
-    let committed = plans.write_what_can_be(asked).unwrap();
+    let committed = plans.write_partial(asked).unwrap();
     let left_out: Vec<usize> = committed.left_out.iter().map(|(place, _)| *place).collect();
     assert_eq!((committed.version, left_out), (2, vec![1, 4]));
-    let again = plans.write_what_can_be(request("p", vec![start("b"), start("c")])).unwrap();
+    let again = plans.write_partial(request("p", vec![start("b"), start("c")])).unwrap();
     assert_eq!((again.version, again.changed, again.left_out.len()), (2, false, 2));
     let fresh = now(&place.plans(), "p");
     let statuses: Vec<Status> = fresh.tasks().map(|(task, _)| task.state.status).collect();

@@ -3,21 +3,21 @@
 use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Command, Outcome};
-use waypost_store::{Cursor, EVENT_VERSIONS_MAX, EventFilter, EventPage, Occurrence, Plans, WriteRequest};
+use waypost_store::{Cursor, EVENT_VERSIONS_MAX, EventFilter, EventPage, LogEvent, PlanStore, WriteRequest};
 use waypost_testkit::{chain, id, plan_of, task};
 
 use crate::kit::*;
 use crate::place::Place;
 
 /// `sequence.index kind task`, with `~` before what only followed.
-fn told(event: &Occurrence) -> String {
+fn told(event: &LogEvent) -> String {
     let follows = if event.derived { "~" } else { "" };
     let task = event.task.as_ref().map(|task| format!(" {task}")).unwrap_or_default();
     format!("{}.{} {follows}{}{task}", event.sequence, event.index, event.kind)
 }
 
 /// All events behind `after`, so many a page.
-fn read(plans: &Plans, after: Cursor, filter: &EventFilter, limit: usize) -> Vec<String> {
+fn read(plans: &PlanStore, after: Cursor, filter: &EventFilter, limit: usize) -> Vec<String> {
     let (mut cursor, mut all) = (after, Vec::new());
     loop {
         let page = plans.events(cursor, filter, limit).unwrap();
@@ -30,7 +30,7 @@ fn read(plans: &Plans, after: Cursor, filter: &EventFilter, limit: usize) -> Vec
     }
 }
 
-fn all(plans: &Plans, filter: &EventFilter) -> Vec<String> {
+fn all(plans: &PlanStore, filter: &EventFilter) -> Vec<String> {
     read(plans, Cursor::default(), filter, 100)
 }
 
@@ -44,7 +44,7 @@ fn fail(name: &str) -> Command {
 }
 
 /// Two plans, `a` of the agent bot and `b` of nobody, in which something happened.
-fn a_past(plans: &Plans) {
+fn a_past(plans: &PlanStore) {
     let mut draft = chain(3);
     draft.spec.owner = "bot".to_owned();
     create(plans, "a", draft);

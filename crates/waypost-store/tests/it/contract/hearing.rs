@@ -1,25 +1,25 @@
 //! What becomes of tasks that wait for tasks of other plans when those are done again, set back, given up or lost.
 
 use waypost_core::{
-    Command, Dependency, Draft, Elsewhere, Json, Outcome, Phase, PlanChanges, Standing, Status, TaskChanges,
-    TaskSpec,
+    Command, Dependency, Draft, EffectiveStatus, ExternalTaskRef, Json, Outcome, Phase, PlanChanges, Status,
+    TaskChanges, TaskSpec,
 };
-use waypost_store::{NewPlan, Plans, Whereabouts};
+use waypost_store::{NewPlan, PlanStore, TargetStatus};
 use waypost_testkit::{SeededRng, id, plan_of, task};
 
 use crate::kit::*;
 use crate::place::Place;
 
-fn on(agent: Option<&str>, on: Option<&str>, name: &str) -> Elsewhere {
-    Elsewhere { agent: agent.map(str::to_owned), plan: on.map(plan), task: id(name) }
+fn on(agent: Option<&str>, on: Option<&str>, name: &str) -> ExternalTaskRef {
+    ExternalTaskRef { agent: agent.map(str::to_owned), plan: on.map(plan), task: id(name) }
 }
 
-fn waiting(name: &str, there: Elsewhere) -> TaskSpec {
-    TaskSpec { depends_on: vec![Dependency::Elsewhere(Box::new(there))], ..task(name, &[]) }
+fn waiting(name: &str, there: ExternalTaskRef) -> TaskSpec {
+    TaskSpec { depends_on: vec![Dependency::External(Box::new(there))], ..task(name, &[]) }
 }
 
 /// Makes a plan of `owner` and lets it run.
-fn begin(plans: &Plans, name: &str, owner: &str, tasks: impl IntoIterator<Item = TaskSpec>) {
+fn begin(plans: &PlanStore, name: &str, owner: &str, tasks: impl IntoIterator<Item = TaskSpec>) {
     create(plans, name, owned(owner, plan_of(tasks)));
     write(plans, name, Command::Activate).unwrap();
 }
@@ -48,21 +48,21 @@ fn end(phase: Phase) -> Command {
 }
 
 /// Where a task stands, and what it has been given.
-fn stands(plans: &Plans, name: &str, task: &str) -> (Standing, Option<u64>) {
+fn stands(plans: &PlanStore, name: &str, task: &str) -> (EffectiveStatus, Option<u64>) {
     plans
-        .look(&plan(name), |plan| {
+        .with_plan(&plan(name), |plan| {
             let heard = plan.task(task).unwrap().state.received.values().next().cloned();
             let output = heard.and_then(|heard| heard.output?.value().as_u64());
-            (plan.standing(task).unwrap(), output)
+            (plan.effective_status(task).unwrap(), output)
         })
         .unwrap()
 }
 
-fn why(plans: &Plans, name: &str, task: &str) -> String {
+fn why(plans: &PlanStore, name: &str, task: &str) -> String {
     now(plans, name).task(task).unwrap().state.why().unwrap()
 }
 
-fn phase(plans: &Plans, name: &str) -> Phase {
+fn phase(plans: &PlanStore, name: &str) -> Phase {
     now(plans, name).state().phase
 }
 
@@ -85,17 +85,17 @@ pub(super) fn a_second_result_reaches_whoever_has_not_begun(place: &Place) {
     write(&plans, "app", start("begun")).unwrap();
     plans.write(request("lib", vec![retry("build"), done("build", 2)])).unwrap();
     for name in ["link", "print", "both"] {
-        assert_eq!(stands(&other, "app", name), (Standing::Ready, Some(2)), "{name}");
+        assert_eq!(stands(&other, "app", name), (EffectiveStatus::Ready, Some(2)), "{name}");
     }
     assert_eq!(
         stands(&other, "app", "begun"),
-        (Standing::Running, Some(1)),
+        (EffectiveStatus::Running, Some(1)),
         "it works with what it was given"
     );
     // It is given back, and has not begun any more.
     write(&plans, "app", Command::ReleaseTask { task: id("begun"), attempt: None, reason: String::new() })
         .unwrap();
-    assert_eq!(stands(&other, "app", "begun"), (Standing::Ready, Some(2)));
+    assert_eq!(stands(&other, "app", "begun"), (EffectiveStatus::Ready, Some(2)));
     let named = TaskChanges { provides: Some(Some("binary".to_owned())), ..TaskChanges::default() };
     write(&plans, "lib", revise_task("build", named)).unwrap();
     let names: Vec<String> =
@@ -121,19 +121,23 @@ pub(super) fn what_is_set_back_is_waited_for_again_by_whoever_has_not_begun(plac
     write(&plans, "app", done("gone", 7)).unwrap();
     write(&plans, "lib", retry("build")).unwrap();
     for name in ["link", "print"] {
-        assert_eq!(stands(&other, "app", name), (Standing::Blocked, None), "{name}");
+        assert_eq!(stands(&other, "app", name), (EffectiveStatus::Blocked, None), "{name}");
     }
-    assert_eq!(stands(&other, "app", "gone"), (Standing::Done, Some(1)), "what has ended is not touched");
+    assert_eq!(
+        stands(&other, "app", "gone"),
+        (EffectiveStatus::Done, Some(1)),
+        "what has ended is not touched"
+    );
     write(&plans, "lib", done("build", 2)).unwrap();
     for name in ["link", "print"] {
-        assert_eq!(stands(&other, "app", name), (Standing::Ready, Some(2)), "{name}");
+        assert_eq!(stands(&other, "app", name), (EffectiveStatus::Ready, Some(2)), "{name}");
     }
     // A task that is to be done again gets what there is then.
     write(&plans, "app", retry("gone")).unwrap();
-    assert_eq!(stands(&other, "app", "gone"), (Standing::Ready, Some(2)));
+    assert_eq!(stands(&other, "app", "gone"), (EffectiveStatus::Ready, Some(2)));
     // A later plan of the agent with a task of the same name takes nothing back.
     begin(&plans, "lib2", "builder", [task("build", &[])]);
-    assert_eq!(stands(&other, "app", "print"), (Standing::Ready, Some(2)));
+    assert_eq!(stands(&other, "app", "print"), (EffectiveStatus::Ready, Some(2)));
     assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
 
@@ -154,17 +158,17 @@ pub(super) fn plans_that_ended_for_a_failure_elsewhere_go_on_when_it_is_put_righ
     assert_eq!(phase(&other, "app"), Phase::Failed);
     write(&plans, "lib", retry("build")).unwrap();
     for (name, task) in [("app", "link"), ("far", "read"), ("far", "then")] {
-        assert_eq!(stands(&other, name, task), (Standing::Blocked, None), "{name}");
+        assert_eq!(stands(&other, name, task), (EffectiveStatus::Blocked, None), "{name}");
         assert_eq!(phase(&other, name), Phase::Active, "{name}");
     }
     write(&plans, "lib", done("build", 1)).unwrap();
-    assert_eq!(stands(&other, "app", "link"), (Standing::Ready, Some(1)));
+    assert_eq!(stands(&other, "app", "link"), (EffectiveStatus::Ready, Some(1)));
     write(&plans, "app", done("link", 2)).unwrap();
-    assert_eq!(stands(&other, "far", "read"), (Standing::Ready, Some(2)));
+    assert_eq!(stands(&other, "far", "read"), (EffectiveStatus::Ready, Some(2)));
     assert_eq!(phase(&other, "said"), Phase::Failed, "its author has the last word");
     assert_eq!(why(&other, "said", "read"), "app/link had not succeeded when the plan ended; it has since");
     write(&plans, "said", Command::RetryPlan).unwrap();
-    assert_eq!(stands(&other, "said", "read"), (Standing::Ready, Some(2)));
+    assert_eq!(stands(&other, "said", "read"), (EffectiveStatus::Ready, Some(2)));
     for name in ["app", "far", "said"] {
         assert_eq!(replayed(&plans, name).to_draft(), now(&other, name).to_draft());
     }
@@ -186,16 +190,14 @@ pub(super) fn a_plan_that_is_named_with_its_agent_must_be_that_agents(place: &Pl
     write(&plans, "app", Command::Activate).unwrap();
     begin(&plans, "late", "builder", [task("build", &[])]);
     write(&plans, "late", done("build", 1)).unwrap();
-    assert_eq!(stands(&plans, "app", "link"), (Standing::Blocked, None));
-    let [(wait, found)] = &plans.waiting_elsewhere(&plan("app"), 10).unwrap()[..] else {
-        panic!("one waits")
-    };
-    assert_eq!(found.words(&wait.on), "plan late belongs to builder, not to tester");
+    assert_eq!(stands(&plans, "app", "link"), (EffectiveStatus::Blocked, None));
+    let [(wait, found)] = &plans.external_waits(&plan("app"), 10).unwrap()[..] else { panic!("one waits") };
+    assert_eq!(found.describe(&wait.on), "plan late belongs to builder, not to tester");
     let notes = TaskChanges { notes: Some("patience".to_owned()), ..TaskChanges::default() };
     write(&plans, "app", revise_task("link", notes)).unwrap();
     let owner = PlanChanges { owner: Some("tester".to_owned()), ..PlanChanges::default() };
     write(&plans, "late", revise(owner)).unwrap();
-    assert_eq!(stands(&place.plans(), "app", "link"), (Standing::Ready, Some(1)));
+    assert_eq!(stands(&place.plans(), "app", "link"), (EffectiveStatus::Ready, Some(1)));
 }
 
 pub(super) fn what_can_never_be_is_refused_and_what_may_yet_be_is_named(place: &Place) {
@@ -239,9 +241,9 @@ pub(super) fn what_can_never_be_is_refused_and_what_may_yet_be_is_named(place: &
     assert_eq!(added.warnings(), words);
     let notes = TaskChanges { notes: Some("patience".to_owned()), ..TaskChanges::default() };
     assert_eq!(write(&plans, "app", revise_task("b", notes)).unwrap().missing, [], "it is said once");
-    let waits = plans.waiting_elsewhere(&plan("app"), 10).unwrap();
+    let waits = plans.external_waits(&plan("app"), 10).unwrap();
     let named: Vec<String> =
-        waits.iter().map(|(wait, found)| format!("{}: {}", wait.task, found.words(&wait.on))).collect();
+        waits.iter().map(|(wait, found)| format!("{}: {}", wait.task, found.describe(&wait.on))).collect();
     assert_eq!(
         named,
         [
@@ -252,11 +254,11 @@ pub(super) fn what_can_never_be_is_refused_and_what_may_yet_be_is_named(place: &
     );
     // What is there when it comes is there.
     begin(&plans, "later", "nobody", [task("x", &[])]);
-    let found = plans.whereabouts(&plan("app"), &on(Some("nobody"), None, "x")).unwrap();
-    assert!(matches!(&found, Whereabouts::There { plan, .. } if plan.as_str() == "later"), "{found:?}");
+    let found = plans.target_status(&plan("app"), &on(Some("nobody"), None, "x")).unwrap();
+    assert!(matches!(&found, TargetStatus::There { plan, .. } if plan.as_str() == "later"), "{found:?}");
     write(&plans, "later", done("x", 3)).unwrap();
-    assert_eq!(stands(&plans, "app", "b"), (Standing::Ready, Some(3)));
-    assert_eq!(stands(&plans, "app", "c"), (Standing::Ready, Some(3)));
+    assert_eq!(stands(&plans, "app", "b"), (EffectiveStatus::Ready, Some(3)));
+    assert_eq!(stands(&plans, "app", "c"), (EffectiveStatus::Ready, Some(3)));
 }
 
 pub(super) fn a_plan_that_ends_without_the_task_is_heard_of(place: &Place) {
@@ -264,20 +266,20 @@ pub(super) fn a_plan_that_ends_without_the_task_is_heard_of(place: &Place) {
     begin(&plans, "lib", "builder", [task("build", &[])]);
     begin(&plans, "app", "main", [waiting("link", on(None, Some("lib"), "test")), task("else", &[])]);
     write(&plans, "lib", done("build", 1)).unwrap();
-    assert_eq!(stands(&plans, "app", "link"), (Standing::Skipped, None));
+    assert_eq!(stands(&plans, "app", "link"), (EffectiveStatus::Skipped, None));
     assert_eq!(why(&plans, "app", "link"), "plan lib has ended, and has no task test");
     // It is given the task after all.
     write(&plans, "lib", add("test")).unwrap();
-    assert_eq!(stands(&plans, "app", "link"), (Standing::Blocked, None));
+    assert_eq!(stands(&plans, "app", "link"), (EffectiveStatus::Blocked, None));
     write(&plans, "lib", done("test", 2)).unwrap();
-    assert_eq!(stands(&place.plans(), "app", "link"), (Standing::Ready, Some(2)));
+    assert_eq!(stands(&place.plans(), "app", "link"), (EffectiveStatus::Ready, Some(2)));
     // A plan that is made with what somebody waits for, done already.
     begin(&plans, "early", "main", [waiting("link", on(None, Some("import"), "build"))]);
     let mut imported = plan_of([task("build", &[])]);
     imported.tasks[0].state.status = Status::Done;
     imported.tasks[0].state.output = Some(Json::of(&5));
     create(&plans, "import", imported);
-    assert_eq!(stands(&plans, "early", "link"), (Standing::Ready, Some(5)));
+    assert_eq!(stands(&plans, "early", "link"), (EffectiveStatus::Ready, Some(5)));
 }
 
 pub(super) fn plans_that_are_put_away_or_purged_are_heard_of(place: &Place) {
@@ -296,21 +298,21 @@ pub(super) fn plans_that_are_put_away_or_purged_are_heard_of(place: &Place) {
     );
     write(&plans, "lib", Command::Archive).unwrap();
     for name in ["link", "print"] {
-        assert_eq!(stands(&plans, "app", name).0, Standing::Skipped, "{name}");
+        assert_eq!(stands(&plans, "app", name).0, EffectiveStatus::Skipped, "{name}");
         assert_eq!(why(&plans, "app", name), "plan lib was archived");
     }
     assert_eq!(why(&plans, "app", "other"), "plan lib was archived, and has no task unknown");
     write(&plans, "lib", Command::Unarchive).unwrap();
     for name in ["link", "print", "other"] {
-        assert_eq!(stands(&plans, "app", name), (Standing::Blocked, None), "{name}");
+        assert_eq!(stands(&plans, "app", name), (EffectiveStatus::Blocked, None), "{name}");
     }
     // Who is put away hears nothing, and everything when it is taken out.
     write(&plans, "app", Command::Archive).unwrap();
     write(&plans, "lib", done("build", 1)).unwrap();
-    assert_eq!(stands(&plans, "app", "link"), (Standing::Blocked, None));
+    assert_eq!(stands(&plans, "app", "link"), (EffectiveStatus::Blocked, None));
     write(&plans, "app", Command::Unarchive).unwrap();
-    assert_eq!(stands(&plans, "app", "link"), (Standing::Ready, Some(1)));
-    assert_eq!(stands(&plans, "app", "print"), (Standing::Ready, Some(1)));
+    assert_eq!(stands(&plans, "app", "link"), (EffectiveStatus::Ready, Some(1)));
+    assert_eq!(stands(&plans, "app", "print"), (EffectiveStatus::Ready, Some(1)));
     // What was given stays given; what was not, never comes.
     begin(&plans, "tool", "maker", [task("forge", &[])]);
     write(
@@ -326,17 +328,21 @@ pub(super) fn plans_that_are_put_away_or_purged_are_heard_of(place: &Place) {
     plans.purge(&plan("lib"), &ada()).unwrap();
     plans.purge(&plan("tool"), &ada()).unwrap();
     for name in ["link", "print"] {
-        assert_eq!(stands(&plans, "app", name), (Standing::Ready, Some(1)), "{name}");
+        assert_eq!(stands(&plans, "app", name), (EffectiveStatus::Ready, Some(1)), "{name}");
     }
     for name in ["cut", "saw"] {
-        assert_eq!(stands(&plans, "app", name).0, Standing::Skipped, "{name}");
+        assert_eq!(stands(&plans, "app", name).0, EffectiveStatus::Skipped, "{name}");
         assert_eq!(why(&plans, "app", name), "plan tool was purged");
     }
-    assert_eq!(stands(&plans, "app", "elsewhere"), (Standing::Blocked, None), "it was never in that plan");
+    assert_eq!(
+        stands(&plans, "app", "elsewhere"),
+        (EffectiveStatus::Blocked, None),
+        "it was never in that plan"
+    );
     // The agent begins anew.
     begin(&plans, "tool2", "maker", [task("forge", &[])]);
     write(&plans, "tool2", done("forge", 2)).unwrap();
-    assert_eq!(stands(&place.plans(), "app", "saw"), (Standing::Ready, Some(2)));
+    assert_eq!(stands(&place.plans(), "app", "saw"), (EffectiveStatus::Ready, Some(2)));
     assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
 
@@ -347,14 +353,14 @@ pub(super) fn what_would_close_a_ring_is_not_set_back(place: &Place) {
     plans.write(request("lib", vec![done("fetch", 0), done("build", 1), retry("fetch")])).unwrap();
     // What has ended waits for nothing, so that nothing is wrong with this yet.
     let after_link = TaskChanges {
-        depends_also_on: vec![Dependency::Elsewhere(Box::new(on(None, Some("app"), "link")))],
+        depends_also_on: vec![Dependency::External(Box::new(on(None, Some("app"), "link")))],
         ..TaskChanges::default()
     };
     write(&plans, "lib", revise_task("fetch", after_link)).unwrap();
     let refused = write(&plans, "lib", retry("build")).unwrap_err();
     let path = "builder:lib/build → builder:lib/fetch → main:app/link → builder:lib/build";
     assert!(refused.to_string().contains(path), "{refused}");
-    assert_eq!(stands(&plans, "app", "link"), (Standing::Ready, Some(1)));
+    assert_eq!(stands(&plans, "app", "link"), (EffectiveStatus::Ready, Some(1)));
     // Nor does a plan that changes hands close one.
     begin(&plans, "one", "a", [waiting("x", on(Some("b"), None, "y"))]);
     begin(&plans, "two", "nobody", [waiting("y", on(None, Some("one"), "x"))]);
@@ -386,7 +392,7 @@ pub(super) fn whoever_has_not_begun_knows_how_things_stand(place: &Place) {
                             by_plan.then_some(name(far)).as_deref(),
                             &format!("t{}", dice.below(TASKS + 1)),
                         );
-                        spec.depends_on.push(Dependency::Elsewhere(Box::new(there)));
+                        spec.depends_on.push(Dependency::External(Box::new(there)));
                     }
                 }
                 spec
@@ -412,7 +418,7 @@ pub(super) fn whoever_has_not_begun_knows_how_things_stand(place: &Place) {
     assert!(heard > 10, "there was something to hear: {heard}");
 }
 
-fn random_write(plans: &Plans, dice: &mut SeededRng, some_plan: &dyn Fn(&mut SeededRng) -> String) {
+fn random_write(plans: &PlanStore, dice: &mut SeededRng, some_plan: &dyn Fn(&mut SeededRng) -> String) {
     let name = some_plan(dice);
     let (task, output) = (format!("t{}", dice.below(4)), dice.bits() % 1_000);
     let command = match dice.below(20) {
@@ -431,7 +437,7 @@ fn random_write(plans: &Plans, dice: &mut SeededRng, some_plan: &dyn Fn(&mut See
 }
 
 /// Every task that has not begun must have heard what is so, and nothing else. Returns how much was heard.
-fn check_all(plans: &Plans, count: usize, name: &dyn Fn(usize) -> String) -> usize {
+fn check_all(plans: &PlanStore, count: usize, name: &dyn Fn(usize) -> String) -> usize {
     let mut all_heard = 0;
     for number in 0..count {
         if head(plans.store(), &name(number)).is_none() {
@@ -447,7 +453,7 @@ fn check_all(plans: &Plans, count: usize, name: &dyn Fn(usize) -> String) -> usi
                 Status::Skipped => task.state.because_of.is_some(),
                 Status::Running | Status::Done | Status::Failed | Status::Cancelled => false,
             };
-            for there in task.spec.depends_on.iter().filter_map(Dependency::elsewhere).filter(|_| listens) {
+            for there in task.spec.depends_on.iter().filter_map(Dependency::external).filter(|_| listens) {
                 let heard = task.state.received.get(&there.key());
                 all_heard += usize::from(heard.is_some());
                 // Each agent has one plan here, so that an agent's name means that plan.

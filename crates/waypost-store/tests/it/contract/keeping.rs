@@ -2,7 +2,7 @@
 
 use waypost_core::{Command, Phase, PlanId, Timestamp};
 use waypost_store::{
-    AttemptLog, EventFilter, HeldBack, Looked, Plans, PruneMode, Running, Since, Store, StoreError,
+    AttemptLog, EventFilter, HeldBack, Looked, PlanStore, PruneMode, Running, Since, Store, StoreError,
     WriteError, copy,
 };
 use waypost_testkit::{id, plan_of, task};
@@ -11,7 +11,7 @@ use crate::kit::*;
 use crate::place::Place;
 
 /// Makes a plan of two tasks and has both done.
-fn create_done(plans: &Plans, name: &str) {
+fn create_done(plans: &PlanStore, name: &str) {
     create(plans, name, plan_of([task("first", &[]), task("second", &["first"])]));
     write(plans, name, Command::Activate).unwrap();
     for task in ["first", "second"] {
@@ -22,7 +22,7 @@ fn create_done(plans: &Plans, name: &str) {
 }
 
 /// Prunes what ended so many seconds ago; the names of what went, and what was held back.
-fn prune(plans: &Plans, seconds: u64, mode: PruneMode) -> (Vec<String>, Vec<HeldBack>) {
+fn prune(plans: &PlanStore, seconds: u64, mode: PruneMode) -> (Vec<String>, Vec<HeldBack>) {
     let (mut names, mut kept) = (Vec::new(), Vec::new());
     plans
         .prune(seconds, &ada(), mode, &mut |looked| match looked {
@@ -34,7 +34,7 @@ fn prune(plans: &Plans, seconds: u64, mode: PruneMode) -> (Vec<String>, Vec<Held
 }
 
 /// Keeps the end of an attempt's log.
-fn put_log(plans: &Plans, name: &str, attempt: u32) {
+fn put_log(plans: &PlanStore, name: &str, attempt: u32) {
     let (worker, at) = ("w".to_owned(), Timestamp::from_micros(i64::from(attempt)));
     let text = format!("attempt {attempt} of {name}\n");
     let (plan, task, bytes) = (plan(name), id("first"), text.len() as u64);
@@ -57,7 +57,7 @@ fn logs_of(store: &std::sync::Arc<dyn Store>, name: &str) -> Vec<AttemptLog> {
     }
 }
 
-fn sound(plans: &Plans) {
+fn sound(plans: &PlanStore) {
     assert_eq!(plans.doctor(false).unwrap(), []);
 }
 
@@ -85,7 +85,7 @@ pub(super) fn forgotten_events_leave_the_plan_and_the_numbers_of_the_log(place: 
             let forgotten = is.plan == plan("p");
             assert_eq!(is.is_forgotten(), forgotten);
             let was = if forgotten {
-                waypost_store::Entry { events: Vec::new(), ..was.clone() }
+                waypost_store::VersionRecord { events: Vec::new(), ..was.clone() }
             } else {
                 was.clone()
             };
@@ -175,7 +175,7 @@ pub(super) fn what_a_subscription_has_not_read_is_held_back(place: &Place) {
 }
 
 /// A store with something of everything.
-fn fill(plans: &Plans) {
+fn fill(plans: &PlanStore) {
     create_done(plans, "done");
     create_done(plans, "pruned");
     create_done(plans, "archived");
@@ -202,7 +202,7 @@ fn fill(plans: &Plans) {
 
 /// Everything that can be seen of a store.
 fn seen(store: &std::sync::Arc<dyn Store>) -> impl PartialEq + std::fmt::Debug + use<> {
-    let plans = Plans::new(std::sync::Arc::clone(store));
+    let plans = PlanStore::new(std::sync::Arc::clone(store));
     let heads = plans.heads(&everything()).unwrap().items;
     let told: Vec<_> = heads
         .iter()

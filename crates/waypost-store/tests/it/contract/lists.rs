@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use waypost_core::{Ask, Command, Draft, Phase, PlanChanges, Refinement, Timestamp};
-use waypost_store::{Head, Plans, Query, Shelf, Sort};
+use waypost_core::{Command, Draft, Phase, PlanChanges, QuestionRequest, Refinement, Timestamp};
+use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 
 use crate::kit::*;
 use crate::place::Place;
 use crate::wrapped::Wrapped;
 
 /// Plans in a store whose clock goes on by a second at each write.
-fn ticking(place: &Place) -> Plans {
+fn ticking(place: &Place) -> PlanStore {
     let seconds = Arc::new(AtomicI64::new(1_000));
     let clock = move || Timestamp::from_micros(seconds.fetch_add(1, Ordering::Relaxed) * 1_000_000);
-    Plans::new(Wrapped::with_clock(place.store(), clock))
+    PlanStore::new(Wrapped::with_clock(place.store(), clock))
 }
 
-fn titled(plans: &Plans, name: &str, title: &str) {
+fn titled(plans: &PlanStore, name: &str, title: &str) {
     create(plans, name, Draft::new(title));
 }
 
@@ -116,12 +116,13 @@ pub(super) fn the_archive_is_a_shelf_of_its_own(place: &Place) {
         create_small(&plans, name);
     }
     write(&plans, "a", Command::Archive).unwrap();
-    let on = |shelf: Shelf| list(&plans, &Query { shelf, sort: Sort::Id, limit: 10, ..Query::default() });
-    assert_eq!(on(Shelf::Current), ["b"]);
-    assert_eq!(on(Shelf::Archived), ["a"]);
-    assert_eq!(on(Shelf::All), ["a", "b"]);
+    let on =
+        |shelf: ArchiveFilter| list(&plans, &Query { shelf, sort: Sort::Id, limit: 10, ..Query::default() });
+    assert_eq!(on(ArchiveFilter::Current), ["b"]);
+    assert_eq!(on(ArchiveFilter::Archived), ["a"]);
+    assert_eq!(on(ArchiveFilter::All), ["a", "b"]);
     write(&plans, "a", Command::Unarchive).unwrap();
-    assert_eq!(on(Shelf::Current), ["a", "b"]);
+    assert_eq!(on(ArchiveFilter::Current), ["a", "b"]);
 }
 
 pub(super) fn heads_say_what_the_plans_say(place: &Place) {
@@ -149,7 +150,7 @@ pub(super) fn heads_say_what_the_plans_say(place: &Place) {
     assert_eq!(page.items.len(), 3);
     for shown in &page.items {
         let plan = plans.at_version(&shown.id, shown.version).unwrap();
-        assert_eq!(*shown, Head::of(&plan));
+        assert_eq!(*shown, PlanSummary::of(&plan));
         assert_eq!(head(plans.store(), shown.id.as_str()).as_ref(), Some(shown));
     }
     let fan = page.items.iter().find(|head| head.id == plan("fan")).unwrap();
@@ -198,7 +199,7 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
     let ask = || Command::AskQuestion {
         task: task_id("first"),
         attempt: None,
-        ask: Box::new(Ask { text: "which one?".into(), choices: Vec::new(), state: None }),
+        ask: Box::new(QuestionRequest { text: "which one?".into(), choices: Vec::new(), state: None }),
     };
     for name in ["asks", "runs", "asked"] {
         write(&plans, name, Command::Activate).unwrap();

@@ -63,7 +63,7 @@ pub(super) fn a_purged_plan_is_gone_and_only_a_person_can_purge(place: &Place) {
     }
     plans.purge(&plan("p"), &ada()).unwrap();
     for plans in [&plans, &other, &place.plans()] {
-        assert!(matches!(plans.look(&plan("p"), |_| ()), Err(WriteError::NotFound(_))));
+        assert!(matches!(plans.with_plan(&plan("p"), |_| ()), Err(WriteError::NotFound(_))));
         assert!(matches!(write(plans, "p", add("late")), Err(WriteError::NotFound(_))));
         assert_eq!(plans.history(&plan("p"), 0, 10).unwrap(), []);
         assert_eq!(list(plans, &everything()), ["stays"]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use waypost_store::{
-    BadFilter, Cursor, EventFilter, FILTER_NAMES_MAX, Plans, SUBSCRIPTIONS_MAX, Since, SubscriptionError,
+    BadFilter, Cursor, EventFilter, FILTER_NAMES_MAX, PlanStore, SUBSCRIPTIONS_MAX, Since, SubscriptionError,
 };
 
 use crate::kit::*;
@@ -15,7 +15,7 @@ fn added() -> EventFilter {
     EventFilter { kinds: vec!["tasks_added".to_owned()], ..EventFilter::default() }
 }
 
-fn unread(plans: &Plans, id: &str) -> Vec<(u64, u32)> {
+fn unread(plans: &PlanStore, id: &str) -> Vec<(u64, u32)> {
     let page = plans.unread(PLANNER, id, 10).unwrap();
     page.events.iter().map(|event| (event.sequence, event.index)).collect()
 }

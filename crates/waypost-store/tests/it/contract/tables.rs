@@ -1,17 +1,17 @@
 //! The tables beside the plans: ready tasks, leases, locks, waits.
 
 use waypost_core::{
-    Command, Dependency, Draft, Elsewhere, Lock, LockMode, Outcome, Phase, Plan, PlanChanges, Received,
-    Refusal, Status, TaskChanges, TaskSpec, Timestamp, Where,
+    Command, Dependency, Draft, ExternalTaskRef, Lock, LockMode, Outcome, Phase, Plan, PlanChanges, Position,
+    Refusal, Status, TaskChanges, TaskSpec, Timestamp, UpstreamResult,
 };
-use waypost_store::{Head, IndexRows, Plans, WriteRequest};
+use waypost_store::{IndexRows, PlanStore, PlanSummary, WriteRequest};
 use waypost_testkit::{SeededRng, id, plan_of, task};
 
 use crate::kit::*;
 use crate::place::Place;
 
-fn elsewhere(name: &str) -> Elsewhere {
-    Elsewhere { agent: None, plan: Some(plan("other")), task: id(name) }
+fn elsewhere(name: &str) -> ExternalTaskRef {
+    ExternalTaskRef { agent: None, plan: Some(plan("other")), task: id(name) }
 }
 
 fn lock(key: &str, mode: LockMode) -> Lock {
@@ -37,7 +37,7 @@ fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) -> Command {
             }
             if dice.chance(30) {
                 spec.depends_on
-                    .push(Dependency::Elsewhere(Box::new(elsewhere(&format!("e{}", dice.below(3))))));
+                    .push(Dependency::External(Box::new(elsewhere(&format!("e{}", dice.below(3))))));
             }
             if dice.chance(30) {
                 let mode = *dice.pick(&[LockMode::Shared, LockMode::Exclusive]);
@@ -46,7 +46,7 @@ fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) -> Command {
             spec.parent = dice.chance(20).then(|| any(dice));
             spec.priority = dice.below(3) as i32;
             spec.skip = dice.chance(10);
-            let place = if dice.chance(50) { Where::First } else { Where::Last };
+            let place = if dice.chance(50) { Position::First } else { Position::Last };
             Command::AddTasks { tasks: vec![spec], place }
         }
         5 => {
@@ -54,7 +54,7 @@ fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) -> Command {
             Command::ReviseTask { task: any(dice), changes: Box::new(changes) }
         }
         6 => {
-            let on = Dependency::Elsewhere(Box::new(elsewhere("e1")));
+            let on = Dependency::External(Box::new(elsewhere("e1")));
             let mut changes =
                 TaskChanges { locks: Some(vec![lock("key-9", LockMode::Shared)]), ..Default::default() };
             if dice.chance(50) {
@@ -69,7 +69,7 @@ fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) -> Command {
         8 => Command::MoveTask {
             task: any(dice),
             parent: Some(dice.chance(50).then(|| any(dice))),
-            place: Where::Last,
+            place: Position::Last,
         },
         9..=11 => Command::StartTask { task: any(dice), worker: "host-1".to_owned() },
         12 | 13 => {
@@ -87,7 +87,7 @@ fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) -> Command {
         16 => Command::RetryPlan,
         17 => {
             let status = *dice.pick(&[Status::Done, Status::Failed]);
-            let received = Received { status, output: None, ..Received::default() };
+            let received = UpstreamResult { status, output: None, ..UpstreamResult::default() };
             Command::ReceiveOutput {
                 task: any(dice),
                 from: elsewhere(&format!("e{}", dice.below(3))),
@@ -126,11 +126,15 @@ fn expected_rows(plan: &Plan, stored: &IndexRows) -> IndexRows {
 }
 
 /// Whatever shortcuts were taken, the events alone must tell the same.
-fn check_tables(plans: &Plans, name: &str, seed: u64, last: &[Command]) {
+fn check_tables(plans: &PlanStore, name: &str, seed: u64, last: &[Command]) {
     let replayed = replayed(plans, name);
     let stored = index(plans.store(), name);
     assert_eq!(stored, expected_rows(&replayed, &stored), "seed {seed}: the tables after {last:?}");
-    assert_eq!(head(plans.store(), name), Some(Head::of(&replayed)), "seed {seed}: the head after {last:?}");
+    assert_eq!(
+        head(plans.store(), name),
+        Some(PlanSummary::of(&replayed)),
+        "seed {seed}: the head after {last:?}"
+    );
     let differing = waypost_core::differences(&now(plans, name).to_draft(), &replayed.to_draft());
     assert_eq!(differing, [], "seed {seed}: the plan after {last:?}");
     assert_eq!(now(plans, name).to_draft(), replayed.to_draft(), "seed {seed}: the plan after {last:?}");
@@ -325,8 +329,9 @@ pub(super) fn leases_are_listed_when_they_end_and_can_be_renewed(place: &Place) 
 pub(super) fn waits_are_found_by_what_they_wait_for(place: &Place) {
     let plans = place.plans();
     let waiting = |name: &str, agent: Option<&str>, on: Option<&str>| {
-        let there = Elsewhere { agent: agent.map(str::to_owned), plan: on.map(plan), task: id("build") };
-        TaskSpec { depends_on: vec![Dependency::Elsewhere(Box::new(there))], ..task(name, &[]) }
+        let there =
+            ExternalTaskRef { agent: agent.map(str::to_owned), plan: on.map(plan), task: id("build") };
+        TaskSpec { depends_on: vec![Dependency::External(Box::new(there))], ..task(name, &[]) }
     };
     create(
         &plans,
@@ -347,8 +352,8 @@ pub(super) fn waits_are_found_by_what_they_wait_for(place: &Place) {
     assert_eq!(waits("lib", "", "build"), ["by-plan"]);
     assert_eq!(waits("app", "tester", "build"), ["other-agent", "other-plan"]);
     assert_eq!(waits("lib", "builder", "test"), Vec::<String>::new());
-    let from = Elsewhere { agent: None, plan: Some(plan("lib")), task: id("build") };
-    let received = Received { status: Status::Done, output: None, ..Received::default() };
+    let from = ExternalTaskRef { agent: None, plan: Some(plan("lib")), task: id("build") };
+    let received = UpstreamResult { status: Status::Done, output: None, ..UpstreamResult::default() };
     write(&plans, "w", Command::ReceiveOutput { task: id("by-plan"), from, received }).unwrap();
     assert_eq!(waits("lib", "", "build"), ["by-plan"], "whoever has heard may hear otherwise");
     let all = |on: &str, agent: &str| -> Vec<String> {
@@ -379,7 +384,7 @@ pub(super) fn the_doctor_finds_a_wrong_index_and_puts_it_right(place: &Place) {
     let (right, right_head) = (index(plans.store(), "p"), head(plans.store(), "p").unwrap());
     let mut wrong = right.clone();
     wrong.locks.clear();
-    let wrong_head = Head { title: "wrong".to_owned(), ..right_head.clone() };
+    let wrong_head = PlanSummary { title: "wrong".to_owned(), ..right_head.clone() };
     plans
         .store()
         .write(&mut |transaction| transaction.replace_index(&plan("p"), &wrong_head, &wrong))

@@ -76,7 +76,7 @@ pub(super) fn readers_see_whole_versions_only(place: &Place) {
                 let mut seen = 0;
                 while !done.load(Ordering::Relaxed) || seen == 0 {
                     let (version, title, tasks) = reader
-                        .look(&plan("p"), |plan| {
+                        .with_plan(&plan("p"), |plan| {
                             (plan.version(), plan.spec().title.clone(), plan.len() as u64)
                         })
                         .unwrap();
@@ -115,7 +115,7 @@ pub(super) fn two_processes_see_each_others_writes(place: &Place) {
     create_small(&other, "q");
     assert_eq!(one.resolve("q").unwrap(), plan("q"));
     other.purge(&plan("p"), &ada()).unwrap();
-    assert!(matches!(one.look(&plan("p"), |_| ()), Err(WriteError::NotFound(_))));
+    assert!(matches!(one.with_plan(&plan("p"), |_| ()), Err(WriteError::NotFound(_))));
 }
 
 pub(super) fn a_transaction_that_fails_leaves_nothing(place: &Place) {
@@ -179,17 +179,17 @@ pub(super) fn callers_that_are_served_together_get_each_their_own_answer(place: 
 
 pub(super) fn what_only_one_may_have_is_had_by_one_until_it_gives_it_back(place: &Place) {
     let (one, other) = (place.store(), place.store());
-    let held = one.hold("relay-x").unwrap().unwrap();
+    let held = one.try_lock("relay-x").unwrap().unwrap();
     assert!(held.holds());
-    assert!(other.hold("relay-x").unwrap().is_none() && one.hold("relay-x").unwrap().is_none());
-    let another = other.hold("relay-y").unwrap().unwrap();
+    assert!(other.try_lock("relay-x").unwrap().is_none() && one.try_lock("relay-x").unwrap().is_none());
+    let another = other.try_lock("relay-y").unwrap().unwrap();
     assert!(another.holds(), "it goes by the name");
     drop(held);
-    let held = other.hold("relay-x").unwrap().unwrap();
-    assert!(held.holds() && one.hold("relay-x").unwrap().is_none());
+    let held = other.try_lock("relay-x").unwrap().unwrap();
+    assert!(held.holds() && one.try_lock("relay-x").unwrap().is_none());
     let have: usize = std::thread::scope(|scope| {
         drop(another);
-        let ask = || usize::from(place.store().hold("relay-y").unwrap().map(std::mem::forget).is_some());
+        let ask = || usize::from(place.store().try_lock("relay-y").unwrap().map(std::mem::forget).is_some());
         let all: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
         all.into_iter().map(|one| one.join().unwrap()).sum()
     });

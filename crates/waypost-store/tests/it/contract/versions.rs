@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use waypost_core::{Difference, Event, Refusal, Timestamp};
-use waypost_store::{NewPlan, Plans, WriteError, WriteRequest};
+use waypost_store::{NewPlan, PlanStore, WriteError, WriteRequest};
 use waypost_testkit::{chain, plan_of, task};
 
 use crate::kit::*;
@@ -122,7 +122,7 @@ pub(super) fn a_batch_with_a_refused_command_leaves_nothing(place: &Place) {
 }
 
 /// Writes enough for several snapshots.
-fn write_much(plans: &Plans, name: &str) -> Vec<waypost_core::Draft> {
+fn write_much(plans: &PlanStore, name: &str) -> Vec<waypost_core::Draft> {
     create(plans, name, plan_of([task("first", &[])]));
     let mut drafts = vec![now(plans, name).to_draft()];
     for round in 0..24 {
@@ -190,7 +190,7 @@ pub(super) fn time_never_goes_backwards_within_a_plan(place: &Place) {
         let call = calls.fetch_add(1, Ordering::Relaxed);
         Timestamp::from_micros(seconds[call.min(4)] * 1_000_000)
     };
-    let plans = Plans::new(Wrapped::with_clock(place.store(), clock));
+    let plans = PlanStore::new(Wrapped::with_clock(place.store(), clock));
     create_small(&plans, "p");
     for name in ["a", "b", "c", "d"] {
         write(&plans, "p", add(name)).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use waypost_core::{Actor, Command, Outcome, Refusal, Timestamp};
 use waypost_store::{
-    AttemptLog, Plans, Read, Slots, StoreError, Transaction, WORKER_KEPT_SECONDS, Worker, WorkerKind,
+    AttemptLog, PlanStore, Read, Slots, StoreError, Transaction, WORKER_KEPT_SECONDS, Worker, WorkerKind,
     WorkerState, WriteRequest,
 };
 use waypost_testkit::{id, plan_of, task};
@@ -30,11 +30,11 @@ fn worker_at(name: &str, seen: Timestamp) -> Worker {
     }
 }
 
-fn change(plans: &Plans, mut work: impl FnMut(&mut dyn Transaction) -> Result<(), StoreError>) {
+fn change(plans: &PlanStore, mut work: impl FnMut(&mut dyn Transaction) -> Result<(), StoreError>) {
     plans.store().write(&mut |transaction| work(transaction)).unwrap();
 }
 
-fn seen<R: Default>(plans: &Plans, mut look: impl FnMut(&mut dyn Read) -> Result<R, StoreError>) -> R {
+fn seen<R: Default>(plans: &PlanStore, mut look: impl FnMut(&mut dyn Read) -> Result<R, StoreError>) -> R {
     let mut found = R::default();
     plans
         .store()
@@ -46,7 +46,7 @@ fn seen<R: Default>(plans: &Plans, mut look: impl FnMut(&mut dyn Read) -> Result
     found
 }
 
-fn names(plans: &Plans) -> Vec<String> {
+fn names(plans: &PlanStore) -> Vec<String> {
     let (page, _) = plans.workers(None, 10).unwrap();
     page.items.into_iter().map(|worker| worker.name).collect()
 }
@@ -148,11 +148,11 @@ fn slots(own: u32, concurrency: u32) -> Slots {
     Slots { queue: "q".to_owned(), own, concurrency: Some(concurrency) }
 }
 
-fn taken(plans: &Plans) -> Vec<(String, u32)> {
+fn taken(plans: &PlanStore) -> Vec<(String, u32)> {
     seen(plans, |read| read.slots("q"))
 }
 
-fn wide(plans: &Plans, name: &str) {
+fn wide(plans: &PlanStore, name: &str) {
     create(plans, name, plan_of((0..6).map(|number| task(&format!("t{number}"), &[]))));
 }
 
@@ -161,7 +161,7 @@ pub(super) fn leases_tell_who_works_on_what_since_when_and_in_which_slot(place: 
     wide(&plans, "p");
     let unbounded = Slots { queue: "q".to_owned(), own: 0, concurrency: None };
     let started = vec![begin("t0", "w1"), begin("t1", "w1")];
-    plans.write_within(by("w1", "p", started), unbounded).unwrap();
+    plans.write_with_slots(by("w1", "p", started), unbounded).unwrap();
     plans.write(by("bot", "p", vec![begin("t2", "agent:bot")])).unwrap();
     let at = plans.history(&plan("p"), 1, 1).unwrap()[0].at;
     for plans in [&plans, &place.plans()] {
@@ -182,7 +182,7 @@ pub(super) fn leases_tell_who_works_on_what_since_when_and_in_which_slot(place: 
         Ok(())
     });
     assert_eq!(taken(&place.plans()), [("w1".to_owned(), 2)], "a renewed lease keeps its slot");
-    plans.write_within(by("w1", "p", vec![end("t0")]), slots(1, 2)).unwrap();
+    plans.write_with_slots(by("w1", "p", vec![end("t0")]), slots(1, 2)).unwrap();
     assert_eq!(taken(&place.plans()), [("w1".to_owned(), 1)]);
     change(&plans, |transaction| {
         transaction.renew_lease(&plan("p"), "t1", 1, Timestamp::from_micros(1)).map(drop)
@@ -195,20 +195,20 @@ pub(super) fn a_queue_has_so_many_slots_for_all_workers_together(place: &Place) 
     let (plans, other) = (place.plans(), place.plans());
     wide(&plans, "p");
     wide(&plans, "r");
-    plans.write_within(by("w1", "p", vec![begin("t0", "w1"), begin("t1", "w1")]), slots(0, 3)).unwrap();
+    plans.write_with_slots(by("w1", "p", vec![begin("t0", "w1"), begin("t1", "w1")]), slots(0, 3)).unwrap();
     let all = vec![begin("t0", "w2"), begin("t1", "w2")];
     let full = Refusal::QueueFull { task: "t1".into(), queue: "q".into(), concurrency: 3 };
-    assert_eq!(refusal(other.write_within(by("w2", "r", all.clone()), slots(0, 3))), full);
+    assert_eq!(refusal(other.write_with_slots(by("w2", "r", all.clone()), slots(0, 3))), full);
     assert_eq!(now(&other, "r").counts().running, 0, "all or none");
-    let written = other.write_what_can_be_within(by("w2", "r", all), slots(0, 3)).unwrap();
+    let written = other.write_partial_with_slots(by("w2", "r", all), slots(0, 3)).unwrap();
     assert_eq!(written.left_out, [(1, full)]);
     assert_eq!(now(&plans, "r").counts().running, 1);
     assert_eq!(taken(&plans), [("w1".to_owned(), 2), ("w2".to_owned(), 1)]);
     // A worker may pass its own slot on within one version.
-    plans.write_within(by("w1", "p", vec![end("t0"), begin("t2", "w1")]), slots(1, 3)).unwrap();
-    refusal(plans.write_within(by("w1", "p", vec![begin("t3", "w1")]), slots(2, 3)));
+    plans.write_with_slots(by("w1", "p", vec![end("t0"), begin("t2", "w1")]), slots(1, 3)).unwrap();
+    refusal(plans.write_with_slots(by("w1", "p", vec![begin("t3", "w1")]), slots(2, 3)));
     let another = Slots { queue: "another".to_owned(), ..slots(0, 1) };
-    plans.write_within(by("w1", "p", vec![begin("t3", "w1")]), another).unwrap();
+    plans.write_with_slots(by("w1", "p", vec![begin("t3", "w1")]), another).unwrap();
     assert_eq!(taken(&plans), [("w1".to_owned(), 2), ("w2".to_owned(), 1)]);
 }
 
@@ -216,11 +216,11 @@ pub(super) fn what_ends_within_its_version_and_what_agents_do_takes_no_slot(plac
     let plans = place.plans();
     wide(&plans, "p");
     plans.write(by("bot", "p", vec![begin("t0", "agent:bot")])).unwrap();
-    plans.write_within(by("w1", "p", vec![begin("t1", "w1")]), slots(0, 1)).unwrap();
+    plans.write_with_slots(by("w1", "p", vec![begin("t1", "w1")]), slots(0, 1)).unwrap();
     let instant = vec![begin("t2", "w2"), end("t2"), begin("t3", "w2"), end("t3")];
-    plans.write_within(by("w2", "p", instant), slots(0, 1)).unwrap();
+    plans.write_with_slots(by("w2", "p", instant), slots(0, 1)).unwrap();
     let mixed = vec![begin("t4", "w2"), end("t4"), begin("t5", "w2")];
-    let written = plans.write_what_can_be_within(by("w2", "p", mixed), slots(0, 1)).unwrap();
+    let written = plans.write_partial_with_slots(by("w2", "p", mixed), slots(0, 1)).unwrap();
     assert_eq!(written.left_out.len(), 1);
     let counts = now(&plans, "p").counts();
     assert_eq!((counts.done, counts.running, counts.ready), (3, 2, 1));

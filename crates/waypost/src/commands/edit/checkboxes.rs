@@ -46,7 +46,7 @@ pub(super) fn commands(plan: &Plan, by: &Actor, draft: &Draft) -> Outcome<Status
         if let Err(failure) = apply(&mut copy, by, at, &command) {
             left += 1;
             if left <= NAMED_MAX {
-                let (word, why) = (task.state.status.word(), failure.message);
+                let (word, why) = (task.state.status.as_str(), failure.message);
                 found.not_taken.push(format!("{id} was not marked {word}: {why}"));
             }
             continue;

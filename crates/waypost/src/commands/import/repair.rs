@@ -2,32 +2,32 @@
 
 use std::collections::HashMap;
 
-use waypost_core::{Dependency, Draft, Place, Problem, Task, Wrong, validate};
+use waypost_core::{Dependency, Draft, Problem, ProblemKind, ProblemLocation, Task, validate};
 use waypost_formats::Reading;
 
 /// Whether dropping something would put it right.
 pub(super) fn can_repair(problem: &Problem) -> bool {
     match &problem.wrong {
-        Wrong::UnknownDependency { .. }
-        | Wrong::NeverElsewhere { .. }
-        | Wrong::SelfDependency
-        | Wrong::OrphanParent { .. }
-        | Wrong::DanglingChild { .. }
-        | Wrong::WrongDepth { .. }
-        | Wrong::DuplicateLock { .. } => true,
-        Wrong::DuplicateId
-        | Wrong::BadId { .. }
-        | Wrong::Cycle { .. }
-        | Wrong::ParentCycle { .. }
-        | Wrong::WorkOnParent
-        | Wrong::WrongType { .. }
-        | Wrong::Missing { .. }
-        | Wrong::UnknownExecutor { .. }
-        | Wrong::UnknownQueue { .. }
-        | Wrong::UnknownShape { .. }
-        | Wrong::InputsDoNotFit { .. }
-        | Wrong::OverLimit { .. }
-        | Wrong::Format { .. } => false,
+        ProblemKind::UnknownDependency { .. }
+        | ProblemKind::ImpossibleExternal { .. }
+        | ProblemKind::SelfDependency
+        | ProblemKind::OrphanParent { .. }
+        | ProblemKind::DanglingChild { .. }
+        | ProblemKind::WrongDepth { .. }
+        | ProblemKind::DuplicateLock { .. } => true,
+        ProblemKind::DuplicateId
+        | ProblemKind::BadId { .. }
+        | ProblemKind::Cycle { .. }
+        | ProblemKind::ParentCycle { .. }
+        | ProblemKind::WorkOnParent
+        | ProblemKind::WrongType { .. }
+        | ProblemKind::Missing { .. }
+        | ProblemKind::UnknownExecutor { .. }
+        | ProblemKind::UnknownQueue { .. }
+        | ProblemKind::UnknownShape { .. }
+        | ProblemKind::InputsDoNotFit { .. }
+        | ProblemKind::OverLimit { .. }
+        | ProblemKind::Format { .. } => false,
     }
 }
 
@@ -36,13 +36,13 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
 pub(super) fn nowhere(draft: &Draft) -> Vec<Problem> {
     let mut problems = Vec::new();
     for Task { spec, state } in &draft.tasks {
-        for there in spec.depends_on.iter().filter_map(Dependency::elsewhere) {
+        for there in spec.depends_on.iter().filter_map(Dependency::external) {
             let agent = there.agent.as_deref().filter(|agent| *agent == "*" || agent.trim().is_empty());
             if let (Some(agent), None, false) =
                 (agent, &there.plan, state.received.contains_key(&there.key()))
             {
                 let why = format!("{agent:?} names no agent");
-                let wrong = Wrong::NeverElsewhere { dependency: there.key(), why };
+                let wrong = ProblemKind::ImpossibleExternal { dependency: there.key(), why };
                 problems.push(Problem::task(&spec.id, wrong));
             }
         }
@@ -76,37 +76,39 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
     let places: HashMap<String, usize> =
         draft.tasks.iter().enumerate().map(|(number, task)| (task.spec.id.to_string(), number)).collect();
     for problem in problems {
-        let Place::Task(id) = &problem.place else { continue };
+        let ProblemLocation::Task(id) = &problem.place else { continue };
         let Some(spec) = places.get(id).map(|&number| &mut draft.tasks[number].spec) else { continue };
         let drop_dependency = |depends_on: &mut Vec<Dependency>, name: &str| {
             depends_on.retain(|on| on.here().is_none_or(|on| on.as_str() != name));
         };
         match &problem.wrong {
-            Wrong::UnknownDependency { dependency, .. } => drop_dependency(&mut spec.depends_on, dependency),
-            Wrong::NeverElsewhere { dependency, .. } => {
-                spec.depends_on.retain(|on| on.elsewhere().is_none_or(|there| there.key() != *dependency));
+            ProblemKind::UnknownDependency { dependency, .. } => {
+                drop_dependency(&mut spec.depends_on, dependency)
             }
-            Wrong::SelfDependency => drop_dependency(&mut spec.depends_on, id),
-            Wrong::OrphanParent { .. } => spec.parent = None,
-            Wrong::DuplicateLock { key } => {
+            ProblemKind::ImpossibleExternal { dependency, .. } => {
+                spec.depends_on.retain(|on| on.external().is_none_or(|there| there.key() != *dependency));
+            }
+            ProblemKind::SelfDependency => drop_dependency(&mut spec.depends_on, id),
+            ProblemKind::OrphanParent { .. } => spec.parent = None,
+            ProblemKind::DuplicateLock { key } => {
                 let mut seen = false;
                 spec.locks.retain(|lock| lock.key != *key || !std::mem::replace(&mut seen, true));
             }
-            Wrong::DanglingChild { .. }
-            | Wrong::WrongDepth { .. }
-            | Wrong::DuplicateId
-            | Wrong::BadId { .. }
-            | Wrong::Cycle { .. }
-            | Wrong::ParentCycle { .. }
-            | Wrong::WorkOnParent
-            | Wrong::WrongType { .. }
-            | Wrong::Missing { .. }
-            | Wrong::UnknownExecutor { .. }
-            | Wrong::UnknownQueue { .. }
-            | Wrong::UnknownShape { .. }
-            | Wrong::InputsDoNotFit { .. }
-            | Wrong::OverLimit { .. }
-            | Wrong::Format { .. } => continue,
+            ProblemKind::DanglingChild { .. }
+            | ProblemKind::WrongDepth { .. }
+            | ProblemKind::DuplicateId
+            | ProblemKind::BadId { .. }
+            | ProblemKind::Cycle { .. }
+            | ProblemKind::ParentCycle { .. }
+            | ProblemKind::WorkOnParent
+            | ProblemKind::WrongType { .. }
+            | ProblemKind::Missing { .. }
+            | ProblemKind::UnknownExecutor { .. }
+            | ProblemKind::UnknownQueue { .. }
+            | ProblemKind::UnknownShape { .. }
+            | ProblemKind::InputsDoNotFit { .. }
+            | ProblemKind::OverLimit { .. }
+            | ProblemKind::Format { .. } => continue,
         }
         done.push(format!("{problem}; dropped"));
     }

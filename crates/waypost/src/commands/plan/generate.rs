@@ -12,7 +12,7 @@ use waypost_planner::{
     Broken, Context as Given, Generate, GenerationFailed, PlanBrief, PromptPolicy, TextPlans,
 };
 use waypost_service::{ApprovalRule, Caller, CreateOptions, ServiceError};
-use waypost_store::{MemoryStore, Plans};
+use waypost_store::{MemoryStore, PlanStore};
 
 use crate::commands::{decompose, edit, tui};
 use crate::context::{Context, PlanHandle};
@@ -164,7 +164,7 @@ impl Generation {
     fn show_only(mut self, context: &mut Context, drafted: &Drafted) -> Outcome {
         self.order.stand = RequestProgress::Shown;
         self.planning.keep(&self.order)?;
-        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
         let by = Caller::new(author(context, &drafted.from)?);
         let draft = drafted.planned.draft.clone();
         let options = CreateOptions { approval: ApprovalRule::ByWork, ..CreateOptions::default() };
@@ -217,7 +217,7 @@ impl Generation {
             Ok(_) => Ok(()),
             // The process before us died right after it had made it.
             Err(ServiceError::Refused(waypost_core::Refusal::AlreadyExists {}) | ServiceError::IdUsed(_))
-                if self.planning.plans.look(&self.order.plan, |_| ()).is_ok() =>
+                if self.planning.plans.with_plan(&self.order.plan, |_| ()).is_ok() =>
             {
                 Ok(())
             }

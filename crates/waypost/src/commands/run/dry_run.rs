@@ -3,7 +3,7 @@
 use serde_json::json;
 use waypost_config::Config;
 use waypost_core::{Draft, Status, Work, levels};
-use waypost_service::{disclosure, preview};
+use waypost_service::{approval_preview, preview};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -67,7 +67,7 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
             let line = format!("  {}  {}{locks}", task.spec.id, preview(config, &task.spec));
             context.out.line(text::truncate(&line, columns));
             // In full: whoever is asked to approve the plan is sent here to read it.
-            for (name, said) in disclosure(config, &task.spec).particulars {
+            for (name, said) in approval_preview(config, &task.spec).particulars {
                 let said = format!("{name}: {said}");
                 for line in text::wrap(&said, columns.saturating_sub(INDENT.len()).max(20), usize::MAX) {
                     let line = context.out.paint(&line, Look::Dim);

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use waypost_config::Config;
-use waypost_core::{ActorKind, Difference, Draft, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong};
+use waypost_core::{ActorKind, Difference, Draft, Plan, PlanChanges, PlanId, Problem, ProblemKind, Refusal};
 use waypost_service::admission as admit;
-use waypost_service::submit::{Entered as Entry, NotEntered, Start};
-use waypost_service::{Caller, Disclosure, EditOp, Guard, Service, disclosure, is_to_be_run};
-use waypost_store::Plans;
+use waypost_service::submit::{Start, SubmitError, Submitted as Entry};
+use waypost_service::{ApprovalPreview, Caller, EditOp, Guard, Service, approval_preview, is_to_be_run};
+use waypost_store::PlanStore;
 
 use super::super::tui;
 use crate::context::Context;
@@ -38,7 +38,7 @@ pub(crate) struct RunRequest<'a> {
 
 /// A plan of the store that was brought there, or was there already.
 pub(crate) struct SubmittedPlan {
-    pub(crate) plans: Arc<Plans>,
+    pub(crate) plans: Arc<PlanStore>,
     pub(crate) id: PlanId,
     /// Whether it is new.
     pub(crate) made: bool,
@@ -84,7 +84,7 @@ impl RunRequest<'_> {
     }
 
     /// Gives the tasks without work to the executor, if there is one.
-    pub(crate) fn assign(&self, context: &Context, plans: &Arc<Plans>, id: &PlanId) -> Outcome {
+    pub(crate) fn assign(&self, context: &Context, plans: &Arc<PlanStore>, id: &PlanId) -> Outcome {
         let Some(executor) = self.executor else { return Ok(()) };
         let assigned = context.service(plans).assign(&context.caller()?, id, executor, self.yes);
         assigned.map_err(|error| not_entered(self.what, error))
@@ -95,13 +95,13 @@ impl RunRequest<'_> {
         &self,
         context: &Context,
         config: &Config,
-        plans: &Arc<Plans>,
+        plans: &Arc<PlanStore>,
         id: &PlanId,
     ) -> Outcome<Approval> {
         match context.service(plans).start(&context.caller()?, id)? {
             Start::Runs => Ok(Approval::Given),
             Start::NeedsApproval { version } => {
-                let draft = plans.look(id, Plan::to_draft)?;
+                let draft = plans.with_plan(id, Plan::to_draft)?;
                 self.approve(context, config, plans, id, version, &draft)
             }
         }
@@ -126,7 +126,7 @@ impl RunRequest<'_> {
         &self,
         context: &Context,
         config: &Config,
-        plans: &Arc<Plans>,
+        plans: &Arc<PlanStore>,
         id: &PlanId,
         version: u64,
         draft: &Draft,
@@ -147,7 +147,11 @@ impl RunRequest<'_> {
                     tui::open(context, id, false)?;
                     let waits =
                         |plan: &Plan| plan.state().approval_required && plan.state().approval.is_none();
-                    return if plans.look(id, waits)? { Err(not_given(id)) } else { Ok(Approval::Given) };
+                    return if plans.with_plan(id, waits)? {
+                        Err(not_given(id))
+                    } else {
+                        Ok(Approval::Given)
+                    };
                 }
             }
         }
@@ -182,7 +186,7 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
     };
     let mut tasks = draft.tasks.iter().filter(|task| is_to_be_run(task));
     for task in tasks.by_ref().take(TASKS_NAMED_MAX) {
-        let Disclosure { program, particulars } = disclosure(config, &task.spec);
+        let ApprovalPreview { program, particulars } = approval_preview(config, &task.spec);
         said(&format!("{}: {program}", task.spec.id), 2);
         for (name, words) in &particulars {
             said(&format!("{name}: {words}"), 6);
@@ -212,15 +216,15 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
 }
 
 /// Why a plan is not in the store as `what` asks for it.
-fn not_entered(what: &str, error: NotEntered) -> Failure {
+fn not_entered(what: &str, error: SubmitError) -> Failure {
     match error {
-        NotEntered::OtherContent { plan, differences } => other_content(what, &plan, &differences),
-        NotEntered::NotForMachines { ref plan, .. } => {
+        SubmitError::OtherContent { plan, differences } => other_content(what, &plan, &differences),
+        SubmitError::NotForMachines { ref plan, .. } => {
             let hint = format!("review it (`waypost show {plan}`); a person can use --yes");
             Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
         }
-        NotEntered::Service(error) => error.into(),
-        NotEntered::Write(error) => error.into(),
+        SubmitError::Service(error) => error.into(),
+        SubmitError::Write(error) => error.into(),
     }
 }
 
@@ -248,7 +252,7 @@ fn not_allowed(config: &Config, problems: &[Problem]) -> Failure {
         many => text::count(many.len(), "problem"),
     };
     failure.message = format!("the configuration does not allow this plan; nothing ran: {what}");
-    if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
+    if problems.iter().any(|problem| matches!(problem.wrong, ProblemKind::UnknownExecutor { .. })) {
         let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
         failure.hint = format!(
             "the configuration has the executors {}; docs/configuration.md describes how to add one",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use waypost_config::Config;
 use waypost_config::{Report, Reporter};
 use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
-use waypost_run::{Control, Notice, Remark, View, Watcher, reports};
+use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View, reports};
 
 use crate::context::Context;
 use crate::style::Look;
@@ -55,7 +55,7 @@ impl Scope {
 }
 
 /// The watcher that suits where the output goes.
-pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<dyn Watcher> {
+pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<dyn RunObserver> {
     if context.out.json {
         return Box::<Programs>::default();
     }
@@ -92,21 +92,21 @@ pub(super) fn evidence_words(evidence: &Evidence) -> String {
 }
 
 /// The verb for what happened and the words for it; nothing where it need not be said.
-fn describe_event(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
+fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<(&'static str, String)> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
     };
     match notice {
-        Notice::TaskStarted { plan, task, attempt, .. } => {
+        RunEvent::TaskStarted { plan, task, attempt, .. } => {
             let task = scope.name(plan, task);
             let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
             Some((verb(Status::Running), format!("{task}{attempt}")))
         }
-        Notice::TaskWillRetry { plan, task, error, evidence: Some(_), .. } => {
+        RunEvent::TaskWillRetry { plan, task, error, evidence: Some(_), .. } => {
             let task = scope.name(plan, task);
             Some((verb(Status::Pending), format!("{task} will be retried: {}", text::one_line(error))))
         }
-        Notice::TaskWillRetry { plan, task, error, again_at, evidence: None, .. } => {
+        RunEvent::TaskWillRetry { plan, task, error, again_at, evidence: None, .. } => {
             let task = scope.name(plan, task);
             let line = format!(
                 "{task} will be tried again at {}: {}",
@@ -115,26 +115,26 @@ fn describe_event(scope: &Scope, notice: &Notice) -> Option<(&'static str, Strin
             );
             Some((verb(Status::Pending), line))
         }
-        Notice::TaskReported { task, by, .. } => {
+        RunEvent::TaskReported { task, by, .. } => {
             Some(("report", format!("{task} is reported as done by {by}, and waits for its check")))
         }
-        Notice::TaskReleased { task, reason, .. } => {
+        RunEvent::TaskReleased { task, reason, .. } => {
             let why = Some(reason.clone()).filter(|reason| !reason.is_empty());
             Some(("back", format!("{task} is released{}", said(&why))))
         }
-        Notice::QuestionAsked { task, question, choices, .. } => {
+        RunEvent::QuestionAsked { task, question, choices, .. } => {
             let choices =
                 if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(" | ")) };
             Some(("asks", format!("{task}: {}{choices}", text::one_line(question))))
         }
-        Notice::QuestionAnswered { task, answer, by, .. } => {
+        RunEvent::QuestionAnswered { task, answer, by, .. } => {
             Some(("answer", format!("{task}: {} ({by})", text::one_line(answer))))
         }
-        Notice::TaskProgressed { plan, task, progress } => {
+        RunEvent::TaskProgressed { plan, task, progress } => {
             let task = scope.name(plan, task);
             Some((verb(Status::Running), format!("{task}: {}", text::one_line(progress))))
         }
-        Notice::TaskEnded { plan, task, status, seconds, why, evidence, .. } => {
+        RunEvent::TaskEnded { plan, task, status, seconds, why, evidence, .. } => {
             let task = scope.name(plan, task);
             let took = seconds
                 .map(|seconds| {
@@ -145,7 +145,7 @@ fn describe_event(scope: &Scope, notice: &Notice) -> Option<(&'static str, Strin
             let proof = proof.map(|evidence| format!(", {}", evidence_words(evidence))).unwrap_or_default();
             Some((verb(*status), format!("{task}{took}{proof}{}", said(why))))
         }
-        Notice::PlanIs { .. } => None,
+        RunEvent::PlanIs { .. } => None,
     }
 }
 
@@ -209,19 +209,19 @@ impl Drop for Voice {
 #[derive(Default)]
 struct Programs(Voice);
 
-impl Watcher for Programs {
-    fn told(&mut self, notice: &Notice) {
+impl RunObserver for Programs {
+    fn on_event(&mut self, notice: &RunEvent) {
         self.0.say(&serde_json::to_string(notice).unwrap_or_default());
     }
     fn pause(&mut self) {
         self.0.speak();
     }
     fn asked_to_end(&mut self, _: Control) {}
-    fn remarked(&mut self, remark: &Remark) {
-        let line = serde_json::json!({ "event": remark.word(), "message": remark.to_string() });
+    fn on_warning(&mut self, remark: &RunWarning) {
+        let line = serde_json::json!({ "event": remark.as_str(), "message": remark.to_string() });
         self.0.say(&line.to_string());
     }
-    fn look(&mut self, _: &View<'_>) {}
+    fn on_tick(&mut self, _: &View<'_>) {}
     fn interval(&self) -> Duration {
         WORD_INTERVAL
     }
@@ -231,7 +231,7 @@ impl Watcher for Programs {
 struct Console(Vec<Reporter>);
 
 impl Console {
-    fn shows(&self, notice: &Notice) -> bool {
+    fn shows(&self, notice: &RunEvent) -> bool {
         self.0.is_empty() || self.0.iter().any(|reporter| reports(reporter, notice))
     }
 }
@@ -244,20 +244,20 @@ struct Lines {
     voice: Voice,
 }
 
-impl Watcher for Lines {
-    fn told(&mut self, notice: &Notice) {
+impl RunObserver for Lines {
+    fn on_event(&mut self, notice: &RunEvent) {
         self.waited = false;
         if !self.console.shows(notice) {
             return;
         }
         let line = match (describe_event(&self.scope, notice), notice) {
-            (Some((_, words)), Notice::TaskProgressed { .. }) => format!("{:<8} {words}", "goes on"),
-            (Some((verb, words)), Notice::QuestionAsked { plan, task, .. }) => {
+            (Some((_, words)), RunEvent::TaskProgressed { .. }) => format!("{:<8} {words}", "goes on"),
+            (Some((verb, words)), RunEvent::QuestionAsked { plan, task, .. }) => {
                 format!("{verb:<8} {words} ({})", answer_words(plan, task))
             }
             (Some((verb, words)), _) => format!("{verb:<8} {words}"),
-            (None, Notice::PlanIs { plan, phase }) if self.scope.tells_phases() => {
-                format!("{:<8} {plan} is {}", "plan", phase.word())
+            (None, RunEvent::PlanIs { plan, phase }) if self.scope.tells_phases() => {
+                format!("{:<8} {plan} is {}", "plan", phase.as_str())
             }
             (None, _) => return,
         };
@@ -269,10 +269,10 @@ impl Watcher for Lines {
     fn asked_to_end(&mut self, control: Control) {
         self.voice.say(&format!("{:<8} {}", "ending", ending_words(control)));
     }
-    fn remarked(&mut self, remark: &Remark) {
+    fn on_warning(&mut self, remark: &RunWarning) {
         self.voice.say(&format!("{:<8} {}", "note", text::one_line(&remark.to_string())));
     }
-    fn look(&mut self, view: &View<'_>) {
+    fn on_tick(&mut self, view: &View<'_>) {
         if view.waits
             && !self.waited
             && let Scope::One(plan) | Scope::Staying(plan) = &self.scope
@@ -292,7 +292,7 @@ fn waits_for(view: &View<'_>) -> String {
     let Some(plan) = view.plans.first() else { return String::new() };
     let phase = plan.state().phase;
     if phase != waypost_core::Phase::Active {
-        return format!("it is {}", phase.word());
+        return format!("it is {}", phase.as_str());
     }
     if let Some(task) = plan.in_progress().next() {
         let worker = task.state.worker.as_deref().unwrap_or("somebody");
@@ -352,28 +352,28 @@ impl Terminal {
     }
 }
 
-impl Watcher for Terminal {
-    fn told(&mut self, notice: &Notice) {
+impl RunObserver for Terminal {
+    fn on_event(&mut self, notice: &RunEvent) {
         // What starts and goes on is drawn while it runs; what has ended stays.
         if !self.console.shows(notice) {
             return;
         }
         let behind = match notice {
-            Notice::TaskStarted { .. } | Notice::TaskProgressed { .. } => return,
-            Notice::PlanIs { .. } if !self.scope.tells_phases() => return,
-            Notice::QuestionAsked { plan, task, .. } => {
+            RunEvent::TaskStarted { .. } | RunEvent::TaskProgressed { .. } => return,
+            RunEvent::PlanIs { .. } if !self.scope.tells_phases() => return,
+            RunEvent::QuestionAsked { plan, task, .. } => {
                 format!("\n        {}", text::sanitize_line(&answer_words(plan, task)))
             }
-            Notice::TaskEnded { .. }
-            | Notice::TaskWillRetry { .. }
-            | Notice::TaskReported { .. }
-            | Notice::TaskReleased { .. }
-            | Notice::QuestionAnswered { .. }
-            | Notice::PlanIs { .. } => String::new(),
+            RunEvent::TaskEnded { .. }
+            | RunEvent::TaskWillRetry { .. }
+            | RunEvent::TaskReported { .. }
+            | RunEvent::TaskReleased { .. }
+            | RunEvent::QuestionAnswered { .. }
+            | RunEvent::PlanIs { .. } => String::new(),
         };
         let line = match (notice, describe_event(&self.scope, notice)) {
-            (Notice::PlanIs { plan, phase }, _) => {
-                text::truncate(&format!("{:>7} {plan} is {}", "plan", phase.word()), self.columns - 1)
+            (RunEvent::PlanIs { plan, phase }, _) => {
+                text::truncate(&format!("{:>7} {plan} is {}", "plan", phase.as_str()), self.columns - 1)
                     .into_owned()
             }
             (_, Some((verb, words))) => {
@@ -392,12 +392,12 @@ impl Watcher for Terminal {
         let _gone = writeln!(io::stderr().lock(), "{erased}{}", ending_words(control));
     }
 
-    fn remarked(&mut self, remark: &Remark) {
+    fn on_warning(&mut self, remark: &RunWarning) {
         let erased = self.erase();
         let _gone = writeln!(io::stderr().lock(), "{erased}{}", text::one_line(&remark.to_string()));
     }
 
-    fn look(&mut self, view: &View<'_>) {
+    fn on_tick(&mut self, view: &View<'_>) {
         let mut lines = self.bars(view);
         let count = view.running.len();
         for (key, since) in view.running.iter().take(RUNNING_DRAWN_MAX) {

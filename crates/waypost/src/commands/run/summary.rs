@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use waypost_core::{Phase, Plan, Status, Task, TaskId};
-use waypost_run::{Rest, Summary};
+use waypost_run::{Idleness, Summary};
 
 use super::progress::evidence_words;
 use crate::context::Context;
@@ -59,7 +59,7 @@ pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Ou
         }
         context.out.line(format!(
             "plan {id} is {} after {}: {}",
-            phase.word(),
+            phase.as_str(),
             text::duration(took),
             describe_counts(plan)
         ));
@@ -102,8 +102,8 @@ fn tasks(context: &mut Context, plan: &Plan) {
     let rows: Vec<Vec<Cell>> = all
         .iter()
         .map(|task| {
-            let standing = plan.standing(task.spec.id.as_str());
-            let word = standing.map_or("", |standing| standing.word());
+            let standing = plan.effective_status(task.spec.id.as_str());
+            let word = standing.map_or("", |standing| standing.as_str());
             let attempt = task.state.attempt;
             let again = if attempt > 1 { format!("attempt {attempt} ") } else { String::new() };
             let why = why(task);
@@ -193,7 +193,7 @@ fn ended(plan: &Plan, summary: &Summary) -> Outcome {
             format!("`waypost answer {id}` lists the questions; answer, then run it again")
         }
         (Phase::Active, None) => match summary.rest {
-            Rest::Over | Rest::Waiting | Rest::Busy => {
+            Idleness::Over | Idleness::Waiting | Idleness::Busy => {
                 format!("what is left is not for machines here: `waypost next {id}` shows it")
             }
         },

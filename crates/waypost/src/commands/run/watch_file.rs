@@ -8,9 +8,9 @@ use std::time::Duration;
 use waypost_config::Config;
 use waypost_core::{Plan, PlanId};
 use waypost_formats::{Dialect, keep_foreign};
-use waypost_run::{Control, Controller, Notice, View, Watcher};
+use waypost_run::{Control, Controller, RunEvent, RunObserver, View};
 use waypost_service::Guard;
-use waypost_store::{Plans, watch_file};
+use waypost_store::{PlanStore, watch_file};
 
 use super::prepare::{self, Approval, RunRequest};
 use crate::context::Context;
@@ -31,7 +31,7 @@ pub(super) struct FileWatcher {
     /// The answer of a person who was asked whether the changed plan may run.
     asked: Option<(u64, Receiver<bool>)>,
     config: Arc<Config>,
-    plans: Arc<Plans>,
+    plans: Arc<PlanStore>,
     id: PlanId,
     controller: Controller,
 }
@@ -43,7 +43,7 @@ impl FileWatcher {
         dialect: Option<Dialect>,
         text: &str,
         config: &Arc<Config>,
-        plans: &Arc<Plans>,
+        plans: &Arc<PlanStore>,
         id: &PlanId,
         controller: &Controller,
     ) -> Outcome<Self> {
@@ -53,7 +53,7 @@ impl FileWatcher {
         let hear = move || {
             while let Ok(changed) = watch.wait(FILE_WAIT) {
                 if changed {
-                    told.aside();
+                    told.interrupt();
                 }
             }
         };
@@ -117,10 +117,10 @@ impl FileWatcher {
             draft.spec.queue = queue.to_owned();
         }
         prepare::is_allowed(&self.config, &draft)?;
-        let before = plans.look(id, Plan::to_draft)?;
+        let before = plans.with_plan(id, Plan::to_draft)?;
         keep_foreign(&mut draft, &before);
         context.service(plans).replace(&context.caller()?, id, draft, Vec::new(), Guard::NONE)?;
-        let (version, total) = plans.look(id, |plan| (plan.version(), plan.counts().total as usize))?;
+        let (version, total) = plans.with_plan(id, |plan| (plan.version(), plan.counts().total as usize))?;
         context.out.say(format!(
             "reloaded {}: plan {id} has {} (version {version})",
             self.path,
@@ -132,11 +132,11 @@ impl FileWatcher {
     /// Asks, where somebody has to be asked, without keeping the run from going on.
     fn activate(&mut self, context: &mut Context, begin: &RunRequest<'_>) -> Outcome {
         let (plans, id, config) = (&self.plans, &self.id, &self.config);
-        let finished = plans.look(id, |plan| plan.state().phase.is_finished())?;
+        let finished = plans.with_plan(id, |plan| plan.state().phase.is_finished())?;
         if finished {
             return Ok(());
         }
-        let needed = plans.look(id, |plan| {
+        let needed = plans.with_plan(id, |plan| {
             let state = plan.state();
             (state.approval_required && state.approval.is_none()).then(|| (plan.version(), plan.to_draft()))
         })?;
@@ -154,7 +154,7 @@ impl FileWatcher {
         let controller = self.controller.clone();
         let ask = move || {
             let _over = tell.send(output::says_yes("approve and run it? [y/N]"));
-            controller.aside();
+            controller.interrupt();
         };
         let thread = std::thread::Builder::new().name("question".to_owned()).spawn(ask);
         thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
@@ -195,10 +195,10 @@ impl FileWatcher {
 /// Shows nothing: somebody is being asked.
 pub(super) struct Quiet;
 
-impl Watcher for Quiet {
-    fn told(&mut self, _: &Notice) {}
+impl RunObserver for Quiet {
+    fn on_event(&mut self, _: &RunEvent) {}
     fn asked_to_end(&mut self, _: Control) {}
-    fn look(&mut self, _: &View<'_>) {}
+    fn on_tick(&mut self, _: &View<'_>) {}
     fn interval(&self) -> Duration {
         Duration::from_secs(1)
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use waypost_core::Plan;
 use waypost_formats::{Dialect, Form, Unreadable, write};
-use waypost_run::{Control, Notice, Remark, View, Watcher};
+use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View};
 
 use crate::commands::export::loss_lines;
 use crate::context::Context;
@@ -137,13 +137,13 @@ impl WriteBack {
 
 /// Writes back while it shows how the run goes.
 pub(super) struct Writing<'a> {
-    pub(super) inner: Box<dyn Watcher>,
+    pub(super) inner: Box<dyn RunObserver>,
     pub(super) back: Option<&'a mut WriteBack>,
 }
 
-impl Watcher for Writing<'_> {
-    fn told(&mut self, notice: &Notice) {
-        self.inner.told(notice);
+impl RunObserver for Writing<'_> {
+    fn on_event(&mut self, notice: &RunEvent) {
+        self.inner.on_event(notice);
     }
     fn pause(&mut self) {
         self.inner.pause();
@@ -151,11 +151,11 @@ impl Watcher for Writing<'_> {
     fn asked_to_end(&mut self, control: Control) {
         self.inner.asked_to_end(control);
     }
-    fn remarked(&mut self, remark: &Remark) {
-        self.inner.remarked(remark);
+    fn on_warning(&mut self, remark: &RunWarning) {
+        self.inner.on_warning(remark);
     }
-    fn look(&mut self, view: &View<'_>) {
-        self.inner.look(view);
+    fn on_tick(&mut self, view: &View<'_>) {
+        self.inner.on_tick(view);
         if let (Some(back), Some(plan)) = (&mut self.back, view.plans.first())
             && back.written.is_none_or(|at| at.elapsed() >= WRITE_INTERVAL)
         {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use waypost_config::Config;
-use waypost_run::{Control, Controller, Notice, Patience, Remark, Runner, View, Watcher};
-use waypost_store::Plans;
+use waypost_run::{Control, Controller, ExitPolicy, RunEvent, RunObserver, RunWarning, Runner, View};
+use waypost_store::PlanStore;
 
 use crate::commands::run::failed_run;
 use crate::commands::worker;
@@ -35,12 +35,12 @@ impl EmbeddedWorker {
     /// Begins to run what is active; `runs` says for how long.
     pub(super) fn begin(
         context: &Context,
-        plans: Arc<Plans>,
+        plans: Arc<PlanStore>,
         config: Arc<Config>,
         folders: &Folders,
         runs: Arc<AtomicBool>,
     ) -> Outcome<Self> {
-        let options = worker::options(&config, &[], &[], None, Patience::UntilAsked);
+        let options = worker::options(&config, &[], &[], None, ExitPolicy::UntilAsked);
         let around = folders.execution_env();
         let own = context.for_server();
         let (tell, told) = channel();
@@ -100,8 +100,8 @@ impl EmbeddedWorker {
 /// Says only what nobody can see in a plan.
 struct Remarks<'a>(&'a Context);
 
-impl Watcher for Remarks<'_> {
-    fn told(&mut self, _notice: &Notice) {}
+impl RunObserver for Remarks<'_> {
+    fn on_event(&mut self, _notice: &RunEvent) {}
     fn asked_to_end(&mut self, control: Control) {
         match control {
             Control::Drain => {
@@ -110,10 +110,10 @@ impl Watcher for Remarks<'_> {
             Control::Stop => {}
         }
     }
-    fn remarked(&mut self, remark: &Remark) {
+    fn on_warning(&mut self, remark: &RunWarning) {
         self.0.out.say(format!("worker: {}", text::one_line(&remark.to_string())));
     }
-    fn look(&mut self, _view: &View<'_>) {}
+    fn on_tick(&mut self, _view: &View<'_>) {}
     fn interval(&self) -> Duration {
         LOOK
     }

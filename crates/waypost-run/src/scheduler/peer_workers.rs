@@ -9,9 +9,9 @@ pub(super) const SHARED_SECONDS: u64 = 10;
 
 /// Other workers that have written lately, and when that was seen.
 #[derive(Debug, Default)]
-pub(super) struct Mates(BTreeMap<String, Timestamp>);
+pub(super) struct PeerWorkers(BTreeMap<String, Timestamp>);
 
-impl Mates {
+impl PeerWorkers {
     pub(super) fn see(&mut self, now: Timestamp, name: &str) {
         match self.0.get_mut(name) {
             Some(seen) => *seen = now,
@@ -64,7 +64,7 @@ mod tests {
         let now = Timestamp::from_micros(1);
         let names = ["a-1", "b-2", "c-3"];
         let parts = names.map(|worker| {
-            let mut mates = Mates::default();
+            let mut mates = PeerWorkers::default();
             for name in names.iter().filter(|name| **name != worker) {
                 mates.see(now, name);
             }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn who_has_not_written_for_a_while_leaves_its_part_to_the_others() {
-        let mut mates = Mates::default();
+        let mut mates = PeerWorkers::default();
         mates.see(Timestamp::from_micros(0), "b-2");
         assert!(mates.are_there(Timestamp::from_micros(0)));
         let later = Timestamp::from_micros(0).plus_seconds(SHARED_SECONDS);

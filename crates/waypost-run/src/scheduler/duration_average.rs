@@ -11,12 +11,12 @@ const KNOWN_MIN: u32 = 8;
 
 /// How long attempts take on average, the latest counting most.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct DurationAverage {
     count: u32,
     average_micros: i64,
 }
 
-impl Pace {
+impl DurationAverage {
     pub(super) fn note(&mut self, micros: i64) {
         self.count = self.count.saturating_add(1);
         let weight = i64::from(self.count.min(8));
