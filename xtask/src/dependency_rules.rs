@@ -171,6 +171,7 @@ mod tests {
             "serde",
             "serde_json",
             "smallvec",
+            "strsim",
             "thiserror",
             "waypost-text",
         ];

@@ -8,10 +8,6 @@ pub(super) struct Behaviour {
     pub(super) new: &'static str,
 }
 
-/// Terms that do not lead to the file yet. The list only gets shorter, and is to become empty.
-#[cfg(test)]
-pub(super) const NOT_FOUND: &[&str] = &[];
-
 pub(super) const BEHAVIOURS: &[Behaviour] = &[
     Behaviour {
         question: "Who renews the leases of running tasks?",
