@@ -200,15 +200,6 @@ pub enum Command {
         /// When its work began.
         started_at: Timestamp,
     },
-    /// Somebody who works on a task says how far it is.
-    ReportProgress {
-        /// Which.
-        task: TaskId,
-        /// The attempt that reports; `None` for whoever works on it, and for a person.
-        attempt: Option<u32>,
-        /// How far.
-        progress: String,
-    },
     /// Somebody says how a task ended.
     FinishTask {
         /// Which.
@@ -364,7 +355,6 @@ impl Command {
             Self::StartTask { .. } => "start_task",
             Self::QueueTask { .. } => "queue_task",
             Self::RecordStart { .. } => "record_start",
-            Self::ReportProgress { .. } => "report_progress",
             Self::FinishTask { .. } => "finish_task",
             Self::LoseTask { .. } => "lose_task",
             Self::ReleaseTask { .. } => "release_task",

@@ -166,7 +166,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         started_at: Option<Timestamp>,
     },
-    /// Somebody said how far a task is.
+    /// Somebody said how far a task is. Only logs of earlier builds have it: progress is no version of a plan any more.
     TaskProgressed {
         /// Which.
         task: TaskId,

@@ -26,6 +26,8 @@ pub const ATTEMPTS_MAX: u32 = 1_000;
 pub const PROBLEMS_MAX: usize = 1_000;
 /// Bytes of a question to a person, and of its answer.
 pub const QUESTION_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of a progress report.
+pub const PROGRESS_BYTES_MAX: usize = 16 * 1024;
 /// Answers that a question may offer.
 pub const CHOICES_MAX: usize = 50;
 /// Bytes of what whoever asks wants back along with the answer.

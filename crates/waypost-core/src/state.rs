@@ -116,7 +116,7 @@ pub struct TaskState {
     /// Who works on it, or did last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// What the worker last said about how far it is.
+    /// Progress that a log of an earlier build or a file has. The latest progress is stored beside the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// What was accomplished, in words.

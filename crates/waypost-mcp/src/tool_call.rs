@@ -85,6 +85,15 @@ impl Call {
         self.service().read(plan, read)
     }
 
+    /// The same with the latest progress of its tasks.
+    pub(crate) fn read_with_progress<R>(
+        &self,
+        plan: &PlanId,
+        read: impl FnOnce(&Plan) -> R,
+    ) -> Result<R, ServiceError> {
+        self.service().read_with_progress(plan, read)
+    }
+
     /// The plan that an id or its beginning names.
     pub(crate) fn plan(&self, id: &str) -> Result<PlanId, ServiceError> {
         self.service().resolve_plan(id)

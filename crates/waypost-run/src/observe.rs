@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Event, Phase, Plan, PlanId, Timestamp};
-use waypost_store::{PlanStore, Query, Sort, StoreError, WriteError};
+use waypost_store::{Lease, PlanStore, ProgressFeed, Query, Sort, StoreError, WriteError};
 
 use crate::runner::{Clock, Controller, Message, RunError, RunObserver, View, watch_store};
 use waypost_exec::AttemptKey;
@@ -33,6 +33,7 @@ pub struct Observer {
     messages: Receiver<Message>,
     changed: Arc<AtomicBool>,
     shown: Option<Instant>,
+    progress: ProgressFeed,
 }
 
 impl Observer {
@@ -45,8 +46,9 @@ impl Observer {
         let seen = plans.latest().map_err(of_store)?;
         let clock = Clock::new(&plans).map_err(of_store)?;
         let (watched, clock_set, shown) = (BTreeMap::new(), Instant::now(), None);
+        let progress = ProgressFeed::default();
         let mut observer =
-            Self { plans, only, seen, watched, clock, clock_set, sender, messages, changed, shown };
+            Self { plans, only, seen, watched, clock, clock_set, sender, messages, changed, shown, progress };
         observer.begin().map_err(RunError::Plan)?;
         Ok(observer)
     }
@@ -67,6 +69,10 @@ impl Observer {
         for id in ids {
             let plan = self.plans.with_plan(&id, Plan::clone)?;
             self.watched.insert(id, plan);
+        }
+        // What was reported before is shown, and not told of.
+        for lease in self.progress.poll(&self.plans)? {
+            self.show_progress(&lease);
         }
         Ok(())
     }
@@ -116,9 +122,22 @@ impl Observer {
             }
             self.seen = written.up_to;
             if !written.more {
-                return Ok(());
+                break;
             }
         }
+        for lease in self.progress.poll(&self.plans)? {
+            if let Some(event) = self.show_progress(&lease) {
+                watcher.on_event(&event);
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the progress of a task in the copy of its plan, if that is watched.
+    fn show_progress(&mut self, lease: &Lease) -> Option<RunEvent> {
+        let (plan, progress) = (self.watched.get_mut(&lease.plan)?, lease.progress.as_ref()?.text.clone());
+        plan.show_progress(&lease.task, lease.attempt, &progress);
+        Some(RunEvent::TaskProgressed { plan: lease.plan.clone(), task: lease.task.clone(), progress })
     }
 
     fn follow(&mut self, id: &PlanId, watcher: &mut dyn RunObserver) -> Result<(), StoreError> {

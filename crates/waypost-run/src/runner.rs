@@ -49,6 +49,8 @@ use waypost_exec::{
 
 /// Between two looks at the leases of others, and at what they have written should nothing have told of it.
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two writes of progress: reports that come faster replace each other.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// Versions of others that are read at a time.
 const VERSIONS_MAX: usize = 1_000;
 
@@ -195,6 +197,9 @@ pub struct Runner {
     clock: Clock,
     leases_looked: Instant,
     heartbeat: Instant,
+    /// The latest progress of attempts that is not stored yet.
+    progress: BTreeMap<AttemptKey, String>,
+    progress_stored: Instant,
     /// Up to this moment all leases of ours were known to be ours.
     renewed: Instant,
     shown: Option<Instant>,
@@ -277,6 +282,8 @@ impl Runner {
             clock,
             leases_looked: now,
             heartbeat: now,
+            progress: BTreeMap::new(),
+            progress_stored: now,
             renewed: now,
             shown: None,
             outage: Outage::default(),
@@ -427,6 +434,9 @@ impl Runner {
                     Action::Prepare(key) => self.prepare(key),
                     Action::Start(key) => self.start(key),
                     Action::Stop(key, force) => self.stop(key, force),
+                    Action::StoreProgress(key, progress) => {
+                        self.progress.insert(key, progress);
+                    }
                     Action::Tell(notice) => {
                         self.reporters.tell(self.clock.now(), &notice);
                         watcher.on_event(&notice);
@@ -589,10 +599,24 @@ impl Runner {
         if self.others_wrote {
             patience = patience.min(self.news.next_look().saturating_duration_since(Instant::now()));
         }
+        if !self.progress.is_empty() {
+            patience = patience.min(PROGRESS_INTERVAL.saturating_sub(self.progress_stored.elapsed()));
+        }
         if let Some(until) = self.hold_until {
             patience = until.saturating_duration_since(Instant::now());
         }
         patience.max(Duration::from_micros(100))
+    }
+
+    /// Stores the latest progress of all attempts that have reported some, in one write.
+    fn store_progress(&mut self) -> Result<(), StoreError> {
+        let reports = self
+            .progress
+            .iter()
+            .map(|(key, progress)| (key.plan.clone(), key.task.clone(), key.attempt, progress.clone()));
+        self.service.record_progress(&reports.collect::<Vec<_>>())?;
+        self.progress.clear();
+        Ok(())
     }
 
     fn show(&mut self, watcher: &mut dyn RunObserver) {
@@ -617,6 +641,10 @@ impl Runner {
             self.tolerate(Self::read_others)?;
             self.tolerate(Self::make_room)?;
             self.tolerate(|runner| runner.slots.as_ref().map_or(Ok(()), StoredSlots::look_again))?;
+        }
+        if !self.progress.is_empty() && self.progress_stored.elapsed() >= PROGRESS_INTERVAL {
+            self.progress_stored = Instant::now();
+            self.tolerate(Self::store_progress)?;
         }
         if self.is_heartbeat_due() {
             self.heartbeat = Instant::now();

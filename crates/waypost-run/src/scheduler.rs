@@ -106,6 +106,8 @@ pub enum Action {
     Stop(AttemptKey, Force),
     /// Tell whoever watches.
     Tell(RunEvent),
+    /// Store the latest progress of an attempt.
+    StoreProgress(AttemptKey, String),
 }
 
 /// What is left to do for a scheduler that has nothing to do now.
@@ -220,6 +222,8 @@ pub struct Scheduler {
     /// Whether something that has ended waits until then for more to be written with it.
     lingers: bool,
     told: Vec<Action>,
+    /// The latest progress of attempts that is still to be told.
+    progress: BTreeMap<AttemptKey, String>,
 }
 
 /// The name under which a task holds locks.
@@ -264,6 +268,7 @@ impl Scheduler {
             wake_at: None,
             lingers: false,
             told: Vec::new(),
+            progress: BTreeMap::new(),
         }
     }
 
@@ -345,9 +350,7 @@ impl Scheduler {
             Input::Ended(key, ending) => self.ended(now, &key, ending),
             Input::Began(key, predecessor) => self.began(now, &key, predecessor.as_ref()),
             Input::Progressed(key, progress) => {
-                if let Some(live) = self.live.get_mut(&key) {
-                    live.progress = Some(progress);
-                }
+                self.progress.insert(key, progress);
             }
             Input::Gone(key, loss) => {
                 if let Some(followed) = self.plans.get_mut(&key.plan)
@@ -470,6 +473,7 @@ impl Scheduler {
         let mut actions = std::mem::take(&mut self.told);
         (self.wake_at, self.lingers) = (None, false);
         self.slots.ask_again();
+        self.tell_progress(&mut actions);
         self.stop_what_must_end(now, &mut actions);
         self.fill_slots(now);
         let ids: Vec<PlanId> = self.plans.keys().cloned().collect();

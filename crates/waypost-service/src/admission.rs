@@ -94,7 +94,6 @@ fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::StartTask { .. }
         | Command::QueueTask { .. }
         | Command::RecordStart { .. }
-        | Command::ReportProgress { .. }
         | Command::FinishTask { .. }
         | Command::LoseTask { .. }
         | Command::ReleaseTask { .. }

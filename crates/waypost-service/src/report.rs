@@ -5,7 +5,7 @@ use serde::Serialize;
 use waypost_core::{
     Command, Json, Outcome, Plan, PlanId, QuestionRequest, Refusal, Status, TaskId, Timestamp,
 };
-use waypost_store::Lease;
+use waypost_store::{Lease, LeaseUpdate, StoreError, TaskProgress};
 
 use crate::caller::{Caller, Holder};
 use crate::claim::{self, Claim, Claimed};
@@ -190,9 +190,16 @@ impl Service {
         report: TaskReport,
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
-        let is_progress = matches!(report, TaskReport::Progress(_));
         let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
-        let (reply, attempt) = self
+        let progress = match &report {
+            TaskReport::Progress(text) => Some(text.clone()),
+            TaskReport::Done { .. }
+            | TaskReport::Failed { .. }
+            | TaskReport::Skipped { .. }
+            | TaskReport::Released { .. }
+            | TaskReport::Question(_) => None,
+        };
+        let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
                 let running = holder_of(plan, &wanted);
                 // Whoever names the attempt was told of it when the task was claimed.
@@ -202,14 +209,83 @@ impl Service {
                     let (task, agent) = (wanted.clone(), caller.actor.name.clone());
                     return Err(ServiceError::HeldByOtherSession { task, agent, until: None });
                 }
-                let command = report_command(wanted.clone(), named, report.clone());
-                Ok((vec![command], running.map(|(attempt, _)| attempt)))
+                let command = match &report {
+                    TaskReport::Progress(text) => {
+                        let attempt = plan.check_progress(&caller.actor, &wanted, named, text)?;
+                        return Ok((Vec::new(), attempt));
+                    }
+                    TaskReport::Done { result, output } => {
+                        let (result, output) = (result.clone(), output.clone());
+                        finish(&wanted, named, Outcome::Done { result, output, evidence: None })
+                    }
+                    TaskReport::Failed { error } => {
+                        finish(&wanted, named, Outcome::Failed { error: error.clone(), evidence: None })
+                    }
+                    TaskReport::Skipped { reason } => {
+                        finish(&wanted, named, Outcome::Skipped { reason: reason.clone() })
+                    }
+                    TaskReport::Released { reason } => {
+                        let (task, reason) = (wanted.clone(), reason.clone());
+                        Command::ReleaseTask { task, attempt: named, reason }
+                    }
+                    TaskReport::Question(ask) => {
+                        Command::AskQuestion { task: wanted.clone(), attempt: named, ask: ask.clone() }
+                    }
+                };
+                Ok((vec![command], 0))
             })
             .map_err(|error| self.with_lease_end(task.plan, error))?;
-        if let (true, Some(attempt)) = (is_progress, attempt) {
-            self.renew_lease(task.plan, task.task, attempt)?;
+        if let Some(text) = progress {
+            self.store_progress(task.plan, task.task, attempt, text)?;
+            reply.changed = true;
         }
         Ok(reply)
+    }
+
+    /// Stores the progress of an attempt, and renews its lease for as long as it was taken for. An attempt that has ended in
+    /// between has nothing to report any more.
+    fn store_progress(
+        &self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+        text: String,
+    ) -> Result<(), ServiceError> {
+        let renewed = self.lease(plan, task, attempt)?.filter(|lease| lease.until.is_some());
+        let seconds = renewed.map(|lease| lease.seconds.unwrap_or(LEASE_SECONDS_DEFAULT));
+        self.plans().store().write(&mut |transaction| {
+            let at = transaction.now();
+            let (plan, task) = (plan.clone(), task.clone());
+            let until = seconds.map(|seconds| at.plus_seconds(u64::from(seconds)));
+            let progress = Some(TaskProgress { text: text.clone(), at });
+            transaction.update_leases(&[LeaseUpdate { plan, task, attempt, until, progress }]).map(drop)
+        })?;
+        Ok(())
+    }
+
+    /// Stores the latest progress of attempts that a worker runs.
+    pub fn record_progress(&self, reports: &[(PlanId, TaskId, u32, String)]) -> Result<(), StoreError> {
+        self.plans().store().write(&mut |transaction| {
+            let at = transaction.now();
+            let update = |(plan, task, attempt, text): &(PlanId, TaskId, u32, String)| LeaseUpdate {
+                plan: plan.clone(),
+                task: task.clone(),
+                attempt: *attempt,
+                until: None,
+                progress: Some(TaskProgress { text: text.clone(), at }),
+            };
+            let updates: Vec<LeaseUpdate> = reports.iter().map(update).collect();
+            transaction.update_leases(&updates).map(drop)
+        })
+    }
+
+    /// Reads a plan as it is now, with the latest progress of its tasks.
+    pub fn read_with_progress<R>(
+        &self,
+        plan: &PlanId,
+        read: impl FnOnce(&Plan) -> R,
+    ) -> Result<R, ServiceError> {
+        Ok(self.plans().with_progress(plan, read)?)
     }
 
     /// Answers what a task asks, or ends a task that is for a person to do. Only a person can.
@@ -243,14 +319,6 @@ impl Service {
         })?;
         leases.retain(|lease| by.actor.is_worker(&lease.worker));
         Ok(leases)
-    }
-
-    /// Renews a lease for as long as it was taken for; one that never expires stays so.
-    pub fn renew_lease(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<(), ServiceError> {
-        let Some(lease) = self.lease(plan, task, attempt)?.filter(|lease| lease.until.is_some()) else {
-            return Ok(());
-        };
-        self.set_lease(plan, task, attempt, Some(lease.seconds.unwrap_or(LEASE_SECONDS_DEFAULT)))
     }
 
     fn lease(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<Option<Lease>, ServiceError> {
@@ -295,14 +363,6 @@ fn holder_of(plan: &Plan, task: &TaskId) -> Option<(u32, String)> {
     Some((running.state.attempt, running.state.worker.clone().unwrap_or_default()))
 }
 
-fn report_command(task: TaskId, attempt: Option<u32>, report: TaskReport) -> Command {
-    let finish = |task, outcome| Command::FinishTask { task, attempt, outcome, retry: None };
-    match report {
-        TaskReport::Progress(progress) => Command::ReportProgress { task, attempt, progress },
-        TaskReport::Done { result, output } => finish(task, Outcome::Done { result, output, evidence: None }),
-        TaskReport::Failed { error } => finish(task, Outcome::Failed { error, evidence: None }),
-        TaskReport::Skipped { reason } => finish(task, Outcome::Skipped { reason }),
-        TaskReport::Released { reason } => Command::ReleaseTask { task, attempt, reason },
-        TaskReport::Question(ask) => Command::AskQuestion { task, attempt, ask },
-    }
+fn finish(task: &TaskId, attempt: Option<u32>, outcome: Outcome) -> Command {
+    Command::FinishTask { task: task.clone(), attempt, outcome, retry: None }
 }

@@ -2,7 +2,7 @@
 //! its logs. One transaction each.
 
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_store::{AttemptLog, StoreError, WORKER_KEPT_SECONDS, Worker};
+use waypost_store::{AttemptLog, LeaseUpdate, StoreError, WORKER_KEPT_SECONDS, Worker};
 
 use crate::service::Service;
 
@@ -33,7 +33,11 @@ impl Service {
         self.plans().store().write(&mut |transaction| {
             let now = transaction.now();
             (row.seen, row.until) = (now, now.plus_seconds(u64::from(seconds)));
-            renewed = transaction.renew_leases(attempts, row.until)?;
+            let renewal = |(plan, task, attempt): &(PlanId, TaskId, u32)| {
+                LeaseUpdate::renewal(plan.clone(), task.clone(), *attempt, row.until)
+            };
+            let renewals: Vec<LeaseUpdate> = attempts.iter().map(renewal).collect();
+            renewed = transaction.update_leases(&renewals)?;
             row.draining |= transaction.worker(&row.name)?.is_some_and(|stored| stored.draining);
             for log in logs {
                 transaction.put_attempt_log(log)?;

@@ -34,6 +34,7 @@ pub use log::change_watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};
 pub use log::commit_hook::{CommitInfo, set_commit_hook};
 pub use log::event::{BadCursor, BadFilter, Cursor, EventFilter, EventSource, FILTER_NAMES_MAX, LogEvent};
 pub use log::event_log::{EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX, EventPage};
+pub use log::progress_feed::ProgressFeed;
 pub use log::subscription::{DroppedEvents, Subscription};
 pub use log::subscriptions::{SUBSCRIPTIONS_MAX, Since, SubscriptionError};
 pub use maintenance::copy::{Copied, CopyError, Progress, Running, SUBSCRIPTIONS_COPIED_MAX, copy};
@@ -45,8 +46,9 @@ pub use open::open;
 pub use plans::PlanStore;
 pub use plans::request::{Answer, BuildCommands, Committed, Conflict, NewPlan, WriteError, WriteRequest};
 pub use rows::{
-    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseTerms, LogFilter, Page, PlanSummary,
-    Pruned, Query, ReadyTask, Sort, Totals, VersionRecord, Wait, WrittenSince,
+    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseTerms, LeaseUpdate, LogFilter, Page,
+    PlanProgress, PlanSummary, Pruned, Query, ReadyTask, Sort, TaskProgress, Totals, VersionRecord, Wait,
+    WrittenSince,
 };
 pub use store::{
     Append, ImportedPlan, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE,

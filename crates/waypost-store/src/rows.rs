@@ -1,5 +1,7 @@
 //! What a store keeps, as plain values. Knows nothing of how or where.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use waypost_core::{
     Actor, Counts, Dependency, Event, ExternalTaskRef, IndexDelta, Lock, Phase, Plan, PlanId, Status, TaskId,
@@ -180,6 +182,69 @@ pub struct Lease {
     /// The queue of which it takes a slot; nothing for the work of agents and people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// The latest progress that the attempt reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<TaskProgress>,
+}
+
+/// The latest progress of an attempt. It is stored beside the log: a report is no version, and the next one replaces it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskProgress {
+    /// What was reported.
+    pub text: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The latest progress of the tasks of one plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanProgress(BTreeMap<TaskId, (u32, TaskProgress)>);
+
+impl PlanProgress {
+    /// Of a plan with these leases.
+    pub fn of(leases: Vec<Lease>) -> Self {
+        let reported = |lease: Lease| Some((lease.task, (lease.attempt, lease.progress?)));
+        Self(leases.into_iter().filter_map(reported).collect())
+    }
+
+    /// What the current attempt of a task last reported.
+    pub fn latest(&self, task: &TaskId, attempt: u32) -> Option<&TaskProgress> {
+        self.0.get(task).filter(|(of, _)| *of == attempt).map(|(_, progress)| progress)
+    }
+
+    /// Whether no task has reported any.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Shows it in a copy of the plan.
+    pub fn show_in(&self, plan: &mut Plan) {
+        for (task, (attempt, progress)) in &self.0 {
+            plan.show_progress(task, *attempt, &progress.text);
+        }
+    }
+}
+
+/// A change of the lease that an attempt has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseUpdate {
+    /// The plan.
+    pub plan: PlanId,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt: where another has the lease, nothing changes.
+    pub attempt: u32,
+    /// The new end; nothing leaves it as it is.
+    pub until: Option<Timestamp>,
+    /// The progress; nothing leaves it as it is.
+    pub progress: Option<TaskProgress>,
+}
+
+impl LeaseUpdate {
+    /// Moves the end of a lease.
+    pub fn renewal(plan: PlanId, task: TaskId, attempt: u32, until: Timestamp) -> Self {
+        Self { plan, task, attempt, until: Some(until), progress: None }
+    }
 }
 
 /// What leases of tasks that are started now say.
@@ -259,7 +324,8 @@ impl IndexChanges {
                     let until = terms.seconds.map(|seconds| at.plus_seconds(u64::from(seconds)));
                     let (since, queue) = (Some(at), terms.queue.map(str::to_owned));
                     let (plan, seconds) = (plan.id().clone(), terms.seconds);
-                    (Lease { plan, task, attempt, worker, until, seconds, since, queue }, locks)
+                    let progress = None;
+                    (Lease { plan, task, attempt, worker, until, seconds, since, queue, progress }, locks)
                 })
                 .collect(),
             stopped: touched.stopped,
@@ -307,6 +373,7 @@ impl IndexRows {
                 seconds: None,
                 since,
                 queue: None,
+                progress: None,
             });
         }
         for (task, _) in plan.tasks() {

@@ -10,8 +10,8 @@ use crate::log::change_watch::Watch;
 use crate::log::subscription::Subscription;
 use crate::named_lock::NamedLock;
 use crate::rows::{
-    HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, Totals,
-    VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexChanges, IndexRows, Lease, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
+    Totals, VersionRecord, Wait, WrittenSince,
 };
 use crate::workers::{AttemptLog, Worker};
 
@@ -210,12 +210,9 @@ pub trait Transaction: Rewrite {
     /// Stores a snapshot of a plan at a version, and removes earlier ones of the same [`SNAPSHOT_MILESTONE`].
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Moves the ends of leases. Returns for each whether that attempt still has it.
-    fn renew_leases(
-        &mut self,
-        attempts: &[(PlanId, TaskId, u32)],
-        until: Timestamp,
-    ) -> Result<Vec<bool>, StoreError>;
+    /// Moves the ends of leases, or stores the progress of their attempts. Returns for each whether that attempt still has it.
+    /// Progress wakes watchers; a renewal wakes nobody.
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError>;
 
     /// Stores a subscription under its id, or removes it. Wakes nobody.
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError>;
@@ -245,7 +242,7 @@ impl dyn Transaction + '_ {
         until: Timestamp,
     ) -> Result<bool, StoreError> {
         let Ok(task) = TaskId::new(task) else { return Ok(false) };
-        let renewed = self.renew_leases(&[(plan.clone(), task, attempt)], until)?;
+        let renewed = self.update_leases(&[LeaseUpdate::renewal(plan.clone(), task, attempt, until)])?;
         Ok(renewed == [true])
     }
 }
@@ -304,7 +301,7 @@ pub trait Store: Maintenance + Send + Sync {
     /// Runs `look` on one state of the store, at the same time as others read and write.
     fn read(&self, look: Look<'_>) -> Result<(), StoreError>;
 
-    /// Begins to watch for new versions by any process. Renewed leases wake nobody.
+    /// Begins to watch for new versions and progress by any process. Renewed leases wake nobody.
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError>;
 
     /// Takes a lock that one process at a time may hold; nothing when another holds it.

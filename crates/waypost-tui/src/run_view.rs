@@ -141,6 +141,10 @@ impl RunView {
                 Flow::Stay
             }
             Event::Tick => {
+                // Progress is no version: nobody says that it was written.
+                if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.counts.running > 0) {
+                    self.load_snapshot(context);
+                }
                 if self.row().is_some_and(|row| row.standing == EffectiveStatus::Running) {
                     self.load_detail(context);
                 }

@@ -305,6 +305,11 @@ impl PlanHandle {
         Ok(self.plans.with_plan(&self.id, read)?)
     }
 
+    /// The same with the latest progress of its tasks.
+    pub(crate) fn read_with_progress<R>(&self, read: impl FnOnce(&Plan) -> R) -> Outcome<R> {
+        Ok(self.plans.with_progress(&self.id, read)?)
+    }
+
     /// The task that an id or its beginning names.
     pub(crate) fn task(&self, task: &str) -> Outcome<TaskId> {
         self.read(|plan| task_of(plan, task))?

@@ -2,9 +2,10 @@
 
 import { query } from "./api";
 import { page } from "./page.svelte";
-import type { PlanEvent } from "./types";
+import type { PlanEvent, ProgressReport } from "./types";
 
 export type Listener = (events: PlanEvent[]) => void;
+export type ProgressListener = (report: ProgressReport) => void;
 
 /** Events that are handed over together: what comes within one picture is drawn once. */
 const BATCH_MS = 50;
@@ -21,6 +22,7 @@ class Live {
   #cursor = "latest";
   #opened = false;
   #missed = new Set<() => void>();
+  #progress = new Set<ProgressListener>();
 
   /** Begins to listen. */
   start(): void {
@@ -39,6 +41,11 @@ class Live {
       this.#waiting.push(JSON.parse(message.data as string) as PlanEvent);
       this.#timer ??= setTimeout(() => this.#deliver(), BATCH_MS);
     };
+    // Progress has no place in the log, and so no id: what was missed is read with the plan.
+    source.addEventListener("progress", (message: MessageEvent<string>) => {
+      const report = JSON.parse(message.data) as ProgressReport;
+      for (const listener of this.#progress) listener(report);
+    });
     source.onerror = () => {
       this.connected = false;
       if (source.readyState === EventSource.CLOSED) {
@@ -54,6 +61,12 @@ class Live {
     this.#waiting = [];
     this.#timer = null;
     for (const listener of this.#listeners) listener(events);
+  }
+
+  /** Hears of progress until the returned function is called. */
+  hearProgress(listener: ProgressListener): () => void {
+    this.#progress.add(listener);
+    return () => void this.#progress.delete(listener);
   }
 
   /** Hears everything until the returned function is called. */

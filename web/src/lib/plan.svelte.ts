@@ -49,23 +49,30 @@ export class PlanOnScreen {
   #places = new Map<string, number>();
   #readHead = seldom(() => void this.#loadPlan(), READ_AGAIN_MS);
   #readGraph = seldom(() => void this.#loadGraph(), READ_AGAIN_MS);
-  #silence: (() => void) | null = null;
+  /** The latest progress that was reported since the plan was opened, by task. */
+  progress = $state<Record<string, string>>({});
+  #silence: (() => void)[] = [];
   #over = false;
 
   constructor(readonly id: string) {}
 
   /** Reads it and listens until `close`. */
   async open(): Promise<void> {
-    this.#silence = live.hear(
-      (events) => this.#take(events),
-      () => void this.reload(),
-    );
+    this.#silence = [
+      live.hear(
+        (events) => this.#take(events),
+        () => void this.reload(),
+      ),
+      live.hearProgress((report) => {
+        if (report.plan === this.id) this.progress[report.task] = report.progress;
+      }),
+    ];
     await this.reload();
   }
 
   close(): void {
     this.#over = true;
-    this.#silence?.();
+    for (const silence of this.#silence) silence();
   }
 
   async reload(): Promise<void> {
@@ -124,6 +131,8 @@ export class PlanOnScreen {
       if (event.derived && event.kind === "task_unblocked" && decided.has(`${event.version} ${event.task}`)) continue;
       if (REDRAWS.has(event.kind)) this.#readGraph();
       const made = this.#made(event);
+      // Another attempt begins without progress.
+      if (event.task !== undefined && made !== undefined) delete this.progress[event.task];
       const place = event.task === undefined ? undefined : this.#places.get(event.task);
       if (made !== undefined && place !== undefined && event.version > (this.graph?.version ?? 0)) {
         moved ??= [...this.standing];

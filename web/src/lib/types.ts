@@ -66,6 +66,14 @@ export interface Question {
   asked_at?: string;
 }
 
+export interface ProgressReport {
+  plan: string;
+  task: string;
+  attempt: number;
+  progress: string;
+  at: string;
+}
+
 export interface RunningTask {
   task: string;
   attempt: number;

@@ -86,17 +86,6 @@ impl Plan {
             Command::RecordStart { task, attempt, started_at } => {
                 self.decide_record_start(by, at, task, *attempt, *started_at)
             }
-            Command::ReportProgress { task, attempt, progress } => {
-                let number = self.number(task)?;
-                within("bytes of the progress", progress.len(), limits::TEXT_BYTES_MAX, task)?;
-                match self.slot(number).status {
-                    Status::Running => {
-                        self.speaks_for(by, number, *attempt)?;
-                        Ok(vec![Event::TaskProgressed { task: task.clone(), progress: progress.clone() }])
-                    }
-                    status => Err(self.wrong_status(number, status, "reported on")),
-                }
-            }
             Command::FinishTask { task, attempt, outcome, retry } => {
                 self.decide_finish(by, at, task, *attempt, outcome, *retry)
             }

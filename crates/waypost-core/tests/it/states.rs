@@ -28,7 +28,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 35, "{names:?}");
+    assert_eq!(names.len(), 34, "{names:?}");
 }
 
 /// What a command did, in a cell's few characters.
@@ -224,7 +224,6 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         compression_ratio: None,
         fidelity_score: None,
     };
-    let progress = "half".to_owned();
     let reason = "lunch".to_owned();
     let children = vec![task("x1", &[])];
     vec![
@@ -232,11 +231,6 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         ("`start_task`, by an agent", agent(), ask::start("x")),
         ("`queue_task`", worker(), ask::queue("x")),
         ("`record_start`", worker(), Command::RecordStart { task: id("x"), attempt, started_at: at(50) }),
-        (
-            "`report_progress`",
-            worker(),
-            Command::ReportProgress { task: id("x"), attempt: Some(attempt), progress },
-        ),
         ("`finish_task` done, by whoever runs it", worker(), finish_attempt(attempt, done())),
         ("`finish_task` failed, by whoever runs it", worker(), finish_attempt(attempt, failed())),
         ("`finish_task` skipped, by whoever runs it", worker(), finish_attempt(attempt, skipped())),
@@ -294,7 +288,6 @@ fn is_about_a_task(command: &Command) -> bool {
         Command::StartTask { .. }
         | Command::QueueTask { .. }
         | Command::RecordStart { .. }
-        | Command::ReportProgress { .. }
         | Command::FinishTask { .. }
         | Command::LoseTask { .. }
         | Command::ReleaseTask { .. }

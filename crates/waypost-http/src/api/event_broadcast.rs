@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, WeakSender, channel};
-use waypost_store::{Cursor, EVENTS_MAX, EventFilter, LogEvent, PlanStore};
+use waypost_store::{Cursor, EVENTS_MAX, EventFilter, Lease, LogEvent, PlanStore, ProgressFeed, StoreError};
 
 use super::response::Problem;
 
@@ -61,6 +61,27 @@ impl Page {
     }
 }
 
+/// What the reader sends to all listeners.
+enum Broadcast {
+    Events(Page),
+    /// Progress that was reported, each with its frame. It has no position in the log: a listener that was away reads the plan.
+    Progress(Vec<(Lease, Bytes)>),
+}
+
+fn progress_frame(lease: Lease) -> Option<(Lease, Bytes)> {
+    let progress = lease.progress.as_ref()?;
+    let data = json!({
+        "plan": lease.plan,
+        "task": lease.task,
+        "attempt": lease.attempt,
+        "worker": lease.worker,
+        "progress": progress.text,
+        "at": progress.at,
+    });
+    let frame = Bytes::from(format!("event: progress\ndata: {data}\n\n"));
+    Some((lease, frame))
+}
+
 /// Listeners that are behind the reader.
 struct CatchUp {
     turns: Semaphore,
@@ -84,7 +105,7 @@ impl CatchUp {
 }
 
 /// The channel of the reader thread, while one runs.
-type Reader = Arc<Mutex<Option<Sender<Arc<Page>>>>>;
+type Reader = Arc<Mutex<Option<Sender<Arc<Broadcast>>>>>;
 
 /// The reader that all listeners share.
 pub(crate) struct EventBroadcast {
@@ -110,7 +131,7 @@ impl EventBroadcast {
         Ok(Listener { plans, filter, cursor, heard, others, behind: true, greeted: false })
     }
 
-    fn subscribe(&self) -> Result<Receiver<Arc<Page>>, Problem> {
+    fn subscribe(&self) -> Result<Receiver<Arc<Broadcast>>, Problem> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         // A reader without listeners is about to end.
         if let Some(sender) = reader.as_ref().filter(|sender| sender.receiver_count() > 0) {
@@ -118,11 +139,13 @@ impl EventBroadcast {
         }
         // Read here, not by the thread: no event may fall between the first pages of the listener and of the reader.
         let begin = Cursor::after(self.plans.latest()?);
+        let mut progress = ProgressFeed::default();
+        progress.poll(&self.plans)?;
         let (sender, heard) = channel(PAGES_KEPT);
         let (plans, to) = (Arc::clone(&self.plans), sender.downgrade());
         let own = Arc::clone(&self.reader);
         let work = move || {
-            read(&plans, begin, &to);
+            let _unreadable = read(&plans, begin, progress, &to);
             end(&own, &to);
         };
         let thread = std::thread::Builder::new().name("feed".to_owned()).spawn(work);
@@ -138,7 +161,7 @@ impl EventBroadcast {
 }
 
 /// Ends the streams of this reader: clients reconnect, which starts another.
-fn end(reader: &Reader, own: &WeakSender<Arc<Page>>) {
+fn end(reader: &Reader, own: &WeakSender<Arc<Broadcast>>) {
     let Some(own) = own.upgrade() else { return };
     let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
     if reader.as_ref().is_some_and(|sender| sender.same_channel(&own)) {
@@ -147,17 +170,33 @@ fn end(reader: &Reader, own: &WeakSender<Arc<Page>>) {
 }
 
 /// Reads until no listener is left or the store fails.
-fn read(plans: &PlanStore, begin: Cursor, to: &WeakSender<Arc<Page>>) {
+fn read(
+    plans: &PlanStore,
+    begin: Cursor,
+    mut progress: ProgressFeed,
+    to: &WeakSender<Arc<Broadcast>>,
+) -> Result<(), StoreError> {
     let everything = EventFilter::default();
     let mut cursor = begin;
+    // Begun before the first look, so that nothing falls between the two.
+    let mut watch = plans.watch()?;
     loop {
-        let page = plans.wait_for_events(cursor, &everything, EVENTS_MAX, LOOK);
-        let Some(sender) = to.upgrade().filter(|sender| sender.receiver_count() > 0) else { return };
-        let Ok(page) = page else { return };
+        let page = plans.events(cursor, &everything, EVENTS_MAX)?;
+        let reported = progress.poll(plans)?;
+        let Some(sender) = to.upgrade().filter(|sender| sender.receiver_count() > 0) else { return Ok(()) };
         if !page.events.is_empty() {
-            let _nobody_listens = sender.send(Arc::new(Page::of(cursor, page.cursor, page.events)));
+            let events = Broadcast::Events(Page::of(cursor, page.cursor, page.events));
+            let _nobody_listens = sender.send(Arc::new(events));
         }
+        if !reported.is_empty() {
+            let frames = reported.into_iter().filter_map(progress_frame).collect();
+            let _nobody_listens = sender.send(Arc::new(Broadcast::Progress(frames)));
+        }
+        drop(sender);
         cursor = page.cursor;
+        if !page.more {
+            watch.wait(LOOK)?;
+        }
     }
 }
 
@@ -167,7 +206,7 @@ pub(crate) struct Listener {
     filter: EventFilter,
     /// Everything wanted before it was sent.
     cursor: Cursor,
-    heard: Receiver<Arc<Page>>,
+    heard: Receiver<Arc<Broadcast>>,
     others: Arc<CatchUp>,
     /// Whether there may be events before what the reader sends next.
     behind: bool,
@@ -194,8 +233,16 @@ impl Listener {
                 Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
                 Ok(Err(RecvError::Closed)) => return None,
                 Ok(Err(RecvError::Lagged(_))) => self.behind = true,
-                Ok(Ok(page)) => {
-                    let said = self.take(&page);
+                Ok(Ok(sent)) => {
+                    let said = match &*sent {
+                        Broadcast::Events(page) => self.take(page),
+                        Broadcast::Progress(frames) => {
+                            let wanted = frames
+                                .iter()
+                                .filter(|(lease, _)| self.filter.admits_progress(&lease.plan, &lease.task));
+                            Bytes::from(wanted.flat_map(|(_, frame)| frame).copied().collect::<Vec<u8>>())
+                        }
+                    };
                     if !said.is_empty() {
                         return Some(said);
                     }

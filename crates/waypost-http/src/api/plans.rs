@@ -203,8 +203,12 @@ pub(crate) async fn get(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     run_blocking(api, move |api| {
-        let (value, version) = api.plans().with_plan(&id, |plan| (whole(plan), plan.version()))?;
-        if is_unchanged(&headers, version) {
+        let (value, version, has_progress) = api.plans().with_progress(&id, |plan| {
+            let has_progress = plan.running().any(|task| task.state.progress.is_some());
+            (whole(plan), plan.version(), has_progress)
+        })?;
+        // Progress changes without a version.
+        if !has_progress && is_unchanged(&headers, version) {
             let unchanged = [(axum::http::header::ETAG, tag(version))];
             return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
         }

@@ -49,7 +49,7 @@ pub(crate) async fn list(
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     run_blocking(api, move |api| {
         let (value, version) =
-            api.plans().with_plan(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
+            api.plans().with_progress(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
         Ok(Versioned::at(value?, version))
     })
     .await
@@ -114,7 +114,7 @@ pub(crate) async fn get(
     TaskPath(id, task): TaskPath,
 ) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, move |api| {
-        let found = api.plans().with_plan(&id, |plan| {
+        let found = api.plans().with_progress(&id, |plan| {
             let found = plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()));
             found.ok_or_else(|| plan.no_such_task(task.as_str()))
         })?;

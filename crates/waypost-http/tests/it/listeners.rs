@@ -6,6 +6,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, PlanId, TaskId};
 use waypost_service::{Caller, Guard, TaskRef, TaskReport};
@@ -129,4 +130,49 @@ fn those_who_come_late_hear_everything_from_where_they_begin() {
     assert!(expected.len() > EVENTS_MAX, "more than a page: {}", expected.len());
     let listeners = listeners(&desk, LATE_LISTENERS, begin, LATE_HANGS_UP);
     all_heard(&desk, listeners, &expected);
+}
+
+/// The data of the first frame with this event name. Says over `ready` when it is connected.
+async fn first_frame(url: String, bearer: String, name: &str, ready: oneshot::Sender<()>) -> Value {
+    let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+    let request = hyper::Request::get(url).header("authorization", &bearer);
+    let response = client.request(request.body(Full::new(Bytes::new())).unwrap()).await.unwrap();
+    let (mut body, mut text, mut ready) = (response.into_body(), String::new(), Some(ready));
+    while let Some(frame) = body.frame().await {
+        text.push_str(std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap());
+        ready.take().map(|ready| ready.send(()));
+        while let Some((event, rest)) = text.split_once("\n\n") {
+            let data = event.strip_prefix(&format!("event: {name}\ndata: ")).map(str::to_owned);
+            text = rest.to_owned();
+            if let Some(data) = data {
+                return serde_json::from_str(&data).unwrap();
+            }
+        }
+    }
+    panic!("the stream ended")
+}
+
+#[test]
+fn progress_is_sent_live_without_a_position_and_stands_in_the_plan() {
+    let desk = Desk::new();
+    desk.plan("p", &["a", "b"]);
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+    desk.post("/plans/p/tasks/a/actions/claim", &json!({})).ok();
+    let before = desk.get("/plans/p").ok()["version"].clone();
+    let (ready, is_ready) = oneshot::channel();
+    let url = format!("http://{}/api/v1/events?plan=p&kind=task_progressed", desk.at);
+    let heard = desk.runtime.spawn(first_frame(url, desk.bearer(), "progress", ready));
+    desk.runtime.block_on(is_ready).unwrap();
+    desk.post("/plans/p/tasks/a/actions/progress", &json!({ "progress": "half" })).ok();
+    let heard = desk.runtime.block_on(async { tokio::time::timeout(BOUND, heard).await.unwrap().unwrap() });
+    assert_eq!(
+        (&heard["plan"], &heard["task"], &heard["progress"]),
+        (&json!("p"), &json!("a"), &json!("half"))
+    );
+    let plan = desk.get("/plans/p").ok();
+    assert_eq!((&plan["version"], &plan["running"][0]["progress"]), (&before, &json!("half")));
+    assert_eq!(desk.get("/plans/p/tasks/a").ok()["state"]["progress"], "half");
+    assert_eq!(desk.get("/plans/p/tasks").ok()["tasks"][0]["progress"], "half");
+    desk.post("/plans/p/tasks/a/actions/done", &json!({})).ok();
+    assert_eq!(desk.get("/plans/p/tasks/a").ok()["state"].get("progress"), None);
 }

@@ -47,15 +47,15 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     match (task, full, since) {
         (None, false, None) => {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
-            Ok(call.read(&plan, |plan| overview(call, plan, &elsewhere))?)
+            Ok(call.read_with_progress(&plan, |plan| overview(call, plan, &elsewhere))?)
         }
         (Some(task), false, None) => {
             let waits = waits_for(call, &plan, task)?;
-            call.read(&plan, |plan| one(plan, task, &waits))?
+            call.read_with_progress(&plan, |plan| one(plan, task, &waits))?
         }
         (None, true, None) => {
             let waits = call.workspace.plans().external_waits(&plan, WAITS_MAX)?;
-            call.read(&plan, |plan| page(plan, cursor, &waits))?
+            call.read_with_progress(&plan, |plan| page(plan, cursor, &waits))?
         }
         (None, false, Some(since)) => changes(call, &plan, since),
         _ => Err(ToolError::new("task, full and since exclude each other", "give one of them")),

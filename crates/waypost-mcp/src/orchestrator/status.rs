@@ -29,7 +29,7 @@ pub(super) fn status(call: &Call) -> Result<Answer, ToolError> {
     let id = call.plan(&plan)?;
     let now = call.workspace.now()?;
     let workers = lookup::workers_of(call, &id)?;
-    let answer = call.workspace.plans().with_plan(&id, |plan| {
+    let answer = call.workspace.plans().with_progress(&id, |plan| {
         let mut answer = run_summary(plan);
         put_some(&mut answer, "running", running(plan, now));
         put_some(&mut answer, "failed", failed(plan));

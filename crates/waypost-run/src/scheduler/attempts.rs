@@ -42,7 +42,6 @@ pub(super) struct ActiveAttempt {
     /// Why it is made to end, since when, and whether by force.
     pub(super) stop: Option<(StopReason, Timestamp, bool)>,
     pub(super) ending: Option<AttemptOutcome>,
-    pub(super) progress: Option<String>,
     /// Whether its lease is gone: the task is somebody else's, and nothing more is said of it.
     pub(super) lost: bool,
 }
@@ -65,7 +64,6 @@ impl ActiveAttempt {
             ended_at: None,
             stop: None,
             ending: None,
-            progress: None,
             lost: false,
         }
     }

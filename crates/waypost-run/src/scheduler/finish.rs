@@ -3,7 +3,9 @@
 use waypost_core::{Command, Outcome, PlanId, Retry, Task, Timestamp};
 
 use super::attempts::{self as live, ActiveAttempt, AttemptStage, StopReason};
-use super::{Action, Draft, LOST_ATTEMPTS_MIN, Loss, Scheduler, TRY_AGAIN_ATTEMPTS, earlier};
+use super::{
+    Action, Draft, Followed, LOST_ATTEMPTS_MIN, Loss, RunEvent, Scheduler, TRY_AGAIN_ATTEMPTS, earlier,
+};
 use waypost_config::Config;
 use waypost_config::{ResolvedWork, resolve};
 use waypost_exec::check_evidence::CHECK_ATTEMPTS;
@@ -71,22 +73,11 @@ impl Scheduler {
         let ended: Vec<AttemptKey> = self
             .live
             .iter()
-            .filter(|(key, live)| {
-                key.plan == *id && (live.stage == AttemptStage::Ended || live.progress.is_some())
-            })
+            .filter(|(key, live)| key.plan == *id && live.stage == AttemptStage::Ended)
             .map(|(key, _)| key.clone())
             .collect();
         for key in ended {
             let Some(live) = self.live.get_mut(&key) else { continue };
-            if live.stage != AttemptStage::Ended {
-                if let Some(progress) = live.progress.take().filter(|_| !live.lost) {
-                    let started_at = live.started_at;
-                    self.record_start(now, &key, started_at, draft);
-                    let (task, attempt) = (key.task.clone(), Some(key.attempt));
-                    self.apply(now, id, Command::ReportProgress { task, attempt, progress }, draft);
-                }
-                continue;
-            }
             let task = self.plans.get(id).and_then(|followed| followed.plan.task(key.task.as_str()));
             let command = finish(&key, live, &self.config, task);
             let Some(live) = self.live.remove(&key) else { continue };
@@ -135,6 +126,26 @@ impl Scheduler {
         if let Some(started_at) = started_at.filter(|_| self.is_queued(key)) {
             let (task, attempt) = (key.task.clone(), key.attempt);
             self.apply(now, &key.plan, Command::RecordStart { task, attempt, started_at }, draft);
+        }
+    }
+
+    /// Tells and stores the progress of attempts, each after its start was told. What ended meanwhile has none any more.
+    pub(super) fn tell_progress(&mut self, actions: &mut Vec<Action>) {
+        for (key, progress) in std::mem::take(&mut self.progress) {
+            if self.live.get(&key).is_none_or(|live| live.lost || live.stage == AttemptStage::Ended) {
+                continue;
+            }
+            let is_pending = |followed: &Followed| followed.pending.is_some();
+            if self.is_queued(&key) || self.plans.get(&key.plan).is_none_or(is_pending) {
+                self.progress.insert(key, progress);
+                continue;
+            }
+            if let Some(followed) = self.plans.get_mut(&key.plan) {
+                followed.plan.show_progress(&key.task, key.attempt, &progress);
+            }
+            let (plan, task) = (key.plan.clone(), key.task.clone());
+            actions.push(Action::Tell(RunEvent::TaskProgressed { plan, task, progress: progress.clone() }));
+            actions.push(Action::StoreProgress(key, progress));
         }
     }
 

@@ -405,6 +405,46 @@ fn progress_is_told_and_work_is_stopped_on_request_and_can_go_on_later() {
 }
 
 #[test]
+fn progress_is_stored_while_the_work_runs_and_makes_no_version() {
+    let place = Place::new();
+    // Five hundred reports, then it waits until somebody has seen the last one.
+    let script = "i=0; while [ $i -lt 500 ]; do i=$((i+1)); echo \"waypost:progress $i of 500\" >&2; done; \
+                  while [ ! -e seen ]; do sleep 0.02; done";
+    let id = place.create(plan_of([job("a", &[], &[])]));
+    let mut runner = Runner::new(
+        Arc::clone(&place.plans),
+        Arc::new(shell(script)),
+        place.around(),
+        AfterFailure::KeepGoing,
+        vec![id.clone()],
+    )
+    .unwrap();
+    let before = place.plans.latest().unwrap();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(move || runner.run(&mut Notices::default()).unwrap());
+        let mut watch = place.plans.watch().unwrap();
+        let shown = |plan: &Plan| plan.task("a").unwrap().state.progress.clone();
+        while place.plans.with_progress(&id, shown).unwrap().as_deref() != Some("500 of 500") {
+            assert!(!run.is_finished(), "it ends when its progress was seen");
+            watch.wait(Duration::from_secs(1)).unwrap();
+        }
+        assert_eq!(place.plans.with_plan(&id, shown).unwrap(), None, "it is no part of the plan");
+        std::fs::write(place.root.join("work/seen"), "").unwrap();
+        run.join().unwrap();
+    });
+    let plan = place.plans.with_progress(&id, Plan::clone).unwrap();
+    assert_eq!(
+        (plan.state().phase, plan.task("a").unwrap().state.progress.as_deref()),
+        (Phase::Completed, None)
+    );
+    let entries = place.plans.history(&id, 0, 1_000).unwrap();
+    let kinds: Vec<&str> =
+        entries.iter().flat_map(|entry| &entry.events).map(waypost_core::Event::kind).collect();
+    assert!(!kinds.contains(&"task_progressed") && plan.version() < 10, "{kinds:?}");
+    assert_eq!(place.plans.latest().unwrap() - before, plan.version() - 2);
+}
+
+#[test]
 fn ten_thousand_tasks_without_work_end_quickly() {
     let place = Place::new();
     let tasks = (0..10_000)

@@ -284,7 +284,7 @@ impl Shared {
                     self.start(run, key, None);
                 }
             }
-            Action::Stop(..) | Action::Tell(_) => {}
+            Action::Stop(..) | Action::Tell(_) | Action::StoreProgress(..) => {}
         }
         true
     }

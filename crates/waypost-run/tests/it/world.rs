@@ -320,7 +320,7 @@ impl World {
                     self.scheduler.handle(self.now, Input::Ended(key, AttemptOutcome::Failed { error }));
                 }
             }
-            Action::Tell(_) => {}
+            Action::Tell(_) | Action::StoreProgress(..) => {}
         }
     }
 

@@ -130,7 +130,7 @@ impl Store for FileStore {
         let guard = self.alone()?;
         let mut session = Session::new(&self.layout, &self.cache);
         work(&mut session)?;
-        let wrote = session.has_changed_versions();
+        let wrote = session.has_news();
         if wrote {
             self.bell.keep_open();
         }

@@ -11,8 +11,8 @@ use crate::log::change_watch::{MemorySignal, Watch};
 use crate::log::subscription::Subscription;
 use crate::named_lock::NamedLock;
 use crate::rows::{
-    HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, Totals,
-    VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexChanges, IndexRows, Lease, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
+    Totals, VersionRecord, Wait, WrittenSince,
 };
 use crate::store::{
     Append, ImportedPlan, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, SharingScope, Store,
@@ -78,7 +78,7 @@ impl Store for MemoryStore {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         let undo = Undo(&mut tables);
         work(&mut Session { tables: &mut *undo.0, clock: &self.clock })?;
-        let wrote = undo.0.has_changed_versions();
+        let wrote = undo.0.has_news();
         undo.0.keep();
         drop(undo);
         drop(tables);
@@ -209,12 +209,14 @@ struct Tables {
     subscriptions: Table<String, Subscription>,
     workers: Table<String, Worker>,
     attempt_logs: Table<(PlanId, String, u32), AttemptLog>,
+    /// Whether the running transaction has stored progress.
+    progressed: bool,
 }
 
 impl Tables {
-    /// Whether the running transaction has appended a version or purged a plan.
-    fn has_changed_versions(&self) -> bool {
-        !self.log.before.is_empty() || !self.plans.before.is_empty()
+    /// Whether watchers are to be woken: the running transaction has appended a version, purged a plan or stored progress.
+    fn has_news(&self) -> bool {
+        !self.log.before.is_empty() || !self.plans.before.is_empty() || self.progressed
     }
 
     fn keep(&mut self) {
@@ -229,6 +231,7 @@ impl Tables {
         self.subscriptions.keep();
         self.workers.keep();
         self.attempt_logs.keep();
+        self.progressed = false;
     }
 
     fn undo(&mut self) {
@@ -243,6 +246,7 @@ impl Tables {
         self.subscriptions.undo();
         self.workers.undo();
         self.attempt_logs.undo();
+        self.progressed = false;
     }
 
     fn heads(&self) -> impl Iterator<Item = &PlanSummary> {
@@ -512,22 +516,23 @@ impl Transaction for Session<'_, &mut Tables> {
         Ok(())
     }
 
-    fn renew_leases(
-        &mut self,
-        attempts: &[(PlanId, TaskId, u32)],
-        until: Timestamp,
-    ) -> Result<Vec<bool>, StoreError> {
-        let mut renewed = Vec::new();
-        for (plan, task, attempt) in attempts {
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
+        let mut updated = Vec::new();
+        for LeaseUpdate { plan, task, attempt, until, progress } in updates {
             let place = (plan.clone(), task.to_string());
             let lease =
                 self.tables.leases.rows.get(&place).filter(|lease| lease.attempt == *attempt).cloned();
-            renewed.push(lease.is_some());
-            if let Some(lease) = lease {
-                self.tables.leases.put(place, Lease { until: Some(until), ..lease });
+            updated.push(lease.is_some());
+            if let Some(mut lease) = lease {
+                lease.until = until.or(lease.until);
+                if progress.is_some() {
+                    lease.progress.clone_from(progress);
+                    self.tables.progressed = true;
+                }
+                self.tables.leases.put(place, lease);
             }
         }
-        Ok(renewed)
+        Ok(updated)
     }
 
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {

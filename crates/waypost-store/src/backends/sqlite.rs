@@ -22,8 +22,8 @@ use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
 use crate::log::subscription::Subscription;
 use crate::named_lock::{self, NamedLock};
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, Totals, VersionRecord, Wait,
-    WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query, Totals,
+    VersionRecord, Wait, WrittenSince,
 };
 use crate::store::{
     Append, ImportedPlan, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction,
@@ -253,7 +253,7 @@ struct Rows<'a> {
     pending: Pending,
     /// The latest number of the log, once it is known to this transaction.
     sequence: Option<i64>,
-    /// Whether a version was appended or a plan purged.
+    /// Whether watchers are to be woken: a version was appended, a plan purged, or progress reported.
     wrote: bool,
     /// Whether the table of waits has rows, once it was looked at.
     has_waits: Option<bool>,
@@ -590,23 +590,24 @@ impl Transaction for Rows<'_> {
         Ok(())
     }
 
-    fn renew_leases(
-        &mut self,
-        attempts: &[(PlanId, TaskId, u32)],
-        until: Timestamp,
-    ) -> Result<Vec<bool>, StoreError> {
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
         self.flush()?;
         let mut statement = self.connection.prepare_cached(
-            "UPDATE leases SET until = ?4 WHERE task = ?2 AND attempt = ?3
+            "UPDATE leases SET until = coalesce(?4, until), progress = coalesce(?5, progress),
+                 progressed_at = coalesce(?6, progressed_at) WHERE task = ?2 AND attempt = ?3
                  AND plan = (SELECT key FROM plans WHERE id = ?1 AND purged_at IS NULL)",
         )?;
-        let mut renewed = Vec::new();
-        for (plan, task, attempt) in attempts {
+        let mut updated = Vec::new();
+        for LeaseUpdate { plan, task, attempt, until, progress } in updates {
+            let until = until.map(Timestamp::as_micros);
+            let (text, at) =
+                progress.as_ref().map(|progress| (&progress.text, progress.at.as_micros())).unzip();
             let changed =
-                statement.execute(params![plan.as_str(), task.as_str(), attempt, until.as_micros()])?;
-            renewed.push(changed == 1);
+                statement.execute(params![plan.as_str(), task.as_str(), attempt, until, text, at])? == 1;
+            self.wrote |= changed && progress.is_some();
+            updated.push(changed);
         }
-        Ok(renewed)
+        Ok(updated)
     }
 
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {

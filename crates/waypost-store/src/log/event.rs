@@ -193,6 +193,14 @@ impl EventFilter {
             && self.admits_task(is_about)
     }
 
+    /// Whether the progress of a task is wanted. Who owns the plan is not known to a report, so a filter for agents wants none.
+    pub fn admits_progress(&self, plan: &PlanId, task: &TaskId) -> bool {
+        self.agents.is_empty()
+            && (self.plans.is_empty() || self.plans.contains(plan))
+            && self.admits_kind("task_progressed")
+            && self.admits_task(|wanted| wanted == task)
+    }
+
     pub(super) fn wants_consequences(&self) -> bool {
         self.kinds.is_empty() || self.kinds.iter().any(|kind| DerivedEvent::KINDS.contains(&kind.as_str()))
     }

@@ -132,6 +132,7 @@ pub(crate) fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
             stored.leases.iter().find(|other| other.task == lease.task && other.attempt == lease.attempt);
         if let Some(same) = same {
             (lease.until, lease.seconds, lease.since) = (same.until, same.seconds, same.since);
+            lease.progress.clone_from(&same.progress);
             lease.queue.clone_from(&same.queue);
         }
     }

@@ -1,10 +1,11 @@
 //! Workers of the store, their leases, and the copies of their logs.
 
-use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 use super::PlanStore;
+use super::request::WriteError;
 use crate::error::StoreError;
-use crate::rows::{Lease, Page};
+use crate::rows::{Lease, Page, PlanProgress};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
 impl PlanStore {
@@ -20,6 +21,22 @@ impl PlanStore {
     /// What a worker works on, at most `limit` of it.
     pub fn leases_of(&self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
         self.store().query(|read| read.leases_of(worker, limit))
+    }
+
+    /// The latest progress of the tasks of a plan that run.
+    pub fn progress(&self, plan: &PlanId) -> Result<PlanProgress, StoreError> {
+        Ok(PlanProgress::of(self.store().query(|read| read.index(plan))?.leases))
+    }
+
+    /// Reads a plan as it is now, with the latest progress of its tasks.
+    pub fn with_progress<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
+        let progress = self.progress(id)?;
+        if progress.is_empty() {
+            return self.with_plan(id, look);
+        }
+        let mut plan = self.with_plan(id, Plan::clone)?;
+        progress.show_in(&mut plan);
+        Ok(look(&plan))
     }
 
     /// Asks a worker to take nothing new and to end when what it runs has ended. `false`: there is no such worker.

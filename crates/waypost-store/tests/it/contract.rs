@@ -114,6 +114,7 @@ promises! {
         workers::a_worker_is_alive_silent_and_dead_by_the_stores_clock
         workers::whoever_is_asked_to_drain_finds_that_in_its_own_row
         workers::leases_tell_who_works_on_what_since_when_and_in_which_slot
+        workers::progress_is_kept_with_the_lease_wakes_watchers_and_makes_no_version
         workers::a_queue_has_so_many_slots_for_all_workers_together
         workers::what_ends_within_its_version_and_what_agents_do_takes_no_slot
         workers::the_copy_of_a_log_is_found_again_where_copies_are_kept

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Append, AttemptLog, HeldLock, ImportedPlan, IndexRows, Lease, LogFilter, Look, Maintenance, Page,
-    PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError, Subscription,
+    Append, AttemptLog, HeldLock, ImportedPlan, IndexRows, Lease, LeaseUpdate, LogFilter, Look, Maintenance,
+    Page, PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError, Subscription,
     Totals, Transaction, VersionRecord, Wait, Work, Worker, WrittenSince,
 };
 
@@ -196,12 +196,8 @@ impl Transaction for Within<'_> {
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.inner.put_snapshot(plan, version, bytes)
     }
-    fn renew_leases(
-        &mut self,
-        attempts: &[(PlanId, TaskId, u32)],
-        until: Timestamp,
-    ) -> Result<Vec<bool>, StoreError> {
-        self.inner.renew_leases(attempts, until)
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
+        self.inner.update_leases(updates)
     }
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
         self.inner.set_subscription(id, subscription)

@@ -98,7 +98,7 @@ impl EffectContext {
         read: impl FnOnce(&Workspace, &Plan) -> R,
     ) -> Result<R, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
-        Ok(workspace.plans().with_plan(&plan.id, |known| read(workspace, known))?)
+        Ok(workspace.plans().with_progress(&plan.id, |known| read(workspace, known))?)
     }
 
     pub(super) fn snapshot(&self, plan: PlanKey) {
@@ -127,8 +127,8 @@ impl EffectContext {
     fn task_detail(&self, plan: &PlanKey, task: &TaskId) -> Result<TaskDetail, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
-        let state =
-            plans.with_plan(&plan.id, |known| known.task(task.as_str()).map(|task| task.state.clone()))?;
+        let state = plans
+            .with_progress(&plan.id, |known| known.task(task.as_str()).map(|task| task.state.clone()))?;
         let state = state.unwrap_or_default();
         let mut detail = TaskDetail::default();
         if state.status == Status::Pending {

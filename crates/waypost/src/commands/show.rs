@@ -68,7 +68,7 @@ pub(crate) struct ShowTask {
 impl ShowTask {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        found.read(|plan| print_task(plan, &self.task, context))?
+        found.read_with_progress(|plan| print_task(plan, &self.task, context))?
     }
 }
 
@@ -81,7 +81,7 @@ impl Show {
         let found = context.find(&self.plan)?;
         match self.version {
             Some(version) => self.print(&found.plans.at_version(&found.id, version)?, context),
-            None => found.read(|plan| self.print(plan, context))?,
+            None => found.read_with_progress(|plan| self.print(plan, context))?,
         }
     }
 

@@ -833,9 +833,8 @@ fn observe(front_ends: &FrontEnds, plan: &str, after: u64, caller: Caller) -> St
     let page = front_ends.read(&format!("/events?plan={plan}&limit=100"));
     let mut events = Vec::new();
     for event in page["events"].as_array().unwrap() {
-        // What follows from the graph is not written down; progress is not history.
-        let written = event["derived"] != true && event["kind"] != "task_progressed";
-        if !written || event["version"].as_u64().unwrap() <= after {
+        // What follows from the graph is not written down.
+        if event["derived"] == true || event["version"].as_u64().unwrap() <= after {
             continue;
         }
         let actor = text(&event["actor"]);

@@ -113,6 +113,36 @@ impl Plan {
         Err(Refusal::StaleAttempt { task: self.name(number), given, current })
     }
 
+    /// Whether `by` may report progress on a task, as the attempt that it names or as the one who holds it. Returns the attempt
+    /// that the report belongs to. No event: a plan's versions do not have its progress.
+    pub fn check_progress(
+        &self,
+        by: &Actor,
+        task: &TaskId,
+        attempt: Option<u32>,
+        progress: &str,
+    ) -> Result<u32, Refusal> {
+        let number = self.number(task)?;
+        within("bytes of the progress", progress.len(), limits::PROGRESS_BYTES_MAX, task)?;
+        match self.slot(number).status {
+            Status::Running => {
+                self.speaks_for(by, number, attempt)?;
+                Ok(self.at(number).state.attempt)
+            }
+            status => Err(self.wrong_status(number, status, "reported on")),
+        }
+    }
+
+    /// Shows the latest progress of a task in this copy, while that attempt runs. For copies that are shown: it is no part of
+    /// any version.
+    pub fn show_progress(&mut self, task: &TaskId, attempt: u32, progress: &str) {
+        let Ok(number) = self.number(task) else { return };
+        let state = &self.at(number).state;
+        if state.status == Status::Running && state.attempt == attempt {
+            self.change(number, |task| task.state.progress = Some(progress.to_owned()));
+        }
+    }
+
     /// Whether `by` may speak for the attempt that runs: it names the latest, or works on it, or is a person.
     pub(super) fn speaks_for(&self, by: &Actor, number: u32, attempt: Option<u32>) -> Result<(), Refusal> {
         let state = &self.at(number).state;

@@ -14,8 +14,9 @@ fn a_worker_that_was_thought_dead_is_refused() {
     desk.asks(&worker(), ask::start("a")).unwrap();
     let refusal = desk.asks(&worker(), report(1)).unwrap_err();
     assert_eq!(refusal, Refusal::StaleAttempt { task: "a".into(), given: 1, current: 2 });
-    let progress = Command::ReportProgress { task: id("a"), attempt: Some(1), progress: "half".into() };
-    assert!(matches!(desk.asks(&worker(), progress), Err(Refusal::StaleAttempt { .. })));
+    let progress = |attempt| desk.plan.check_progress(&worker(), &id("a"), Some(attempt), "half");
+    assert!(matches!(progress(1), Err(Refusal::StaleAttempt { .. })));
+    assert_eq!(progress(2), Ok(2));
     desk.asks(&worker(), report(2)).unwrap();
     assert_eq!(desk.status("a"), Status::Done);
 }

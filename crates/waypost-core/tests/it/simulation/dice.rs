@@ -324,11 +324,8 @@ impl World {
             115..117 => {
                 let task = self.some_task_that(|task| task.state.status == Status::Running);
                 let attempt = self.attempt_of(&task);
-                if self.seconds.is_multiple_of(2) {
-                    let started_at = at(self.seconds.saturating_sub(1));
-                    return (Actor::worker("w"), Command::RecordStart { task, attempt, started_at });
-                }
-                (worker(), Command::ReportProgress { task, attempt: Some(attempt), progress: "half".into() })
+                let started_at = at(self.seconds.saturating_sub(1));
+                (Actor::worker("w"), Command::RecordStart { task, attempt, started_at })
             }
             117 if self.dice.chance(30) => {
                 let (task, call) =

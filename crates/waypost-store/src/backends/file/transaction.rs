@@ -18,30 +18,37 @@ use super::snapshot::{self, Label};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, VersionRecord, Wait,
-    WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query, TaskProgress,
+    VersionRecord, Wait, WrittenSince,
 };
 use crate::store::{Append, ImportedPlan, Pruning, Read, Rewrite, Transaction};
 use crate::workers::Worker;
 use crate::{backends::in_memory_query, clock};
 
 /// Until when an attempt is believed to be worked on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct LeaseEnd {
     attempt: u32,
-    until: Timestamp,
+    /// Nothing for work that is never taken away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<Timestamp>,
     /// The queue of which it takes a slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queue: Option<String>,
     /// How long the lease was granted for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<u32>,
+    /// The latest progress of the attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    progress: Option<TaskProgress>,
 }
 
 impl LeaseEnd {
     fn of(lease: &Lease) -> Option<Self> {
-        let (attempt, queue, seconds) = (lease.attempt, lease.queue.clone(), lease.seconds);
-        lease.until.map(|until| Self { attempt, until, queue, seconds })
+        let (queue, progress) = (lease.queue.clone(), lease.progress.clone());
+        let end =
+            Self { attempt: lease.attempt, until: lease.until, queue, seconds: lease.seconds, progress };
+        (end.until.is_some() || end.progress.is_some()).then_some(end)
     }
 }
 
@@ -103,6 +110,8 @@ pub(super) struct Session<'a> {
     staged: BTreeMap<PlanId, Staged>,
     sequence: Option<u64>,
     lease_ends: SmallFile<LeaseEnds>,
+    /// Whether progress was stored.
+    progressed: bool,
     subscriptions: SmallFile<Subscriptions>,
     workers: SmallFile<Workers>,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
@@ -118,6 +127,7 @@ impl<'a> Session<'a> {
             staged: BTreeMap::new(),
             sequence: None,
             lease_ends: SmallFile::default(),
+            progressed: false,
             subscriptions: SmallFile::default(),
             workers: SmallFile::default(),
             snapshots: BTreeMap::new(),
@@ -191,7 +201,8 @@ impl<'a> Session<'a> {
         if let Some(ends) = self.lease_ends()?.get(&facts.head.id) {
             for lease in &mut leases {
                 let end = ends.get(&lease.task).filter(|end| end.attempt == lease.attempt);
-                lease.until = end.map(|end| end.until);
+                lease.until = end.and_then(|end| end.until);
+                lease.progress = end.and_then(|end| end.progress.clone());
                 lease.queue = end.and_then(|end| end.queue.clone());
                 lease.seconds = end.and_then(|end| end.seconds);
             }
@@ -250,8 +261,8 @@ impl<'a> Session<'a> {
     }
 
     /// Whether a version was appended or a plan purged.
-    pub(super) fn has_changed_versions(&self) -> bool {
-        !self.staged.is_empty()
+    pub(super) fn has_news(&self) -> bool {
+        !self.staged.is_empty() || self.progressed
     }
 
     /// Makes all changes durable, or none.
@@ -611,25 +622,26 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn renew_leases(
-        &mut self,
-        attempts: &[(PlanId, TaskId, u32)],
-        until: Timestamp,
-    ) -> Result<Vec<bool>, StoreError> {
-        let mut renewed = Vec::new();
-        for (plan, task, attempt) in attempts {
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
+        let mut updated = Vec::new();
+        for LeaseUpdate { plan, task, attempt, until, progress } in updates {
             let facts = self.facts(plan)?;
             let mut leases = facts.iter().flat_map(|facts| &facts.rows.leases);
             let has_it = leases.any(|lease| lease.task == *task && lease.attempt == *attempt);
             if has_it {
                 let ends = self.lease_ends()?.get(plan).and_then(|ends| ends.get(task));
                 let end = ends.filter(|end| end.attempt == *attempt).cloned();
-                let (queue, seconds) = end.map_or((None, None), |end| (end.queue, end.seconds));
-                self.set_lease_end(plan, task, Some(LeaseEnd { attempt: *attempt, until, queue, seconds }))?;
+                let mut end = end.unwrap_or(LeaseEnd { attempt: *attempt, ..LeaseEnd::default() });
+                end.until = until.or(end.until);
+                if progress.is_some() {
+                    end.progress.clone_from(progress);
+                    self.progressed = true;
+                }
+                self.set_lease_end(plan, task, Some(end))?;
             }
-            renewed.push(has_it);
+            updated.push(has_it);
         }
-        Ok(renewed)
+        Ok(updated)
     }
 
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {

@@ -202,7 +202,7 @@ impl Read for Session<'_> {
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         let call = Call::new(
-            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds
+            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
              FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
              WHERE $1::bigint IS NULL OR l.until < $1 ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $2",
         );
@@ -251,7 +251,7 @@ impl Read for Session<'_> {
         let of_plan = |sql: &'static str| Call::new(sql).with(plan.to_string());
         let found = self.query_all(vec![
             of_plan(
-                "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds
+                "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
                  FROM waypost_plans p JOIN waypost_leases l ON l.plan = p.key WHERE p.id = $1 AND p.purged_at IS NULL",
             ),
             of_plan(
@@ -308,7 +308,7 @@ impl Read for Session<'_> {
 
     fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
         let call = Call::new(
-            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds
+            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
              FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
              WHERE l.worker = $1 ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $2",
         );

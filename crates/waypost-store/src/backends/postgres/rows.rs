@@ -11,7 +11,7 @@ use crate::backends::list_query::{self, Dialect, ListQuery, Value};
 use crate::error::StoreError;
 use crate::log::event::Cursor;
 use crate::log::subscription::Subscription;
-use crate::rows::{HeldLock, Lease, Page, PlanSummary, Query, VersionRecord, Wait};
+use crate::rows::{HeldLock, Lease, Page, PlanSummary, Query, TaskProgress, VersionRecord, Wait};
 
 /// Stands for NUL, which a text of PostgreSQL cannot hold. No text has it: it is not a character.
 const NUL: &str = "\u{10FFFF}";
@@ -127,7 +127,7 @@ pub(super) fn wait(row: &Row) -> Result<Wait, StoreError> {
     Ok(Wait { plan: plan_id(get(row, 0)?)?, task: task_id(get(row, 1)?)?, on })
 }
 
-/// `plan, task, attempt, worker, until, since, queue, seconds`
+/// `plan, task, attempt, worker, until, since, queue, seconds, progress, progressed_at`
 pub(super) fn lease(row: &Row) -> Result<Lease, StoreError> {
     Ok(Lease {
         plan: plan_id(get(row, 0)?)?,
@@ -138,6 +138,12 @@ pub(super) fn lease(row: &Row) -> Result<Lease, StoreError> {
         since: get::<Option<i64>>(row, 5)?.map(Timestamp::from_micros),
         queue: get::<Option<String>>(row, 6)?.map(from_text),
         seconds: get::<Option<i64>>(row, 7)?.and_then(|seconds| u32::try_from(seconds).ok()),
+        progress: match (get::<Option<String>>(row, 8)?, get::<Option<i64>>(row, 9)?) {
+            (Some(text), Some(at)) => {
+                Some(TaskProgress { text: from_text(text), at: Timestamp::from_micros(at) })
+            }
+            (Some(_) | None, _) => None,
+        },
     })
 }
 

@@ -159,6 +159,9 @@ const STEPS: &[&str] = &[
     "
     -- For how long a lease was taken: a report of progress renews it for as long again.
     ALTER TABLE waypost_leases ADD COLUMN seconds bigint;
+    -- The latest progress, which is no version.
+    ALTER TABLE waypost_leases ADD COLUMN progress text;
+    ALTER TABLE waypost_leases ADD COLUMN progressed_at bigint;
 ",
 ];
 

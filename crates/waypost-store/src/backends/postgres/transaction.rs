@@ -88,7 +88,7 @@ pub(super) struct Writing {
     pub(super) doubt: Option<UncertainCommit>,
     /// Whether the commit that was in doubt turned out to have come to pass.
     pub(super) was_committed: bool,
-    notifies: bool,
+    pub(super) notifies: bool,
     pub(super) control: Control,
     /// Whether a version was appended or a plan purged.
     pub(super) is_news: bool,

@@ -6,6 +6,7 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use super::connection::Call;
 use super::rows::{corrupt, count, from_text, get, number, task_id, text};
 use crate::error::StoreError;
+use crate::rows::LeaseUpdate;
 use crate::workers::{AttemptLog, Worker};
 
 /// `name, record`
@@ -69,23 +70,29 @@ pub(super) fn put_log(key: i64, log: &AttemptLog) -> Call {
     .with(text(&log.text))
 }
 
-/// Moves the ends of leases. Answers with the places, from 1 on, of those that are still there.
-pub(super) fn renew(attempts: &[(PlanId, TaskId, u32)], until: Timestamp) -> Call {
+/// Changes leases. Answers with the places, from 1 on, of those that are still there.
+pub(super) fn update(updates: &[LeaseUpdate]) -> Call {
+    let progress = |update: &LeaseUpdate| update.progress.as_ref().map(|progress| text(&progress.text));
+    let at = |update: &LeaseUpdate| update.progress.as_ref().map(|progress| progress.at.as_micros());
     Call::new(
-        "UPDATE waypost_leases l SET until = $4
-         FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS wanted (plan, task, attempt, place)
+        "UPDATE waypost_leases l SET until = coalesce(wanted.until, l.until),
+             progress = coalesce(wanted.progress, l.progress), progressed_at = coalesce(wanted.at, l.progressed_at)
+         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
+             WITH ORDINALITY AS wanted (plan, task, attempt, until, progress, at, place)
          JOIN waypost_plans p ON p.id = wanted.plan
          WHERE p.purged_at IS NULL AND l.plan = p.key AND l.task = wanted.task AND l.attempt = wanted.attempt
          RETURNING wanted.place",
     )
-    .with(attempts.iter().map(|(plan, _, _)| plan.to_string()).collect::<Vec<_>>())
-    .with(attempts.iter().map(|(_, task, _)| task.to_string()).collect::<Vec<_>>())
-    .with(attempts.iter().map(|(_, _, attempt)| i64::from(*attempt)).collect::<Vec<_>>())
-    .with(until.as_micros())
+    .with(updates.iter().map(|update| update.plan.to_string()).collect::<Vec<_>>())
+    .with(updates.iter().map(|update| update.task.to_string()).collect::<Vec<_>>())
+    .with(updates.iter().map(|update| i64::from(update.attempt)).collect::<Vec<_>>())
+    .with(updates.iter().map(|update| update.until.map(Timestamp::as_micros)).collect::<Vec<_>>())
+    .with(updates.iter().map(progress).collect::<Vec<_>>())
+    .with(updates.iter().map(at).collect::<Vec<_>>())
 }
 
-/// Which of `count` leases the answer to [`renew`] names.
-pub(super) fn renewed(found: &[Row], total: usize) -> Result<Vec<bool>, StoreError> {
+/// Which of `total` leases the answer to [`update`] names.
+pub(super) fn updated(found: &[Row], total: usize) -> Result<Vec<bool>, StoreError> {
     let mut renewed = vec![false; total];
     for row in found {
         let place: usize = count(row, 0)?;

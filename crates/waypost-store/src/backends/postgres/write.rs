@@ -1,13 +1,14 @@
 //! What a writer does. Almost nothing is sent before the commit.
 
-use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_core::{PlanId, Timestamp};
 
 use super::connection::Call;
+use super::listen::NOTIFY;
 use super::transaction::{PlanRow, Session, Writing};
 use super::{maintenance, rows, workers, write_buffer};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
-use crate::rows::{IndexRows, PlanSummary, VersionRecord};
+use crate::rows::{IndexRows, LeaseUpdate, PlanSummary, VersionRecord};
 use crate::store::{Append, ImportedPlan, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
 use crate::workers::{AttemptLog, Worker};
 
@@ -102,14 +103,14 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn renew_leases(
-        &mut self,
-        attempts: &[(PlanId, TaskId, u32)],
-        until: Timestamp,
-    ) -> Result<Vec<bool>, StoreError> {
-        self.writer()?;
-        let found = self.query(workers::renew(attempts, until))?;
-        workers::renewed(&found, attempts.len())
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
+        let progressed = updates.iter().any(|update| update.progress.is_some());
+        let writing = self.writer()?;
+        if progressed && writing.notifies {
+            writing.queued.push(Call::new(NOTIFY));
+        }
+        let found = self.query(workers::update(updates))?;
+        workers::updated(&found, updates.len())
     }
 
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {

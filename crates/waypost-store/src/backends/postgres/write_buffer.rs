@@ -276,6 +276,8 @@ struct Leases {
     since: Vec<Option<i64>>,
     queue: Vec<Option<String>>,
     seconds: Vec<Option<i64>>,
+    progress: Vec<Option<String>>,
+    progressed_at: Vec<Option<i64>>,
 }
 
 impl Leases {
@@ -288,13 +290,16 @@ impl Leases {
         self.since.push(lease.since.map(Timestamp::as_micros));
         self.queue.push(lease.queue.as_deref().map(text));
         self.seconds.push(lease.seconds.map(i64::from));
+        self.progress.push(lease.progress.as_ref().map(|progress| text(&progress.text)));
+        self.progressed_at.push(lease.progress.as_ref().map(|progress| progress.at.as_micros()));
     }
 
     fn put(self) -> Option<Call> {
         let call = Call::new(
-            "INSERT INTO waypost_leases (plan, task, attempt, worker, until, since, queue, seconds)
+            "INSERT INTO waypost_leases (plan, task, attempt, worker, until, since, queue, seconds, progress,
+                 progressed_at)
              SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[],
-                 $7::text[], $8::bigint[])",
+                 $7::text[], $8::bigint[], $9::text[], $10::bigint[])",
         );
         let some = !self.plan.is_empty();
         some.then(|| {
@@ -306,6 +311,8 @@ impl Leases {
                 .with(self.since)
                 .with(self.queue)
                 .with(self.seconds)
+                .with(self.progress)
+                .with(self.progressed_at)
         })
     }
 }

@@ -6,7 +6,7 @@ use waypost_core::{Counts, ExternalTaskRef, LockMode, Phase, PlanId, TaskId, Tim
 
 use crate::backends::list_query::{self, Dialect, ListQuery};
 use crate::error::StoreError;
-use crate::rows::{HeldLock, IndexRows, Lease, Page, PlanSummary, Query, VersionRecord, Wait};
+use crate::rows::{HeldLock, IndexRows, Lease, Page, PlanSummary, Query, TaskProgress, VersionRecord, Wait};
 
 fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
@@ -178,7 +178,8 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<PlanS
 }
 
 /// The columns of a lease `l` of a plan `p`, in the order of [`lease`].
-pub(super) const LEASE: &str = "p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds";
+pub(super) const LEASE: &str = "p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds,
+    l.progress, l.progressed_at";
 
 pub(super) fn lease(row: &Row<'_>) -> Result<Lease, StoreError> {
     Ok(Lease {
@@ -190,6 +191,10 @@ pub(super) fn lease(row: &Row<'_>) -> Result<Lease, StoreError> {
         since: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_micros),
         queue: row.get(6)?,
         seconds: row.get(7)?,
+        progress: match (row.get(8)?, row.get(9)?) {
+            (Some(text), Some(at)) => Some(TaskProgress { text, at: Timestamp::from_micros(at) }),
+            (Some(_) | None, _) => None,
+        },
     })
 }
 
@@ -234,12 +239,25 @@ pub(super) fn drop_waits(connection: &Connection, key: i64, task: &TaskId) -> Re
 
 pub(super) fn put_lease(connection: &Connection, key: i64, lease: &Lease) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "INSERT OR REPLACE INTO leases (plan, task, attempt, worker, until, since, queue, seconds)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT OR REPLACE INTO leases (plan, task, attempt, worker, until, since, queue, seconds, progress, progressed_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     let (until, since) = (lease.until.map(Timestamp::as_micros), lease.since.map(Timestamp::as_micros));
     let (task, attempt) = (lease.task.as_str(), lease.attempt);
-    statement.execute(params![key, task, attempt, lease.worker, until, since, lease.queue, lease.seconds])?;
+    let progress = lease.progress.as_ref().map(|progress| (&progress.text, progress.at.as_micros()));
+    let (text, at) = progress.unzip();
+    statement.execute(params![
+        key,
+        task,
+        attempt,
+        lease.worker,
+        until,
+        since,
+        lease.queue,
+        lease.seconds,
+        text,
+        at
+    ])?;
     Ok(())
 }
 

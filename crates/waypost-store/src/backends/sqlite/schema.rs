@@ -147,6 +147,9 @@ const STEPS: &[&str] = &["
 "
     -- For how long a lease was taken: a report of progress renews it for as long again.
     ALTER TABLE leases ADD COLUMN seconds INTEGER;
+    -- The latest progress, which is no version.
+    ALTER TABLE leases ADD COLUMN progress TEXT;
+    ALTER TABLE leases ADD COLUMN progressed_at INTEGER;
 "];
 
 /// The schema that this build writes.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use waypost_core::{Actor, Command, Outcome, Refusal, Timestamp};
 use waypost_store::{
-    AttemptLog, PlanStore, Read, Slots, StoreError, Transaction, WORKER_KEPT_SECONDS, Worker, WorkerKind,
-    WorkerState, WriteRequest,
+    AttemptLog, LeaseUpdate, PlanStore, ProgressFeed, Read, Slots, StoreError, TaskProgress, Transaction,
+    WORKER_KEPT_SECONDS, Worker, WorkerKind, WorkerState, WriteRequest,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -177,8 +177,9 @@ pub(super) fn leases_tell_who_works_on_what_since_when_and_in_which_slot(place: 
     }
     change(&plans, |transaction| {
         let until = transaction.now().plus_seconds(600);
-        let held = [(plan("p"), id("t0"), 1), (plan("p"), id("t1"), 2)];
-        assert_eq!(transaction.renew_leases(&held, until)?, [true, false], "there is no second attempt");
+        let held = [(id("t0"), 1), (id("t1"), 2)];
+        let held = held.map(|(task, attempt)| LeaseUpdate::renewal(plan("p"), task, attempt, until));
+        assert_eq!(transaction.update_leases(&held)?, [true, false], "there is no second attempt");
         Ok(())
     });
     assert_eq!(taken(&place.plans()), [("w1".to_owned(), 2)], "a renewed lease keeps its slot");
@@ -189,6 +190,51 @@ pub(super) fn leases_tell_who_works_on_what_since_when_and_in_which_slot(place: 
     });
     assert_eq!(taken(&place.plans()), [], "whoever is taken for dead has no slot");
     assert_eq!(plans.doctor(false).unwrap(), []);
+}
+
+pub(super) fn progress_is_kept_with_the_lease_wakes_watchers_and_makes_no_version(place: &Place) {
+    let (plans, other) = (place.plans(), place.plans());
+    wide(&plans, "p");
+    plans.write(by("w1", "p", vec![begin("t0", "w1")])).unwrap();
+    // A claim without an end keeps its progress too.
+    let request = WriteRequest { lease_seconds: None, ..by("bot", "p", vec![begin("t1", "agent:bot")]) };
+    plans.write(request).unwrap();
+    let (version, latest) = (now(&plans, "p").version(), plans.latest().unwrap());
+    let report = |name: &str, attempt: u32, text: &str| {
+        let mut stored = Vec::new();
+        other
+            .store()
+            .write(&mut |transaction| {
+                let progress = Some(TaskProgress { text: text.to_owned(), at: transaction.now() });
+                let (plan, task) = (plan("p"), id(name));
+                let update = LeaseUpdate { plan, task, attempt, until: None, progress };
+                stored = transaction.update_leases(&[update])?;
+                Ok(())
+            })
+            .unwrap();
+        stored == [true]
+    };
+    let mut watch = plans.watch().unwrap();
+    assert!(report("t0", 1, "one") && report("t0", 1, "two") && report("t1", 1, "begun"));
+    assert!(watch.wait(Duration::from_secs(30)).unwrap(), "progress is heard of");
+    assert!(!report("t0", 2, "of no attempt") && !report("t5", 1, "of nobody"));
+    for plans in [&plans, &place.plans()] {
+        let progress = plans.progress(&plan("p")).unwrap();
+        let text = |name: &str| progress.latest(&id(name), 1).map(|progress| progress.text.clone());
+        assert_eq!((text("t0"), text("t1")), (Some("two".to_owned()), Some("begun".to_owned())));
+        assert_eq!(progress.latest(&id("t0"), 2), None);
+        assert_eq!((now(plans, "p").version(), plans.latest().unwrap()), (version, latest));
+    }
+    let mut feed = ProgressFeed::default();
+    let all = feed.poll(&plans).unwrap();
+    let until = |name: &str| all.iter().find(|lease| lease.task == id(name)).unwrap().until;
+    assert!(all.len() == 2 && until("t0").is_some() && until("t1").is_none(), "{all:?}");
+    assert_eq!(feed.poll(&plans).unwrap(), []);
+    assert!(report("t1", 1, "half"));
+    let fresh = feed.poll(&plans).unwrap();
+    assert_eq!(fresh.iter().map(|lease| lease.task.as_str()).collect::<Vec<_>>(), ["t1"]);
+    plans.write(by("w1", "p", vec![end("t0")])).unwrap();
+    assert_eq!(plans.progress(&plan("p")).unwrap().latest(&id("t0"), 1), None);
 }
 
 pub(super) fn a_queue_has_so_many_slots_for_all_workers_together(place: &Place) {

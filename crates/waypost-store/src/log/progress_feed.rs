@@ -1,0 +1,39 @@
+//! The progress of tasks as it is reported. Reports stand beside the log and replace each other, so a feed delivers the latest of
+//! each attempt, and not every one.
+
+use std::collections::HashMap;
+
+use waypost_core::{PlanId, TaskId, Timestamp};
+
+use crate::error::StoreError;
+use crate::plans::PlanStore;
+use crate::rows::Lease;
+
+/// Attempts whose progress is read at once.
+const ATTEMPTS_MAX: usize = 10_000;
+
+/// What one reader has been given so far.
+#[derive(Debug, Default)]
+pub struct ProgressFeed {
+    seen: HashMap<(PlanId, TaskId), (u32, Timestamp)>,
+}
+
+impl ProgressFeed {
+    /// The leases of attempts with progress that was reported since the last call; at first, of all that have any.
+    pub fn poll(&mut self, plans: &PlanStore) -> Result<Vec<Lease>, StoreError> {
+        let leases = plans.store().query(|read| read.leases(None, ATTEMPTS_MAX))?;
+        let mut seen = HashMap::new();
+        let mut fresh = Vec::new();
+        for lease in leases {
+            let Some(progress) = &lease.progress else { continue };
+            let (key, report) = ((lease.plan.clone(), lease.task.clone()), (lease.attempt, progress.at));
+            let is_known = self.seen.get(&key) == Some(&report);
+            seen.insert(key, report);
+            if !is_known {
+                fresh.push(lease);
+            }
+        }
+        self.seen = seen;
+        Ok(fresh)
+    }
+}
