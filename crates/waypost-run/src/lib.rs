@@ -7,6 +7,7 @@ mod reporters;
 mod runner;
 mod scheduler;
 mod slots;
+mod store_clock;
 
 pub use observe::{Happened, News, Observer, happened_since};
 pub use reporters::{

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use waypost_core::{Actor, Event, Phase, Plan, PlanId, Timestamp};
 use waypost_store::{Lease, PlanStore, ProgressFeed, Query, Sort, StoreError, WriteError};
 
-use crate::runner::{Clock, Controller, Message, RunError, RunObserver, View, watch_store};
+use crate::runner::{Controller, Message, RunError, RunObserver, View, watch_store};
 use waypost_exec::AttemptKey;
 
 use crate::scheduler::{RunEvent, notices_of};
+use crate::store_clock::Clock;
 
 /// Plans that are watched at the same time.
 const PLANS_WATCHED_MAX: usize = 64;

@@ -6,6 +6,7 @@ mod actor;
 mod cli;
 mod commands;
 mod context;
+mod dispatch;
 mod error;
 mod files;
 mod instructions;
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
     };
     let mut context = Context::new(cli.global);
     waypost_exec::traces::begin(&load_config::variables());
-    let outcome = context.enter().and_then(|()| commands::run(cli.command, &mut context));
+    let outcome = context.enter().and_then(|()| dispatch::run(cli.command, &mut context));
     waypost_exec::traces::finish();
     ended(context.out, outcome)
 }

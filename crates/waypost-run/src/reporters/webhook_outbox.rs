@@ -16,8 +16,8 @@ use waypost_store::{
 
 use super::webhook::{Hook, NotTaken};
 use super::{LAST_STOP, LAST_WORDS};
-use crate::runner::Clock;
 use crate::slots::folder_name;
+use crate::store_clock::Clock;
 use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Report, Webhook};
 
