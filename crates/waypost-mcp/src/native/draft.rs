@@ -48,7 +48,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     draft.spec.owner.clone_from(&call.by().name);
     let options = CreateOptions { id: Some(id), ..CreateOptions::default() };
     let created = call.service().create(&call.caller, draft, options)?;
-    charge(call.workspace.plans(), &created.plan, call.by(), &journal, 0)?;
+    charge(call.service(), &created.plan, call.by(), &journal, 0)?;
     call.remember(&created.plan)?;
     Ok(call.read(&created.plan, |plan| create::answer(plan, &[], &[]))?)
 }
