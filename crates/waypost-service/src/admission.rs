@@ -34,12 +34,6 @@ pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
     }
 }
 
-/// What keeps commands from being written: see [`forbids_writing`].
-pub fn forbidden(config: &Config, commands: &[Command]) -> Vec<Problem> {
-    let problems = commands.iter().flat_map(|command| command_problems(config, command));
-    problems.filter(forbids_writing).collect()
-}
-
 /// Whether a command would write anything that the configuration has a say in.
 pub fn asks_configuration(command: &Command) -> bool {
     match command {

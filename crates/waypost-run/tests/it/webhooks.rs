@@ -22,13 +22,13 @@ const SECRET: &str = "hunter2-hunter2";
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn config(server: &Server, keys: &str) -> Config {
+fn config(server: &Server, keys: &str) -> Arc<Config> {
     let text = format!(
         "[reporters.hook]\nkind = \"webhook\"\nurl = \"http://{}/hook\"\nbackoff_seconds = 0\n{keys}\n",
         server.address
     );
     let layer = Layer { origin: Origin::User, name: "config.toml".to_owned(), text };
-    Config::load(&[layer], []).unwrap()
+    Arc::new(Config::load(&[layer], []).unwrap())
 }
 
 fn around() -> ExecutionEnv {
