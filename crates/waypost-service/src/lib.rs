@@ -1,6 +1,6 @@
 //! The application layer: every act on plans, once, for all front ends and drivers.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod admission;
 pub mod submit;
