@@ -1,7 +1,7 @@
 //! What events are called, and which tasks they are about: the words by which readers choose. The same words stand in the
 //! stored events.
 
-use crate::{Event, TaskId};
+use crate::{Event, TaskId, TaskSpec};
 
 impl Event {
     /// The words for all events that are stored, in the order of [`Event`].
@@ -89,6 +89,25 @@ impl Event {
 
     /// The task that it is about, when it is about one.
     pub fn task(&self) -> Option<&TaskId> {
+        match self.subject() {
+            Subject::Plan => None,
+            Subject::Task(task) => Some(task),
+            Subject::Tasks(tasks) => only(tasks),
+            Subject::NewTasks(tasks) => only(tasks).map(|task| &task.id),
+        }
+    }
+
+    /// Whether this task is the one, or one of those, that it is about.
+    pub fn is_about(&self, task: &TaskId) -> bool {
+        match self.subject() {
+            Subject::Plan => false,
+            Subject::Task(named) => named == task,
+            Subject::Tasks(tasks) => tasks.contains(task),
+            Subject::NewTasks(tasks) => tasks.iter().any(|added| added.id == *task),
+        }
+    }
+
+    fn subject(&self) -> Subject<'_> {
         match self {
             Self::PlanCreated { .. }
             | Self::PlanRevised { .. }
@@ -101,15 +120,15 @@ impl Event {
             | Self::PlanResumed { .. }
             | Self::PlanFinished { .. }
             | Self::PlanArchived {}
-            | Self::PlanUnarchived {} => None,
-            Self::TokensCharged { task, .. } => task.as_ref(),
-            Self::TasksAdded { tasks, .. } => only(tasks).map(|task| &task.id),
-            Self::TaskRevised { task } => Some(&task.id),
+            | Self::PlanUnarchived {} => Subject::Plan,
+            Self::TokensCharged { task, .. } => task.as_ref().map_or(Subject::Plan, Subject::Task),
+            Self::TasksAdded { tasks, .. } => Subject::NewTasks(tasks),
+            Self::TaskRevised { task } => Subject::Task(&task.id),
             Self::TasksRemoved { tasks }
             | Self::TasksReset { tasks }
             | Self::TasksCancelled { tasks, .. }
-            | Self::TasksRetried { tasks } => only(tasks),
-            Self::TasksReordered { order, .. } => only(order),
+            | Self::TasksRetried { tasks } => Subject::Tasks(tasks),
+            Self::TasksReordered { order, .. } => Subject::Tasks(order),
             Self::TaskMoved { task, .. }
             | Self::TaskQueued { task, .. }
             | Self::TaskStarted { task, .. }
@@ -125,20 +144,7 @@ impl Event {
             | Self::DigestAttached { task, .. }
             | Self::TaskRolledBack { task, .. }
             | Self::OutputReceived { task, .. }
-            | Self::OutputWithdrawn { task, .. } => Some(task),
-        }
-    }
-
-    /// Whether this task is the one, or one of those, that it is about.
-    pub fn is_about(&self, task: &TaskId) -> bool {
-        match self {
-            Self::TasksAdded { tasks, .. } => tasks.iter().any(|added| added.id == *task),
-            Self::TasksRemoved { tasks }
-            | Self::TasksReset { tasks }
-            | Self::TasksCancelled { tasks, .. }
-            | Self::TasksRetried { tasks } => tasks.contains(task),
-            Self::TasksReordered { order, .. } => order.contains(task),
-            other => other.task() == Some(task),
+            | Self::OutputWithdrawn { task, .. } => Subject::Task(task),
         }
     }
 
@@ -159,6 +165,14 @@ impl Event {
                 | Self::PlanUnarchived {}
         )
     }
+}
+
+/// What an event is about.
+enum Subject<'a> {
+    Plan,
+    Task(&'a TaskId),
+    Tasks(&'a [TaskId]),
+    NewTasks(&'a [TaskSpec]),
 }
 
 fn only<T>(list: &[T]) -> Option<&T> {

@@ -4,6 +4,8 @@
 //! [`Command`]; [`Plan::decide`] says which [`Event`]s follow, and [`Plan::evolve`] is the only place where a plan
 //! changes. The same events give the same plan.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod limits;
 
 mod command;

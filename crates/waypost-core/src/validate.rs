@@ -374,10 +374,11 @@ impl Shape {
             let names: Vec<String> =
                 tasks.iter().map(|&n| draft.tasks[n as usize].spec.id.to_string()).collect();
             // A ring of parents alone has been reported as such.
-            let reported = problems.list.iter().any(|problem| match &problem.wrong {
-                ProblemKind::ParentCycle { path } => names.iter().all(|name| path.contains(name)),
-                _ => false,
-            });
+            let has_all = |path: &[String]| names.iter().all(|name| path.contains(name));
+            let reported = problems
+                .list
+                .iter()
+                .any(|problem| matches!(&problem.wrong, ProblemKind::ParentCycle { path } if has_all(path)));
             if !reported {
                 problems.add(Problem::task(names[0].clone(), ProblemKind::Cycle { path: names }));
             }

@@ -1,6 +1,6 @@
 //! Workers that are containers: docker or podman starts one for each attempt, and it keeps to the contract of a program.
 //!
-//! The engine's program is our child, the container is not. So a note of each container lies beside the vigil of its run
+//! The engine's program is our child, the container is not. So a note of each container lies beside the liveness lock of its run
 //! for as long as it may exist, and whoever takes the work of a dead run over ends what the notes name.
 
 use std::fs;

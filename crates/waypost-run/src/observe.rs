@@ -230,7 +230,38 @@ fn decided(event: &Event) -> Option<News> {
         Event::PlanApproved { by, version, .. } => News::Approved { by: by.clone(), version: *version },
         Event::PlanRejected { by, reason } => News::Rejected { by: by.clone(), reason: reason.clone() },
         Event::ApprovalVoided {} => News::ApprovalVoided,
-        _ => return None,
+        Event::PlanCreated { .. }
+        | Event::PlanRevised { .. }
+        | Event::TasksAdded { .. }
+        | Event::TaskRevised { .. }
+        | Event::TasksRemoved { .. }
+        | Event::TaskMoved { .. }
+        | Event::TasksReordered { .. }
+        | Event::TasksReset { .. }
+        | Event::PlanActivated {}
+        | Event::PlanPaused { .. }
+        | Event::PlanResumed { .. }
+        | Event::PlanFinished { .. }
+        | Event::PlanArchived {}
+        | Event::PlanUnarchived {}
+        | Event::TaskQueued { .. }
+        | Event::TaskStarted { .. }
+        | Event::TaskProgressed { .. }
+        | Event::TaskDone { .. }
+        | Event::TaskReported { .. }
+        | Event::TaskFailed { .. }
+        | Event::TaskReleased { .. }
+        | Event::QuestionAsked { .. }
+        | Event::QuestionAnswered { .. }
+        | Event::TaskSkipped { .. }
+        | Event::TasksCancelled { .. }
+        | Event::TasksRetried { .. }
+        | Event::TaskRefined { .. }
+        | Event::DigestAttached { .. }
+        | Event::TokensCharged { .. }
+        | Event::TaskRolledBack { .. }
+        | Event::OutputReceived { .. }
+        | Event::OutputWithdrawn { .. } => return None,
     })
 }
 

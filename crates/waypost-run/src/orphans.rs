@@ -3,22 +3,22 @@
 use std::fs;
 use std::path::Path;
 
-use waypost_exec::{end_left_behind, liveness_lock as vigil};
+use waypost_exec::{end_left_behind, liveness_lock};
 use waypost_store::WORKER_VARIABLE;
 
 /// Ends every process that a dead run had started and that is still there. Returns whether none is left: `runs` holds the
-/// vigils of all runs, and `engines` are the programs that may be asked to end containers.
+/// liveness locks of all runs, and `engines` are the programs that may be asked to end containers.
 pub(crate) fn end_orphans(worker: &str, runs: &Path, engines: &[String]) -> bool {
     const ROUNDS_MAX: usize = 100;
     const PAUSE: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     let mark = format!("{WORKER_VARIABLE}={worker}");
     for _ in 0..ROUNDS_MAX {
         let orphans = marked(&mark);
-        // A container is no child of the program that asked for it, and may keep the vigil.
+        // A container is no child of the program that asked for it, and may hold the lock.
         if !end_left_behind(runs, worker, engines) {
             return false;
         }
-        if orphans.is_empty() && vigil::is_over(runs, worker) {
+        if orphans.is_empty() && liveness_lock::is_over(runs, worker) {
             return true;
         }
         for orphan in orphans {

@@ -170,7 +170,7 @@ impl Controller {
 
 /// Runs plans of one store until nothing more is to be done.
 pub struct Runner {
-    _vigil: Option<LivenessLock>,
+    _liveness: Option<LivenessLock>,
     /// What this run says of itself in the store.
     row: Worker,
     /// Where the store counts the slots of queues.
@@ -210,7 +210,7 @@ pub struct Runner {
     asked_to_end: Option<Control>,
 }
 
-/// The folder with the vigils of all runs of this workspace.
+/// The folder with the liveness locks of all runs of this workspace.
 fn runs(around: &ExecutionEnv) -> PathBuf {
     around.logs.with_file_name("runs")
 }
@@ -255,12 +255,12 @@ impl Runner {
         let now = Instant::now();
         let reporters = Reporters::begin(&config, &around);
         // Where no file can be made, a later run has only the marks of the processes to go by.
-        let vigil = LivenessLock::begin(&runs(&around), &around.worker).ok();
+        let liveness = LivenessLock::begin(&runs(&around), &around.worker).ok();
         let events = sender.clone();
         // Nobody listens any more when the run is over.
         let events = Arc::new(move |event| drop(events.send(Message::Attempt(event))));
         let mut runner = Self {
-            _vigil: vigil,
+            _liveness: liveness,
             row,
             slots,
             copies,

@@ -433,7 +433,25 @@ impl Scheduler {
             | Refusal::AwaitsCheck { task, .. }
             | Refusal::AwaitsAnswer { task, .. }
             | Refusal::WrongStatus { task, .. } => Some(task),
-            _ => None,
+            Refusal::Invalid { .. }
+            | Refusal::NoSuchTask { .. }
+            | Refusal::WrongPhase { .. }
+            | Refusal::NeedsApproval {}
+            | Refusal::OnlyAPerson { .. }
+            | Refusal::NotWhatWasLookedAt { .. }
+            | Refusal::StaleAttempt { .. }
+            | Refusal::HasDependants { .. }
+            | Refusal::IsParent { .. }
+            | Refusal::MachineWork { .. }
+            | Refusal::NoQuestion { .. }
+            | Refusal::NotAChoice { .. }
+            | Refusal::NoEvidence { .. }
+            | Refusal::NotAwaited { .. }
+            | Refusal::StillRunning { .. }
+            | Refusal::QueueFull { .. }
+            | Refusal::Archived {}
+            | Refusal::AlreadyExists {}
+            | Refusal::NotCreated {} => None,
         };
         // Somebody else is at work: from now on a refusal does not cost the whole plan.
         followed.share(now);

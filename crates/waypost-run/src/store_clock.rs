@@ -1,6 +1,6 @@
 //! The clock of the store, which all who work on it go by.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use waypost_core::Timestamp;
 use waypost_store::{PlanStore, StoreError};
@@ -38,10 +38,26 @@ impl Clock {
         self.at(Instant::now())
     }
 
-    /// What it showed at a moment.
+    /// What it showed, or would have shown, at a moment: it may have been set since.
     pub(crate) fn at(&self, moment: Instant) -> Timestamp {
-        let passed = moment.saturating_duration_since(self.since);
-        let passed = i64::try_from(passed.as_micros()).unwrap_or(i64::MAX);
-        Timestamp::from_micros(self.base.as_micros().saturating_add(passed))
+        let micros = |passed: Duration| i64::try_from(passed.as_micros()).unwrap_or(i64::MAX);
+        let later = micros(moment.saturating_duration_since(self.since));
+        let earlier = micros(self.since.saturating_duration_since(moment));
+        Timestamp::from_micros(self.base.as_micros().saturating_add(later).saturating_sub(earlier))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_before_the_clock_was_set_is_before_what_it_was_set_to() {
+        let since = Instant::now() + Duration::from_secs(10);
+        let clock = Clock { base: Timestamp::from_micros(60_000_000), since };
+        let shown = |moment| clock.at(moment).as_micros();
+        assert_eq!(shown(since), 60_000_000);
+        assert_eq!(shown(since + Duration::from_millis(1)), 60_001_000);
+        assert_eq!(shown(since - Duration::from_millis(1)), 59_999_000);
     }
 }

@@ -25,27 +25,19 @@ pub fn task_problems(config: &Config, spec: &TaskSpec) -> Vec<Problem> {
 
 /// The same for what a command would write.
 pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
-    match command {
-        Command::Create { draft, .. } | Command::Replace(draft) => problems(config, draft),
-        command => {
-            let works = works(command).into_iter();
-            works.flat_map(|(task, work, check)| work_problems(config, task, work, check)).collect()
-        }
+    if let Command::Create { draft, .. } | Command::Replace(draft) = command {
+        return problems(config, draft);
     }
-}
-
-/// What keeps commands from being written: see [`forbids_writing`].
-pub fn forbidden(config: &Config, commands: &[Command]) -> Vec<Problem> {
-    let problems = commands.iter().flat_map(|command| command_problems(config, command));
-    problems.filter(forbids_writing).collect()
+    let works = works(command).into_iter();
+    works.flat_map(|(task, work, check)| work_problems(config, task, work, check)).collect()
 }
 
 /// Whether a command would write anything that the configuration has a say in.
 pub fn asks_configuration(command: &Command) -> bool {
-    match command {
-        Command::Create { draft, .. } | Command::Replace(draft) => names_configured(draft),
-        command => !works(command).is_empty(),
+    if let Command::Create { draft, .. } | Command::Replace(draft) = command {
+        return names_configured(draft);
     }
+    !works(command).is_empty()
 }
 
 /// Whether a draft names anything that the configuration has a say in.

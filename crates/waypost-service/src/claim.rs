@@ -1,7 +1,10 @@
 //! Taking the next task: what is on offer, what lost workers had included, and the first of it that can be had.
 
 use waypost_core::{Actor, Command, Plan, PlanId, Refusal, TaskId};
-use waypost_store::{Committed, PlanStore, WriteError, WriteRequest};
+
+use crate::caller::Caller;
+use crate::error::ServiceError;
+use crate::service::{Guard, Service, Terms, WriteReply};
 
 /// Tasks that are tried when somebody wants one: others may be faster, or hold a lock.
 const CANDIDATES_MAX: usize = 200;
@@ -10,19 +13,13 @@ const LOST_MAX: usize = 100;
 /// Reasons why nothing could be had that are told.
 const REASONS_MAX: usize = 3;
 
-/// Who wants a task, and of which plans.
-#[derive(Clone, Debug)]
-pub struct Claim<'a> {
-    /// Who.
-    pub by: &'a Actor,
-    /// The name under which they work on it.
-    pub worker: &'a str,
+/// Which tasks a caller would take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClaimFilter<'a> {
     /// Only of this plan.
     pub plan: Option<&'a PlanId>,
     /// Only of plans in this queue.
     pub queue: Option<&'a str>,
-    /// For how long the worker is believed to work on it without a word; nothing is for ever.
-    pub lease_seconds: Option<u32>,
 }
 
 /// What came of it.
@@ -31,7 +28,7 @@ pub enum Claimed {
     /// A task was started.
     Taken {
         /// What was written.
-        committed: Committed,
+        written: WriteReply,
         /// Which task.
         task: TaskId,
     },
@@ -42,45 +39,65 @@ pub enum Claimed {
     },
 }
 
-/// Starts the most urgent task that can be had, leased to whoever asks.
-pub fn claim(plans: &PlanStore, claim: &Claim<'_>) -> Result<Claimed, WriteError> {
-    reclaim_expired_leases(plans, claim.plan)?;
-    let mut reasons: Vec<String> = Vec::new();
-    for (plan, task) in claimable(plans, claim.plan, claim.queue, CANDIDATES_MAX)? {
-        let request = WriteRequest {
-            plan,
-            by: claim.by.clone(),
-            commands: vec![Command::StartTask { task: task.clone(), worker: claim.worker.to_owned() }],
-            known_version: None,
-            lease_seconds: claim.lease_seconds,
-        };
-        match plans.write(request) {
-            Ok(committed) => return Ok(Claimed::Taken { committed, task }),
-            Err(WriteError::Refused(refusal)) if is_only_this_one(&refusal) => {
-                if reasons.len() < REASONS_MAX {
-                    reasons.push(refusal.to_string());
+impl Service {
+    /// Starts the most urgent task that can be had, leased to the caller.
+    pub fn claim_next(
+        &self,
+        by: &Caller,
+        filter: ClaimFilter<'_>,
+        lease_seconds: Option<u32>,
+    ) -> Result<Claimed, ServiceError> {
+        self.reclaim_expired_leases(filter.plan)?;
+        let terms = Terms { guard: Guard::NONE, lease_seconds };
+        let mut reasons: Vec<String> = Vec::new();
+        for (plan, task) in self.claimable(filter, CANDIDATES_MAX)? {
+            let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };
+            match self.write(by, &plan, vec![start], terms) {
+                Ok(written) => return Ok(Claimed::Taken { written, task }),
+                Err(ServiceError::Refused(refusal)) if is_only_this_one(&refusal) => {
+                    if reasons.len() < REASONS_MAX {
+                        reasons.push(refusal.to_string());
+                    }
                 }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
         }
+        Ok(Claimed::Nothing { reasons })
     }
-    Ok(Claimed::Nothing { reasons })
-}
 
-/// The tasks that could start now, the most urgent first.
-pub fn claimable(
-    plans: &PlanStore,
-    plan: Option<&PlanId>,
-    queue: Option<&str>,
-    limit: usize,
-) -> Result<Vec<(PlanId, TaskId)>, WriteError> {
-    if let Some(plan) = plan {
-        let tasks = |found: &Plan| {
-            found.claimable().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
-        };
-        return plans.with_plan(plan, tasks);
+    /// The tasks that could start now, the most urgent first.
+    pub fn claimable(
+        &self,
+        filter: ClaimFilter<'_>,
+        limit: usize,
+    ) -> Result<Vec<(PlanId, TaskId)>, ServiceError> {
+        if let Some(plan) = filter.plan {
+            let tasks = |found: &Plan| {
+                found.claimable().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
+            };
+            return self.read(plan, tasks);
+        }
+        let ready = self.plans().claimable(filter.queue, limit)?;
+        Ok(ready.into_iter().map(|ready| (ready.plan, ready.task)).collect())
     }
-    Ok(plans.claimable(queue, limit)?.into_iter().map(|ready| (ready.plan, ready.task)).collect())
+
+    /// Returns tasks whose leases have ended to the queue: of this plan, or of all.
+    pub fn reclaim_expired_leases(&self, plan: Option<&PlanId>) -> Result<(), ServiceError> {
+        let lost = self.plans().store().query(|read| {
+            let now = read.now();
+            read.leases(Some(now), LOST_MAX)
+        })?;
+        let by = Caller::new(Actor::system("lease"));
+        for lease in lost.into_iter().filter(|lease| plan.is_none_or(|plan| *plan == lease.plan)) {
+            let lose = Command::LoseTask { task: lease.task, attempt: lease.attempt, retry: None };
+            match self.write(&by, &lease.plan, vec![lose], Guard::NONE) {
+                // Somebody else has given it back already, or it ended after all.
+                Ok(_) | Err(ServiceError::Refused(_) | ServiceError::Invalid { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether another task may be had although this one was refused.
@@ -112,29 +129,4 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::AlreadyExists {}
         | Refusal::NotCreated {} => false,
     }
-}
-
-/// Whoever took a task and was not heard of until the end of the lease has lost it.
-pub fn reclaim_expired_leases(plans: &PlanStore, plan: Option<&PlanId>) -> Result<(), WriteError> {
-    let mut lost = Vec::new();
-    plans.store().read(&mut |read| {
-        let now = read.now();
-        lost = read.leases(Some(now), LOST_MAX)?;
-        Ok(())
-    })?;
-    for lease in lost.into_iter().filter(|lease| plan.is_none_or(|plan| *plan == lease.plan)) {
-        let request = WriteRequest {
-            plan: lease.plan,
-            by: Actor::system("lease"),
-            commands: vec![Command::LoseTask { task: lease.task, attempt: lease.attempt, retry: None }],
-            known_version: None,
-            lease_seconds: None,
-        };
-        match plans.write(request) {
-            // Somebody else has given it back already, or it ended after all.
-            Ok(_) | Err(WriteError::Refused(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -207,10 +207,7 @@ impl ServiceError {
             Self::Invalid { problems, .. } => json!({ "problems": problems }),
             Self::Conflict(_) | Self::IdUsed(_) | Self::Configuration { .. } | Self::Store(_) => json!({}),
         };
-        match facts {
-            Value::Object(facts) => facts,
-            _ => Map::new(),
-        }
+        if let Value::Object(facts) = facts { facts } else { Map::new() }
     }
 
     /// What to do next.
@@ -245,10 +242,7 @@ impl ServiceError {
 
     /// The refusal of the plan, if that is what it is.
     pub fn refusal(&self) -> Option<&Refusal> {
-        match self {
-            Self::Refused(refusal) => Some(refusal),
-            _ => None,
-        }
+        if let Self::Refused(refusal) = self { Some(refusal) } else { None }
     }
 }
 
@@ -264,9 +258,10 @@ fn refusal_facts(refusal: &Refusal) -> (String, Map<String, Value>) {
 
 impl From<Refusal> for ServiceError {
     fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Invalid { problems } => Self::Invalid { subject: Subject::Result, problems },
-            refusal => Self::Refused(refusal),
+        if let Refusal::Invalid { problems } = refusal {
+            Self::Invalid { subject: Subject::Result, problems }
+        } else {
+            Self::Refused(refusal)
         }
     }
 }

@@ -15,7 +15,7 @@ pub fn is_for_people(config: &Config, task: &Task) -> bool {
 
 /// The command by which somebody answers a task. A task that asks takes it for its answer; one that is for a person to do
 /// is done by any answer but no, which fails it.
-pub fn answer_command(
+pub(crate) fn answer_command(
     config: &Config,
     plan: &Plan,
     task: &TaskId,

@@ -1,6 +1,6 @@
 //! The application layer: every act on plans, once, for all front ends and drivers.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod admission;
 pub mod submit;
@@ -18,6 +18,7 @@ mod lifecycle;
 mod record;
 mod report;
 mod service;
+mod subscriptions;
 mod task_json;
 mod update;
 mod wait_reasons;
@@ -28,15 +29,15 @@ pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };
 pub use caller::{Caller, Holder};
-pub use claim::{Claim, Claimed, claim, claimable, reclaim_expired_leases};
+pub use claim::{ClaimFilter, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};
 pub use edit::{EditOp, NewTask, StatusChange};
 pub use error::{Hint, IdOf, ServiceError, Subject};
 pub use event_text::{consequence_summary, summary};
-pub use human_answer::{answer_command, is_for_people};
+pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use record::Record;
-pub use report::{ClaimFilter, ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, TaskRef, TaskReport};
+pub use report::{ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, TaskRef, TaskReport};
 pub use service::{Guard, LoadConfig, Service, WriteReply, resolve_task};
 pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};

@@ -8,7 +8,7 @@ use crate::admission;
 use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
 use crate::service::{Guard, Service, WriteReply};
-use crate::submit::{self, Start, SubmitError, Submitted};
+use crate::submit::{self, RunnableDraft, Start, SubmitError, Submitted};
 
 /// How a plan is created.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +54,11 @@ impl ApprovalRule {
 }
 
 impl Service {
+    /// An id for a plan that is to be created later. Writes nothing.
+    pub fn reserve_id(&self) -> Result<PlanId, ServiceError> {
+        Ok(self.plans().reserve_id()?)
+    }
+
     /// Creates a plan.
     pub fn create(
         &self,
@@ -81,23 +86,8 @@ impl Service {
     }
 
     /// Brings a draft into the store; the same id with the same tasks is the same plan.
-    pub fn submit(
-        &self,
-        by: &Caller,
-        draft: Draft,
-        executor: Option<&str>,
-    ) -> Result<Submitted, SubmitError> {
-        let config = self.config().map_err(SubmitError::Service)?;
-        submit::submit_draft(self, &config, by, draft, executor)
-    }
-
-    /// Refuses a draft that cannot run with this configuration, although it might be written.
-    pub fn check_runnable(&self, draft: &Draft) -> Result<(), ServiceError> {
-        let problems = admission::problems(&*self.config()?, draft);
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(ServiceError::Invalid { subject: Subject::Write, problems }),
-        }
+    pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
+        submit::submit_draft(self, by, draft)
     }
 
     /// Gives what is left of a plan that has no work to an executor.

@@ -8,7 +8,6 @@ use waypost_core::{
 use waypost_store::{Lease, LeaseUpdate, StoreError, TaskProgress};
 
 use crate::caller::{Caller, Holder};
-use crate::claim::{self, Claim, Claimed};
 use crate::error::ServiceError;
 use crate::human_answer::answer_command;
 use crate::service::{Guard, Service, Terms, WriteReply};
@@ -33,15 +32,6 @@ impl Default for ClaimOptions {
     fn default() -> Self {
         Self { lease_seconds: Some(LEASE_SECONDS_DEFAULT), take_over: false, reopen: false }
     }
-}
-
-/// Which tasks a caller would take.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ClaimFilter<'a> {
-    /// Only of this plan.
-    pub plan: Option<&'a PlanId>,
-    /// Only of plans in this queue.
-    pub queue: Option<&'a str>,
 }
 
 /// A task that the caller holds now.
@@ -100,23 +90,6 @@ pub struct TaskRef<'a> {
 }
 
 impl Service {
-    /// Starts the most urgent task that can be had, leased to the caller.
-    pub fn claim_next(
-        &self,
-        by: &Caller,
-        filter: ClaimFilter<'_>,
-        lease_seconds: Option<u32>,
-    ) -> Result<Claimed, ServiceError> {
-        let claim = Claim {
-            by: &by.actor,
-            worker: &by.worker,
-            plan: filter.plan,
-            queue: filter.queue,
-            lease_seconds,
-        };
-        Ok(claim::claim(self.plans(), &claim)?)
-    }
-
     /// Starts a task, leased to the caller. Whoever holds it already has it for longer.
     pub fn claim(
         &self,
@@ -126,7 +99,7 @@ impl Service {
         options: ClaimOptions,
         guard: Guard,
     ) -> Result<ClaimReply, ServiceError> {
-        claim::reclaim_expired_leases(self.plans(), Some(plan))?;
+        self.reclaim_expired_leases(Some(plan))?;
         let (caller, wanted) = (by.clone(), task.clone());
         let terms = Terms { guard, lease_seconds: options.lease_seconds };
         let (mut written, held) = self
@@ -176,7 +149,7 @@ impl Service {
         match self.try_report(by, task, report.clone(), guard) {
             // The other session may be gone: once its lease has ended, it holds nothing.
             Err(ServiceError::HeldByOtherSession { .. }) => {
-                claim::reclaim_expired_leases(self.plans(), Some(task.plan))?;
+                self.reclaim_expired_leases(Some(task.plan))?;
                 self.try_report(by, task, report, guard)
             }
             written => written,
@@ -303,11 +276,6 @@ impl Service {
             Ok((vec![answer_command(&config, plan, &task, &answer, &actor)?], ()))
         })?;
         Ok(reply)
-    }
-
-    /// Returns tasks whose leases have ended to the queue: of this plan, or of all.
-    pub fn reclaim_expired_leases(&self, plan: Option<&PlanId>) -> Result<(), ServiceError> {
-        Ok(claim::reclaim_expired_leases(self.plans(), plan)?)
     }
 
     /// What the caller holds, in whichever session.

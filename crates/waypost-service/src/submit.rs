@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use waypost_config::Config;
 use waypost_core::{
-    Actor, ActorKind, Command, Difference, Draft, Json, Phase, Plan, PlanId, Refusal, Status, Task,
+    ActorKind, Command, Difference, Draft, Json, Phase, Plan, PlanId, Problem, Refusal, Status, Task,
     TaskChanges, TaskId, Work, differences,
 };
-use waypost_store::{NewPlan, PlanStore, WriteError, WriteRequest};
+use waypost_store::{NewPlan, WriteError};
 
+use crate::admission;
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::{Guard, Service};
@@ -47,43 +48,69 @@ pub enum SubmitError {
     /// The store or the plan refused it.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// The store or the plan refused it.
-    #[error(transparent)]
-    Write(#[from] WriteError),
 }
 
-/// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing
-/// twice; `executor` is who gets the tasks without work.
+/// A draft that this configuration can run. Tasks without work have gone to an executor, where one was named.
+#[derive(Clone, Debug)]
+pub struct RunnableDraft {
+    draft: Draft,
+    executor: Option<String>,
+}
+
+impl RunnableDraft {
+    /// Gives the tasks without work to `executor`. Otherwise returns everything that keeps the draft from running here.
+    pub fn new(config: &Config, mut draft: Draft, executor: Option<&str>) -> Result<Self, Vec<Problem>> {
+        if let Some(executor) = executor {
+            assign_in_draft(&mut draft, executor);
+        }
+        let problems = admission::problems(config, &draft);
+        if problems.is_empty() {
+            Ok(Self { draft, executor: executor.map(str::to_owned) })
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// The draft as it would run.
+    pub fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
+    /// The draft alone.
+    pub fn into_draft(self) -> Draft {
+        self.draft
+    }
+}
+
+/// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing twice.
 pub(crate) fn submit_draft(
     service: &Service,
-    config: &Config,
     by: &Caller,
-    draft: Draft,
-    executor: Option<&str>,
+    RunnableDraft { draft, executor }: RunnableDraft,
 ) -> Result<Submitted, SubmitError> {
-    let plans = service.plans();
+    let (plans, config) = (service.plans(), service.config()?);
     let new = |draft: Draft| {
         let (id, by) = (draft.id.clone(), by.actor.clone());
         plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
     };
     let Some(id) = draft.id.clone() else {
-        let committed = new(draft)?;
+        let committed = new(draft).map_err(ServiceError::from)?;
         return Ok(Submitted { plan: committed.plan, made: true });
     };
     // Whoever enters the same id at the same moment may be faster: then it is there the second time.
     for _ in 0..2 {
         match plans.with_plan(&id, Plan::to_draft) {
-            Ok(known) => return is_the_same(&id, known, &draft, executor),
+            Ok(known) => return is_the_same(&id, known, &draft, executor.as_deref()),
             Err(WriteError::NotFound(_)) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(ServiceError::from(error).into()),
         }
         match new(draft.clone()) {
             Ok(committed) => return Ok(Submitted { plan: committed.plan, made: true }),
             Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(ServiceError::from(error).into()),
         }
     }
-    Err(WriteError::Refused(Refusal::AlreadyExists {}).into())
+    Err(ServiceError::from(Refusal::AlreadyExists {}).into())
 }
 
 fn is_the_same(
@@ -155,7 +182,7 @@ fn work(executor: &str) -> Work {
 }
 
 /// Gives every task of a draft that has neither work nor children to an executor.
-pub fn assign_in_draft(draft: &mut Draft, executor: &str) {
+fn assign_in_draft(draft: &mut Draft, executor: &str) {
     let parents: BTreeSet<TaskId> = draft.tasks.iter().filter_map(|task| task.spec.parent.clone()).collect();
     for task in &mut draft.tasks {
         if task.spec.work.is_none() && !parents.contains(&task.spec.id) {
@@ -214,97 +241,4 @@ fn assignments(plan: &Plan, executor: &str) -> Vec<Command> {
         Command::ReviseTask { task: task.spec.id.clone(), changes: Box::new(changes) }
     })
     .collect()
-}
-
-/// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing
-/// twice; `executor` is who gets the tasks without work.
-pub fn enter(
-    plans: &PlanStore,
-    config: &Config,
-    by: &Actor,
-    draft: Draft,
-    executor: Option<&str>,
-) -> Result<Submitted, SubmitError> {
-    let new = |draft: Draft| {
-        let (id, by) = (draft.id.clone(), by.clone());
-        plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
-    };
-    let Some(id) = draft.id.clone() else {
-        let committed = new(draft)?;
-        return Ok(Submitted { plan: committed.plan, made: true });
-    };
-    // Whoever enters the same id at the same moment may be faster: then it is there the second time.
-    for _ in 0..2 {
-        match plans.with_plan(&id, Plan::to_draft) {
-            Ok(known) => return is_the_same(&id, known, &draft, executor),
-            Err(WriteError::NotFound(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-        match new(draft.clone()) {
-            Ok(committed) => return Ok(Submitted { plan: committed.plan, made: true }),
-            Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(WriteError::Refused(Refusal::AlreadyExists {}).into())
-}
-
-/// Makes a plan active, unless a person has to approve it first.
-pub fn start(plans: &PlanStore, plan: &PlanId, by: &Actor) -> Result<Start, WriteError> {
-    let (phase, version, needed) = plans.with_plan(plan, |plan| {
-        let state = plan.state();
-        (state.phase, plan.version(), state.approval_required && state.approval.is_none())
-    })?;
-    match (phase, needed) {
-        (Phase::Active, _) => Ok(Start::Runs),
-        (_, true) => Ok(Start::NeedsApproval { version }),
-        (_, false) => {
-            write(plans, plan, by, vec![Command::Activate])?;
-            Ok(Start::Runs)
-        }
-    }
-}
-
-/// The same in a plan of the store, for what is not done yet: a version like any other, so that everybody sees who did
-/// it, and the rules of approval hold for it. What an agent wrote down as a list of things to do was never meant for
-/// machines, so giving it to them needs a person's approval; `yes` is the word of a person who asks.
-pub fn assign(
-    plans: &PlanStore,
-    plan: &PlanId,
-    executor: &str,
-    by: &Actor,
-    yes: bool,
-) -> Result<(), SubmitError> {
-    let (mut commands, phase, asks) = plans.with_plan(plan, |plan| {
-        let state = plan.state();
-        let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
-        (assignments(plan, executor), state.phase, !own && state.approval.is_none())
-    })?;
-    if commands.is_empty() {
-        return Ok(());
-    }
-    match phase {
-        Phase::Draft if asks => {
-            let message = format!("tasks without work are to be done by {executor}");
-            commands.push(Command::RequestApproval { message });
-        }
-        Phase::Active if asks && !(yes && by.kind == ActorKind::Person) => {
-            let (plan, executor) = (plan.clone(), executor.to_owned());
-            return Err(SubmitError::NotForMachines { plan, executor });
-        }
-        Phase::Draft
-        | Phase::AwaitingApproval
-        | Phase::Active
-        | Phase::Paused
-        | Phase::Completed
-        | Phase::Failed
-        | Phase::Cancelled => {}
-    }
-    Ok(write(plans, plan, by, commands)?)
-}
-
-fn write(plans: &PlanStore, plan: &PlanId, by: &Actor, commands: Vec<Command>) -> Result<(), WriteError> {
-    let (plan, by) = (plan.clone(), by.clone());
-    plans.write(WriteRequest { plan, by, commands, known_version: None, lease_seconds: None })?;
-    Ok(())
 }

@@ -47,6 +47,11 @@ impl Service {
         Ok(renewed)
     }
 
+    /// Asks a worker to take nothing new and to exit when what it runs has ended. `false`: no such worker is known.
+    pub fn drain_worker(&self, name: &str) -> Result<bool, StoreError> {
+        self.plans().drain(name)
+    }
+
     /// Removes a worker's row, and stores its last copies of logs.
     pub fn unregister_worker(&self, name: &str, logs: &[AttemptLog]) -> Result<(), StoreError> {
         self.plans().store().write(&mut |transaction| {

@@ -4,6 +4,8 @@
 //! `decide` inside the store's transaction, appends the events as one version, keeps the plans that a process works on in
 //! memory, and commits writers who wait together in one go.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod attempt_log_file;
 mod backends;
 mod clock;

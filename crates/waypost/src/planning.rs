@@ -190,7 +190,7 @@ impl PlanningSession {
         let model = chosen.recorded(journal);
         let prices = |ask: &waypost_planner::ModelRequest| chosen.price(ask);
         let thinker = PlanningDriver {
-            plans: &self.plans,
+            service: &self.service,
             plan: order.plan.clone(),
             by: chosen.actor(context)?,
             model: &*model,

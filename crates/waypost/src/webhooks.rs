@@ -25,7 +25,7 @@ pub(crate) fn any(config: &Config) -> bool {
 pub(crate) fn start(
     context: &mut Context,
     folders: &Folders,
-    config: &Config,
+    config: &Arc<Config>,
     plans: &Arc<PlanStore>,
     since: u64,
 ) -> Outcome<WebhookOutbox> {

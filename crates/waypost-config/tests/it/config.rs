@@ -419,7 +419,7 @@ fn what_of_a_todo_json_cannot_be_taken_over_is_named() {
         ),
         [
             "todo.json: `reporter.retries` cannot be taken over",
-            "todo.json: `reporter.headers` is no object",
+            "todo.json: `reporter.headers` is not an object",
             "todo.json: `reporter.timeout` is not a number of seconds up to 3600",
         ]
     );

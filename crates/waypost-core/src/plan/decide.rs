@@ -49,7 +49,11 @@ impl Plan {
             Command::RequestApproval { message } => match self.state.phase {
                 Phase::Draft => Ok(vec![Event::ApprovalRequested { message: message.clone() }]),
                 Phase::AwaitingApproval => Ok(Vec::new()),
-                phase => Err(Refusal::WrongPhase { phase, wanted: "put up for approval" }),
+                phase @ (Phase::Active
+                | Phase::Paused
+                | Phase::Completed
+                | Phase::Failed
+                | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "put up for approval" }),
             },
             Command::Approve { version, note } => self.decide_approve(by, *version, note),
             Command::Reject { reason } => {
@@ -58,19 +62,27 @@ impl Plan {
                     Phase::Draft | Phase::AwaitingApproval => {
                         Ok(vec![Event::PlanRejected { by: by.clone(), reason: reason.clone() }])
                     }
-                    phase => Err(Refusal::WrongPhase { phase, wanted: "rejected" }),
+                    phase @ (Phase::Active
+                    | Phase::Paused
+                    | Phase::Completed
+                    | Phase::Failed
+                    | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "rejected" }),
                 }
             }
             Command::Activate => match self.state.phase {
                 Phase::Draft | Phase::AwaitingApproval => self.activation(),
                 Phase::Active => Ok(Vec::new()),
-                phase => Err(Refusal::WrongPhase { phase, wanted: "started" }),
+                phase @ (Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
+                    Err(Refusal::WrongPhase { phase, wanted: "started" })
+                }
             },
             Command::Pause { reason } => match self.state.phase {
                 // A draft that is being thought about: the thinking stops.
                 Phase::Active | Phase::Draft => Ok(vec![Event::PlanPaused { reason: reason.clone() }]),
                 Phase::Paused => Ok(Vec::new()),
-                phase => Err(Refusal::WrongPhase { phase, wanted: "paused" }),
+                phase @ (Phase::AwaitingApproval | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
+                    Err(Refusal::WrongPhase { phase, wanted: "paused" })
+                }
             },
             Command::Resume => match self.state.phase {
                 Phase::Paused => {
@@ -79,7 +91,11 @@ impl Plan {
                     Ok(vec![Event::PlanResumed { to_draft }])
                 }
                 Phase::Active => Ok(Vec::new()),
-                phase => Err(Refusal::WrongPhase { phase, wanted: "resumed" }),
+                phase @ (Phase::Draft
+                | Phase::AwaitingApproval
+                | Phase::Completed
+                | Phase::Failed
+                | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "resumed" }),
             },
             Command::StartTask { task, worker } => self.decide_start(by, at, task, worker, Begin::Now),
             Command::QueueTask { task, worker } => self.decide_start(by, at, task, worker, Begin::Later),
@@ -132,6 +148,17 @@ impl Plan {
         Refusal::WrongStatus { task: self.name(number), status, wanted }
     }
 
+    fn is_running(&self, number: u32, wanted: &'static str) -> Result<(), Refusal> {
+        match self.slot(number).status {
+            Status::Running => Ok(()),
+            status @ (Status::Pending
+            | Status::Done
+            | Status::Failed
+            | Status::Skipped
+            | Status::Cancelled) => Err(self.wrong_status(number, status, wanted)),
+        }
+    }
+
     fn nothing_runs(&self) -> Result<(), Refusal> {
         if self.running.is_empty() {
             return Ok(());
@@ -164,7 +191,9 @@ impl Plan {
         match self.state.phase {
             Phase::Draft | Phase::AwaitingApproval => {}
             Phase::Active | Phase::Paused if self.state.approval.is_some() => return Ok(Vec::new()),
-            phase => return Err(Refusal::WrongPhase { phase, wanted: "approved" }),
+            phase @ (Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
+                return Err(Refusal::WrongPhase { phase, wanted: "approved" });
+            }
         }
         if version != self.version {
             return Err(Refusal::NotWhatWasLookedAt { looked_at: version, current: self.version });

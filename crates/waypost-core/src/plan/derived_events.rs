@@ -222,11 +222,13 @@ impl Plan {
 
 /// Whether an event says of this task alone that it came to this end.
 fn says(events: &[Event], task: &TaskId, status: Status) -> bool {
-    events.iter().any(|event| match event {
-        Event::TaskDone { task: named, .. } => status == Status::Done && named == task,
-        Event::TaskFailed { task: named, again_at: None, .. } => status == Status::Failed && named == task,
-        Event::TaskSkipped { task: named, .. } => status == Status::Skipped && named == task,
-        _ => false,
+    events.iter().any(|event| match status {
+        Status::Done => matches!(event, Event::TaskDone { task: named, .. } if named == task),
+        Status::Failed => {
+            matches!(event, Event::TaskFailed { task: named, again_at: None, .. } if named == task)
+        }
+        Status::Skipped => matches!(event, Event::TaskSkipped { task: named, .. } if named == task),
+        Status::Pending | Status::Running | Status::Cancelled => false,
     })
 }
 

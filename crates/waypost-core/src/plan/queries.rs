@@ -310,7 +310,9 @@ impl Plan {
             Phase::Active => {}
             Phase::Draft if !self.state.approval_required => {}
             Phase::Draft | Phase::AwaitingApproval => waiting.push(BlockReason::Approval),
-            phase => waiting.push(BlockReason::Phase(phase)),
+            phase @ (Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
+                waiting.push(BlockReason::Phase(phase));
+            }
         }
         let mut at_number = number;
         while at_number != NONE {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::PlanId;
-use waypost_service::{ClaimFilter, Claimed, claimable, whole_task};
+use waypost_service::{ClaimFilter, Claimed, whole_task};
 
 use super::actions::claim_options;
 use super::extract::{Body, Parameters, Writer, page_size};
@@ -47,7 +47,8 @@ pub(crate) async fn list(
     run_blocking(api, move |api| {
         let plan = plan_id(api, listing.plan)?;
         let mut rows = Vec::new();
-        for (plan, task) in claimable(api.plans(), plan.as_ref(), listing.queue.as_deref(), limit)? {
+        let filter = ClaimFilter { plan: plan.as_ref(), queue: listing.queue.as_deref() };
+        for (plan, task) in api.service.claimable(filter, limit)? {
             let row = api.plans().with_plan(&plan, |plan| {
                 let mut row = tasks::row(plan, plan.task(task.as_str())?);
                 row["plan"] = json!(plan.id());
@@ -80,18 +81,18 @@ pub(crate) async fn take(
         let plan = plan_id(api, body.plan)?;
         let filter = ClaimFilter { plan: plan.as_ref(), queue: body.queue.as_deref() };
         let lease_seconds = claim_options(body.lease_seconds, false).lease_seconds;
-        let (committed, task) = match api.service.claim_next(&by, filter, lease_seconds)? {
-            Claimed::Taken { committed, task } => (committed, task),
+        let (written, task) = match api.service.claim_next(&by, filter, lease_seconds)? {
+            Claimed::Taken { written, task } => (written, task),
             Claimed::Nothing { reasons } => {
                 return Ok(Versioned::of(json!({ "task": null, "reasons": reasons })));
             }
         };
         let whole = api
             .service
-            .read(&committed.plan, |plan| plan.task(task.as_str()).map(|found| whole_task(plan, found)))?;
+            .read(&written.plan, |plan| plan.task(task.as_str()).map(|found| whole_task(plan, found)))?;
         Ok(Versioned::of(json!({
-            "plan": committed.plan,
-            "version": committed.version,
+            "plan": written.plan,
+            "version": written.version,
             "task": whole,
             "lease_seconds": lease_seconds,
         })))

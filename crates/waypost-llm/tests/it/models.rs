@@ -111,7 +111,7 @@ fn both_kinds_of_server_answer_by_a_stream_that_keeps_to_a_schema() {
         assert_eq!((answer.model.as_str(), from.as_str(), recalled), ("m-1", "it", false));
         let expected = (answer.tokens_in * 25).div_ceil(10) + answer.tokens_out * 10;
         assert_eq!(cost, Some(Cost(expected)), "millionths for tokens at their price");
-        assert!(told.count("Heard") > 0 && told.count("Answered") == 1, "{}", told.all());
+        assert!(told.count("Received") > 0 && told.count("Answered") == 1, "{}", told.all());
         let seen = &server.seen()[0];
         assert_eq!(seen.header(header), Some(value.as_str()));
         assert_eq!((&seen.json()["stream"], &seen.json()["max_tokens"]), (&json!(true), &json!(300)));
@@ -490,7 +490,10 @@ fn with_a_key_in_the_environment_nothing_need_be_configured() {
     // Two keys and no word are one too many; none is one too few.
     let both = Config::load(&[], [("OPENAI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)]).unwrap();
     let error = ByRole::new(&both, &around(&[]), None).unwrap_err();
-    assert_eq!(error.to_string(), "nobody says which of anthropic, openai is the planner");
+    assert_eq!(
+        error.to_string(),
+        "several models are configured (anthropic, openai) and none is chosen as the planner"
+    );
     let odd = Config::load(&[], [("OPENAI_BASE_URL", "http://u:hunter2@x")]).unwrap();
     let error = ByRole::new(&odd, &around(&[]), None).unwrap_err();
     assert_eq!(error.to_string(), "the address of the model openai cannot be used");
@@ -503,10 +506,7 @@ fn a_key_that_is_not_there_is_told_before_anything_is_sent() {
     let server = ModelServer::playing([]);
     let config = config(&described("it", "openai", &server.openai(), "").replace("MODEL_KEY", "NO_SUCH_KEY"));
     let error = Client::new("it", &config.models["it"], &around(&[])).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the key of the model it is not there: the variable NO_SUCH_KEY is not set"
-    );
+    assert_eq!(error.to_string(), "models.it: no key: the variable NO_SUCH_KEY is not set");
     assert_eq!(server.seen().len(), 0);
 }
 

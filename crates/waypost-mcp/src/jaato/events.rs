@@ -40,8 +40,7 @@ pub(super) fn subscribe(call: &Call) -> Reply {
     let step_id = step.as_deref().map(TaskId::new).transpose().map_err(|bad| error(bad.to_string()))?;
     let wanted_filter = filter(agent.as_deref(), &wanted, plan_id, step_id);
     let made = call
-        .workspace
-        .plans()
+        .service()
         .subscribe(&call.by().to_string(), wanted_filter, since(call)?)
         .map_err(subscription_error)?;
     let message = format!("Subscribed to {} event type(s). Events will be delivered inline.", words.len());
@@ -84,7 +83,7 @@ fn listed(call: &Call, found: &Subscription) -> Value {
 
 pub(super) fn unsubscribe(call: &Call) -> Reply {
     let id = arguments::needed(call, "subscription_id")?;
-    let (success, message) = match call.workspace.plans().unsubscribe(&call.by().to_string(), Some(&id)) {
+    let (success, message) = match call.service().unsubscribe(&call.by().to_string(), Some(&id)) {
         Ok(_) => (true, "Subscription removed"),
         Err(SubscriptionError::NotFound { .. }) => (false, "Subscription not found"),
         Err(other) => return Err(subscription_error(other)),

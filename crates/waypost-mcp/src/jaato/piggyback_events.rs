@@ -43,7 +43,7 @@ pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<()
         }
         told.extend(news);
         more |= page.more;
-        plans.acknowledge(&owner, &subscription.id, page.cursor).map_err(subscription_error)?;
+        call.service().acknowledge(&owner, &subscription.id, page.cursor).map_err(subscription_error)?;
     }
     if !told.is_empty() {
         answer.insert("events".to_owned(), told.into());
@@ -71,7 +71,7 @@ pub(super) fn shown(call: &Call, events: &[Value]) -> Result<(), ToolError> {
         };
         let unread = translate(call, &of_others(call, page.events), &types_of(&subscription.filter))?;
         if unread.iter().all(|event| events.contains(event)) {
-            plans.acknowledge(&owner, &subscription.id, page.cursor).map_err(subscription_error)?;
+            call.service().acknowledge(&owner, &subscription.id, page.cursor).map_err(subscription_error)?;
         }
     }
     Ok(())

@@ -34,7 +34,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let manner = PromptPolicy { repairs_max: planner.repairs, ..PromptPolicy::default() };
     let session = Generate::new(manner, wanted, "generate/1");
     let mut session = session.map_err(|why| ToolError::new(why.to_string(), "rephrase the goal"))?;
-    let id = call.workspace.plans().reserve_id()?;
+    let id = call.service().reserve_id()?;
     let path = RequestStore::new(call.workspace.own.join("planning")).journal(&id);
     let journal = Journal::open(&path, call.workspace.now()?, &call.caller.worker, Redactor::default());
     let journal = Arc::new(journal.map_err(|error| ToolError::new(error.to_string(), error.hint()))?);
@@ -48,7 +48,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     draft.spec.owner.clone_from(&call.by().name);
     let options = CreateOptions { id: Some(id), ..CreateOptions::default() };
     let created = call.service().create(&call.caller, draft, options)?;
-    charge(call.workspace.plans(), &created.plan, call.by(), &journal, 0)?;
+    charge(call.service(), &created.plan, call.by(), &journal, 0)?;
     call.remember(&created.plan)?;
     Ok(call.read(&created.plan, |plan| create::answer(plan, &[], &[]))?)
 }

@@ -67,7 +67,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     match arguments.one_of("action", &ACTIONS)?.unwrap_or(Action::Read) {
         Action::Subscribe => {
             let since = cursor(&arguments)?.map_or(Since::Now, Since::After);
-            let made = plans.subscribe(&owner, filter(call, &arguments)?, since)?;
+            let made = call.service().subscribe(&owner, filter(call, &arguments)?, since)?;
             let text = format!("subscription {}; read it with events", made.id);
             Ok(Answer { value: json!({ "subscription": made.id }), text })
         }
@@ -78,7 +78,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
                 let message = format!("you have {count} subscriptions; name one");
                 return Err(ToolError::new(message, "events with action list shows yours"));
             }
-            let ended = plans.unsubscribe(&owner, named)?;
+            let ended = call.service().unsubscribe(&owner, named)?;
             Ok(Answer { value: json!({ "ended": ended }), text: format!("{ended} ended") })
         }
         Action::List => Ok(list(&plans.subscriptions(&owner)?)),
@@ -151,7 +151,7 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, T
     let page = wait_for(call, from, &filter, limit as usize, Duration::from_secs(wait))?;
     // Told is read: whoever lost the answer reads again from a cursor.
     if let Some(id) = subscription.filter(|_| place.is_none()) {
-        call.workspace.plans().acknowledge(owner, id, page.cursor)?;
+        call.service().acknowledge(owner, id, page.cursor)?;
     }
     let unread = match (subscription, page.events.is_empty()) {
         (None, true) => unread(call, owner)?,

@@ -44,9 +44,9 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
     }
     let filter = ClaimFilter { plan: plan.as_ref(), queue };
     match call.service().claim_next(&call.caller, filter, Some(LEASE_SECONDS_DEFAULT))? {
-        Claimed::Taken { committed, task } => {
-            call.remember(&committed.plan)?;
-            call.read(&committed.plan, |plan| taken(plan, &task))?
+        Claimed::Taken { written, task } => {
+            call.remember(&written.plan)?;
+            call.read(&written.plan, |plan| taken(plan, &task))?
         }
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {

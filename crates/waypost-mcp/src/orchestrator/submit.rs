@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use waypost_config::Config;
-use waypost_core::{DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, ProblemKind};
+use waypost_core::{DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, Problem, ProblemKind};
 use waypost_formats::Dialect;
-use waypost_service::submit::{Start, SubmitError, Submitted};
-use waypost_service::{EditOp, Guard, ServiceError, submit};
+use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted};
+use waypost_service::{EditOp, Guard};
 
 use super::lookup;
 use crate::approval;
@@ -47,10 +47,7 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
         draft.spec.queue.clone_from(queue);
     }
     let executor = config.default_executor.as_deref();
-    if let Some(executor) = executor {
-        submit::assign_in_draft(&mut draft, executor);
-    }
-    check_runnable(call, &draft)?;
+    let draft = runnable(config, draft, executor)?;
     let entered = match known {
         Some(plan) => {
             if let Some(queue) = queue {
@@ -60,7 +57,7 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
             }
             Submitted { plan, made: false }
         }
-        None => call.service().submit(&call.caller, draft, executor).map_err(not_entered)?,
+        None => call.service().submit(&call.caller, draft).map_err(not_entered)?,
     };
     if let Some(executor) = executor {
         let assigned = call.service().assign(&call.caller, &entered.plan, executor, false);
@@ -163,19 +160,19 @@ fn formats() -> String {
 }
 
 /// Nothing is submitted that cannot run here.
-fn check_runnable(call: &Call, draft: &Draft) -> Result<(), ToolError> {
-    let problems = match call.service().check_runnable(draft) {
-        Err(ServiceError::Invalid { problems, .. }) => problems,
-        checked => return Ok(checked?),
-    };
-    let mut refused = ToolError::invalid(&problems);
+fn runnable(config: &Config, draft: Draft, executor: Option<&str>) -> Result<RunnableDraft, ToolError> {
+    RunnableDraft::new(config, draft, executor).map_err(|problems| not_runnable(config, &problems))
+}
+
+fn not_runnable(config: &Config, problems: &[Problem]) -> ToolError {
+    let mut refused = ToolError::invalid(problems);
     let what = refused.message.trim_start_matches("invalid plan: ");
     refused.message = format!("not runnable with this configuration, nothing was submitted: {what}");
     if problems.iter().any(|problem| matches!(problem.wrong, ProblemKind::UnknownExecutor { .. })) {
-        let names: Vec<&str> = call.workspace.config.executors.keys().map(String::as_str).collect();
+        let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
         refused.hint = format!("known executors: {}; a person can configure others", names.join(", "));
     }
-    Err(refused)
+    refused
 }
 
 fn not_entered(error: SubmitError) -> ToolError {
@@ -190,7 +187,6 @@ fn not_entered(error: SubmitError) -> ToolError {
             message,
             format!("to have machines run it all the same a person runs `waypost submit {plan} --yes`"),
         ),
-        SubmitError::Write(error) => error.into(),
-        SubmitError::Service(error) => ToolError::new(error.to_string(), ""),
+        SubmitError::Service(error) => error.into(),
     }
 }

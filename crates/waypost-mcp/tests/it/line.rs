@@ -10,6 +10,7 @@ use waypost_core::{Actor, PlanId};
 use waypost_mcp::{Options, Server, Toolset};
 use waypost_store::NewPlan;
 
+use crate::direct_writes;
 use crate::session::World;
 
 /// How the two begin.
@@ -86,5 +87,5 @@ pub(crate) fn options(world: &World, agent: Option<&str>) -> Options {
 pub(crate) fn plan(world: &World, draft: Value) -> PlanId {
     let draft = serde_json::from_value(draft).unwrap();
     let new = NewPlan { id: None, by: Actor::agent("planner"), draft, approval_required: None };
-    world.plans.create(new).unwrap().plan
+    direct_writes::create(&world.plans, new).plan
 }

@@ -5,6 +5,8 @@
 mod approval;
 mod bounds;
 mod committed;
+#[path = "../../../waypost-run/tests/it/direct_writes.rs"]
+mod direct_writes;
 mod documents;
 mod jaato;
 mod line;

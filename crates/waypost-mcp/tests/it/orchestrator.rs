@@ -5,6 +5,7 @@ use waypost_core::{Actor, Command, Outcome, Phase, PlanId, TaskId};
 use waypost_mcp::Toolset;
 use waypost_store::{NewPlan, Query, WriteRequest};
 
+use crate::direct_writes;
 use crate::session::{Session, World};
 
 fn orchestrator(world: &World) -> Session {
@@ -25,7 +26,8 @@ fn night() -> String {
 fn worker(world: &World, command: Command) {
     let (plan, by) = (PlanId::new("night").unwrap(), Actor::worker("w"));
     let commands = vec![command];
-    world.plans.write(WriteRequest { plan, by, commands, known_version: None, lease_seconds: None }).unwrap();
+    let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
+    direct_writes::write(&world.plans, request);
 }
 
 fn start(id: &str) -> Command {
@@ -103,7 +105,7 @@ fn a_person_s_plan_of_the_store_is_active_at_once() {
     let mut draft: waypost_core::Draft = serde_json::from_str(&night()).unwrap();
     let id = draft.id.take();
     let by = Actor::person("ada");
-    world.plans.create(NewPlan { id, by, draft, approval_required: None }).unwrap();
+    direct_writes::create(&world.plans, NewPlan { id, by, draft, approval_required: None });
     let session = orchestrator(&world);
     let told = session.call("run_submit", json!({ "plan": "nig" })).value;
     assert_eq!((&told["phase"], &told["created"]), (&json!("active"), &json!(false)));

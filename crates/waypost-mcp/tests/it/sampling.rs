@@ -115,5 +115,5 @@ fn a_host_that_does_not_answer_is_reported() {
     let world = World::new();
     let line = line(&world, &Host::saying(&[]), Era::Old);
     let said = text(&line.call("plan_draft", json!({ "goal": "Move to JWT" })));
-    assert!(said.contains("cannot be reached") && said.contains("nothing more to say"), "{said}");
+    assert!(said.contains("connection failed") && said.contains("nothing more to say"), "{said}");
 }

@@ -18,6 +18,8 @@ use waypost_core::{Actor, Command, Plan, PlanId, Timestamp};
 use waypost_mcp::{Opener, Options, Server, Toolset, Workspace};
 use waypost_store::{MemoryStore, PlanStore, Store, WriteRequest};
 
+use crate::direct_writes;
+
 /// A store, a folder and a configuration, which several sessions may share.
 pub(crate) struct World {
     store: Arc<dyn Store>,
@@ -103,7 +105,7 @@ impl World {
             known_version: None,
             lease_seconds: None,
         };
-        self.plans.write(request).unwrap();
+        direct_writes::write(&self.plans, request);
     }
 
     /// Waits until a plan is as it should be; a minute is too long.

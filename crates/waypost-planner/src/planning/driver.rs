@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::{AnswerKind, AnswerResult, Broken, Budget, Limits, ModelRequest, Price, Repair, Reserve, Spent};
 use waypost_core::{Actor, Command, Phase, Plan, PlanId, Refinement, Refusal, Task};
-use waypost_store::{PlanStore, WriteError, WriteRequest};
+use waypost_service::{Record, Service};
+use waypost_store::WriteError;
 
 use super::Session;
 use super::result::{PlanningError, PlanningResult, StopReason};
@@ -60,8 +61,8 @@ pub type Prices<'a> = &'a (dyn Fn(&ModelRequest) -> Option<Price> + Sync);
 
 /// Everything that thinking about a plan needs.
 pub struct PlanningDriver<'a> {
-    /// The plans of the store.
-    pub plans: &'a PlanStore,
+    /// Through which the plan is read and written.
+    pub service: &'a Service,
     pub plan: PlanId,
     /// In whose name the plan is told.
     pub by: Actor,
@@ -106,7 +107,7 @@ struct Run<'a, S> {
 impl PlanningDriver<'_> {
     /// Thinks until the session is over or something ends it. Answers that are under way then are waited for, and kept.
     pub fn run<S: Session>(&self, session: &mut S) -> Result<PlanningResult, PlanningError> {
-        charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before)?;
+        charge(self.service, &self.plan, &self.by, self.journal, self.calls_before)?;
         let begun = Instant::now();
         let over = CancelToken::default();
         let stop = self.stop.clone().or_after(&self.halt).or_after(&over);
@@ -153,7 +154,7 @@ impl PlanningDriver<'_> {
 
     /// What may be spent, and was.
     fn budget(&self) -> Result<Budget, PlanningError> {
-        let (used, own) = self.plans.with_plan(&self.plan, |plan| {
+        let (used, own) = self.service.plans().with_plan(&self.plan, |plan| {
             (u64::try_from(plan.state().tokens_used).unwrap_or(0), plan.spec().token_budget)
         })?;
         let totals = self.journal.totals();
@@ -174,14 +175,14 @@ impl PlanningDriver<'_> {
             run.ending = Some(StopReason::Halted);
             return Ok(());
         }
-        let looked = self.plans.with_plan(&self.plan, |plan| (plan.version(), ending_of(plan)));
+        let looked = self.service.plans().with_plan(&self.plan, |plan| (plan.version(), ending_of(plan)));
         let (current, ending) = match looked {
             Err(WriteError::NotFound(_)) => (*version, Some(StopReason::Gone)),
             looked => looked?,
         };
         run.ending = ending;
         if current != *version {
-            forget_outdated(self.plans, &self.plan, &self.by, self.journal, *version)?;
+            forget_outdated(self.service.plans(), &self.plan, &self.by, self.journal, *version)?;
             *version = current;
         }
         Ok(())
@@ -195,7 +196,7 @@ impl PlanningDriver<'_> {
         (tell, stop, shared_budget): (&Sender<CallResult>, &Stop, &'scope SharedBudget),
     ) -> Result<(), PlanningError> {
         let (version, asks) =
-            self.plans.with_plan(&self.plan, |plan| (plan.version(), run.session.next(plan)))?;
+            self.service.plans().with_plan(&self.plan, |plan| (plan.version(), run.session.next(plan)))?;
         for mut ask in asks {
             if run.under_way.len() >= self.parallel_max.max(1) {
                 break;
@@ -307,7 +308,7 @@ impl PlanningDriver<'_> {
 
     /// Charges the plan with calls that broke off.
     fn charge_lost<S: Session>(&self, run: &mut Run<'_, S>) -> Result<(), PlanningError> {
-        match charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before) {
+        match charge(self.service, &self.plan, &self.by, self.journal, self.calls_before) {
             Err(WriteError::Refused(Refusal::Archived {}) | WriteError::NotFound(_)) => {
                 run.ending.get_or_insert(StopReason::Gone);
                 Ok(())
@@ -319,14 +320,14 @@ impl PlanningDriver<'_> {
     /// Whether somebody has changed the goal while the model thought about it.
     fn is_outdated(&self, ask: &ModelRequest, version: u64) -> Result<bool, PlanningError> {
         let Some(task) = &ask.task else { return Ok(false) };
-        let changed = changed_since(self.plans, &self.plan, &self.by, version, None)?;
+        let changed = changed_since(self.service.plans(), &self.plan, &self.by, version, None)?;
         Ok(changed.contains_key(task))
     }
 
     /// Leaves an answer aside that is about a goal as it was; it was paid for all the same.
     fn drop_answer<S: Session>(&self, run: &mut Run<'_, S>, ask: &ModelRequest) -> Result<(), PlanningError> {
         self.journal.forget("the goal was changed meanwhile", |entry| entry.slot == ask.slot)?;
-        charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before)?;
+        charge(self.service, &self.plan, &self.by, self.journal, self.calls_before)?;
         let stale = AnswerResult { commands: Vec::new(), kind: AnswerKind::Stale, repairs: Vec::new() };
         self.note(run, ask, &stale, None);
         Ok(())
@@ -342,7 +343,7 @@ impl PlanningDriver<'_> {
     ) -> Result<(), PlanningError> {
         for round in 0..=CONFLICTS_MAX {
             let mut session = run.session.clone();
-            let looked = self.plans.with_plan(&self.plan, |plan| {
+            let looked = self.service.plans().with_plan(&self.plan, |plan| {
                 let heard = session.interpret(plan, ask, &reply.answer);
                 (plan.version(), heard, lacking(plan, self.journal, self.calls_before))
             });
@@ -369,7 +370,7 @@ impl PlanningDriver<'_> {
                 }
                 Err(WriteError::Refused(refusal)) => {
                     // The answer was paid for, whatever comes of it.
-                    charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before)?;
+                    charge(self.service, &self.plan, &self.by, self.journal, self.calls_before)?;
                     if let Some(task) = &ask.task {
                         session.refused(task, &refusal.to_string());
                     }
@@ -389,8 +390,7 @@ impl PlanningDriver<'_> {
 
     fn write(&self, commands: Vec<Command>, known_version: Option<u64>) -> Result<(), WriteError> {
         let (plan, by) = (self.plan.clone(), self.by.clone());
-        let request = WriteRequest { plan, by, commands, known_version, lease_seconds: None };
-        self.plans.write(request).map(drop)
+        self.service.record(Record { plan, by, commands, known_version, lease_seconds: None }).map(drop)
     }
 
     /// Where one step is wanted, it is an answer that was given now and could be used: what the journal had leads only to where
@@ -414,7 +414,7 @@ impl PlanningDriver<'_> {
     ) {
         run.thought.repairs.extend(&heard.repairs);
         run.thought.returned += u64::from(matches!(heard.kind, AnswerKind::Again { .. }));
-        let told = self.plans.with_plan(&self.plan, |plan| {
+        let told = self.service.plans().with_plan(&self.plan, |plan| {
             let found = ask.task.as_ref().and_then(|task| plan.task(task.as_str()));
             let thinking = found.and_then(|task| task.spec.thinking.as_ref());
             self.watcher.on_step(&Step {

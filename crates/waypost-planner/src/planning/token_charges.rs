@@ -2,9 +2,9 @@
 //! the number of the latest, so that whatever is said twice is charged once.
 
 use waypost_core::{Actor, Command, Plan, PlanId};
-use waypost_store::{PlanStore, WriteError, WriteRequest};
-
 use waypost_llm::Journal;
+use waypost_service::{Record, Service};
+use waypost_store::WriteError;
 
 /// The commands that charge a plan with what it lacks.
 pub(super) fn lacking(plan: &Plan, journal: &Journal, calls_before: u64) -> Vec<Command> {
@@ -21,16 +21,16 @@ pub(super) fn lacking(plan: &Plan, journal: &Journal, calls_before: u64) -> Vec<
 
 /// Charges a plan with every answer of its journal that it was not charged with. Returns how many those were.
 pub fn charge(
-    plans: &PlanStore,
+    service: &Service,
     plan: &PlanId,
     by: &Actor,
     journal: &Journal,
     calls_before: u64,
 ) -> Result<usize, WriteError> {
-    let commands = plans.with_plan(plan, |plan| lacking(plan, journal, calls_before))?;
+    let commands = service.plans().with_plan(plan, |plan| lacking(plan, journal, calls_before))?;
     let count = commands.len();
     if count > 0 {
-        plans.write(WriteRequest {
+        service.record(Record {
             plan: plan.clone(),
             by: by.clone(),
             commands,

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ring::rand::SecureRandom;
+use waypost_service::Service;
 use waypost_store::{
     Cursor, EventFilter, LogEvent, NamedLock, PlanStore, Since, StoreError, Subscription, SubscriptionError,
 };
@@ -67,7 +68,7 @@ impl WebhookOutbox {
     /// Begins to send. A reporter that was never there hears of everything after the version `since`.
     pub fn start(
         plans: &Arc<PlanStore>,
-        config: &Config,
+        config: &Arc<Config>,
         around: &ExecutionEnv,
         since: u64,
     ) -> Result<Self, StoreError> {
@@ -79,7 +80,7 @@ impl WebhookOutbox {
             watch(plans, sender.clone(), &changed)?;
             let sending = Sending {
                 name: name.clone(),
-                plans: Arc::clone(plans),
+                service: Service::new(Arc::clone(plans), Arc::clone(config)),
                 webhook: webhook.clone(),
                 around: around.clone(),
                 filter: EventFilter { kinds: reporter.events.clone(), ..EventFilter::default() },
@@ -162,7 +163,7 @@ enum Over {
 /// One reporter's thread.
 struct Sending {
     name: String,
-    plans: Arc<PlanStore>,
+    service: Service,
     webhook: Webhook,
     around: ExecutionEnv,
     filter: EventFilter,
@@ -220,7 +221,7 @@ impl Sending {
                 return Ok(self.lose(&mut progress));
             }
             self.changed.store(false, Ordering::Release);
-            let page = match self.plans.events(progress.cursor, &self.filter, EVENTS_PAGE) {
+            let page = match self.service.plans().events(progress.cursor, &self.filter, EVENTS_PAGE) {
                 Ok(page) => page,
                 Err(error) if self.end_at.is_some() => return Err(error.into()),
                 Err(_) => {
@@ -239,7 +240,7 @@ impl Sending {
                         self.given_up += 1;
                         let owner = reporter_owner(&self.name);
                         let id = &progress.subscription.id;
-                        let kept = self.plans.give_up(&owner, id, event.cursor(), 1, &why)?;
+                        let kept = self.service.drop_event(&owner, id, event.cursor(), &why)?;
                         (progress.cursor, progress.kept) = (event.cursor(), kept);
                     }
                     Delivery::Left(why) => {
@@ -269,7 +270,7 @@ impl Sending {
     fn alone(&mut self) -> Result<Option<Box<dyn NamedLock>>, SubscriptionError> {
         let name = format!("relay-{}", folder_name(&self.name));
         loop {
-            match self.plans.store().try_lock(&name) {
+            match self.service.plans().store().try_lock(&name) {
                 Ok(Some(held)) => return Ok(Some(held)),
                 Ok(None) => {}
                 Err(error) if self.end_at.is_some() => return Err(error.into()),
@@ -286,10 +287,10 @@ impl Sending {
     /// The place that was kept, or a new one.
     fn take_up(&self, since: Cursor) -> Result<Progress, SubscriptionError> {
         let owner = reporter_owner(&self.name);
-        let known = self.plans.subscriptions(&owner)?.into_iter().next();
+        let known = self.service.plans().subscriptions(&owner)?.into_iter().next();
         let subscription = match known {
             Some(known) => known,
-            None => self.plans.subscribe(&owner, EventFilter::default(), Since::After(since))?,
+            None => self.service.subscribe(&owner, EventFilter::default(), Since::After(since))?,
         };
         let cursor = subscription.cursor;
         Ok(Progress { subscription, cursor, kept: cursor, kept_at: Instant::now(), sent: false })
@@ -298,7 +299,7 @@ impl Sending {
     fn keep(&self, progress: &mut Progress) -> Result<(), SubscriptionError> {
         if progress.cursor > progress.kept {
             let owner = reporter_owner(&self.name);
-            progress.kept = self.plans.acknowledge(&owner, &progress.subscription.id, progress.cursor)?;
+            progress.kept = self.service.acknowledge(&owner, &progress.subscription.id, progress.cursor)?;
         }
         (progress.kept_at, progress.sent) = (Instant::now(), false);
         Ok(())
@@ -405,7 +406,7 @@ impl Sending {
 
     fn title(&self, event: &LogEvent) -> String {
         let mut title = String::new();
-        let _untitled = self.plans.store().read(&mut |read| {
+        let _untitled = self.service.plans().store().read(&mut |read| {
             title = read.head(&event.plan)?.map(|head| head.title).unwrap_or_default();
             Ok(())
         });

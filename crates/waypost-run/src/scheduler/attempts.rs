@@ -37,6 +37,9 @@ pub(super) struct ActiveAttempt {
     pub(super) has_slot: bool,
     /// When its executor began; nothing: not as far as is known.
     pub(super) started_at: Option<Timestamp>,
+    /// The attempt whose slot it took. While that one's end is not written, its own start is not either: no version says that
+    /// more run than have slots.
+    pub(super) predecessor: Option<AttemptKey>,
     /// When its program ended.
     pub(super) ended_at: Option<Timestamp>,
     /// Why it is made to end, since when, and whether by force.
@@ -61,6 +64,7 @@ impl ActiveAttempt {
             stage: AttemptStage::Reserving,
             has_slot,
             started_at: None,
+            predecessor: None,
             ended_at: None,
             stop: None,
             ending: None,

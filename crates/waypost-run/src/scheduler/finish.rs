@@ -160,6 +160,7 @@ impl Scheduler {
             self.live.iter().filter(|(key, live)| key.plan == *id && live.stage == AttemptStage::Running);
         let begun: Vec<(AttemptKey, Timestamp)> = begun
             .filter(|(key, live)| !live.lost && self.is_queued(key))
+            .filter(|(_, live)| live.predecessor.as_ref().is_none_or(|key| !self.live.contains_key(key)))
             .filter_map(|(key, live)| Some((key.clone(), live.started_at?)))
             .collect();
         let Some(first) = begun.iter().map(|(_, started_at)| *started_at).min() else { return };

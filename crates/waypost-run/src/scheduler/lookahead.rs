@@ -42,6 +42,7 @@ impl Scheduler {
     pub(super) fn began(&mut self, now: Timestamp, key: &AttemptKey, predecessor: Option<&AttemptKey>) {
         let Some(live) = self.live.get_mut(key) else { return };
         live.started_at = Some(now);
+        live.predecessor = predecessor.cloned();
         // It may have been given a slot of its own in the same moment.
         if live.stage != AttemptStage::Queued {
             return;

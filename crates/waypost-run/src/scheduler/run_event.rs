@@ -169,7 +169,33 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<Run
             | Event::ApprovalVoided {} => {
                 notices.push(RunEvent::PlanIs { plan: id(), phase: plan.state().phase });
             }
-            _ => {}
+            Event::PlanCreated { .. }
+            | Event::PlanRevised { .. }
+            | Event::TasksAdded { .. }
+            | Event::TaskRevised { .. }
+            | Event::TasksRemoved { .. }
+            | Event::TaskMoved { .. }
+            | Event::TasksReordered { .. }
+            | Event::TasksReset { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::PlanApproved { .. }
+            | Event::PlanRejected { .. }
+            | Event::PlanFinished { .. }
+            | Event::PlanArchived {}
+            | Event::PlanUnarchived {}
+            | Event::TaskQueued { .. }
+            | Event::TaskStarted { .. }
+            | Event::TaskDone { .. }
+            | Event::TaskFailed { .. }
+            | Event::TaskSkipped { .. }
+            | Event::TasksCancelled { .. }
+            | Event::TasksRetried { .. }
+            | Event::TaskRefined { .. }
+            | Event::DigestAttached { .. }
+            | Event::TokensCharged { .. }
+            | Event::TaskRolledBack { .. }
+            | Event::OutputReceived { .. }
+            | Event::OutputWithdrawn { .. } => {}
         }
     }
     for task in &touched.finished {

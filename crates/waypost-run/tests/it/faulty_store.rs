@@ -14,6 +14,7 @@ use waypost_store::worker_name;
 use waypost_store::{MemoryStore, NewPlan, PlanStore, Store, StoreError, WriteRequest};
 use waypost_testkit::{SeededRng, plan_of};
 
+use crate::direct_writes;
 use crate::world::job;
 use crate::wrapped::{Moment, Wrapped};
 
@@ -63,12 +64,11 @@ impl Place {
 
 fn create(plans: &PlanStore, draft: Draft) -> PlanId {
     let by = Actor::person("ada");
-    let id = plans
-        .create(NewPlan { id: None, by: by.clone(), draft, approval_required: None })
-        .map(|made| made.plan)
-        .unwrap();
+    let new = NewPlan { id: None, by: by.clone(), draft, approval_required: None };
+    let id = direct_writes::create(plans, new).plan;
     let (plan, commands) = (id.clone(), vec![Command::Activate]);
-    plans.write(WriteRequest { plan, by, commands, known_version: None, lease_seconds: None }).unwrap();
+    let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
+    direct_writes::write(plans, request);
     id
 }
 

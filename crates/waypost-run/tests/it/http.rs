@@ -120,8 +120,8 @@ fn an_answer_that_means_no_fails_and_nothing_goes_to_another_host() {
     for (status, header, body, error) in [
         (404, ("x", "y"), "no such queue", "answered 404: no such queue"),
         (302, ("location", there.as_str()), "", "answered 302"),
-        (307, ("location", there.as_str()), "", "and only http://"),
-        (202, ("location", there.as_str()), "", "and only http://"),
+        (307, ("location", there.as_str()), "", "refused; only http://"),
+        (202, ("location", there.as_str()), "", "only http://"),
         (202, ("x", "y"), "{}", "did not say where to ask"),
     ] {
         let (name, value) = (header.0, header.1.to_owned());

@@ -405,7 +405,7 @@ fn what_the_cluster_refuses_fails_with_its_words() {
     kubeconfig["clusters"][0]["cluster"]["server"] = format!("http://{}", server.address).into();
     fs::write(place.root.join("work/kubeconfig"), kubeconfig.to_string()).unwrap();
     let (plan, _, _) = place.run(config(""), plan_of([task()]));
-    let error = "the cluster does not let us make a Job: jobs.batch is forbidden (403)";
+    let error = "the cluster refused to make a Job: jobs.batch is forbidden (403)";
     assert_eq!(state(&plan), (Status::Failed, error.to_owned()));
     let (plan, _, _) = place.run(config("context = \"other\""), plan_of([task()]));
     let (status, error) = state(&plan);

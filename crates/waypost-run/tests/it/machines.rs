@@ -14,7 +14,7 @@ use waypost_run::{
     AfterFailure, Control, Controller, ExitPolicy, Follow, Options, RunError, RunEvent, RunObserver,
     RunWarning, Runner, TaskFilter, View,
 };
-use waypost_service::why;
+use waypost_service::{Service, why};
 use waypost_store::{
     Durability, NewPlan, PlanStore, Read, SharingScope, SqliteStore, Store, StoreError, Worker, WorkerKind,
     WriteRequest,
@@ -22,6 +22,7 @@ use waypost_store::{
 use waypost_store::{FoundLog, find_log};
 use waypost_testkit::{id, plan_of};
 
+use crate::direct_writes;
 use crate::world::job;
 use crate::wrapped::{Moment, Wrapped};
 
@@ -105,7 +106,7 @@ fn submit(plans: &PlanStore, name: &str, tasks: usize) -> PlanId {
     let draft = plan_of((0..tasks).map(|number| job(&format!("t{number}"), &[], &[])));
     let plan = PlanId::new(name).unwrap();
     let new = NewPlan { id: Some(plan.clone()), by: by.clone(), draft, approval_required: None };
-    plans.create(new).unwrap();
+    direct_writes::create(plans, new);
     let request = WriteRequest {
         plan: plan.clone(),
         by,
@@ -113,7 +114,7 @@ fn submit(plans: &PlanStore, name: &str, tasks: usize) -> PlanId {
         known_version: None,
         lease_seconds: None,
     };
-    plans.write(request).unwrap();
+    direct_writes::write(plans, request);
     plan
 }
 
@@ -328,16 +329,16 @@ fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_a
         over
     });
     let retry = Some(Retry { attempts: 9, backoff_seconds: 0, backoff_seconds_max: 0 });
-    direct.write(by("barn:1:1.1", Command::LoseTask { task: id("t0"), attempt: 1, retry })).unwrap();
+    direct_writes::write(&direct, by("barn:1:1.1", Command::LoseTask { task: id("t0"), attempt: 1, retry }));
     let start = Command::StartTask { task: id("t0"), worker: "barn:1:1.1".to_owned() };
-    direct.write(by("barn:1:1.1", start)).unwrap();
+    direct_writes::write(&direct, by("barn:1:1.1", start));
     place.away.store(false, Ordering::Release);
     let is_lost = |remark: &RunWarning| matches!(remark, RunWarning::LeaseLost { key } if key.attempt == 1);
     until("a word about the lease", || heard.remarks.lock().unwrap().iter().any(is_lost));
     let state = plans.with_plan(&plan, |plan| plan.task("t0").unwrap().state.clone()).unwrap();
     assert_eq!((state.attempt, state.worker.as_deref()), (2, Some("barn:1:1.1")));
     assert!(!thread.is_finished(), "it goes on as a worker");
-    assert!(plans.drain("mill:1:1.1").unwrap());
+    assert!(Service::new(Arc::clone(&plans), Arc::default()).drain_worker("mill:1:1.1").unwrap());
     thread.join().unwrap().unwrap();
     assert_eq!(place.noted(), ["1"]);
 }

@@ -6,6 +6,7 @@ mod agents;
 #[path = "../../../waypost-core/tests/it/committed.rs"]
 mod committed;
 mod containers;
+mod direct_writes;
 mod evidence;
 mod faulty_store;
 mod http;
@@ -20,5 +21,6 @@ mod simulation;
 mod strangers;
 mod webhooks;
 mod world;
+#[expect(clippy::disallowed_methods, reason = "a store in front of another passes writes on")]
 #[path = "../../../waypost-store/tests/it/wrapped.rs"]
 mod wrapped;

@@ -16,6 +16,7 @@ use waypost_store::{MemoryStore, NewPlan, PlanStore};
 use waypost_store::{log_path, worker_name};
 use waypost_testkit::plan_of;
 
+use crate::direct_writes;
 use crate::world::job;
 
 pub(crate) struct Place {
@@ -76,16 +77,8 @@ impl Place {
     pub(crate) fn create(&self, draft: Draft) -> PlanId {
         let by = Actor::person("ada");
         let new = NewPlan { id: None, by: by.clone(), draft, approval_required: None };
-        let id = self.plans.create(new).unwrap().plan;
-        self.plans
-            .write(waypost_store::WriteRequest {
-                plan: id.clone(),
-                by,
-                commands: vec![waypost_core::Command::Activate],
-                known_version: None,
-                lease_seconds: None,
-            })
-            .unwrap();
+        let id = direct_writes::create(&self.plans, new).plan;
+        self.write(&id, &by, vec![waypost_core::Command::Activate]);
         id
     }
 
@@ -109,7 +102,7 @@ impl Place {
                     known_version: None,
                     lease_seconds: None,
                 };
-                self.plans.write(request).unwrap();
+                direct_writes::write(&self.plans, request);
             }
             fn asked_to_end(&mut self, _: Control) {}
             fn on_tick(&mut self, _: &View<'_>) {}
@@ -145,7 +138,7 @@ impl Place {
         let (plan, by) = (plan.clone(), by.clone());
         let request =
             waypost_store::WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
-        self.plans.write(request).unwrap();
+        direct_writes::write(&self.plans, request);
     }
 
     /// Runs a plan and stops the run when a task says how far it is.

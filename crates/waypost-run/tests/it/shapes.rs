@@ -92,7 +92,7 @@ fn a_schema_may_be_a_file_beside_the_configuration() {
         ]
     );
     let broken = load(text, &[(".waypost/../schemas/patch.json", "{\n  no")]).unwrap_err();
-    assert!(broken[0].contains("and it is no JSON: key must be a string at line 2"), "{broken:?}");
+    assert!(broken[0].contains("and it is not JSON: key must be a string at line 2"), "{broken:?}");
     for (bytes, fine) in [(SCHEMA_BYTES_MAX, true), (SCHEMA_BYTES_MAX + 1, false)] {
         let padded = format!("{{}}{}", " ".repeat(bytes - 2));
         assert_eq!(load(text, &[(".waypost/../schemas/patch.json", &padded)]).is_ok(), fine);
@@ -106,7 +106,7 @@ fn a_bad_schema_is_named_with_its_line_and_nothing_is_fetched() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(
         problems[0].starts_with(
-            ".waypost/config.toml:6: `shapes.patch.input_schema` is no JSON Schema at /properties/file/type: "
+            ".waypost/config.toml:6: `shapes.patch.input_schema` is not a JSON Schema at /properties/file/type: "
         ),
         "{problems:?}"
     );

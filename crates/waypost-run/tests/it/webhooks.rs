@@ -16,19 +16,20 @@ use waypost_store::{
 use waypost_testkit::{chain, id};
 
 use crate::committed;
+use crate::direct_writes;
 use crate::server::{Request, Server};
 
 const SECRET: &str = "hunter2-hunter2";
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn config(server: &Server, keys: &str) -> Config {
+fn config(server: &Server, keys: &str) -> Arc<Config> {
     let text = format!(
         "[reporters.hook]\nkind = \"webhook\"\nurl = \"http://{}/hook\"\nbackoff_seconds = 0\n{keys}\n",
         server.address
     );
     let layer = Layer { origin: Origin::User, name: "config.toml".to_owned(), text };
-    Config::load(&[layer], []).unwrap()
+    Arc::new(Config::load(&[layer], []).unwrap())
 }
 
 fn around() -> ExecutionEnv {
@@ -43,14 +44,14 @@ fn plans() -> Arc<PlanStore> {
 
 fn create(plans: &PlanStore, name: &str, draft: Draft) {
     let (id, by) = (Some(PlanId::new(name).unwrap()), Actor::person("ada"));
-    plans.create(NewPlan { id, by, draft, approval_required: None }).unwrap();
+    direct_writes::create(plans, NewPlan { id, by, draft, approval_required: None });
 }
 
 fn write(plans: &PlanStore, name: &str, command: Command) {
     let (plan, by) = (PlanId::new(name).unwrap(), Actor::worker("host-1"));
     let request =
         WriteRequest { plan, by, commands: vec![command], known_version: None, lease_seconds: None };
-    plans.write(request).unwrap();
+    direct_writes::write(plans, request);
 }
 
 /// Does a task of a plan.

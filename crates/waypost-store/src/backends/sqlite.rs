@@ -111,7 +111,11 @@ impl SqliteStore {
         let named = |error: rusqlite::Error| match StoreError::from(error) {
             StoreError::Corrupt { detail, .. } => StoreError::Corrupt { what: self.location(), detail },
             StoreError::Database(detail) => StoreError::Database(format!("{}: {detail}", self.location())),
-            other => other,
+            other @ (StoreError::TooNew { .. }
+            | StoreError::Busy
+            | StoreError::Files { .. }
+            | StoreError::Pruned { .. }
+            | StoreError::BadLocation(_)) => other,
         };
         let mut connection = Connection::open(&self.path).map_err(named)?;
         connection.busy_handler(Some(wait_for_others)).map_err(named)?;
@@ -199,12 +203,12 @@ impl Maintenance for SqliteStore {
     fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
         let connection = self.connect()?;
         let pragma = |name: &str| -> Result<String, StoreError> {
-            let value: rusqlite::types::Value =
-                connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?;
+            use rusqlite::types::Value;
+            let value: Value = connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?;
             Ok(match value {
-                rusqlite::types::Value::Text(text) => text,
-                rusqlite::types::Value::Integer(number) => number.to_string(),
-                other => format!("{other:?}"),
+                Value::Text(text) => text,
+                Value::Integer(number) => number.to_string(),
+                other @ (Value::Null | Value::Real(_) | Value::Blob(_)) => format!("{other:?}"),
             })
         };
         let synchronous = match pragma("synchronous")?.as_str() {

@@ -77,7 +77,9 @@ impl SubscriptionError {
     fn of_the_store(self) -> StoreError {
         match self {
             Self::Store(error) => error,
-            other => StoreError::Database(other.to_string()),
+            Self::TooMany(_) | Self::NotFound { .. } | Self::BadOwner | Self::Filter(_) => {
+                StoreError::Database(self.to_string())
+            }
         }
     }
 

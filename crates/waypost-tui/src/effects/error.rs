@@ -62,7 +62,6 @@ impl From<SubmitError> for ErrorMessage {
     fn from(error: SubmitError) -> Self {
         match error {
             SubmitError::Service(error) => error.into(),
-            SubmitError::Write(error) => error.into(),
             SubmitError::NotForMachines { .. } | SubmitError::OtherContent { .. } => Self {
                 hint: "ask for approval first: `waypost request-approval`".to_owned(),
                 what: error.to_string(),

@@ -10,7 +10,7 @@ use waypost_run::{
     Control, Controller, Options, RunError, RunEvent, RunObserver, RunWarning, Runner, View, WebhookOutbox,
 };
 use waypost_service::Service;
-use waypost_service::submit::{Start, assign_in_draft};
+use waypost_service::submit::{RunnableDraft, Start};
 
 use super::context::EffectContext;
 use super::workspace::Workspace;
@@ -102,7 +102,7 @@ impl ActiveRuns {
 
 /// Refuses a plan that has nothing left to run, or that this configuration cannot run.
 fn check_runnable(workspace: &Workspace, service: &Service, plan: &PlanKey) -> Result<(), ErrorMessage> {
-    let (mut draft, phase) = service.read(&plan.id, |plan| (plan.to_draft(), plan.state().phase))?;
+    let (draft, phase) = service.read(&plan.id, |plan| (plan.to_draft(), plan.state().phase))?;
     let hint = match phase {
         Phase::Draft | Phase::AwaitingApproval | Phase::Active => "",
         Phase::Paused => "resume it first",
@@ -113,15 +113,10 @@ fn check_runnable(workspace: &Workspace, service: &Service, plan: &PlanKey) -> R
         let what = format!("plan {} is {}", plan.id, phase.as_str());
         return Err(ErrorMessage { what, hint: hint.to_owned() });
     }
-    if let Some(executor) = &workspace.config.default_executor {
-        assign_in_draft(&mut draft, executor);
-    }
-    match service.problems(&draft)?.as_slice() {
-        [] => Ok(()),
-        problems => {
-            Err(ErrorMessage::of_problems("not runnable with this configuration, nothing was run", problems))
-        }
-    }
+    let executor = workspace.config.default_executor.as_deref();
+    RunnableDraft::new(&workspace.config, draft, executor).map(drop).map_err(|problems| {
+        ErrorMessage::of_problems("not runnable with this configuration, nothing was run", &problems)
+    })
 }
 
 /// One run.

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod conflict;
+#[path = "../../../waypost-run/tests/it/direct_writes.rs"]
+mod direct_writes;
 mod edit_buffer;
 mod editor;
 mod graph;
@@ -214,13 +216,13 @@ impl World {
             known_version: None,
             lease_seconds: None,
         };
-        self.plans.write(request).unwrap().version
+        direct_writes::write(&self.plans, request).version
     }
 }
 
 fn create(plans: &PlanStore, id: &str, draft: Draft) {
     let id = Some(PlanId::new(id).unwrap());
-    plans.create(NewPlan { id, by: person(), draft, approval_required: None }).unwrap();
+    direct_writes::create(plans, NewPlan { id, by: person(), draft, approval_required: None });
 }
 
 fn key(name: &str) -> KeyEvent {

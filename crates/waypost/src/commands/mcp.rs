@@ -102,7 +102,7 @@ pub(crate) fn opener(context: &Context, relays: &Arc<Relays>) -> Opener {
 pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, WebhookOutbox>>);
 
 impl Relays {
-    fn begin(&self, folders: &Folders, config: &Config, store: &Arc<dyn Store>) -> Outcome {
+    fn begin(&self, folders: &Folders, config: &Arc<Config>, store: &Arc<dyn Store>) -> Outcome {
         if !webhooks::any(config) {
             return Ok(());
         }
@@ -131,11 +131,11 @@ fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outco
         Some(folder) => (context.folders_of(folder)?, context.store_location_of(folder)?),
         None => (context.folders()?, context.store_location()?),
     };
-    let config = load_config::load(&folders, None)?;
+    let config = Arc::new(load_config::load(&folders, None)?);
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;
     relays.begin(&folders, &config, &store)?;
     let plans = Arc::new(PlanStore::new(store));
     let folder = folder.map_or(folders.workspace, Path::to_owned);
-    Ok(Workspace::new(plans, Arc::new(config), folder, folders.own))
+    Ok(Workspace::new(plans, config, folder, folders.own))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_service::{ClaimFilter, Claimed, claimable};
-use waypost_store::{Committed, PlanStore};
+use waypost_service::{ClaimFilter, Claimed};
+use waypost_store::PlanStore;
 
 use super::task_lifecycle::lease;
 use crate::context::Context;
@@ -57,7 +57,8 @@ impl Next {
         if self.claim {
             return self.take_first(context, &plans, plan.as_ref());
         }
-        let found = claimable(&plans, plan.as_ref(), self.queue.as_deref(), self.limit)?;
+        let filter = ClaimFilter { plan: plan.as_ref(), queue: self.queue.as_deref() };
+        let found = context.service(&plans).claimable(filter, self.limit)?;
         list(context, &plans, plan.as_ref(), &found)
     }
 
@@ -65,7 +66,7 @@ impl Next {
         let filter = ClaimFilter { plan, queue: self.queue.as_deref() };
         let claimed = context.service(plans).claim_next(&context.caller()?, filter, lease(self.lease));
         let reasons = match claimed? {
-            Claimed::Taken { committed, task } => return taken(context, plans, &committed, &task),
+            Claimed::Taken { written, task } => return taken(context, plans, &written.plan, &task),
             Claimed::Nothing { reasons } => reasons,
         };
         if context.out.json {
@@ -148,9 +149,9 @@ fn say_why_nothing(context: &mut Context, plans: &PlanStore, of: Option<&PlanId>
 }
 
 /// Prints a task that was taken, with the outputs of what it depended on.
-fn taken(context: &mut Context, plans: &PlanStore, committed: &Committed, task: &TaskId) -> Outcome {
+fn taken(context: &mut Context, plans: &PlanStore, id: &PlanId, task: &TaskId) -> Outcome {
     let now: Timestamp = text::now();
-    plans.with_plan(&committed.plan, |plan| {
+    plans.with_plan(id, |plan| {
         let Some(found) = plan.task(task.as_str()) else { return Ok(()) };
         if context.out.json {
             return context.out.value(&view::json::task(plan, found, now));

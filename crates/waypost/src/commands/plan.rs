@@ -97,7 +97,7 @@ impl Plan {
             prose: self.prose,
         };
         let extent = self.bounds.over(planning.extent())?;
-        let order = PlanningRequest::new(planning.plans.reserve_id()?, want, extent, self.asked.model());
+        let order = PlanningRequest::new(planning.service.reserve_id()?, want, extent, self.asked.model());
         let saving = if self.dry_run { Saving::Nothing } else { Saving::Plan { edit: !self.no_edit } };
         planning.listen(context)?;
         let (order, journal) = self.adopt(context, &planning, order)?;

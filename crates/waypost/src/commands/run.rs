@@ -18,7 +18,6 @@ use waypost_formats::Dialect;
 use waypost_run::{
     AfterFailure, Control, Controller, ExitPolicy, Idleness, Options, RunError, RunObserver, Runner, Summary,
 };
-use waypost_service::submit;
 use waypost_store::PlanStore;
 use waypost_tui::run_view::Intent;
 
@@ -108,13 +107,10 @@ impl Run {
             draft.spec.queue.clone_from(queue);
         }
         let executor = self.executor.clone().or_else(|| config.default_executor.clone());
-        if let Some(executor) = &executor {
-            submit::assign_in_draft(&mut draft, executor);
-        }
-        prepare::is_allowed(&config, &draft)?;
-        self.mind_the_queue(context, &config, &draft);
+        let draft = prepare::runnable(&config, draft, executor.as_deref())?;
+        self.mind_the_queue(context, &config, draft.draft());
         if self.dry_run {
-            return dry_run::print(context, &config, &draft, self.jobs);
+            return dry_run::print(context, &config, draft.draft(), self.jobs);
         }
         let since = webhooks::since(context, &config)?;
         let begin = RunRequest { executor: executor.as_deref(), ..self.begin() };

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use waypost_config::Config;
 use waypost_core::Phase;
 use waypost_formats::Dialect;
-use waypost_service::{Guard, WriteReply, submit};
+use waypost_service::{Guard, WriteReply};
 use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
@@ -60,10 +60,7 @@ impl Submit {
             draft.spec.queue.clone_from(queue);
         }
         let executor = config.default_executor.as_deref();
-        if let Some(executor) = executor {
-            submit::assign_in_draft(&mut draft, executor);
-        }
-        prepare::is_allowed(&config, &draft)?;
+        let draft = prepare::runnable(&config, draft, executor)?;
         let begin = RunRequest {
             what: &self.what,
             queue: self.queue.as_deref(),

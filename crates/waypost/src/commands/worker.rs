@@ -99,7 +99,7 @@ pub(crate) fn options(
 impl Worker {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = load_config::load(&folders, self.config.as_deref())?;
+        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;
         let patience = if self.until_idle { ExitPolicy::UntilIdle } else { ExitPolicy::UntilAsked };
@@ -111,7 +111,6 @@ impl Worker {
         };
         let relay = webhooks::start(context, &folders, &config, &plans, plans.latest()?)?;
         self.greet(context, &config);
-        let config = Arc::new(config);
         let mut runner =
             Runner::with(plans, Arc::clone(&config), folders.execution_env(), options).map_err(failed_run)?;
         listen(runner.controller(), Signals::CountAll)?;

@@ -110,7 +110,7 @@ impl Drain {
         }
         let plans = context.plans()?;
         let name = named(&plans, &self.name)?;
-        if !plans.drain(&name)? {
+        if !context.service(&plans).drain_worker(&name)? {
             return Err(no_such_worker(&self.name));
         }
         let running = plans.leases_of(&name, RUNNING_TOLD_MAX)?.len();

@@ -57,7 +57,7 @@ fn a_model_that_cannot_be_used_ends_with_1_and_says_what_to_do() {
     let (out, err) = text(&output);
     assert_eq!(output.status.code(), Some(1), "{out}{err}");
     assert!(
-        out.contains("key accepted       no") && out.contains("hint: look at `key` of models.openai"),
+        out.contains("key accepted       no") && out.contains("hint: check `key` of models.openai"),
         "{out}"
     );
     assert!(err.contains("openai cannot be used"), "{err}");

@@ -120,7 +120,7 @@ fn a_mistake_in_the_configuration_is_named_with_its_line() {
     let output = workspace.waypost(&["run", "p.json"]);
     let (_, err) = text(&output);
     assert_eq!(output.status.code(), Some(4));
-    assert!(err.contains(".waypost/config.toml:2: `queues.default.concurency` is no key"), "{err}");
+    assert!(err.contains(".waypost/config.toml:2: `queues.default.concurency` is not a key"), "{err}");
     assert!(err.contains("did you mean `concurrency`?"), "{err}");
 }
 

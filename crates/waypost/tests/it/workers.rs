@@ -145,9 +145,20 @@ fn a_failed_plan_is_watched_to_its_end_with_exit_code_1() {
     put(&workspace, "p.json", &plan("p", 2, "run"));
     assert!(workspace.waypost(&["submit", "p.json"]).status.success());
     let mut watch = Running::start(&workspace, &["watch", "p", "--json"]);
-    let lines = watch.lines();
+    let (sender, lines) = std::sync::mpsc::channel();
+    let printed = watch.lines();
+    std::thread::spawn(move || printed.for_each(|line| drop(sender.send(line))));
+    // Until it watches, it tells of nothing.
+    let mut heard: Vec<String> = Vec::new();
+    while heard.is_empty() {
+        assert!(workspace.waypost(&["pause", "p"]).status.success());
+        assert!(workspace.waypost(&["resume", "p"]).status.success());
+        heard.extend(lines.try_iter());
+    }
     assert_eq!(workspace.waypost(&["worker", "--until-idle"]).status.code(), Some(0));
-    let events: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(&line).unwrap()).collect();
+    heard.extend(lines);
+    let events: Vec<serde_json::Value> =
+        heard.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(watch.ends(), Some(1));
     assert_eq!(events.last().unwrap()["phase"], "failed", "{events:?}");
     assert_eq!(events.iter().filter(|event| event["status"] == "failed").count(), 2, "{events:?}");

@@ -60,7 +60,9 @@ impl Plan {
                 let worker = state.worker.clone().unwrap_or_default();
                 return Err(Refusal::AlreadyRunning { task: self.name(number), worker });
             }
-            status => return Err(self.wrong_status(number, status, "started")),
+            status @ (Status::Done | Status::Failed | Status::Skipped | Status::Cancelled) => {
+                return Err(self.wrong_status(number, status, "started"));
+            }
         }
         self.is_for(by, number)?;
         self.is_not_reported(by, number)?;
@@ -90,11 +92,9 @@ impl Plan {
     ) -> Decision {
         let number = self.number(task)?;
         self.is_latest_attempt(number, attempt)?;
+        self.is_running(number, "started")?;
+        self.speaks_for(by, number, None)?;
         let state = &self.at(number).state;
-        match state.status {
-            Status::Running => self.speaks_for(by, number, None)?,
-            status => return Err(self.wrong_status(number, status, "started")),
-        }
         if !state.is_queued() {
             return Ok(Vec::new());
         }
@@ -124,13 +124,9 @@ impl Plan {
     ) -> Result<u32, Refusal> {
         let number = self.number(task)?;
         within("bytes of the progress", progress.len(), limits::PROGRESS_BYTES_MAX, task)?;
-        match self.slot(number).status {
-            Status::Running => {
-                self.speaks_for(by, number, attempt)?;
-                Ok(self.at(number).state.attempt)
-            }
-            status => Err(self.wrong_status(number, status, "reported on")),
-        }
+        self.is_running(number, "reported on")?;
+        self.speaks_for(by, number, attempt)?;
+        Ok(self.at(number).state.attempt)
     }
 
     /// Shows the latest progress of a task in this copy, while that attempt runs. For copies that are shown: it is no part of
@@ -290,11 +286,8 @@ impl Plan {
     ) -> Decision {
         let number = self.number(task)?;
         self.is_latest_attempt(number, attempt)?;
+        self.is_running(number, "lost")?;
         let lost = self.at(number);
-        match lost.state.status {
-            Status::Running => {}
-            status => return Err(self.wrong_status(number, status, "lost")),
-        }
         let worker = lost.state.worker.as_deref().unwrap_or("its worker");
         let error = if lost.state.is_queued() {
             format!("{worker} was lost when attempt {attempt} was queued: it may have begun")
@@ -318,10 +311,8 @@ impl Plan {
         reason: &str,
     ) -> Decision {
         let number = self.number(task)?;
-        match self.slot(number).status {
-            Status::Running => self.speaks_for(by, number, attempt)?,
-            status => return Err(self.wrong_status(number, status, "given back")),
-        }
+        self.is_running(number, "given back")?;
+        self.speaks_for(by, number, attempt)?;
         within("bytes of the reason", reason.len(), limits::TEXT_BYTES_MAX, task)?;
         Ok(vec![Event::TaskReleased { task: task.clone(), reason: reason.to_owned() }])
     }

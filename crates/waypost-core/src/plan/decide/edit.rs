@@ -120,7 +120,9 @@ impl Plan {
         };
         let index = match place {
             Position::Last => None,
-            place => Some(self.index_of(place, siblings)?),
+            place @ (Position::First | Position::Before(_) | Position::After(_)) => {
+                Some(self.index_of(place, siblings)?)
+            }
         };
         let mut events = vec![Event::TasksAdded { tasks: tasks.to_vec(), index }];
         events.extend(self.voided(by, tasks.iter().any(has_work)));
@@ -396,7 +398,11 @@ impl Plan {
         let number = self.number(task)?;
         match self.slot(number).status {
             Status::Pending => {}
-            status => return Err(self.wrong_status(number, status, "broken down")),
+            status @ (Status::Running
+            | Status::Done
+            | Status::Failed
+            | Status::Skipped
+            | Status::Cancelled) => return Err(self.wrong_status(number, status, "broken down")),
         }
         let found = reasoning.map_or(0, String::len);
         within("bytes of the reasoning", found, limits::TEXT_BYTES_MAX, task)?;
@@ -593,13 +599,11 @@ impl Plan {
 
 /// The problem that a cycle is, at the first task of its path.
 fn cycle_problem(wrong: ProblemKind) -> Problem {
-    let first = match &wrong {
-        ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } => {
-            path.first().cloned().unwrap_or_default()
-        }
-        _ => String::new(),
-    };
-    Problem::task(first, wrong)
+    let mut first = None;
+    if let ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } = &wrong {
+        first = path.first().cloned();
+    }
+    Problem::task(first.unwrap_or_default(), wrong)
 }
 
 fn has_work(spec: &TaskSpec) -> bool {

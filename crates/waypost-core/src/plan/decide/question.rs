@@ -3,7 +3,7 @@
 use super::super::Plan;
 use super::{Decision, only_a_person, within};
 use crate::{
-    Actor, Event, Problem, ProblemKind, Question, QuestionRequest, Refusal, Status, TaskId, Timestamp, limits,
+    Actor, Event, Problem, ProblemKind, Question, QuestionRequest, Refusal, TaskId, Timestamp, limits,
 };
 
 impl Plan {
@@ -16,10 +16,8 @@ impl Plan {
         ask: &QuestionRequest,
     ) -> Decision {
         let number = self.number(task)?;
-        match self.slot(number).status {
-            Status::Running => self.speaks_for(by, number, attempt)?,
-            status => return Err(self.wrong_status(number, status, "left for an answer")),
-        }
+        self.is_running(number, "left for an answer")?;
+        self.speaks_for(by, number, attempt)?;
         let QuestionRequest { text, choices, state } = ask;
         if text.trim().is_empty() {
             return Err(missing(task, "question"));

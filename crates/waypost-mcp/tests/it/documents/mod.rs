@@ -8,6 +8,7 @@ use std::process::Command as Program;
 use serde_json::{Value, json};
 use waypost_mcp::Toolset;
 
+use crate::direct_writes;
 use crate::session::{Session, World, session};
 
 fn plans(world: &World, agent: &str) -> Session {
@@ -122,7 +123,7 @@ fn a_plan_with_tasks_that_was_put_away_is_not_brought_back_by_its_name() {
         draft: waypost_testkit::chain(3),
         approval_required: None,
     };
-    world.plans.create(new).unwrap();
+    direct_writes::create(&world.plans, new);
     let session = plans(&world, "main");
     assert_eq!(session.call("list_plans", json!({})).value["plans"][0]["tasks"], 3);
     session.call("write_plan", json!({ "name": "p", "content": "text beside the tasks" }));
@@ -250,7 +251,7 @@ fn a_name_may_be_as_long_as_an_id_and_plans_of_others_can_be_named() {
         draft: waypost_core::Draft::new("Made elsewhere"),
         approval_required: None,
     };
-    world.plans.create(new).unwrap();
+    direct_writes::create(&world.plans, new);
     assert_eq!(session.call("read_plan", json!({ "name": "Upper.2" })).value["title"], "Made elsewhere");
     session.call("set_plan_status", json!({ "name": "Upper.2", "status": "seen" }));
     assert!(

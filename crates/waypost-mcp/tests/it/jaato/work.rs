@@ -6,6 +6,7 @@ use waypost_store::NewPlan;
 use waypost_testkit::task;
 
 use super::{agent, set, start, started, step, text};
+use crate::direct_writes;
 use crate::session::World;
 
 const STEPS: [&str; 4] = [
@@ -139,7 +140,7 @@ fn where_the_operator_asks_nobody_a_plan_starts_at_once() {
     draft.spec.owner = "main".to_owned();
     draft.tasks.push(Task::new(task("step_1", &[])));
     let waived = NewPlan { id: None, by: Actor::agent("main"), draft, approval_required: Some(false) };
-    world.plans.create(waived).unwrap();
+    direct_writes::create(&world.plans, waived);
     let main = agent(&world, "main");
     assert_eq!(main.call("startPlan", json!({})).value["confirmed"], true);
     assert_eq!(set(&main, "step_1", "completed").value["plan_status"], "completed");

@@ -190,11 +190,10 @@ impl Pool {
     }
 
     fn named(&self, error: StoreError) -> StoreError {
-        match error {
-            StoreError::TooNew { found, known, .. } => {
-                StoreError::TooNew { what: self.address.location.clone(), found, known }
-            }
-            other => other,
+        if let StoreError::TooNew { found, known, .. } = error {
+            StoreError::TooNew { what: self.address.location.clone(), found, known }
+        } else {
+            error
         }
     }
 }

@@ -22,10 +22,8 @@ pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect, StoreErr
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(error.to_string()))?;
-    let check = match address.config.get_ssl_mode() {
-        SslMode::Disable => Check::Nothing,
-        _ => address.check,
-    };
+    let is_disabled = address.config.get_ssl_mode() == SslMode::Disable;
+    let check = if is_disabled { Check::Nothing } else { address.check };
     let verifier: Arc<dyn ServerCertVerifier> = match check {
         Check::Nothing => Arc::new(Unchecked(provider)),
         Check::Authority | Check::AuthorityAndHost => {

@@ -186,7 +186,7 @@ impl Generation {
             draft.spec.owner.clone_from(&by.name);
         }
         self.create(draft, &by)?;
-        charge(&self.planning.plans, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
+        charge(&self.planning.service, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
         let mut fields = self.fields(&drafted);
         fields.insert("saved".to_owned(), true.into());
         let decomposes = matches!(self.order.want, PlanningGoal::Plan { decompose: true, .. });

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use waypost_config::Config;
 use waypost_core::{ActorKind, Difference, Draft, Plan, PlanChanges, PlanId, Problem, ProblemKind, Refusal};
-use waypost_service::admission as admit;
-use waypost_service::submit::{Start, SubmitError, Submitted as Entry};
+use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as Entry};
 use waypost_service::{ApprovalPreview, Caller, EditOp, Guard, Service, approval_preview, is_to_be_run};
 use waypost_store::PlanStore;
 
@@ -53,10 +52,9 @@ pub(crate) enum Approval {
     Awaited,
 }
 
-/// Everything in a draft that the configuration does not allow, as a failure.
-pub(crate) fn is_allowed(config: &Config, draft: &Draft) -> Outcome {
-    let problems = admit::problems(config, draft);
-    if problems.is_empty() { Ok(()) } else { Err(not_allowed(config, &problems)) }
+/// A draft that can run here; everything in it that the configuration does not allow is a failure.
+pub(crate) fn runnable(config: &Config, draft: Draft, executor: Option<&str>) -> Outcome<RunnableDraft> {
+    RunnableDraft::new(config, draft, executor).map_err(|problems| not_allowed(config, &problems))
 }
 
 impl RunRequest<'_> {
@@ -65,7 +63,7 @@ impl RunRequest<'_> {
         &self,
         context: &Context,
         config: &Arc<Config>,
-        draft: Draft,
+        draft: RunnableDraft,
     ) -> Outcome<SubmittedPlan> {
         if !plan_input::is_file(self.what) {
             let found = context.find(self.what)?;
@@ -78,7 +76,7 @@ impl RunRequest<'_> {
         }
         let plans = context.plans_to_add_to()?;
         let service = Service::new(Arc::clone(&plans), Arc::clone(config));
-        let entered = service.submit(&context.caller()?, draft, self.executor);
+        let entered = service.submit(&context.caller()?, draft);
         let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
         Ok(SubmittedPlan { plans, id, made })
     }
@@ -224,7 +222,6 @@ fn not_entered(what: &str, error: SubmitError) -> Failure {
             Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
         }
         SubmitError::Service(error) => error.into(),
-        SubmitError::Write(error) => error.into(),
     }
 }
 

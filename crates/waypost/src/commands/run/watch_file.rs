@@ -116,7 +116,7 @@ impl FileWatcher {
         if let Some(queue) = begin.queue {
             draft.spec.queue = queue.to_owned();
         }
-        prepare::is_allowed(&self.config, &draft)?;
+        let mut draft = prepare::runnable(&self.config, draft, None)?.into_draft();
         let before = plans.with_plan(id, Plan::to_draft)?;
         keep_foreign(&mut draft, &before);
         context.service(plans).replace(&context.caller()?, id, draft, Vec::new(), Guard::NONE)?;
