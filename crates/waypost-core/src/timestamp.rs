@@ -3,22 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 /// A moment in UTC, to the microsecond.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode,
 )]
 #[serde(try_from = "String", into = "String")]
 pub struct Timestamp(i64);

@@ -1,13 +1,26 @@
 //! The formats by name. Knows nothing of their texts.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::Serialize;
 
 /// A format, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    strum::EnumIter,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Dialect {
     /// Waypost's own JSON.
     Native,
@@ -42,64 +55,19 @@ pub enum Dialect {
 
 impl Dialect {
     /// All of them: what can be read and written, then what can only be read, then what can only be written.
-    pub const ALL: [Self; 15] = [
-        Self::Native,
-        Self::Clido,
-        Self::Jaato,
-        Self::Frctl,
-        Self::Agora,
-        Self::PlanDocument,
-        Self::Markdown,
-        Self::Checklist,
-        Self::TaskMaster,
-        Self::Beads,
-        Self::Backlog,
-        Self::Mermaid,
-        Self::Dot,
-        Self::Graphml,
-        Self::Svg,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        <Self as strum::IntoEnumIterator>::iter()
+    }
 
     /// The name, as people type it and as [`waypost_core::ForeignFields`] files its fields.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Clido => "clido",
-            Self::Jaato => "jaato",
-            Self::Frctl => "frctl",
-            Self::Agora => "agora",
-            Self::PlanDocument => "plan-document",
-            Self::Markdown => "markdown",
-            Self::Checklist => "checklist",
-            Self::TaskMaster => "task-master",
-            Self::Beads => "beads",
-            Self::Backlog => "backlog",
-            Self::Mermaid => "mermaid",
-            Self::Dot => "dot",
-            Self::Graphml => "graphml",
-            Self::Svg => "svg",
-        }
+        self.into()
     }
 }
 
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-/// A word that names no format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no format is called {0:?}")]
-pub struct UnknownDialect(pub String);
-
-impl FromStr for Dialect {
-    type Err = UnknownDialect;
-    fn from_str(text: &str) -> Result<Self, UnknownDialect> {
-        Self::ALL
-            .into_iter()
-            .find(|dialect| dialect.name() == text)
-            .ok_or_else(|| UnknownDialect(text.to_owned()))
     }
 }
 

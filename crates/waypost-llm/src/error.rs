@@ -3,7 +3,8 @@
 use super::journal::JournalError;
 
 /// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ModelError {
     /// There is nobody to ask.
     #[error("{what}")]
@@ -92,24 +93,7 @@ pub enum ModelError {
 impl ModelError {
     /// A word for programs.
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotConfigured { .. } => "not_configured",
-            Self::NotReached { .. } => "not_reached",
-            Self::TooSlow { .. } => "too_slow",
-            Self::OutOfTime { .. } => "out_of_time",
-            Self::Silent { .. } => "silent",
-            Self::NotAllowed { .. } => "not_allowed",
-            Self::NotThere { .. } => "not_there",
-            Self::Busy { .. } => "busy",
-            Self::Refused { .. } => "refused",
-            Self::BrokeOff { .. } => "broke_off",
-            Self::Garbled { .. } => "garbled",
-            Self::TooMuch { .. } => "too_much",
-            Self::Stopped => "stopped",
-            Self::NotRecorded { .. } => "not_recorded",
-            Self::Departed { .. } => "departed",
-            Self::Journal(_) => "journal",
-        }
+        self.into()
     }
 
     pub fn hint(&self) -> String {
