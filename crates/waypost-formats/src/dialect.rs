@@ -20,7 +20,7 @@ use serde::Serialize;
     strum::IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", parse_err_fn = unknown, parse_err_ty = UnknownDialect)]
 pub enum Dialect {
     /// Waypost's own JSON.
     Native,
@@ -69,6 +69,15 @@ impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// A word that names no format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no format is called {0:?}")]
+pub struct UnknownDialect(pub String);
+
+fn unknown(text: &str) -> UnknownDialect {
+    UnknownDialect(text.to_owned())
 }
 
 /// Which of a format's two forms to write, where it has two.

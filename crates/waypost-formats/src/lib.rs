@@ -37,5 +37,5 @@ pub use checklist::render_plan_command;
 pub use codec::{read, schema, write, write_many};
 pub use conversion::{Loss, Reading, Unreadable, Writing};
 pub use detect::sniff;
-pub use dialect::{Dialect, Form};
+pub use dialect::{Dialect, Form, UnknownDialect};
 pub use graph::{Places, places};

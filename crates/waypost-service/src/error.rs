@@ -242,14 +242,6 @@ impl ServiceError {
             Self::Store(error) => Hint::Text(error.hint().to_owned()),
         }
     }
-
-    /// The refusal of the plan, if that is what it is.
-    pub fn refusal(&self) -> Option<&Refusal> {
-        match self {
-            Self::Refused(refusal) => Some(refusal),
-            _ => None,
-        }
-    }
 }
 
 fn refusal_facts(refusal: &Refusal) -> (String, Map<String, Value>) {

@@ -37,7 +37,7 @@ pub use human_answer::{answer_command, is_for_people};
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use record::Record;
 pub use report::{ClaimFilter, ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, TaskRef, TaskReport};
-pub use service::{Guard, LoadConfig, Service, WriteReply, resolve_task};
+pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};
 pub use wait_reasons::{Explanation, Reason, why};
