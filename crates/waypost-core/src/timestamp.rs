@@ -61,6 +61,12 @@ impl Timestamp {
         let moment = civil.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| bad())?;
         Ok(Self(moment.timestamp().as_microsecond()))
     }
+
+    /// In universal time, to the second, for people: `2026-03-22 10:00:00`.
+    pub fn to_the_second(self) -> String {
+        let text = self.to_string();
+        text.get(..19).unwrap_or(&text).replace('T', " ")
+    }
 }
 
 impl fmt::Display for Timestamp {

@@ -122,7 +122,7 @@ impl ModelRequest {
             });
             add(&turn.text);
         }
-        context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        waypost_text::hex(context.finish().as_ref())
     }
 }
 

@@ -154,8 +154,7 @@ fn read(
 }
 
 fn dialect(name: &str) -> Result<Dialect, ToolError> {
-    let unknown = || ToolError::new(format!("unknown format {name:?}"), formats());
-    Dialect::all().find(|dialect| dialect.name() == name).ok_or_else(unknown)
+    name.parse().map_err(|_| ToolError::new(format!("unknown format {name:?}"), formats()))
 }
 
 fn formats() -> String {
