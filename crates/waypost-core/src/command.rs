@@ -108,7 +108,8 @@ pub enum Outcome {
 }
 
 /// What a door asks of a plan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Command {
     /// Make the plan. The only command that a blank plan takes.
     Create {
@@ -338,41 +339,6 @@ pub enum Command {
 impl Command {
     /// The name of the command, as the history shows it.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Create { .. } => "create",
-            Self::RevisePlan(_) => "revise_plan",
-            Self::AddTasks { .. } => "add_tasks",
-            Self::ReviseTask { .. } => "revise_task",
-            Self::RemoveTask { .. } => "remove_task",
-            Self::MoveTask { .. } => "move_task",
-            Self::Replace(_) => "replace",
-            Self::RequestApproval { .. } => "request_approval",
-            Self::Approve { .. } => "approve",
-            Self::Reject { .. } => "reject",
-            Self::Activate => "activate",
-            Self::Pause { .. } => "pause",
-            Self::Resume => "resume",
-            Self::StartTask { .. } => "start_task",
-            Self::QueueTask { .. } => "queue_task",
-            Self::RecordStart { .. } => "record_start",
-            Self::FinishTask { .. } => "finish_task",
-            Self::LoseTask { .. } => "lose_task",
-            Self::ReleaseTask { .. } => "release_task",
-            Self::AskQuestion { .. } => "ask_question",
-            Self::AnswerQuestion { .. } => "answer_question",
-            Self::CancelTask { .. } => "cancel_task",
-            Self::RetryTask { .. } => "retry_task",
-            Self::RetryPlan => "retry_plan",
-            Self::RefineTask { .. } => "refine_task",
-            Self::DecomposeTask { .. } => "decompose_task",
-            Self::AttachDigest { .. } => "attach_digest",
-            Self::ChargeTokens { .. } => "charge_tokens",
-            Self::RollBackTask { .. } => "roll_back_task",
-            Self::ReceiveOutput { .. } => "receive_output",
-            Self::WithdrawOutput { .. } => "withdraw_output",
-            Self::FinishPlan { .. } => "finish_plan",
-            Self::Archive => "archive",
-            Self::Unarchive => "unarchive",
-        }
+        self.into()
     }
 }

@@ -1,6 +1,8 @@
 //! A plan before anybody has checked it: what readers of formats return, what an editor saves.
 
+use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
 use crate::task::ForeignFields;
@@ -10,7 +12,7 @@ use crate::{Actor, PlanId, Task, Timestamp};
 pub const FORMAT: &str = "waypost/1";
 
 /// What the author says of a plan. Every text may be empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct PlanSpec {
     /// A line for lists.
     #[serde(default)]
@@ -39,22 +41,10 @@ pub struct PlanSpec {
 }
 
 /// Where a plan stands, in the machine's words.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
-)]
+#[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
 pub enum Phase {
     /// Being written; nothing runs.
     #[default]
@@ -95,20 +85,12 @@ impl Phase {
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::AwaitingApproval => "awaiting_approval",
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 }
 
 /// A person's recorded word that a plan may run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Approval {
     /// Who.
     pub by: Actor,
@@ -122,7 +104,7 @@ pub struct Approval {
 }
 
 /// What came of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct PlanState {
     /// Where it stands.
     #[serde(default)]
@@ -176,7 +158,7 @@ pub struct PlanState {
 }
 
 /// A plan that nobody has checked. Its JSON is the native format.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct Draft {
     /// The format's name and version, [`FORMAT`].
     #[serde(default)]

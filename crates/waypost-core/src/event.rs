@@ -18,8 +18,9 @@ fn is_zero(number: &i64) -> bool {
 }
 
 /// Something that happened to a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// It was made.
     PlanCreated {

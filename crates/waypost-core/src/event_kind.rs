@@ -5,86 +5,11 @@ use crate::{Event, TaskId, TaskSpec};
 
 impl Event {
     /// The words for all events that are stored, in the order of [`Event`].
-    pub const KINDS: [&'static str; 36] = [
-        "plan_created",
-        "plan_revised",
-        "tasks_added",
-        "task_revised",
-        "tasks_removed",
-        "task_moved",
-        "tasks_reordered",
-        "tasks_reset",
-        "approval_requested",
-        "plan_approved",
-        "plan_rejected",
-        "approval_voided",
-        "plan_activated",
-        "plan_paused",
-        "plan_resumed",
-        "plan_finished",
-        "plan_archived",
-        "plan_unarchived",
-        "task_queued",
-        "task_started",
-        "task_progressed",
-        "task_done",
-        "task_reported",
-        "task_failed",
-        "task_released",
-        "question_asked",
-        "question_answered",
-        "task_skipped",
-        "tasks_cancelled",
-        "tasks_retried",
-        "task_refined",
-        "digest_attached",
-        "tokens_charged",
-        "task_rolled_back",
-        "output_received",
-        "output_withdrawn",
-    ];
+    pub const KINDS: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
     /// The word for it.
     pub fn kind(&self) -> &'static str {
-        let place = match self {
-            Self::PlanCreated { .. } => 0,
-            Self::PlanRevised { .. } => 1,
-            Self::TasksAdded { .. } => 2,
-            Self::TaskRevised { .. } => 3,
-            Self::TasksRemoved { .. } => 4,
-            Self::TaskMoved { .. } => 5,
-            Self::TasksReordered { .. } => 6,
-            Self::TasksReset { .. } => 7,
-            Self::ApprovalRequested { .. } => 8,
-            Self::PlanApproved { .. } => 9,
-            Self::PlanRejected { .. } => 10,
-            Self::ApprovalVoided {} => 11,
-            Self::PlanActivated {} => 12,
-            Self::PlanPaused { .. } => 13,
-            Self::PlanResumed { .. } => 14,
-            Self::PlanFinished { .. } => 15,
-            Self::PlanArchived {} => 16,
-            Self::PlanUnarchived {} => 17,
-            Self::TaskQueued { .. } => 18,
-            Self::TaskStarted { .. } => 19,
-            Self::TaskProgressed { .. } => 20,
-            Self::TaskDone { .. } => 21,
-            Self::TaskReported { .. } => 22,
-            Self::TaskFailed { .. } => 23,
-            Self::TaskReleased { .. } => 24,
-            Self::QuestionAsked { .. } => 25,
-            Self::QuestionAnswered { .. } => 26,
-            Self::TaskSkipped { .. } => 27,
-            Self::TasksCancelled { .. } => 28,
-            Self::TasksRetried { .. } => 29,
-            Self::TaskRefined { .. } => 30,
-            Self::DigestAttached { .. } => 31,
-            Self::TokensCharged { .. } => 32,
-            Self::TaskRolledBack { .. } => 33,
-            Self::OutputReceived { .. } => 34,
-            Self::OutputWithdrawn { .. } => 35,
-        };
-        Self::KINDS[place]
+        self.into()
     }
 
     /// The task that it is about, when it is about one.

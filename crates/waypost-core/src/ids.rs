@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize, Serializer};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::limits;
 
@@ -27,9 +29,7 @@ pub enum BadId {
 }
 
 /// The name of a plan: safe as a file name and as a word on a command line. A copy costs nothing.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, bitcode::Encode, bitcode::Decode,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Encode, Decode)]
 #[serde(try_from = "String")]
 pub struct PlanId(Arc<str>);
 
@@ -60,9 +60,7 @@ impl PlanId {
 }
 
 /// The name of a task, unique within its plan. A copy costs nothing.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, bitcode::Encode, bitcode::Decode,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Encode, Decode)]
 #[serde(try_from = "String")]
 pub struct TaskId(Arc<str>);
 
@@ -133,21 +131,10 @@ text_id!(PlanId);
 text_id!(TaskId);
 
 /// What sort of party asks.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
-)]
+#[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
 pub enum ActorKind {
     /// A human being. Only a person can approve.
     Person,
@@ -162,29 +149,12 @@ pub enum ActorKind {
 impl ActorKind {
     /// The word for it, as it stands before the colon of an actor.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Agent => "agent",
-            Self::Worker => "worker",
-            Self::System => "system",
-        }
+        self.into()
     }
 }
 
 /// Who asks. Written `person:ada`, `agent:planner`, `worker:host-1`, `system:lease`.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
 #[serde(try_from = "String", into = "String")]
 pub struct Actor {
     /// What sort of party.
@@ -252,13 +222,7 @@ impl std::str::FromStr for Actor {
     fn from_str(text: &str) -> Result<Self, BadActor> {
         let bad = || BadActor(text.to_owned());
         let (kind, name) = text.split_once(':').ok_or_else(bad)?;
-        let kind = match kind {
-            "person" => ActorKind::Person,
-            "agent" => ActorKind::Agent,
-            "worker" => ActorKind::Worker,
-            "system" => ActorKind::System,
-            _ => return Err(bad()),
-        };
+        let kind = kind.parse().map_err(|_| bad())?;
         if name.is_empty() || name.len() > limits::TASK_ID_BYTES_MAX || name.chars().any(char::is_control) {
             return Err(bad());
         }

@@ -2,28 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
 use crate::{Answer, Evidence, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp};
 
 /// Where a task stands. `blocked` and `ready` are derived from the graph and never stored.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
-)]
+#[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
 pub enum Status {
     /// Not started.
     #[default]
@@ -55,19 +45,12 @@ impl Status {
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 }
 
 /// How a task elsewhere ended, as it was told to a task that waits for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct UpstreamResult {
     /// How it ended.
     pub status: Status,
@@ -86,7 +69,7 @@ pub struct UpstreamResult {
 }
 
 /// What came of a task.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Encode, Decode)]
 #[serde(from = "WrittenState")]
 pub struct TaskState {
     /// Where it stands.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use bitcode::{Decode, Encode};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,7 +11,7 @@ use crate::raw_json::is_default;
 use crate::{Json, PlanId, TaskId, TaskState};
 
 /// Fields of a foreign format that Waypost has no word for, kept for the way back: format name → its fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(transparent)]
 pub struct ForeignFields(pub BTreeMap<String, Json>);
 
@@ -36,7 +37,7 @@ impl ForeignFields {
 }
 
 /// One thing that a task waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
 pub enum Dependency {
     /// A task of the same plan.
     Task(TaskId),
@@ -45,19 +46,7 @@ pub enum Dependency {
 }
 
 /// A task of another plan, named by the plan, by the agent who owns it, or by both.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
 pub struct ExternalTaskRef {
     /// The agent whose plan it is; then `plan` may be left out: whatever plan that agent owns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,9 +130,7 @@ impl<'de> Deserialize<'de> for Dependency {
 }
 
 /// How the tasks it depends on must have ended before a task may start.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
 pub enum DependencyRule {
     /// All are done (or were skipped by their author).
@@ -156,19 +143,7 @@ pub enum DependencyRule {
 }
 
 /// The author's estimate.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
 pub enum Complexity {
     /// One step.
@@ -192,18 +167,7 @@ impl Complexity {
 
 /// Whether others may hold the same key at the same time.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LockMode {
@@ -215,7 +179,7 @@ pub enum LockMode {
 }
 
 /// A resource that a task must hold while it runs. Keys are global across plans.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct Lock {
     /// The resource.
     pub key: String,
@@ -265,7 +229,7 @@ impl<'de> Deserialize<'de> for Lock {
 }
 
 /// What a machine is to do. The plan names an executor; the operator's configuration says what that is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Work {
     /// The configured executor.
     pub executor: String,
@@ -278,7 +242,7 @@ pub struct Work {
 }
 
 /// How often to try, and how long to wait in between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Retry {
     /// Attempts in all, the first included.
     pub attempts: u32,
@@ -303,7 +267,7 @@ impl Retry {
 }
 
 /// How far the thinking about a task has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
 pub enum Refinement {
     /// Being broken down.
@@ -315,7 +279,7 @@ pub enum Refinement {
 }
 
 /// Finished work, compressed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct Digest {
     /// What was accomplished, in under 100 words.
     pub summary: String,
@@ -334,7 +298,7 @@ pub struct Digest {
 }
 
 /// What the planner thought of a task. Kept apart because most tasks have none of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct PlannerNotes {
     /// How far the thinking has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -354,7 +318,7 @@ pub struct PlannerNotes {
 }
 
 /// What the author says of a task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct TaskSpec {
     /// Unique within the plan.
     pub id: TaskId,
@@ -476,7 +440,7 @@ fn same_set(a: &[Dependency], b: &[Dependency]) -> bool {
 }
 
 /// A task: what its author says, and what came of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct Task {
     /// What its author says.
     #[serde(flatten)]

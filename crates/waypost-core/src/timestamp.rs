@@ -3,22 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 /// A moment in UTC, to the microsecond.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode,
 )]
 #[serde(try_from = "String", into = "String")]
 pub struct Timestamp(i64);
@@ -70,6 +60,12 @@ impl Timestamp {
         let civil = plain.parse::<jiff::civil::DateTime>().map_err(|_| bad())?;
         let moment = civil.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| bad())?;
         Ok(Self(moment.timestamp().as_microsecond()))
+    }
+
+    /// In universal time, to the second, for people: `2026-03-22 10:00:00`.
+    pub fn to_the_second(self) -> String {
+        let text = self.to_string();
+        text.get(..19).unwrap_or(&text).replace('T', " ")
     }
 }
 

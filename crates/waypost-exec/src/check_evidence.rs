@@ -38,8 +38,7 @@ fn digest(check: &Work, claim: &Claim) -> String {
     });
     checked.sort_all_objects();
     let sum = ring::digest::digest(&SHA256, checked.to_string().as_bytes());
-    let hex: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", waypost_text::hex(sum.as_ref()))
 }
 
 fn evidence(check: &Work, claim: &Claim, worker: &str, passed: bool, outcome: &str) -> Evidence {

@@ -95,8 +95,7 @@ impl<'a> Call<'a> {
 pub fn signature(secret: &str, timestamp: &str, body: &str) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     let tag = ring::hmac::sign(&key, format!("{timestamp}.{body}").as_bytes());
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256={hex}")
+    format!("sha256={}", waypost_text::hex(tag.as_ref()))
 }
 
 enum ResponseKind {

@@ -9,7 +9,7 @@ const TASK_CHARS_MAX: usize = 30;
 /// A few characters that tell this text from others.
 pub(super) fn sum(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().take(5).map(|byte| format!("{byte:02x}")).collect()
+    waypost_text::hex(&digest.as_ref()[..5])
 }
 
 /// The name of an attempt's container or Job.

@@ -219,7 +219,7 @@ impl Trace {
     /// What a worker is told, so that its own spans come below the attempt's.
     pub fn parent(self, key: &AttemptKey) -> String {
         let attempt = self.attempt_id(key.task.as_str(), key.attempt);
-        format!("00-{}-{}-01", otlp::hex(&self.0), otlp::hex(&attempt))
+        format!("00-{}-{}-01", waypost_text::hex(&self.0), waypost_text::hex(&attempt))
     }
 
     /// An attempt has ended.

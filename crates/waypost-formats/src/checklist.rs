@@ -123,7 +123,7 @@ fn phase_of(word: &str) -> Option<Phase> {
     match word {
         "pending" => Some(Phase::Draft),
         "in_progress" => Some(Phase::Active),
-        word => Phase::ALL.into_iter().find(|phase| phase.as_str() == word),
+        word => word.parse().ok(),
     }
 }
 

@@ -1,13 +1,14 @@
 //! The formats by name. Knows nothing of their texts.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::Serialize;
 
 /// A format, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Serialize, strum::EnumIter, strum::EnumString, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", parse_err_fn = unknown, parse_err_ty = UnknownDialect)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dialect {
     /// Waypost's own JSON.
     Native,
@@ -42,43 +43,13 @@ pub enum Dialect {
 
 impl Dialect {
     /// All of them: what can be read and written, then what can only be read, then what can only be written.
-    pub const ALL: [Self; 15] = [
-        Self::Native,
-        Self::Clido,
-        Self::Jaato,
-        Self::Frctl,
-        Self::Agora,
-        Self::PlanDocument,
-        Self::Markdown,
-        Self::Checklist,
-        Self::TaskMaster,
-        Self::Beads,
-        Self::Backlog,
-        Self::Mermaid,
-        Self::Dot,
-        Self::Graphml,
-        Self::Svg,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        <Self as strum::IntoEnumIterator>::iter()
+    }
 
     /// The name, as people type it and as [`waypost_core::ForeignFields`] files its fields.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Clido => "clido",
-            Self::Jaato => "jaato",
-            Self::Frctl => "frctl",
-            Self::Agora => "agora",
-            Self::PlanDocument => "plan-document",
-            Self::Markdown => "markdown",
-            Self::Checklist => "checklist",
-            Self::TaskMaster => "task-master",
-            Self::Beads => "beads",
-            Self::Backlog => "backlog",
-            Self::Mermaid => "mermaid",
-            Self::Dot => "dot",
-            Self::Graphml => "graphml",
-            Self::Svg => "svg",
-        }
+        self.into()
     }
 }
 
@@ -93,14 +64,8 @@ impl fmt::Display for Dialect {
 #[error("no format is called {0:?}")]
 pub struct UnknownDialect(pub String);
 
-impl FromStr for Dialect {
-    type Err = UnknownDialect;
-    fn from_str(text: &str) -> Result<Self, UnknownDialect> {
-        Self::ALL
-            .into_iter()
-            .find(|dialect| dialect.name() == text)
-            .ok_or_else(|| UnknownDialect(text.to_owned()))
-    }
+fn unknown(text: &str) -> UnknownDialect {
+    UnknownDialect(text.to_owned())
 }
 
 /// Which of a format's two forms to write, where it has two.

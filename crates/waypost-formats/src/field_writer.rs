@@ -4,10 +4,9 @@
 //! Does not know any format.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 
 use serde::Serialize;
-use serde_json::ser::{CharEscape, Formatter, PrettyFormatter, Serializer};
+use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
 use waypost_core::{Draft, ForeignFields, Timestamp};
 
@@ -44,78 +43,21 @@ pub(crate) fn pretty(value: &impl Serialize, indent: usize) -> String {
     let indent = vec![b' '; indent];
     let mut bytes = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(&indent));
-    finish(value.serialize(&mut serializer).map(|()| bytes))
+    // A tree of JSON values always serializes; a type whose maps have odd keys would come out as `null`.
+    let written = value.serialize(&mut serializer).ok();
+    written.and_then(|()| String::from_utf8(bytes).ok()).unwrap_or_else(|| "null".to_owned())
 }
 
 /// The same with 2 spaces and every character beyond ASCII escaped, as Python's `json.dump` writes by default.
 pub(crate) fn pretty_ascii(value: &impl Serialize) -> String {
-    let mut bytes = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut bytes, Ascii(PrettyFormatter::new()));
-    finish(value.serialize(&mut serializer).map(|()| bytes))
-}
-
-// A tree of JSON values always serializes; a type whose maps have odd keys would come out as `null`.
-fn finish(bytes: serde_json::Result<Vec<u8>>) -> String {
-    bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| "null".to_owned())
-}
-
-struct Ascii(PrettyFormatter<'static>);
-
-impl Formatter for Ascii {
-    fn write_string_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        let mut plain = 0;
-        for (at, letter) in fragment.char_indices() {
-            if (' '..='~').contains(&letter) {
-                continue;
-            }
-            writer.write_all(&fragment.as_bytes()[plain..at])?;
-            let mut units = [0; 2];
-            for unit in letter.encode_utf16(&mut units) {
-                write!(writer, "\\u{unit:04x}")?;
-            }
-            plain = at + letter.len_utf8();
+    let mut ascii = String::new();
+    for letter in pretty(value, 2).chars() {
+        match letter {
+            '\0'..='~' => ascii.push(letter),
+            _ => ascii.extend(letter.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
         }
-        writer.write_all(&fragment.as_bytes()[plain..])
     }
-
-    fn write_char_escape<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        escape: CharEscape,
-    ) -> io::Result<()> {
-        self.0.write_char_escape(writer, escape)
-    }
-    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_array(writer)
-    }
-    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array(writer)
-    }
-    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_array_value(writer, first)
-    }
-    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array_value(writer)
-    }
-    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object(writer)
-    }
-    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object(writer)
-    }
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_object_key(writer, first)
-    }
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(writer)
-    }
-    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object_value(writer)
-    }
+    ascii
 }
 
 /// A moment as we write it.

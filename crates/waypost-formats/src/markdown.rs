@@ -372,11 +372,9 @@ fn take_entry(key: &str, text: &str, draft: &mut Draft, notes: &mut Vec<String>)
         "queue" => spec.queue = text.to_owned(),
         "token_budget" => spec.token_budget = Some(number()?),
         "phase" => {
-            let phase = Phase::ALL.into_iter().find(|phase| phase.as_str() == text);
-            draft.state.phase = phase.ok_or_else(|| {
-                let words: Vec<&str> = Phase::ALL.into_iter().map(Phase::as_str).collect();
-                format!("expected one of {}, found `{text}`", words.join(", "))
-            })?;
+            let words = Phase::ALL.map(Phase::as_str).join(", ");
+            draft.state.phase =
+                text.parse().map_err(|_| format!("expected one of {words}, found `{text}`"))?;
         }
         "state" => {
             let state: PlanState = task_parser::json(text, key, notes)?;

@@ -1,151 +1,43 @@
 //! What a draft says, field by field, so that a writer can name everything that it leaves out.
 //!
-//! Knows no format. Every struct is taken apart without `..`: a new field breaks the build here, and whoever adds it
-//! has to say how it is called.
+//! Knows no format. The native JSON leaves out what has its default, so the fields that it has are the ones that are set: a
+//! new field has its name here by itself.
 
-use waypost_core::{
-    DependencyRule, Draft, Phase, PlanSpec, PlanState, Status, Task, TaskExtras, TaskSpec, TaskState,
-};
+use serde::Serialize;
+use serde_json::Value;
+use waypost_core::{Draft, Phase, Status, Task};
 
 /// The names of all that is set in a plan. Foreign fields are named `foreign.<format>`; tasks are not listed.
 pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
-    let Draft { format: _, id, version, spec, state, tasks: _ } = draft;
-    let PlanSpec { title, goal, status, owner, queue, token_budget, body, foreign } = spec;
-    let PlanState {
-        phase,
-        approval_required,
-        approval_waived,
-        approval,
-        created_by,
-        created_at,
-        updated_at,
-        started_at,
-        finished_at,
-        tokens_used,
-        // The store's own count: nobody takes it over from a text.
-        calls: _,
-        summary,
-        // The phase says that it has ended.
-        closed: _,
-        reason,
-        archived,
-        attempts_gone,
-    } = state;
-    let mut set = named([
-        ("id", id.is_some()),
-        ("version", *version != 0),
-        ("title", !title.is_empty()),
-        ("goal", !goal.is_empty()),
-        ("status", !status.is_empty()),
-        ("owner", !owner.is_empty()),
-        ("queue", !queue.is_empty()),
-        ("token_budget", token_budget.is_some()),
-        ("body", !body.is_empty()),
-        ("phase", *phase != Phase::default()),
-        ("approval_required", *approval_required),
-        ("approval_waived", *approval_waived),
-        ("approval", approval.is_some()),
-        ("created_by", created_by.is_some()),
-        ("created_at", created_at.is_some()),
-        ("updated_at", updated_at.is_some()),
-        ("started_at", started_at.is_some()),
-        ("finished_at", finished_at.is_some()),
-        ("tokens_used", *tokens_used != 0),
-        ("summary", !summary.is_empty()),
-        ("reason", !reason.is_empty()),
-        ("archived", *archived),
-        ("attempts_gone", *attempts_gone != 0),
-    ]);
-    set.extend(foreign.0.keys().map(|dialect| format!("foreign.{dialect}")));
+    let own = [("id", draft.id.is_some()), ("version", draft.version != 0)];
+    let mut set: Vec<String> =
+        own.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (*name).to_owned()).collect();
+    set.extend(set_fields(&draft.spec));
+    // The count of calls is the store's own, and the phase says that a closed plan has ended.
+    let is_said = |field: &String| match field.as_str() {
+        "calls" | "closed" => false,
+        "phase" => draft.state.phase != Phase::default(),
+        _ => true,
+    };
+    set.extend(set_fields(&draft.state).filter(is_said));
+    set.extend(draft.spec.foreign.0.keys().map(|dialect| format!("foreign.{dialect}")));
     set
 }
 
 /// The names of all that is set in a task. Its id and its foreign fields are named as in [`set_in_plan`].
 pub(crate) fn set_in_task(task: &Task) -> Vec<String> {
-    let Task { spec, state } = task;
-    let TaskSpec {
-        id: _,
-        description,
-        parent,
-        depends_on,
-        when,
-        complexity,
-        notes,
-        tools,
-        skip,
-        locks,
-        work,
-        check,
-        retry,
-        timeout_seconds,
-        priority,
-        provides,
-        thinking,
-        foreign,
-    } = spec;
-    let TaskState {
-        status,
-        attempt,
-        tries,
-        created_at,
-        updated_at,
-        started_at,
-        finished_at,
-        not_before,
-        worker,
-        progress,
-        result,
-        output,
-        error,
-        reason,
-        because_of,
-        received,
-        aside,
-    } = state;
-    let TaskExtras { reported, evidence, question, answers } = aside.as_deref().cloned().unwrap_or_default();
-    let mut set = named([
-        ("id", true),
-        ("description", !description.is_empty()),
-        ("parent", parent.is_some()),
-        ("depends_on", !depends_on.is_empty()),
-        ("when", *when != DependencyRule::default()),
-        ("complexity", complexity.is_some()),
-        ("notes", !notes.is_empty()),
-        ("tools", tools.is_some()),
-        ("skip", *skip),
-        ("locks", !locks.is_empty()),
-        ("work", work.is_some()),
-        ("check", check.is_some()),
-        ("retry", retry.is_some()),
-        ("timeout_seconds", timeout_seconds.is_some()),
-        ("priority", *priority != 0),
-        ("provides", provides.is_some()),
-        ("thinking", thinking.is_some()),
-        ("status", *status != Status::default()),
-        ("attempt", *attempt != 0),
-        ("tries", *tries != 0),
-        ("created_at", created_at.is_some()),
-        ("updated_at", updated_at.is_some()),
-        ("started_at", started_at.is_some()),
-        ("finished_at", finished_at.is_some()),
-        ("not_before", not_before.is_some()),
-        ("worker", worker.is_some()),
-        ("progress", progress.is_some()),
-        ("result", result.is_some()),
-        ("output", output.is_some()),
-        ("error", error.is_some()),
-        ("reason", reason.is_some()),
-        ("because_of", because_of.is_some()),
-        ("received", !received.is_empty()),
-        ("reported", reported.is_some()),
-        ("evidence", evidence.is_some()),
-        ("question", question.is_some()),
-        ("answers", !answers.is_empty()),
-    ]);
-    set.extend(foreign.0.keys().map(|dialect| format!("foreign.{dialect}")));
+    let mut set: Vec<String> = set_fields(&task.spec).collect();
+    let is_said = |field: &String| field != "status" || task.state.status != Status::default();
+    set.extend(set_fields(&task.state).filter(is_said));
+    set.extend(task.spec.foreign.0.keys().map(|dialect| format!("foreign.{dialect}")));
     set
 }
 
-fn named<const N: usize>(fields: [(&str, bool); N]) -> Vec<String> {
-    fields.into_iter().filter(|(_, set)| *set).map(|(name, _)| name.to_owned()).collect()
+/// The fields that the native JSON of a value has, without empty texts and foreign fields.
+fn set_fields(value: &impl Serialize) -> impl Iterator<Item = String> {
+    let fields = match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => serde_json::Map::new(),
+    };
+    fields.into_iter().filter(|(name, value)| name != "foreign" && value != "").map(|(name, _)| name)
 }

@@ -68,8 +68,7 @@ pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Respon
 
 fn tag(bytes: &[u8]) -> String {
     let sum = digest(&SHA256, bytes);
-    let hex: String = sum.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{hex}\"")
+    format!("\"{}\"", waypost_text::hex(&sum.as_ref()[..12]))
 }
 
 /// What every answer says to browsers.

@@ -245,7 +245,7 @@ impl Tokens {
         if text.len() > TOKEN_CHARACTERS_MAX {
             return Ok(None);
         }
-        let sha256 = hex(digest(&SHA256, text.as_bytes()).as_ref());
+        let sha256 = waypost_text::hex(digest(&SHA256, text.as_bytes()).as_ref());
         self.among(|tokens| {
             let mut found = None;
             for token in tokens {
@@ -319,7 +319,7 @@ fn fresh(role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, S
         id: random::<ID_BYTES>()?,
         agent: agent.to_owned(),
         role,
-        sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
+        sha256: waypost_text::hex(digest(&SHA256, text.as_bytes()).as_ref()),
         created_at: at,
         created_by: by.clone(),
         only: None,
@@ -337,9 +337,5 @@ fn only_a_person(by: &Actor) -> Result<(), TokenError> {
 pub(crate) fn random<const BYTES: usize>() -> Result<String, TokenError> {
     let mut bytes = [0_u8; BYTES];
     getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
-    Ok(hex(&bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(waypost_text::hex(&bytes))
 }

@@ -170,27 +170,9 @@ impl Client {
     /// What a call has cost that ended so. Servers let nobody pay for a question that they did not take; what was taken and then
     /// broke off was thought about, whether or not its end has reached us.
     fn lost(&self, ask: &ModelRequest, error: &ModelError, heard: Option<&StreamReader>) -> Option<Lost> {
-        let was_taken = match error {
-            ModelError::BrokeOff { .. }
-            | ModelError::Garbled { .. }
-            | ModelError::TooMuch { .. }
-            | ModelError::TooSlow { .. }
-            | ModelError::Silent { .. }
-            | ModelError::OutOfTime { .. }
-            | ModelError::Stopped => true,
-            ModelError::NotConfigured { .. }
-            | ModelError::NotReached { .. }
-            | ModelError::NotAllowed { .. }
-            | ModelError::NotThere { .. }
-            | ModelError::Busy { .. }
-            | ModelError::Refused { .. }
-            | ModelError::NotRecorded { .. }
-            | ModelError::Departed { .. }
-            | ModelError::Journal(_) => false,
-        };
         let so_far = heard.and_then(|heard| heard.so_far(ask));
         let Usage { tokens_in, tokens_out, estimated } =
-            so_far.or_else(|| was_taken.then(|| Usage::of_question(ask)))?;
+            so_far.or_else(|| error.was_taken().then(|| Usage::of_question(ask)))?;
         let cost = self.cost(tokens_in, tokens_out);
         Some(Lost { from: self.name.clone(), tokens_in, tokens_out, estimated, cost })
     }

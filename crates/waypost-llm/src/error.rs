@@ -3,7 +3,8 @@
 use super::journal::JournalError;
 
 /// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ModelError {
     /// There is nobody to ask.
     #[error("{what}")]
@@ -92,24 +93,7 @@ pub enum ModelError {
 impl ModelError {
     /// A word for programs.
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotConfigured { .. } => "not_configured",
-            Self::NotReached { .. } => "not_reached",
-            Self::TooSlow { .. } => "too_slow",
-            Self::OutOfTime { .. } => "out_of_time",
-            Self::Silent { .. } => "silent",
-            Self::NotAllowed { .. } => "not_allowed",
-            Self::NotThere { .. } => "not_there",
-            Self::Busy { .. } => "busy",
-            Self::Refused { .. } => "refused",
-            Self::BrokeOff { .. } => "broke_off",
-            Self::Garbled { .. } => "garbled",
-            Self::TooMuch { .. } => "too_much",
-            Self::Stopped => "stopped",
-            Self::NotRecorded { .. } => "not_recorded",
-            Self::Departed { .. } => "departed",
-            Self::Journal(_) => "journal",
-        }
+        self.into()
     }
 
     pub fn hint(&self) -> String {
@@ -155,46 +139,39 @@ impl ModelError {
 
     /// Whether the same question may be answered by the same model another time.
     pub fn is_passing(&self) -> bool {
-        match self {
-            Self::NotReached { .. }
-            | Self::Silent { .. }
-            | Self::Busy { .. }
-            | Self::BrokeOff { .. }
-            | Self::Garbled { .. } => true,
-            // Whoever needed all the time there was would need it again.
-            Self::TooSlow { .. }
-            | Self::NotConfigured { .. }
-            | Self::NotAllowed { .. }
-            | Self::NotThere { .. }
-            | Self::Refused { .. }
-            | Self::TooMuch { .. }
-            | Self::OutOfTime { .. }
-            | Self::Stopped
-            | Self::NotRecorded { .. }
-            | Self::Departed { .. }
-            | Self::Journal(_) => false,
-        }
+        self.meaning().is_passing
     }
 
     /// Whether another model may answer instead.
     pub fn is_of_the_model(&self) -> bool {
-        match self {
-            Self::NotReached { .. }
-            | Self::TooSlow { .. }
-            | Self::Silent { .. }
+        self.meaning().is_of_the_model
+    }
+
+    /// Whether the server took the question, so that it may cost something.
+    pub(crate) fn was_taken(&self) -> bool {
+        self.meaning().was_taken
+    }
+
+    fn meaning(&self) -> Meaning {
+        let (is_passing, is_of_the_model, was_taken) = match self {
+            Self::NotReached { .. } | Self::Busy { .. } => (true, true, false),
+            Self::Silent { .. } | Self::BrokeOff { .. } | Self::Garbled { .. } => (true, true, true),
+            // A model that needed all the time there was would need it again.
+            Self::TooSlow { .. } | Self::TooMuch { .. } => (false, true, true),
+            Self::NotConfigured { .. }
             | Self::NotAllowed { .. }
             | Self::NotThere { .. }
-            | Self::Busy { .. }
-            | Self::Refused { .. }
-            | Self::BrokeOff { .. }
-            | Self::Garbled { .. }
-            | Self::TooMuch { .. }
-            | Self::NotConfigured { .. } => true,
-            Self::OutOfTime { .. }
-            | Self::Stopped
-            | Self::NotRecorded { .. }
-            | Self::Departed { .. }
-            | Self::Journal(_) => false,
-        }
+            | Self::Refused { .. } => (false, true, false),
+            Self::OutOfTime { .. } | Self::Stopped => (false, false, true),
+            Self::NotRecorded { .. } | Self::Departed { .. } | Self::Journal(_) => (false, false, false),
+        };
+        Meaning { is_passing, is_of_the_model, was_taken }
     }
+}
+
+/// What an error means for the next attempt.
+struct Meaning {
+    is_passing: bool,
+    is_of_the_model: bool,
+    was_taken: bool,
 }

@@ -7,8 +7,10 @@ use waypost_config::Role;
 use waypost_core::TaskId;
 
 /// What an ask is for. Each has a prompt of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, strum::EnumIter, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     /// A whole plan from a goal.
     Generate,
@@ -24,41 +26,26 @@ pub enum Purpose {
     Digest,
     /// Questions that the original of a digest answers, with their answers.
     #[serde(rename = "examine")]
+    #[strum(serialize = "examine")]
     WriteExam,
     /// Answers to those questions from the digest alone.
     #[serde(rename = "sit")]
+    #[strum(serialize = "sit")]
     AnswerExam,
     /// Which of the answers agree.
     #[serde(rename = "mark")]
+    #[strum(serialize = "mark")]
     GradeExam,
 }
 
 impl Purpose {
-    pub const ALL: [Self; 9] = [
-        Self::Generate,
-        Self::Atomicity,
-        Self::Decompose,
-        Self::Dependencies,
-        Self::Refine,
-        Self::Digest,
-        Self::WriteExam,
-        Self::AnswerExam,
-        Self::GradeExam,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        <Self as strum::IntoEnumIterator>::iter()
+    }
 
     /// Its name: of its prompt's file, in journals, in progress.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Generate => "generate",
-            Self::Atomicity => "atomicity",
-            Self::Decompose => "decompose",
-            Self::Dependencies => "dependencies",
-            Self::Refine => "refine",
-            Self::Digest => "digest",
-            Self::WriteExam => "examine",
-            Self::AnswerExam => "sit",
-            Self::GradeExam => "mark",
-        }
+        self.into()
     }
 
     pub fn role(self) -> Role {
@@ -135,7 +122,7 @@ impl ModelRequest {
             });
             add(&turn.text);
         }
-        context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        waypost_text::hex(context.finish().as_ref())
     }
 }
 

@@ -165,10 +165,6 @@ impl Budget {
         self.spent
     }
 
-    pub fn limits(&self) -> Limits {
-        self.limits
-    }
-
     /// Says how many seconds have passed since the session began.
     pub fn set_seconds(&mut self, seconds: u64) {
         self.spent.seconds = seconds;

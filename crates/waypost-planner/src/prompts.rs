@@ -4,7 +4,6 @@
 //! so none of them can bring a placeholder along; what others wrote is marked as data.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use ring::digest;
 
@@ -205,14 +204,7 @@ fn read(known: &BuiltinPrompt, text: &str, origin: &str) -> Result<Template, Bad
 
 /// The first digits of a text's fingerprint.
 pub(crate) fn fingerprint(text: &str) -> String {
-    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().iter().take(8).fold(
-        String::new(),
-        |mut all, byte| {
-            // Writing into a String cannot fail.
-            let _ = write!(all, "{byte:02x}");
-            all
-        },
-    )
+    waypost_text::hex(&digest::digest(&digest::SHA256, text.as_bytes()).as_ref()[..8])
 }
 
 /// The values of a prompt, by the names of their placeholders.

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Something in an answer that was not as asked for, and was read all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Repair {
     /// It began with a byte order mark.
@@ -67,37 +69,7 @@ pub enum Repair {
 }
 
 impl Repair {
-    pub const ALL: [Self; 29] = [
-        Self::ByteOrderMark,
-        Self::Thinking,
-        Self::Fence,
-        Self::UnclosedFence,
-        Self::Prose,
-        Self::SeveralCandidates,
-        Self::Wrapped,
-        Self::Quoted,
-        Self::TrailingComma,
-        Self::MissingComma,
-        Self::Comment,
-        Self::SingleQuotes,
-        Self::SmartQuotes,
-        Self::PythonWords,
-        Self::RawControl,
-        Self::BadEscape,
-        Self::Truncated,
-        Self::Unclosed,
-        Self::BareList,
-        Self::NumberAsText,
-        Self::TextAsBoolean,
-        Self::ValueAsList,
-        Self::TextAsObject,
-        Self::OtherName,
-        Self::MissingId,
-        Self::MissingReasoning,
-        Self::Words,
-        Self::TextPlan,
-        Self::InOrder,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// What it is, for people.
     pub fn describe(self) -> &'static str {

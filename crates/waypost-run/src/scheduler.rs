@@ -282,11 +282,6 @@ impl Scheduler {
         self.plans.get(id).map(|followed| &followed.plan)
     }
 
-    /// Whether a write of this plan was handed out and not answered.
-    pub fn is_writing(&self, id: &PlanId) -> bool {
-        self.plans.get(id).is_some_and(|followed| followed.pending.is_some())
-    }
-
     /// Attempts that run here now, and since when.
     pub fn running(&self) -> impl Iterator<Item = (&AttemptKey, Timestamp)> {
         let running = self.live.iter().filter(|(_, live)| live.stage == AttemptStage::Running);

@@ -11,7 +11,7 @@ use waypost_core::{
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::report::LEASE_SECONDS_DEFAULT;
-use crate::service::{Guard, Service, Terms, WriteReply};
+use crate::service::{Guard, Service, Terms, WriteResult};
 
 /// One small change of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,13 +131,7 @@ pub enum StatusChange {
 
 impl Service {
     /// Edits a plan: all operations in one version, or none.
-    pub fn edit(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        ops: Vec<EditOp>,
-        guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    pub fn edit(&self, by: &Caller, plan: &PlanId, ops: Vec<EditOp>, guard: Guard) -> WriteResult {
         let worker = by.worker.clone();
         // A task that is set to running is leased like one that was claimed.
         let terms = Terms { guard, lease_seconds: Some(LEASE_SECONDS_DEFAULT) };

@@ -239,11 +239,6 @@ impl ServiceError {
             Self::Store(error) => Hint::Text(error.hint().to_owned()),
         }
     }
-
-    /// The refusal of the plan, if that is what it is.
-    pub fn refusal(&self) -> Option<&Refusal> {
-        if let Self::Refused(refusal) = self { Some(refusal) } else { None }
-    }
 }
 
 fn refusal_facts(refusal: &Refusal) -> (String, Map<String, Value>) {

@@ -38,7 +38,7 @@ pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use record::Record;
 pub use report::{ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, TaskRef, TaskReport};
-pub use service::{Guard, LoadConfig, Service, WriteReply, resolve_task};
+pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};
 pub use wait_reasons::{Explanation, Reason, why};

@@ -7,7 +7,7 @@ use waypost_store::NewPlan;
 use crate::admission;
 use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
-use crate::service::{Guard, Service, WriteReply};
+use crate::service::{Guard, Service, WriteReply, WriteResult};
 use crate::submit::{self, RunnableDraft, Start, SubmitError, Submitted};
 
 /// How a plan is created.
@@ -60,12 +60,7 @@ impl Service {
     }
 
     /// Creates a plan.
-    pub fn create(
-        &self,
-        by: &Caller,
-        mut draft: Draft,
-        options: CreateOptions,
-    ) -> Result<WriteReply, ServiceError> {
+    pub fn create(&self, by: &Caller, mut draft: Draft, options: CreateOptions) -> WriteResult {
         let config = self.config()?;
         let not_runnable = admitted(&config, &draft)?;
         let is_own = by.actor.kind == ActorKind::Agent && options.owner == OwnerRule::CreatorIfUnnamed;
@@ -107,13 +102,7 @@ impl Service {
     }
 
     /// Asks a person for approval.
-    pub fn request_approval(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        message: &str,
-        guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    pub fn request_approval(&self, by: &Caller, plan: &PlanId, message: &str, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::RequestApproval { message: message.to_owned() }], guard)
     }
 
@@ -125,40 +114,28 @@ impl Service {
         seen_version: u64,
         note: &str,
         guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    ) -> WriteResult {
         let command = Command::Approve { version: seen_version, note: note.to_owned() };
         self.write(by, plan, vec![command], guard)
     }
 
     /// Rejects a plan.
-    pub fn reject(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        reason: &str,
-        guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    pub fn reject(&self, by: &Caller, plan: &PlanId, reason: &str, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)
     }
 
     /// Makes a plan active.
-    pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+    pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Activate], guard)
     }
 
     /// Starts nothing new until the plan is resumed.
-    pub fn pause(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        reason: &str,
-        guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    pub fn pause(&self, by: &Caller, plan: &PlanId, reason: &str, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Pause { reason: reason.to_owned() }], guard)
     }
 
     /// Resumes a paused plan.
-    pub fn resume(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+    pub fn resume(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Resume], guard)
     }
 
@@ -170,7 +147,7 @@ impl Service {
         phase: Phase,
         summary: &str,
         guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    ) -> WriteResult {
         self.write(by, plan, vec![Command::FinishPlan { phase, summary: summary.to_owned() }], guard)
     }
 
@@ -182,35 +159,23 @@ impl Service {
         task: &TaskId,
         reason: &str,
         guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    ) -> WriteResult {
         let command = Command::CancelTask { task: task.clone(), reason: reason.to_owned() };
         self.write(by, plan, vec![command], guard)
     }
 
     /// Sets a finished task back, and what was skipped because of it.
-    pub fn retry_task(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        task: &TaskId,
-        guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    pub fn retry_task(&self, by: &Caller, plan: &PlanId, task: &TaskId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::RetryTask { task: task.clone() }], guard)
     }
 
     /// Sets everything back that failed or was cancelled.
-    pub fn retry_plan(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+    pub fn retry_plan(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::RetryPlan], guard)
     }
 
     /// Lets a task be done after all that was skipped, by its author or by whoever worked on it.
-    pub fn unskip(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        task: &TaskId,
-        guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    pub fn unskip(&self, by: &Caller, plan: &PlanId, task: &TaskId, guard: Guard) -> WriteResult {
         let task = task.clone();
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
             let by_author = plan.task(task.as_str()).is_some_and(|task| task.spec.skip);
@@ -228,12 +193,12 @@ impl Service {
     }
 
     /// Archives a plan.
-    pub fn archive(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+    pub fn archive(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Archive], guard)
     }
 
     /// Restores a plan from the archive.
-    pub fn unarchive(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+    pub fn unarchive(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Unarchive], guard)
     }
 
@@ -251,7 +216,7 @@ impl Service {
         draft: Draft,
         then: Vec<Command>,
         guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    ) -> WriteResult {
         let mut commands = vec![Command::Replace(Box::new(draft))];
         commands.extend(then);
         self.write(by, plan, commands, guard)
@@ -265,19 +230,13 @@ impl Service {
         task: &TaskId,
         drop_dependencies: bool,
         guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    ) -> WriteResult {
         let command = Command::RollBackTask { task: task.clone(), detach: drop_dependencies };
         self.write(by, plan, vec![command], guard)
     }
 
     /// Makes a plan what it was at an earlier version, as a new version.
-    pub fn restore(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        version: u64,
-        guard: Guard,
-    ) -> Result<WriteReply, ServiceError> {
+    pub fn restore(&self, by: &Caller, plan: &PlanId, version: u64, guard: Guard) -> WriteResult {
         let draft = self.plans().at_version(plan, version)?.to_draft();
         self.write(by, plan, vec![Command::Replace(Box::new(draft))], guard)
     }

@@ -56,6 +56,9 @@ impl From<Option<u64>> for Guard {
     }
 }
 
+/// What a write returns.
+pub type WriteResult = Result<WriteReply, ServiceError>;
+
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WriteReply {

@@ -117,7 +117,7 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
             let by = by.map(|report| report.by.to_string()).unwrap_or_default();
             ("check", format!("its check: {by} reported it as done"))
         }
-        BlockReason::Until(at) => ("retry", format!("its next attempt at {}", moment(at))),
+        BlockReason::Until(at) => ("retry", format!("its next attempt at {}", at.to_the_second())),
     };
     Reason { kind, words, fact }
 }
@@ -166,12 +166,6 @@ fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reas
     let count: u32 = taken.iter().map(|(_, count)| *count).sum();
     let words = format!("a slot of queue {queue}: {count} are taken");
     Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
-}
-
-/// To the second, in universal time.
-fn moment(at: Timestamp) -> String {
-    let text = at.to_string();
-    text.get(..19).unwrap_or(&text).replace('T', " ")
 }
 
 /// Locks of a pending task that others hold.

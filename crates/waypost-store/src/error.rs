@@ -8,7 +8,8 @@ use waypost_core::{PlanId, Timestamp};
 pub const BUSY_SECONDS_MAX: u64 = 60;
 
 /// Why a store failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum StoreError {
     /// A file or row cannot be what Waypost wrote. It is left as it is.
     #[error("{what} is damaged: {detail}")]
@@ -65,15 +66,7 @@ pub(crate) fn day(at: Timestamp) -> String {
 impl StoreError {
     /// The code for programs.
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Corrupt { .. } => "corrupt",
-            Self::TooNew { .. } => "too_new",
-            Self::Busy => "busy",
-            Self::Files { .. } => "files",
-            Self::Database(_) => "database",
-            Self::Pruned { .. } => "pruned",
-            Self::BadLocation(_) => "bad_location",
-        }
+        self.into()
     }
 
     /// The same error for another waiter of the same commit.

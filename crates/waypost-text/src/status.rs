@@ -2,7 +2,7 @@
 //! Does not know what a task or a plan is: the core says which sign a status has.
 
 /// What a status is shown as. The order is the order in which people look for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::VariantArray)]
 pub enum StatusSign {
     /// A plan that waits for approval.
     Approval,
@@ -47,7 +47,8 @@ pub enum StatusSign {
 }
 
 /// What a colour means. Each front end has its own colour for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// A person must act (magenta).
     You,
@@ -91,28 +92,7 @@ const fn row(
 
 impl StatusSign {
     /// All of them, in the order in which people look for them.
-    pub const ALL: [Self; 20] = [
-        Self::Approval,
-        Self::Asking,
-        Self::Person,
-        Self::Failed,
-        Self::Running,
-        Self::Checking,
-        Self::Ready,
-        Self::Queued,
-        Self::Reported,
-        Self::Held,
-        Self::Disputed,
-        Self::Refused,
-        Self::Blocked,
-        Self::Idle,
-        Self::Paused,
-        Self::Rejected,
-        Self::Draft,
-        Self::Done,
-        Self::Skipped,
-        Self::Cancelled,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     const fn row(self) -> Row {
         match self {
@@ -140,7 +120,7 @@ impl StatusSign {
     }
 
     /// The name that programs use.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         self.row().name
     }
 
@@ -167,19 +147,8 @@ impl StatusSign {
 
 impl Role {
     /// The name of the role in style sheets.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::You => "you",
-            Self::Failed => "failed",
-            Self::Running => "running",
-            Self::Checking => "checking",
-            Self::Ready => "ready",
-            Self::Blocked => "blocked",
-            Self::Stopped => "stopped",
-            Self::Done => "done",
-            Self::Skipped => "skipped",
-            Self::Risk => "risk",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -114,11 +114,6 @@ impl Editor {
         &self.plan
     }
 
-    /// The edits, once the plan is loaded.
-    pub fn buffer(&self) -> Option<&EditBuffer> {
-        self.buffer.as_ref()
-    }
-
     /// A large plan is validated when nobody types.
     pub fn needs_tick(&self) -> bool {
         self.buffer.as_ref().is_some_and(EditBuffer::is_unchecked)

@@ -12,9 +12,11 @@ use waypost_core::nearest;
 pub use chord::Chord;
 
 /// Where a key has an effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Place {
     Anywhere,
+    #[strum(serialize = "browser")]
     PlanList,
     Editor,
     Form,
@@ -32,15 +34,7 @@ impl Place {
 
     /// The word for it, as `[tui.keys]` has it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Anywhere => "anywhere",
-            Self::PlanList => "browser",
-            Self::Editor => "editor",
-            Self::Form => "form",
-            Self::Picker => "picker",
-            Self::Run => "run",
-            Self::History => "history",
-        }
+        self.into()
     }
 
     /// What the help screen calls it.
@@ -57,15 +51,10 @@ impl Place {
     }
 }
 
-macro_rules! actions {
-    ($($action:ident),* $(,)?) => {
-        /// What a key can ask for.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Action { $($action),* }
-    };
-}
-
-actions![
+/// What a key can ask for. Its name in `[tui.keys]` is that of the variant in snake case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Action {
     Up,
     Down,
     PageUp,
@@ -118,261 +107,153 @@ actions![
     Mark,
     Restore,
     Suspend,
-];
+}
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     pub place: Place,
     pub action: Action,
-    /// Its name in `[tui.keys]`, after the place: `editor.delete`.
-    pub name: &'static str,
     /// The keys that do it.
     pub keys: &'static [&'static str],
-    /// What it does, for the help screen.
-    pub help: &'static str,
     /// What it does in a word or two, for the footer.
     pub hint: &'static str,
+    /// What it does, for the help screen.
+    pub help: &'static str,
 }
 
-const fn row(
-    place: Place,
-    action: Action,
-    name: &'static str,
-    keys: &'static [&'static str],
-    hint: &'static str,
-    help: &'static str,
-) -> Binding {
-    Binding { place, action, name, keys, help, hint }
+impl Binding {
+    /// Its name in `[tui.keys]`: `editor.delete`.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.place.as_str(), <&str>::from(self.action))
+    }
 }
 
-pub const BINDINGS: &[Binding] = &[
-    row(Place::PlanList, Action::Open, "open", &["enter"], "open", "open the plan in the editor"),
-    row(
-        Place::PlanList,
-        Action::Filter,
-        "filter",
-        &["/"],
-        "filter",
-        "show only plans with this text in their name or title",
-    ),
-    row(
-        Place::PlanList,
+/// The action, its keys, the hint for the footer, the line of the help screen.
+type Row = (Action, &'static [&'static str], &'static str, &'static str);
+
+const PLAN_LIST: &[Row] = &[
+    (Action::Open, &["enter"], "open", "open the plan in the editor"),
+    (Action::Filter, &["/"], "filter", "show only plans with this text in their name or title"),
+    (
         Action::Sort,
-        "sort",
         &["o"],
         "sort",
         "change the order: updated, created, title, name, urgency, waiting for you",
     ),
-    row(
-        Place::PlanList,
-        Action::Archived,
-        "archived",
-        &["z"],
-        "archived",
-        "show current, archived or all plans",
-    ),
-    row(Place::PlanList, Action::New, "new", &["n"], "new", "create a plan"),
-    row(Place::PlanList, Action::Status, "status", &["s"], "note", "set the note on the plan"),
-    row(Place::PlanList, Action::Refresh, "refresh", &["f5", "ctrl+l"], "refresh", "reload the list"),
-    row(Place::PlanList, Action::Watch, "watch", &["w"], "run view", "follow the progress of the plan"),
-    row(Place::PlanList, Action::History, "history", &["h"], "history", "show the versions of the plan"),
-    row(
-        Place::Editor,
+    (Action::Archived, &["z"], "archived", "show current, archived or all plans"),
+    (Action::New, &["n"], "new", "create a plan"),
+    (Action::Status, &["s"], "note", "set the note on the plan"),
+    (Action::Refresh, &["f5", "ctrl+l"], "refresh", "reload the list"),
+    (Action::Watch, &["w"], "run view", "follow the progress of the plan"),
+    (Action::History, &["h"], "history", "show the versions of the plan"),
+];
+
+const EDITOR: &[Row] = &[
+    (
         Action::Edit,
-        "edit",
         &["enter"],
         "edit",
         "edit the task: description, notes, complexity, dependencies, tools, skip",
     ),
-    row(Place::Editor, Action::New, "new", &["n"], "new", "add a task below this one"),
-    row(
-        Place::Editor,
-        Action::Delete,
-        "delete",
-        &["d", "delete"],
-        "delete",
-        "delete the task; dependants are listed first",
-    ),
-    row(Place::Editor, Action::Skip, "skip", &["space"], "skip", "skip the task, or not"),
-    row(
-        Place::Editor,
-        Action::MoveUp,
-        "move_up",
-        &["r", "alt+up"],
-        "up",
-        "move the task up among its siblings",
-    ),
-    row(
-        Place::Editor,
-        Action::MoveDown,
-        "move_down",
-        &["f", "alt+down"],
-        "down",
-        "move the task down among its siblings",
-    ),
-    row(
-        Place::Editor,
-        Action::Indent,
-        "indent",
-        &[">", "alt+right"],
-        "indent",
-        "make it a subtask of the task above",
-    ),
-    row(
-        Place::Editor,
-        Action::Outdent,
-        "outdent",
-        &["<", "alt+left"],
-        "outdent",
-        "move it out of its parent",
-    ),
-    row(
-        Place::Editor,
-        Action::Dependencies,
-        "dependencies",
-        &["a"],
-        "depends on",
-        "choose what the task depends on",
-    ),
-    row(Place::Editor, Action::Fold, "fold", &["tab"], "fold", "show or hide the subtasks"),
-    row(Place::Editor, Action::Undo, "undo", &["u"], "undo", "undo the last edit"),
-    row(Place::Editor, Action::Redo, "redo", &["ctrl+r", "ctrl+y"], "redo", "redo an undone edit"),
-    row(Place::Editor, Action::Filter, "filter", &["/"], "find", "go to the next task with this text"),
-    row(
-        Place::Editor,
-        Action::Problems,
-        "problems",
-        &["p"],
-        "problems",
-        "go to the next task with a problem",
-    ),
-    row(Place::Editor, Action::Graph, "graph", &["g"], "graph", "show or hide the drawn graph"),
-    row(
-        Place::Editor,
-        Action::External,
-        "external",
-        &["e"],
-        "$EDITOR",
-        "edit the whole plan as text in $EDITOR",
-    ),
-    row(Place::Editor, Action::Save, "save", &["s", "ctrl+s"], "save", "save the edits as one version"),
-    row(Place::Editor, Action::Execute, "execute", &["x"], "execute", "run the plan"),
-    row(Place::Editor, Action::Watch, "watch", &["w"], "run view", "follow the progress of the plan"),
-    row(Place::Editor, Action::History, "history", &["h"], "history", "show the versions of the plan"),
-    row(Place::Form, Action::NextField, "next_field", &["tab", "down"], "next field", "go to the next field"),
-    row(
-        Place::Form,
-        Action::PreviousField,
-        "previous_field",
-        &["backtab", "up"],
-        "previous",
-        "go to the previous field",
-    ),
-    row(Place::Form, Action::Accept, "accept", &["enter", "ctrl+s"], "keep", "keep the changes"),
-    row(Place::Form, Action::External, "external", &["ctrl+e"], "$EDITOR", "edit the field in $EDITOR"),
-    row(Place::Form, Action::Back, "back", &["esc"], "discard", "discard the changes"),
-    row(Place::Picker, Action::Toggle, "toggle", &["tab"], "choose", "choose the task, or not"),
-    row(Place::Picker, Action::Accept, "accept", &["enter", "ctrl+s"], "keep", "keep the choice"),
-    row(Place::Picker, Action::Back, "back", &["esc"], "discard", "discard the choice"),
-    row(Place::Run, Action::Execute, "execute", &["x"], "run here", "run the plan in this process"),
-    row(
-        Place::Run,
+    (Action::New, &["n"], "new", "add a task below this one"),
+    (Action::Delete, &["d", "delete"], "delete", "delete the task; dependants are listed first"),
+    (Action::Skip, &["space"], "skip", "skip the task, or not"),
+    (Action::MoveUp, &["r", "alt+up"], "up", "move the task up among its siblings"),
+    (Action::MoveDown, &["f", "alt+down"], "down", "move the task down among its siblings"),
+    (Action::Indent, &[">", "alt+right"], "indent", "make it a subtask of the task above"),
+    (Action::Outdent, &["<", "alt+left"], "outdent", "move it out of its parent"),
+    (Action::Dependencies, &["a"], "depends on", "choose what the task depends on"),
+    (Action::Fold, &["tab"], "fold", "show or hide the subtasks"),
+    (Action::Undo, &["u"], "undo", "undo the last edit"),
+    (Action::Redo, &["ctrl+r", "ctrl+y"], "redo", "redo an undone edit"),
+    (Action::Filter, &["/"], "find", "go to the next task with this text"),
+    (Action::Problems, &["p"], "problems", "go to the next task with a problem"),
+    (Action::Graph, &["g"], "graph", "show or hide the drawn graph"),
+    (Action::External, &["e"], "$EDITOR", "edit the whole plan as text in $EDITOR"),
+    (Action::Save, &["s", "ctrl+s"], "save", "save the edits as one version"),
+    (Action::Execute, &["x"], "execute", "run the plan"),
+    (Action::Watch, &["w"], "run view", "follow the progress of the plan"),
+    (Action::History, &["h"], "history", "show the versions of the plan"),
+];
+
+const FORM: &[Row] = &[
+    (Action::NextField, &["tab", "down"], "next field", "go to the next field"),
+    (Action::PreviousField, &["backtab", "up"], "previous", "go to the previous field"),
+    (Action::Accept, &["enter", "ctrl+s"], "keep", "keep the changes"),
+    (Action::External, &["ctrl+e"], "$EDITOR", "edit the field in $EDITOR"),
+    (Action::Back, &["esc"], "discard", "discard the changes"),
+];
+
+const PICKER: &[Row] = &[
+    (Action::Toggle, &["tab"], "choose", "choose the task, or not"),
+    (Action::Accept, &["enter", "ctrl+s"], "keep", "keep the choice"),
+    (Action::Back, &["esc"], "discard", "discard the choice"),
+];
+
+const RUN: &[Row] = &[
+    (Action::Execute, &["x"], "run here", "run the plan in this process"),
+    (
         Action::Stop,
-        "stop",
         &["s"],
         "stop",
         "start no new tasks in the run of this process; again: stop running tasks",
     ),
-    row(
-        Place::Run,
-        Action::Approve,
-        "approve",
-        &["a"],
-        "approve",
-        "approve what is shown (only a person can)",
-    ),
-    row(Place::Run, Action::Reject, "reject", &["R"], "reject", "reject it, with a reason"),
-    row(
-        Place::Run,
+    (Action::Approve, &["a"], "approve", "approve what is shown (only a person can)"),
+    (Action::Reject, &["R"], "reject", "reject it, with a reason"),
+    (
         Action::Answer,
-        "answer",
         &["enter", "i"],
         "answer",
         "answer the question of the task, or complete a task for a person",
     ),
-    row(
-        Place::Run,
-        Action::Pause,
-        "pause",
-        &["p"],
-        "pause",
-        "start no new tasks of the plan, here or elsewhere; or resume it",
-    ),
-    row(Place::Run, Action::Cancel, "cancel", &["c"], "cancel", "cancel the task"),
-    row(Place::Run, Action::CancelPlan, "cancel_plan", &["C"], "cancel plan", "cancel the whole plan"),
-    row(
-        Place::Run,
-        Action::Retry,
-        "retry",
-        &["t"],
-        "retry",
-        "retry the task, and what was skipped because of it",
-    ),
-    row(
-        Place::Run,
-        Action::RetryAll,
-        "retry_all",
-        &["T"],
-        "retry all",
-        "retry everything that failed or was cancelled",
-    ),
-    row(
-        Place::Run,
-        Action::Follow,
-        "follow",
-        &["f"],
-        "follow",
-        "follow the most interesting task and the end of its log",
-    ),
-    row(Place::Run, Action::Focus, "focus", &["tab"], "log", "move the focus between the tasks and the text"),
-    row(Place::Run, Action::Edit, "edit", &["e"], "edit", "open the plan in the editor"),
-    row(Place::Run, Action::History, "history", &["h"], "history", "show the versions of the plan"),
-    row(
-        Place::History,
-        Action::Mark,
-        "mark",
-        &["space", "m"],
-        "compare from",
-        "compare other versions with this one, or not",
-    ),
-    row(
-        Place::History,
-        Action::Restore,
-        "restore",
-        &["r"],
-        "restore",
-        "restore this version, as a new version",
-    ),
-    row(
-        Place::History,
-        Action::Focus,
-        "focus",
-        &["tab"],
-        "differences",
-        "move the focus between versions and differences",
-    ),
-    row(Place::Anywhere, Action::Up, "up", &["up", "k"], "", "one up"),
-    row(Place::Anywhere, Action::Down, "down", &["down", "j"], "", "one down"),
-    row(Place::Anywhere, Action::PageUp, "page_up", &["pageup", "ctrl+b"], "", "a page up"),
-    row(Place::Anywhere, Action::PageDown, "page_down", &["pagedown", "ctrl+f"], "", "a page down"),
-    row(Place::Anywhere, Action::First, "first", &["home"], "", "go to the first"),
-    row(Place::Anywhere, Action::Last, "last", &["end", "G"], "", "go to the last"),
-    row(Place::Anywhere, Action::Help, "help", &["?", "f1"], "help", "show the keys"),
-    row(Place::Anywhere, Action::Back, "back", &["esc", "q"], "back", "go back"),
-    row(Place::Anywhere, Action::Quit, "quit", &["ctrl+c"], "quit", "quit Waypost"),
-    row(Place::Anywhere, Action::Suspend, "suspend", &["ctrl+z"], "suspend", "suspend; `fg` returns"),
+    (Action::Pause, &["p"], "pause", "start no new tasks of the plan, here or elsewhere; or resume it"),
+    (Action::Cancel, &["c"], "cancel", "cancel the task"),
+    (Action::CancelPlan, &["C"], "cancel plan", "cancel the whole plan"),
+    (Action::Retry, &["t"], "retry", "retry the task, and what was skipped because of it"),
+    (Action::RetryAll, &["T"], "retry all", "retry everything that failed or was cancelled"),
+    (Action::Follow, &["f"], "follow", "follow the most interesting task and the end of its log"),
+    (Action::Focus, &["tab"], "log", "move the focus between the tasks and the text"),
+    (Action::Edit, &["e"], "edit", "open the plan in the editor"),
+    (Action::History, &["h"], "history", "show the versions of the plan"),
 ];
+
+const HISTORY: &[Row] = &[
+    (Action::Mark, &["space", "m"], "compare from", "compare other versions with this one, or not"),
+    (Action::Restore, &["r"], "restore", "restore this version, as a new version"),
+    (Action::Focus, &["tab"], "differences", "move the focus between versions and differences"),
+];
+
+const ANYWHERE: &[Row] = &[
+    (Action::Up, &["up", "k"], "", "one up"),
+    (Action::Down, &["down", "j"], "", "one down"),
+    (Action::PageUp, &["pageup", "ctrl+b"], "", "a page up"),
+    (Action::PageDown, &["pagedown", "ctrl+f"], "", "a page down"),
+    (Action::First, &["home"], "", "go to the first"),
+    (Action::Last, &["end", "G"], "", "go to the last"),
+    (Action::Help, &["?", "f1"], "help", "show the keys"),
+    (Action::Back, &["esc", "q"], "back", "go back"),
+    (Action::Quit, &["ctrl+c"], "quit", "quit Waypost"),
+    (Action::Suspend, &["ctrl+z"], "suspend", "suspend; `fg` returns"),
+];
+
+/// All rows, by place.
+const TABLES: [(Place, &[Row]); 7] = [
+    (Place::PlanList, PLAN_LIST),
+    (Place::Editor, EDITOR),
+    (Place::Form, FORM),
+    (Place::Picker, PICKER),
+    (Place::Run, RUN),
+    (Place::History, HISTORY),
+    (Place::Anywhere, ANYWHERE),
+];
+
+/// The whole table.
+pub fn bindings() -> impl Iterator<Item = Binding> {
+    TABLES.into_iter().flat_map(|(place, rows)| {
+        rows.iter().map(move |&(action, keys, hint, help)| Binding { place, action, keys, hint, help })
+    })
+}
 
 /// A line of `[tui.keys]` that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -391,8 +272,7 @@ impl fmt::Display for BadKeys {
 
 /// Why a name means nothing, with the nearest one that does.
 fn unknown(name: &str) -> String {
-    let names: Vec<String> =
-        BINDINGS.iter().map(|binding| format!("{}.{}", binding.place.as_str(), binding.name)).collect();
+    let names: Vec<String> = bindings().map(|binding| binding.name()).collect();
     match nearest(name, names.iter().map(String::as_str)) {
         Some(near) => format!("unknown action; did you mean `{near}`?"),
         None => "unknown action; docs/tui.md lists them".to_owned(),
@@ -408,7 +288,7 @@ pub struct Keys {
 impl Default for Keys {
     fn default() -> Self {
         let chords = |binding: &Binding| binding.keys.iter().filter_map(|key| Chord::parse(key)).collect();
-        Self { rows: BINDINGS.iter().map(|binding| (*binding, chords(binding))).collect() }
+        Self { rows: bindings().map(|binding| (binding, chords(&binding))).collect() }
     }
 }
 
@@ -418,11 +298,7 @@ impl Keys {
         let mut keys = Self::default();
         let mut bad = Vec::new();
         for (name, wanted) in changes {
-            let found = keys
-                .rows
-                .iter_mut()
-                .find(|(binding, _)| name.split_once('.') == Some((binding.place.as_str(), binding.name)));
-            let Some((_, chords)) = found else {
+            let Some((_, chords)) = keys.rows.iter_mut().find(|(binding, _)| binding.name() == *name) else {
                 bad.push(BadKeys { name: name.clone(), why: unknown(name) });
                 continue;
             };
@@ -444,8 +320,8 @@ impl Keys {
         for (binding, chords) in &self.rows {
             for &chord in chords {
                 if let Some(other) = seen.insert((binding.place, chord), binding) {
-                    let why = format!("{chord} is also the key of {}.{}", other.place.as_str(), other.name);
-                    bad.push(BadKeys { name: format!("{}.{}", binding.place.as_str(), binding.name), why });
+                    let why = format!("{chord} is also the key of {}", other.name());
+                    bad.push(BadKeys { name: binding.name(), why });
                 }
             }
         }
@@ -454,14 +330,7 @@ impl Keys {
 
     /// What `key` asks for in `place`. The place's own keys go before those of every screen.
     pub fn action(&self, place: Place, key: KeyEvent) -> Option<Action> {
-        let chord = Chord::of(key);
-        let in_place = |wanted: Place| {
-            self.rows
-                .iter()
-                .find(|(binding, chords)| binding.place == wanted && chords.contains(&chord))
-                .map(|(binding, _)| binding.action)
-        };
-        in_place(place).or_else(|| in_place(Place::Anywhere))
+        self.action_only(place, key).or_else(|| self.action_only(Place::Anywhere, key))
     }
 
     /// What `key` asks for in `place` alone, where other keys are text.

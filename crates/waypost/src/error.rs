@@ -17,7 +17,8 @@ const PROBLEMS_SHOWN_MAX: usize = 100;
 const VALUE_BYTES_MAX: usize = 200;
 
 /// How the process ends. Documented in `--help` and in `docs/cli.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Exit {
     /// It could not be done.
     Failed = 1,
@@ -36,14 +37,7 @@ pub(crate) enum Exit {
 impl Exit {
     /// The word for programs, where nothing more exact is known.
     fn as_str(self) -> &'static str {
-        match self {
-            Self::Failed => "failed",
-            Self::Usage => "usage",
-            Self::Conflict => "conflict",
-            Self::Invalid => "invalid",
-            Self::NotFound => "not_found",
-            Self::Interrupted => "interrupted",
-        }
+        self.into()
     }
 }
 

@@ -45,36 +45,21 @@ impl From<&Guard> for waypost_service::Guard {
     }
 }
 
+/// Other names of formats that people type.
+const DIALECT_ALIASES: [(Dialect, &str); 3] =
+    [(Dialect::Native, "json"), (Dialect::Markdown, "md"), (Dialect::PlanDocument, "plan_document")];
+
 /// Reads the name of a format.
 pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
-    let names = Dialect::ALL.map(|dialect| {
-        let value = PossibleValue::new(dialect.name());
-        match dialect {
-            Dialect::Native => value.alias("json"),
-            Dialect::Markdown => value.alias("md"),
-            Dialect::PlanDocument => value.alias("plan_document"),
-            Dialect::Clido
-            | Dialect::Jaato
-            | Dialect::Frctl
-            | Dialect::Agora
-            | Dialect::Checklist
-            | Dialect::TaskMaster
-            | Dialect::Beads
-            | Dialect::Backlog
-            | Dialect::Mermaid
-            | Dialect::Dot
-            | Dialect::Graphml
-            | Dialect::Svg => value,
-        }
+    let names = Dialect::all().map(|dialect| {
+        let aliases = DIALECT_ALIASES.iter().filter(move |(of, _)| *of == dialect).map(|(_, alias)| *alias);
+        PossibleValue::new(dialect.name()).aliases(aliases)
     });
     PossibleValuesParser::new(names).try_map(|name| {
-        let name = match name.as_str() {
-            "json" => "native",
-            "md" => "markdown",
-            "plan_document" => "plan-document",
-            name => name,
-        };
-        name.parse::<Dialect>()
+        match DIALECT_ALIASES.iter().find(|(_, alias)| *alias == name) {
+            Some((dialect, _)) => Ok(*dialect),
+            None => name.parse(),
+        }
     })
 }
 

@@ -250,7 +250,7 @@ fn change_of_phase(before: Phase, after: Phase) -> Option<DerivedEvent> {
 
 /// The names of all events, derived ones included, in alphabetical order.
 pub fn event_kinds() -> Vec<&'static str> {
-    let mut kinds: Vec<&str> = Event::KINDS.into_iter().chain(DerivedEvent::KINDS).collect();
+    let mut kinds: Vec<&str> = Event::KINDS.iter().copied().chain(DerivedEvent::KINDS).collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds

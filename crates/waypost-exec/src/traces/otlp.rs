@@ -36,10 +36,6 @@ pub(super) enum Status {
     Bad(String),
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn nanoseconds(at: Timestamp) -> String {
     format!("{}", i128::from(at.as_micros().max(0)) * 1_000)
 }
@@ -52,12 +48,12 @@ fn attribute((name, value): &(&'static str, Text)) -> Value {
 }
 
 fn span(span: &Span) -> Value {
-    let trace = hex(&span.trace);
+    let trace = waypost_text::hex(&span.trace);
     let links: Vec<Value> =
-        span.links.iter().map(|id| json!({ "traceId": trace, "spanId": hex(id) })).collect();
+        span.links.iter().map(|id| json!({ "traceId": trace, "spanId": waypost_text::hex(id) })).collect();
     let mut told = json!({
         "traceId": trace,
-        "spanId": hex(&span.id),
+        "spanId": waypost_text::hex(&span.id),
         "name": span.name,
         "kind": INTERNAL,
         "startTimeUnixNano": nanoseconds(span.begun),
@@ -67,7 +63,7 @@ fn span(span: &Span) -> Value {
         "status": {},
     });
     if let Some(parent) = &span.parent {
-        told["parentSpanId"] = hex(parent).into();
+        told["parentSpanId"] = waypost_text::hex(parent).into();
     }
     if let Status::Bad(message) = &span.status {
         told["status"] = json!({ "code": ERROR, "message": message });

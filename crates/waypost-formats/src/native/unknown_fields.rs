@@ -2,11 +2,16 @@
 //!
 //! They are kept under `foreign.native`, by name; does not know what any of them means.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use waypost_core::{Draft, FORMAT, ForeignFields, ProblemLocation};
 
 pub(super) const NAME: &str = "native";
+/// The format, which names every field that is known.
+const SCHEMA: &str = include_str!("../../../../schemas/waypost-1.schema.json");
 
 /// The paths of fields that a type does not have.
 #[derive(Default)]
@@ -181,95 +186,24 @@ fn overlay(map: &mut Map<String, Value>, fields: Map<String, Value>) -> Map<Stri
 
 /// Whether the name means something in some place of the format, so that an unknown value must not stand under it.
 fn known(name: &str) -> bool {
-    const KNOWN: &[&str] = &[
-        "agent",
-        "answer",
-        "answers",
-        "approval",
-        "approval_required",
-        "approval_waived",
-        "archived",
-        "artifacts",
-        "asked_at",
-        "at",
-        "attempt",
-        "attempts",
-        "attempts_gone",
-        "backoff_seconds",
-        "backoff_seconds_max",
-        "because_of",
-        "body",
-        "by",
-        "calls",
-        "check",
-        "choices",
-        "complexity",
-        "compression_ratio",
-        "created_at",
-        "created_by",
-        "depends_on",
-        "description",
-        "digest",
-        "error",
-        "evidence",
-        "executor",
-        "fidelity_score",
-        "finished_at",
-        "foreign",
-        "format",
-        "goal",
-        "graph_node_id",
-        "id",
-        "inputs",
-        "key",
-        "key_decisions",
-        "locks",
-        "log_tail",
-        "mode",
-        "not_before",
-        "note",
-        "notes",
-        "outcome",
-        "output",
-        "owner",
-        "parent",
-        "passed",
-        "phase",
-        "plan",
-        "priority",
-        "progress",
-        "provides",
-        "question",
-        "queue",
-        "reason",
-        "reasoning",
-        "received",
-        "refinement",
-        "reported",
-        "result",
-        "retry",
-        "shape",
-        "skip",
-        "started_at",
-        "state",
-        "status",
-        "summary",
-        "task",
-        "tasks",
-        "text",
-        "thinking",
-        "timeout_seconds",
-        "title",
-        "token_budget",
-        "tokens",
-        "tokens_used",
-        "tools",
-        "tries",
-        "updated_at",
-        "version",
-        "when",
-        "work",
-        "worker",
-    ];
-    KNOWN.contains(&name)
+    static KNOWN: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let mut names = HashSet::new();
+        properties(&serde_json::from_str(SCHEMA).unwrap_or_default(), &mut names);
+        names
+    });
+    KNOWN.contains(name)
+}
+
+/// The names of all properties in a JSON Schema.
+fn properties(schema: &Value, names: &mut HashSet<String>) {
+    match schema {
+        Value::Object(fields) => {
+            names.extend(
+                fields.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned(),
+            );
+            fields.values().for_each(|inner| properties(inner, names));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| properties(inner, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }

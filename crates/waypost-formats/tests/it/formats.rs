@@ -7,7 +7,7 @@ use crate::{draft, fixture, golden, json, losses};
 
 #[test]
 fn a_format_is_called_what_it_is_called() {
-    for dialect in Dialect::ALL {
+    for dialect in Dialect::all() {
         assert_eq!(dialect.to_string().parse(), Ok(dialect));
         assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.to_string());
     }

@@ -77,7 +77,7 @@ impl PendingCalls {
             .map_err(|error| cannot(format!("the question cannot be sent: {error}")))?;
         let mut bytes = [0_u8; HANDLE_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| cannot(format!("no random numbers: {error}")))?;
-        let handle: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let handle = waypost_text::hex(&bytes);
         let mut suspended = self.lock();
         suspended.0 += 1;
         let order = suspended.0;

@@ -77,8 +77,7 @@ fn new(call: &Call, arguments: &Arguments<'_>) -> Result<New, ToolError> {
 
 /// The format that the caller names.
 pub(super) fn format(arguments: &Arguments<'_>) -> Result<Option<Dialect>, ToolError> {
-    let words: Vec<(&str, Dialect)> =
-        Dialect::ALL.into_iter().map(|dialect| (dialect.name(), dialect)).collect();
+    let words: Vec<(&str, Dialect)> = Dialect::all().map(|dialect| (dialect.name(), dialect)).collect();
     arguments.one_of("format", &words)
 }
 

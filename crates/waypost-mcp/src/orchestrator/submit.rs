@@ -151,12 +151,11 @@ fn read(
 }
 
 fn dialect(name: &str) -> Result<Dialect, ToolError> {
-    let unknown = || ToolError::new(format!("unknown format {name:?}"), formats());
-    Dialect::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or_else(unknown)
+    name.parse().map_err(|_| ToolError::new(format!("unknown format {name:?}"), formats()))
 }
 
 fn formats() -> String {
-    format!("name the format: {}", Dialect::ALL.map(Dialect::name).join(", "))
+    format!("name the format: {}", Dialect::all().map(Dialect::name).collect::<Vec<_>>().join(", "))
 }
 
 /// Nothing is submitted that cannot run here.

@@ -3,7 +3,8 @@
 use waypost_exec::AttemptKey;
 
 /// What whoever runs a worker should know, beside what happens to tasks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RunWarning {
     /// The store does not answer.
     StoreAway {
@@ -32,13 +33,7 @@ pub enum RunWarning {
 impl RunWarning {
     /// One word for programs.
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::StoreAway { .. } => "store_away",
-            Self::StoreBack { .. } => "store_back",
-            Self::LeaseLost { .. } => "lease_lost",
-            Self::ReportRefused { .. } => "report_refused",
-            Self::DrainAsked => "drain_asked",
-        }
+        self.into()
     }
 }
 

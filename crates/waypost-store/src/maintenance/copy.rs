@@ -346,7 +346,7 @@ impl Copying<'_> {
             }
             progress(Progress { verifying: true, versions: after, versions_total: self.up_to });
         }
-        let digest = digest.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = waypost_text::hex(digest.finish().as_ref());
         Ok((self.verify_plans()?, purged, digest))
     }
 

@@ -6,28 +6,10 @@ use super::PlanStore;
 use super::cache::catch_up;
 use super::request::WriteError;
 use crate::cross_plan::locate::{is_open, locate};
-use crate::cross_plan::resolve::candidates;
 use crate::cross_plan::target_status::TargetStatus;
 use crate::rows::Wait;
 
 impl PlanStore {
-    /// The plan whose task a task of the plan `of` means by a name elsewhere, as things stand; nothing when nobody has one.
-    pub fn resolve_external(
-        &self,
-        of: &PlanId,
-        there: &ExternalTaskRef,
-    ) -> Result<Option<PlanId>, WriteError> {
-        let plans = self.store().query(|read| candidates(read, there))?;
-        for plan in plans.into_iter().filter(|plan| plan != of) {
-            match self.with_plan(&plan, |plan| plan.task(there.task.as_str()).is_some()) {
-                Ok(true) => return Ok(Some(plan)),
-                Ok(false) | Err(WriteError::NotFound(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
-    }
-
     /// Where the task is that a task of the plan `of` means by a name elsewhere, as things stand.
     pub fn target_status(&self, of: &PlanId, on: &ExternalTaskRef) -> Result<TargetStatus, WriteError> {
         let mut found = TargetStatus::NoPlanOf(String::new());

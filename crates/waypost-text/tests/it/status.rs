@@ -11,7 +11,7 @@ fn every_status_has_its_own_sign_word_and_name() {
         ("ascii", StatusSign::ascii),
         ("word", StatusSign::label),
     ] {
-        let all: BTreeSet<&str> = StatusSign::ALL.into_iter().map(of).collect();
+        let all: BTreeSet<&str> = StatusSign::ALL.iter().copied().map(of).collect();
         assert_eq!(all.len(), StatusSign::ALL.len(), "each status has its own {what}");
     }
 }

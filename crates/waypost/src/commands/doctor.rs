@@ -3,6 +3,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
+use waypost_core::Timestamp;
 use waypost_exec::look_at_slurm;
 use waypost_service::worker_state;
 use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerState};
@@ -73,14 +74,14 @@ impl Doctor {
                 context.out.say(format!("{name}: {value}"));
             }
             for lease in &overdue {
-                let until = lease.until.map(text::moment).unwrap_or_default();
+                let until = lease.until.map(Timestamp::to_the_second).unwrap_or_default();
                 context.out.say(format!(
                     "{} of plan {}: the lease of {} expired at {until}; a worker of its queue starts it again",
                     lease.task, lease.plan, lease.worker
                 ));
             }
             for (worker, state) in &unheard {
-                let seen = text::moment(worker.seen);
+                let seen = worker.seen.to_the_second();
                 context.out.say(format!(
                     "worker {} is {}: last heartbeat at {seen}; check its machine, or start another",
                     worker.name,

@@ -136,7 +136,7 @@ fn line(for_programs: bool, entry: &VersionRecord) -> String {
     format!(
         "{} {} {} v{} {}: {what}",
         entry.sequence,
-        text::moment(entry.at),
+        entry.at.to_the_second(),
         entry.plan,
         entry.version,
         entry.actor
@@ -198,7 +198,8 @@ fn event_line(for_programs: bool, event: &LogEvent) -> String {
         EventSource::Decided(event) => summary(std::slice::from_ref(event)),
         EventSource::Followed(consequence) => consequence_summary(consequence),
     };
-    let (sequence, at, plan, version) = (event.sequence, text::moment(event.at), &event.plan, event.version);
+    let (sequence, at, plan, version) =
+        (event.sequence, event.at.to_the_second(), &event.plan, event.version);
     let (actor, kind, what) = (&event.actor, event.kind, text::one_line(&what));
     format!("{sequence} {at} {plan} v{version} {actor} {kind}: {what}")
 }

@@ -74,7 +74,9 @@ impl History {
         table::print(&mut context.out, &["VER", "AGE", "WHO", "WHAT"], &rows);
         if let Some(Pruned { up_to, at, by }) = pruned.filter(|pruned| after < pruned.up_to) {
             let versions = if up_to == 1 { "version 1".to_owned() } else { format!("versions 1 to {up_to}") };
-            context.out.say(format!("the events of {versions} were pruned on {} by {by}", text::moment(at)));
+            context
+                .out
+                .say(format!("the events of {versions} were pruned on {} by {by}", at.to_the_second()));
         }
         if after > 0 {
             context.out.say(format!("earlier: waypost history {} --before {}", found.id, after + 1));

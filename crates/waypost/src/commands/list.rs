@@ -74,11 +74,8 @@ enum Order {
 }
 
 fn phase(text: &str) -> Result<Phase, String> {
-    let word = text.replace('-', "_");
-    Phase::ALL.into_iter().find(|phase| phase.as_str() == word).ok_or_else(|| {
-        let words: Vec<&str> = Phase::ALL.into_iter().map(Phase::as_str).collect();
-        format!("write one of {}", words.join(", "))
-    })
+    let unknown = |_| format!("write one of {}", Phase::ALL.map(Phase::as_str).join(", "));
+    text.replace('-', "_").parse().map_err(unknown)
 }
 
 impl List {

@@ -137,7 +137,7 @@ fn say(context: &mut Context, found: &PruneReport, dry_run: bool) {
         let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::byte_size(plan.bytes));
         context
             .out
-            .line(format!("{id}  ended {}  {versions}, {bytes}  {title}", text::moment(plan.ended_at)));
+            .line(format!("{id}  ended {}  {versions}, {bytes}  {title}", plan.ended_at.to_the_second()));
     }
     for (plan, why) in &found.kept {
         context.out.line(match why {

@@ -154,7 +154,7 @@ fn print_calls(lines: &[&JournalLine], whole: bool, out: &mut Output) {
                 let cost = entry.cost.map(|cost| format!(", cost {cost}")).unwrap_or_default();
                 let head = format!(
                     "{} UTC  {}  {} ({})  {} + {} tokens{cost}",
-                    text::moment(entry.at),
+                    entry.at.to_the_second(),
                     entry.slot,
                     entry.from,
                     entry.answer.model,
@@ -181,12 +181,12 @@ fn print_calls(lines: &[&JournalLine], whole: bool, out: &mut Output) {
                     format!("  about {} + {} tokens{cost}", lost.tokens_in, lost.tokens_out)
                 });
                 let lost = lost.unwrap_or_default();
-                let words = format!("{} UTC  {slot}  no answer: {error}{lost}", text::moment(*at));
+                let words = format!("{} UTC  {slot}  no answer: {error}{lost}", at.to_the_second());
                 let words = out.paint(&words, Look::Red);
                 out.line(words);
             }
             JournalLine::Forgotten { at, slots, why } => {
-                let words = format!("{} UTC  forgotten: {} ({why})", text::moment(*at), slots.join(", "));
+                let words = format!("{} UTC  forgotten: {} ({why})", at.to_the_second(), slots.join(", "));
                 let words = out.paint(&words, Look::Dim);
                 out.line(words);
             }

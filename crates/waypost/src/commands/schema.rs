@@ -67,8 +67,7 @@ impl Schema {
             return Ok(());
         }
         if context.out.json {
-            let formats: Vec<_> = Dialect::ALL
-                .into_iter()
+            let formats: Vec<_> = Dialect::all()
                 .map(|dialect| {
                     let (read, write) = can(dialect);
                     let has_schema = schema(dialect).is_some();
@@ -77,8 +76,7 @@ impl Schema {
                 .collect();
             return context.out.value(&json!({ "formats": formats }));
         }
-        let rows: Vec<Vec<Cell>> = Dialect::ALL
-            .into_iter()
+        let rows: Vec<Vec<Cell>> = Dialect::all()
             .map(|dialect| {
                 let word = |yes: bool| Cell::plain(if yes { "yes" } else { "-" });
                 let (read, write) = can(dialect);

@@ -149,7 +149,7 @@ fn finish(
     if status == Some(Status::Pending)
         && let Some(again) = again
     {
-        said.push_str(&format!("; it can be tried again at {} UTC", text::moment(again)));
+        said.push_str(&format!("; it can be tried again at {} UTC", again.to_the_second()));
     }
     context.done_task(&found, &reply, &task, &said)
 }

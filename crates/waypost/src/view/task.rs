@@ -27,7 +27,7 @@ pub(crate) fn waiting_words(waiting: &BlockReason) -> String {
         BlockReason::Dependencies(names) => names.join(", "),
         BlockReason::Answer(question) => format!("a person's answer to: {}", text::one_line(question)),
         BlockReason::Check => "its check: it is reported as done".to_owned(),
-        BlockReason::Until(until) => format!("its next attempt at {} UTC", text::moment(*until)),
+        BlockReason::Until(until) => format!("its next attempt at {} UTC", until.to_the_second()),
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     }
     for (name, at) in [("started", state.started_at), ("finished", state.finished_at)] {
         if let Some(at) = at {
-            field(out, name, &format!("{} UTC ({})", text::moment(at), text::ago(now.since(at))));
+            field(out, name, &format!("{} UTC ({})", at.to_the_second(), text::ago(now.since(at))));
         }
     }
 }

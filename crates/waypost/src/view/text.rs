@@ -21,9 +21,3 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) fn age(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map_or_else(|| "-".to_owned(), |at| waypost_text::age(now.since(at)))
 }
-
-/// A moment to the second: `2026-03-22 10:00:00`.
-pub(crate) fn moment(at: Timestamp) -> String {
-    let text = at.to_string();
-    text.get(..19).unwrap_or(&text).replace('T', " ")
-}

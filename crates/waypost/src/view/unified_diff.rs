@@ -1,44 +1,31 @@
 //! The difference of two texts as one unified diff. Knows nothing of what the texts are.
 
-use waypost_core::{Change, line_changes};
+use similar::TextDiff;
 use waypost_text::sanitize;
+
+/// Unchanged lines shown around a change.
+const CONTEXT: usize = 2;
 
 /// The lines of the diff; none where nothing differs.
 pub(crate) fn lines(name: &str, old: &str, new: &str) -> Vec<String> {
-    let all = line_changes(old, new);
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let diff = TextDiff::from_slices(&old, &new);
     let mut lines = Vec::new();
-    let (mut old_at, mut new_at) = (1, 1);
-    for part in all.split_inclusive(|change| matches!(change, Change::Gap(_))) {
-        let (hunk, gap) = match part.split_last() {
-            Some((Change::Gap(count), hunk)) => (hunk, *count),
-            Some(_) | None => (part, 0),
-        };
-        let count = |is_there: fn(&Change<'_>) -> bool| hunk.iter().filter(|change| is_there(change)).count();
-        let old_count = count(|change| matches!(change, Change::Same(_) | Change::Old(_)));
-        let new_count = count(|change| matches!(change, Change::Same(_) | Change::New(_)));
-        if !hunk.is_empty() {
-            lines.push(format!("@@ -{old_at},{old_count} +{new_at},{new_count} @@"));
-            lines.extend(hunk.iter().filter_map(line));
-        }
-        old_at += old_count + gap;
-        new_at += new_count + gap;
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        let [Some(first), Some(last)] = [hunk.ops().first(), hunk.ops().last()] else { continue };
+        let old = first.old_range().start..last.old_range().end;
+        let new = first.new_range().start..last.new_range().end;
+        lines.push(format!("@@ -{},{} +{},{} @@", old.start + 1, old.len(), new.start + 1, new.len()));
+        // Without control characters: the text of a file cannot steer a terminal. Tabs stay; another line end inside of a
+        // line would look like another line of the diff.
+        lines.extend(hunk.iter_changes().map(|change| {
+            format!("{}{}", change.tag(), sanitize(change.value().trim_end_matches('\r')).replace('\n', " "))
+        }));
     }
     if !lines.is_empty() {
         lines.splice(0..0, [format!("--- a/{name}"), format!("+++ b/{name}")]);
     }
     lines
-}
-
-/// A line of the diff, without control characters: the text of a file cannot steer a terminal.
-fn line(change: &Change<'_>) -> Option<String> {
-    let (sign, text) = match change {
-        Change::Same(text) => (' ', text),
-        Change::Old(text) => ('-', text),
-        Change::New(text) => ('+', text),
-        Change::Gap(_) => return None,
-    };
-    // Tabs stay; another line end inside of it would look like another line of the diff.
-    Some(format!("{sign}{}", sanitize(text.trim_end_matches('\r')).replace('\n', " ")))
 }
 
 #[cfg(test)]

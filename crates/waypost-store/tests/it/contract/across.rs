@@ -128,12 +128,8 @@ pub(super) fn who_waits_for_an_agent_waits_for_the_plan_that_goes_on(place: &Pla
     let end = Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() };
     write(&plans, "first", end).unwrap();
     assert_eq!(standing(&plans, "app", "link"), Some(EffectiveStatus::Blocked));
-    let there = ExternalTaskRef { agent: Some("builder".to_owned()), plan: None, task: id("build") };
-    assert_eq!(plans.resolve_external(&plan("app"), &there).unwrap(), Some(plan("second")));
     write(&plans, "second", finish("build")).unwrap();
     assert_eq!(standing(&place.plans(), "app", "link"), Some(EffectiveStatus::Ready));
-    let nobody = ExternalTaskRef { agent: Some("nobody".to_owned()), plan: None, task: id("build") };
-    assert_eq!(plans.resolve_external(&plan("app"), &nobody).unwrap(), None);
 }
 
 pub(super) fn what_failed_and_is_done_after_all_is_told_again(place: &Place) {

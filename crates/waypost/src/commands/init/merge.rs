@@ -1,10 +1,11 @@
 //! Puts our entry into a file that others own: every other byte stays as it was. Reads and writes no files.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use toml::de::{DeTable, DeValue};
 
 use crate::instructions::{BEGIN, END};
@@ -56,12 +57,21 @@ impl Entry {
         fields
     }
 
-    /// As an object, its lines indented as deep as it stands.
-    fn json(&self, unit: &str, depth: usize) -> String {
-        let (outer, inner) = (unit.repeat(depth), unit.repeat(depth + 1));
+    /// As a value to insert into a JSON file.
+    fn json(&self) -> CstInputValue {
+        let more = self.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        let own = [
+            ("command".to_owned(), self.command.clone().into()),
+            ("args".to_owned(), self.arguments.clone().into()),
+        ];
+        CstInputValue::Object(more.chain(own).collect())
+    }
+
+    /// As a property that a person can paste into a JSON file.
+    fn json_to_paste(&self) -> String {
         let fields: Vec<String> =
-            self.fields().iter().map(|(name, value)| format!("{inner}\"{name}\": {value}")).collect();
-        format!("{{\n{}\n{outer}}}", fields.join(",\n"))
+            self.fields().iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
+        format!("\"{NAME}\": {{\n{}\n}}", fields.join(",\n"))
     }
 
     /// As a table.
@@ -93,41 +103,48 @@ pub(super) fn json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Me
 }
 
 fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
-    let whole = format!("{{\n  \"{servers}\": {{\n    \"{NAME}\": {}\n  }}\n}}\n", entry.json("  ", 2));
-    let Some(old) = old.filter(|old| !old.trim().is_empty()) else { return Ok(Merged::Text(whole)) };
-    let unmergeable = |why: String| {
-        let paste = format!("\"{NAME}\": {}", entry.json("  ", 0));
-        Unmergeable { why: format!("{why}; put this into its {servers:?} yourself"), paste }
+    let old = old.filter(|old| !old.trim().is_empty()).unwrap_or("{}\n");
+    let unmergeable = |why: String| Unmergeable {
+        why: format!("{why}; put this into its {servers:?} yourself"),
+        paste: entry.json_to_paste(),
     };
-    let plain = without_comments(old);
-    if let Some(kept) = kept_json(&plain, servers, entry) {
+    let tree = CstRootNode::parse(old, &json_with_comments()).ok();
+    if let Some(kept) = tree.as_ref().and_then(|tree| kept_json(&tree.to_serde_value()?, servers, entry)) {
         return Ok(kept);
     }
-    let value: Value =
-        serde_json::from_str(old).map_err(|error| unmergeable(not_json(old, &plain, &error)))?;
-    let Some(fields) = value.as_object() else {
+    let plain = serde_json::from_str::<IgnoredAny>(old);
+    let tree = match (tree, plain) {
+        (Some(tree), Ok(_)) => tree,
+        (tree, Err(error)) => return Err(unmergeable(not_json(old, tree.is_some(), &error))),
+        (None, Ok(_)) => return Err(unmergeable("it is not plain JSON".to_owned())),
+    };
+    let Some(root) = tree.object_value() else {
         return Err(unmergeable("it is not a JSON object".to_owned()));
     };
-    let unit = indent(old);
-    let text = if let Some(at) = span(old, &[servers, NAME, "command"]) {
-        replaced(old, at, &Value::from(entry.command.as_str()).to_string())
-    } else if let Some(at) = span(old, &[servers]) {
-        if !fields[servers].is_object() {
-            return Err(unmergeable(format!("its {servers:?} is not a JSON object")));
-        }
-        with_field(old, at, unit, 2, &format!("\"{NAME}\": {}", entry.json(unit, 2)))
-    } else {
-        let field = format!("\"{servers}\": {{\n{0}{0}\"{NAME}\": {1}\n{0}}}", unit, entry.json(unit, 2));
-        let all = span(old, &[]).unwrap_or_default();
-        with_field(old, all, unit, 1, &field)
+    let Some(entries) = root.object_value_or_create(servers) else {
+        return Err(unmergeable(format!("its {servers:?} is not a JSON object")));
     };
-    Ok(Merged::Text(with_line_ends_of(old, text)))
+    match entries.object_value(NAME).and_then(|ours| ours.get("command")) {
+        Some(command) => command.set_value(entry.command.clone().into()),
+        None => drop(entries.append(NAME, entry.json())),
+    }
+    Ok(Merged::Text(tree.to_string()))
+}
+
+/// JSON in which comments, and commas after the last item, are allowed.
+fn json_with_comments() -> ParseOptions {
+    ParseOptions {
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        ..ParseOptions::default()
+    }
 }
 
 /// Why a text cannot be read as JSON, and where.
-fn not_json(old: &str, plain: &str, error: &serde_json::Error) -> String {
+fn not_json(old: &str, is_with_comments: bool, error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
-    if serde_json::from_str::<Value>(plain).is_ok() {
+    if is_with_comments {
         return format!(
             "line {line} has a comment, or a comma after the last item, so it is not plain JSON and is left as it is"
         );
@@ -141,12 +158,10 @@ fn not_json(old: &str, plain: &str, error: &serde_json::Error) -> String {
 }
 
 /// What there is to say about an entry of ours that stands there already, unless it is to be changed.
-fn kept_json(plain: &str, servers: &str, entry: &Entry) -> Option<Merged> {
-    let value: Value = serde_json::from_str(plain).ok()?;
+fn kept_json(value: &Value, servers: &str, entry: &Entry) -> Option<Merged> {
     let found = value.get(servers)?.get(NAME)?;
-    let wanted = entry.fields();
     let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    if wanted.iter().all(|(name, value)| found.get(*name) == Some(&parsed(value))) {
+    if entry.fields().iter().all(|(name, value)| found.get(*name) == Some(&parsed(value))) {
         return Some(Merged::Same);
     }
     let other = found.get("command").is_some_and(|command| *command != *entry.command);
@@ -269,75 +284,6 @@ fn replaced(text: &str, at: Range<usize>, by: &str) -> String {
 /// The lines that we add end as those that are there.
 fn with_line_ends_of(old: &str, text: String) -> String {
     if old.contains("\r\n") { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text }
-}
-
-/// Where a value stands in a JSON text, by the names that lead to it.
-fn span(text: &str, path: &[&str]) -> Option<Range<usize>> {
-    let mut value: &RawValue = serde_json::from_str(text).ok()?;
-    for name in path {
-        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
-        value = fields.get(*name)?;
-    }
-    // A raw value is a part of the text that it was read from.
-    let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
-    Some(start..start + value.get().len())
-}
-
-/// The text with one more field at the end of the object that stands there.
-fn with_field(text: &str, object: Range<usize>, unit: &str, depth: usize, field: &str) -> String {
-    let inner = &text[object.start + 1..object.end - 1];
-    let kept = inner.trim_end();
-    let comma = if kept.trim().is_empty() { "" } else { "," };
-    let rest = &inner[kept.len()..];
-    let closing = if rest.contains('\n') { rest.to_owned() } else { format!("\n{}", unit.repeat(depth - 1)) };
-    let inner = format!("{kept}{comma}\n{}{field}{closing}", unit.repeat(depth));
-    replaced(text, object.start + 1..object.end - 1, &inner)
-}
-
-/// What one step to the right is in this text.
-fn indent(text: &str) -> &str {
-    let is_blank = |character: char| matches!(character, ' ' | '\t');
-    let blank = |line: &'_ str| line.len() - line.trim_start_matches(is_blank).len();
-    let first = text.lines().find(|line| blank(line) > 0 && !line.trim().is_empty());
-    first.map_or("  ", |line| &line[..blank(line)])
-}
-
-/// The same JSON with blanks where comments and commas at the end stood.
-fn without_comments(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '"' => string_length(rest),
-            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
-            _ => first.len_utf8(),
-        };
-        let (piece, after) = rest.split_at(length);
-        if first == '/' && length > 1 {
-            plain.push(' ');
-        } else {
-            if matches!(first, '}' | ']') && plain.trim_end().ends_with(',') {
-                plain.truncate(plain.trim_end().len() - 1);
-            }
-            plain.push_str(piece);
-        }
-        rest = after;
-    }
-    plain
-}
-
-/// Bytes of the string that the text begins with, its quotes included.
-fn string_length(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, character) in text.char_indices().skip(1) {
-        match character {
-            '"' if !escaped => return at + 1,
-            '\\' => escaped = !escaped,
-            _ => escaped = false,
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

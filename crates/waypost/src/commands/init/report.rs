@@ -10,9 +10,11 @@ use crate::error::{Failure, Outcome};
 use crate::view::{text, unified_diff};
 
 /// What came of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum ChangeResult {
     /// It says what it should.
+    #[strum(serialize = "unchanged")]
     Same,
     /// It says something else on purpose.
     Kept,
@@ -37,18 +39,7 @@ pub(super) enum ChangeResult {
 impl ChangeResult {
     /// The word for programs.
     fn as_str(self) -> &'static str {
-        match self {
-            Self::Same => "unchanged",
-            Self::Kept => "kept",
-            Self::Created => "created",
-            Self::Changed => "changed",
-            Self::WouldCreate => "would_create",
-            Self::WouldChange => "would_change",
-            Self::Declined => "declined",
-            Self::NeedsYes => "needs_yes",
-            Self::NeedsPerson => "needs_person",
-            Self::Refused => "refused",
-        }
+        self.into()
     }
 
     /// Whether the file was written.

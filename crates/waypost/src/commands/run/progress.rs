@@ -110,7 +110,7 @@ fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<(&'static str, Str
             let task = scope.name(plan, task);
             let line = format!(
                 "{task} will be tried again at {}: {}",
-                text::moment(*again_at),
+                again_at.to_the_second(),
                 text::one_line(error)
             );
             Some((verb(Status::Pending), line))

@@ -65,7 +65,7 @@ fn other_servers_keys_order_and_layout_stay() {
 #[test]
 fn a_file_in_one_line_and_one_without_servers_are_merged() {
     let one = "{\"mcpServers\":{\"a\":{}},\"b\":1}\n";
-    let merged = "{\"mcpServers\":{\"a\":{},\n    \"waypost\": {\n      \"command\": \"waypost\",\n      \"args\": [\"mcp\"]\n    }\n  },\"b\":1}\n";
+    let merged = "{\"mcpServers\":{\n    \"a\":{},\n    \"waypost\": {\n      \"command\": \"waypost\",\n      \"args\": [\"mcp\"]\n    }\n  },\"b\":1}\n";
     check_json(one, &entry(), merged);
     let tabs = "{\n\t\"theme\": \"dark\"\n}";
     let merged = "{\n\t\"theme\": \"dark\",\n\t\"mcpServers\": {\n\t\t\"waypost\": {\n\t\t\t\"command\": \"waypost\",\n\t\t\t\"args\": [\"mcp\"]\n\t\t}\n\t}\n}";
