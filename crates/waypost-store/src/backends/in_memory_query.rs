@@ -89,11 +89,6 @@ pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a PlanSummary>, query: &Que
     Page { items, total, next, ..Page::default() }
 }
 
-/// Ids that begin with `prefix`. They come in their order.
-pub(crate) fn ids<'a>(ids: impl Iterator<Item = &'a PlanId>, prefix: &str, limit: usize) -> Vec<PlanId> {
-    ids.filter(|id| id.as_str().starts_with(prefix)).take(limit).cloned().collect()
-}
-
 /// Leases that ended before `before`, or all: those that never end first, then the earliest end.
 pub(crate) fn leases<'a>(
     leases: impl Iterator<Item = &'a Lease>,

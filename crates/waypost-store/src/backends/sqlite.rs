@@ -15,8 +15,10 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use waypost_core::{PlanId, TaskId, Timestamp};
 
+pub(super) use self::maintenance::totals;
 use self::write_buffer::Pending;
 use crate::backends::list_query;
+use crate::clock;
 use crate::error::{BUSY_SECONDS_MAX, StoreError};
 use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
 use crate::log::subscription::Subscription;
@@ -30,6 +32,8 @@ use crate::store::{
     Work,
 };
 use crate::workers::{AttemptLog, Worker};
+
+const STATEMENTS_CACHED_MAX: usize = 64;
 
 /// What a crash of the machine may take away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,8 +77,16 @@ fn wait_for_others(tries: i32) -> bool {
     u64::try_from(tries).is_ok_and(|tries| tries < TRIES_MAX)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An empty database that ends with its connection.
+pub(super) fn in_memory() -> Result<Connection, StoreError> {
+    let mut connection = Connection::open_in_memory()?;
+    schema::bring_up_to_date(&mut connection, "memory:")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+    Ok(connection)
 }
 
 impl SqliteStore {
@@ -131,7 +143,7 @@ impl SqliteStore {
         connection
             .execute_batch(&format!("PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = 1073741824;"))
             .map_err(named)?;
-        connection.set_prepared_statement_cache_capacity(64);
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
         Ok(connection)
     }
 }
@@ -150,10 +162,9 @@ impl Store for SqliteStore {
         let outcome = (|| {
             let transaction =
                 connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            let mut rows = Rows::of(&transaction);
+            let mut rows = Rows::of(&transaction, &clock::now);
             work(&mut rows)?;
-            rows.flush()?;
-            let wrote = rows.wrote;
+            let wrote = rows.finish()?;
             if wrote {
                 self.bell.keep_open();
             }
@@ -175,7 +186,7 @@ impl Store for SqliteStore {
             && let Some(connection) = slot.as_mut()
         {
             let transaction = connection.transaction()?;
-            return look(&mut Rows::of(&transaction));
+            return look(&mut Rows::of(&transaction, &clock::now));
         }
         let mut slot = lock(&self.reader);
         let mut connection = match slot.take() {
@@ -184,7 +195,7 @@ impl Store for SqliteStore {
         };
         let outcome = (|| {
             let transaction = connection.transaction()?;
-            look(&mut Rows::of(&transaction))
+            look(&mut Rows::of(&transaction, &clock::now))
         })();
         *slot = Some(connection);
         outcome
@@ -247,13 +258,14 @@ impl Maintenance for SqliteStore {
     }
 
     fn totals(&self) -> Result<Totals, StoreError> {
-        maintenance::totals(&self.connect()?, crate::clock::now())
+        totals(&self.connect()?, clock::now())
     }
 }
 
 /// Rows of one transaction.
-struct Rows<'a> {
+pub(super) struct Rows<'a> {
     connection: &'a Connection,
+    clock: &'a dyn Fn() -> Timestamp,
     pending: Pending,
     /// The latest number of the log, once it is known to this transaction.
     sequence: Option<i64>,
@@ -264,8 +276,14 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn of(connection: &'a Connection) -> Self {
-        Self { connection, pending: Pending::default(), sequence: None, wrote: false, has_waits: None }
+    pub(super) fn of(connection: &'a Connection, clock: &'a dyn Fn() -> Timestamp) -> Self {
+        Self { connection, clock, pending: Pending::default(), sequence: None, wrote: false, has_waits: None }
+    }
+
+    /// Writes what is pending before the commit. Returns whether watchers are to be woken after it.
+    pub(super) fn finish(mut self) -> Result<bool, StoreError> {
+        self.flush()?;
+        Ok(self.wrote)
     }
 
     /// Writes what is pending, so that the tables say what is true.
@@ -539,7 +557,7 @@ impl Read for Rows<'_> {
     }
 
     fn now(&mut self) -> Timestamp {
-        crate::clock::now()
+        (self.clock)()
     }
 }
 

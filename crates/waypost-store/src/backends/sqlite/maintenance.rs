@@ -98,7 +98,7 @@ pub(super) fn settle(
 }
 
 /// How much there is, by the columns of the heads.
-pub(super) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, StoreError> {
+pub(in crate::backends) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, StoreError> {
     let mut totals = Totals::default();
     let mut statement = connection.prepare_cached(
         "SELECT phase, count(*), sum(total), sum(ready), sum(blocked), sum(running), sum(done), sum(failed),
