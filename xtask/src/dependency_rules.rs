@@ -174,6 +174,7 @@ mod tests {
             "serde_json",
             "smallvec",
             "strsim",
+            "strum",
             "thiserror",
             "waypost-text",
         ];

@@ -139,20 +139,20 @@ impl ModelError {
 
     /// Whether the same question may be answered by the same model another time.
     pub fn is_passing(&self) -> bool {
-        self.meaning().is_passing
+        self.class().is_passing
     }
 
     /// Whether another model may answer instead.
     pub fn is_of_the_model(&self) -> bool {
-        self.meaning().is_of_the_model
+        self.class().is_of_the_model
     }
 
     /// Whether the server took the question, so that it may cost something.
     pub(crate) fn was_taken(&self) -> bool {
-        self.meaning().was_taken
+        self.class().was_taken
     }
 
-    fn meaning(&self) -> Meaning {
+    fn class(&self) -> ErrorClass {
         let (is_passing, is_of_the_model, was_taken) = match self {
             Self::NotReached { .. } | Self::Busy { .. } => (true, true, false),
             Self::Silent { .. } | Self::BrokeOff { .. } | Self::Garbled { .. } => (true, true, true),
@@ -165,12 +165,12 @@ impl ModelError {
             Self::OutOfTime { .. } | Self::Stopped => (false, false, true),
             Self::NotRecorded { .. } | Self::Departed { .. } | Self::Journal(_) => (false, false, false),
         };
-        Meaning { is_passing, is_of_the_model, was_taken }
+        ErrorClass { is_passing, is_of_the_model, was_taken }
     }
 }
 
 /// What an error means for the next attempt.
-struct Meaning {
+struct ErrorClass {
     is_passing: bool,
     is_of_the_model: bool,
     was_taken: bool,
