@@ -496,7 +496,7 @@ fn with_a_key_in_the_environment_nothing_need_be_configured() {
     );
     let odd = Config::load(&[], [("OPENAI_BASE_URL", "http://u:hunter2@x")]).unwrap();
     let error = ByRole::new(&odd, &around(&[]), None).unwrap_err();
-    assert_eq!(error.to_string(), "the address of the model openai cannot be used");
+    assert_eq!(error.to_string(), "models.openai: invalid base_url");
     let error = ByRole::new(&Config::default(), &around(&[]), None).unwrap_err();
     assert_eq!(error.to_string(), "no model is configured for the planner");
 }
