@@ -1,7 +1,7 @@
 //! Taking the next task: what is on offer, what lost workers had included, and the first of it that can be had.
 
 use waypost_core::{Actor, Command, Plan, PlanId, Refusal, TaskId};
-use waypost_store::{Committed, PlanStore, WriteError, WriteRequest};
+use waypost_store::{Committed, LeaseFilter, PlanStore, WriteError, WriteRequest};
 
 /// Tasks that are tried when somebody wants one: others may be faster, or hold a lock.
 const CANDIDATES_MAX: usize = 200;
@@ -119,7 +119,7 @@ pub fn reclaim_expired_leases(plans: &PlanStore, plan: Option<&PlanId>) -> Resul
     let mut lost = Vec::new();
     plans.store().read(&mut |read| {
         let now = read.now();
-        lost = read.leases(Some(now), LOST_MAX)?;
+        lost = read.leases(&LeaseFilter::ended(now), LOST_MAX)?;
         Ok(())
     })?;
     for lease in lost.into_iter().filter(|lease| plan.is_none_or(|plan| *plan == lease.plan)) {

@@ -46,9 +46,9 @@ pub use open::open;
 pub use plans::PlanStore;
 pub use plans::request::{Answer, BuildCommands, Committed, Conflict, NewPlan, WriteError, WriteRequest};
 pub use rows::{
-    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseTerms, LeaseUpdate, LogFilter, Page,
-    PlanProgress, PlanSummary, Pruned, Query, ReadyTask, Sort, TaskProgress, Totals, VersionRecord, Wait,
-    WrittenSince,
+    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
+    Page, PlanProgress, PlanSummary, Pruned, Query, ReadyTask, Sort, TaskProgress, Totals, VersionRecord,
+    Wait, WrittenSince,
 };
 pub use store::{
     Append, ImportedPlan, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE,

@@ -14,7 +14,7 @@ use crate::log::subscription::Subscription;
 use crate::maintenance::integrity::keep_leases;
 use crate::plans::cache::load;
 use crate::rows::{
-    ArchiveFilter, IndexRows, Lease, LogFilter, PlanSummary, Pruned, Query, Sort, VersionRecord,
+    ArchiveFilter, IndexRows, Lease, LeaseFilter, LogFilter, PlanSummary, Pruned, Query, Sort, VersionRecord,
 };
 use crate::store::{ImportedPlan, Pruning, Read, Store, Transaction};
 
@@ -164,7 +164,7 @@ fn no_live_leases(from: &dyn Store) -> Result<(), CopyError> {
     let mut leases = Vec::new();
     from.read(&mut |read| {
         let now = read.now();
-        leases = read.leases(None, usize::MAX >> 1)?;
+        leases = read.leases(&LeaseFilter::default(), usize::MAX >> 1)?;
         leases.retain(|lease| lease.until.is_some_and(|until| until >= now));
         Ok(())
     })?;

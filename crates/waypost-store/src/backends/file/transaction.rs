@@ -18,8 +18,8 @@ use super::snapshot::{self, Label};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query, TaskProgress,
-    VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
+    TaskProgress, VersionRecord, Wait, WrittenSince,
 };
 use crate::store::{Append, ImportedPlan, Pruning, Read, Rewrite, Transaction};
 use crate::workers::Worker;
@@ -525,8 +525,8 @@ impl Read for Session<'_> {
         Ok(WrittenSince::of(self.log(after, &LogFilter::default(), limit)?, after, limit))
     }
 
-    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        Ok(in_memory_query::leases(self.all_leases()?.iter(), before, limit))
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        Ok(in_memory_query::leases(self.all_leases()?, filter, limit))
     }
 
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
@@ -556,10 +556,6 @@ impl Read for Session<'_> {
 
     fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
         Ok(in_memory_query::workers(self.all_workers()?.values(), after, limit))
-    }
-
-    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        Ok(in_memory_query::leases_of(self.all_leases()?.iter(), worker, limit))
     }
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
@@ -655,16 +651,13 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
-        self.all_workers()?.insert(worker.name.clone(), worker.clone());
-        self.workers.changed = true;
-        Ok(())
-    }
-
-    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
-        if self.all_workers()?.remove(name).is_some() {
-            self.workers.changed = true;
-        }
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
+        let all = self.all_workers()?;
+        let old = match worker {
+            Some(worker) => all.insert(name.to_owned(), worker.clone()),
+            None => all.remove(name),
+        };
+        self.workers.changed |= worker.is_some() || old.is_some();
         Ok(())
     }
 

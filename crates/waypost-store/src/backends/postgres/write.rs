@@ -123,16 +123,12 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
-        let call = workers::put(worker)?;
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
+        let call = match worker {
+            Some(worker) => workers::put(worker)?,
+            None => Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name)),
+        };
         self.begin()?;
-        self.writer()?.queued.push(call);
-        Ok(())
-    }
-
-    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
-        self.begin()?;
-        let call = Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name));
         self.writer()?.queued.push(call);
         Ok(())
     }
