@@ -18,7 +18,8 @@ fn a_database_of_the_first_schema_is_brought_up_to_date() {
     place.database().sql(
         "DROP INDEX waypost_waits_by_plan; DROP INDEX waypost_waits_by_agent; DROP TABLE waypost_held;
          ALTER TABLE waypost_plans DROP COLUMN asking, DROP COLUMN goals, DROP COLUMN atomic;
-         ALTER TABLE waypost_leases DROP COLUMN seconds; UPDATE waypost_control SET schema = 1",
+         ALTER TABLE waypost_leases DROP COLUMN seconds, DROP COLUMN progress, DROP COLUMN progressed_at;
+         UPDATE waypost_control SET schema = 1",
     );
     assert_eq!(PostgresStore::schema_of(&place.location).unwrap(), Some(1));
     std::thread::scope(|scope| {
