@@ -51,8 +51,8 @@ pub use rows::{
     Wait, WrittenSince,
 };
 pub use store::{
-    Append, ImportedPlan, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE,
-    SharingScope, Store, Transaction, Work,
+    Append, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE, SharingScope, Store,
+    Transaction, Work,
 };
 pub use waypost_core::event_kinds;
 pub use worker_identity::{WORKER_VARIABLE, host, is_dead, is_remote, worker_name};

@@ -160,23 +160,12 @@ pub struct Pruning<'a> {
     pub snapshot: &'a [u8],
 }
 
-/// The state that copied versions of another store lead to.
-#[derive(Debug)]
-pub struct ImportedPlan<'a> {
-    /// The plan after the last of them.
-    pub plan: &'a waypost_core::Plan,
-    /// The tables beside it, with the ends of leases.
-    pub rows: &'a IndexRows,
-    /// What was pruned there.
-    pub pruning: Option<Pruning<'a>>,
-}
-
 /// What maintenance does inside a transaction: stored rows are rewritten or removed, not appended.
 pub trait Rewrite: Read {
     /// Replaces a plan's head and the tables beside it.
     fn replace_index(
         &mut self,
-        plan: &PlanId,
+        plan: &waypost_core::Plan,
         head: &PlanSummary,
         rows: &IndexRows,
     ) -> Result<(), StoreError>;
@@ -189,11 +178,9 @@ pub trait Rewrite: Read {
     fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError>;
 
     /// Takes over versions of one plan as another store has them, with their numbers in its log. They come in their order,
-    /// from version 1 on, and [`Rewrite::settle`] follows in the same transaction.
+    /// from version 1 on, and in the same transaction follows [`Rewrite::replace_index`] with the plan that they lead to, or
+    /// [`Rewrite::purge`], so that only their numbers are used.
     fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError>;
-
-    /// Ends the taking over of a plan: this is what it is now. Nothing if it was purged, so that only its numbers are used.
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError>;
 }
 
 /// Writes inside a transaction.

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
-use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 pub(super) use self::maintenance::totals;
 use self::write_buffer::Pending;
@@ -28,8 +28,7 @@ use crate::rows::{
     Totals, VersionRecord, Wait, WrittenSince,
 };
 use crate::store::{
-    Append, ImportedPlan, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction,
-    Work,
+    Append, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction, Work,
 };
 use crate::workers::{AttemptLog, Worker};
 
@@ -649,10 +648,11 @@ impl Transaction for Rows<'_> {
 impl Rewrite for Rows<'_> {
     fn replace_index(
         &mut self,
-        plan: &PlanId,
+        plan: &Plan,
         head: &PlanSummary,
         index: &IndexRows,
     ) -> Result<(), StoreError> {
+        let plan = plan.id();
         self.flush()?;
         let key = self.known_key(plan)?;
         let replay_bytes = self.bytes_since_snapshot(plan)?;
@@ -688,13 +688,5 @@ impl Rewrite for Rows<'_> {
         self.wrote = true;
         self.sequence = None;
         maintenance::adopt(self.connection, entries)
-    }
-
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
-        self.has_waits = None;
-        match adopted {
-            Some(adopted) => maintenance::settle(self.connection, self.known_key(plan)?, adopted),
-            None => self.purge(plan),
-        }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Append, AttemptLog, HeldLock, ImportedPlan, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Look,
-    Maintenance, Page, PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError,
-    Subscription, Totals, Transaction, VersionRecord, Wait, Work, Worker, WrittenSince,
+    Append, AttemptLog, HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Look, Maintenance,
+    Page, PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError, Subscription,
+    Totals, Transaction, VersionRecord, Wait, Work, Worker, WrittenSince,
 };
 
 /// A moment at which a fault can happen.
@@ -211,12 +211,7 @@ impl Transaction for Within<'_> {
 }
 
 impl Rewrite for Within<'_> {
-    fn replace_index(
-        &mut self,
-        plan: &PlanId,
-        head: &PlanSummary,
-        rows: &IndexRows,
-    ) -> Result<(), StoreError> {
+    fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, rows: &IndexRows) -> Result<(), StoreError> {
         self.inner.replace_index(plan, head, rows)
     }
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
@@ -228,8 +223,5 @@ impl Rewrite for Within<'_> {
     fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         (self.around.fault)(Moment::Append)?;
         self.inner.adopt(entries)
-    }
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
-        self.inner.settle(plan, adopted)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use waypost_core::{Draft, PlanId, TaskId, Timestamp, differences};
+use waypost_core::{Draft, Plan, PlanId, TaskId, Timestamp, differences};
 
 use super::fs;
 use super::history_file::{self, Tail};
@@ -21,7 +21,7 @@ use crate::rows::{
     HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
     TaskProgress, VersionRecord, Wait, WrittenSince,
 };
-use crate::store::{Append, ImportedPlan, Pruning, Read, Rewrite, Transaction};
+use crate::store::{Append, Pruning, Read, Rewrite, Transaction};
 use crate::workers::Worker;
 use crate::{backends::in_memory_query, clock};
 
@@ -673,20 +673,20 @@ impl Transaction for Session<'_> {
 
 impl Rewrite for Session<'_> {
     /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
-    fn replace_index(
-        &mut self,
-        plan: &PlanId,
-        _head: &PlanSummary,
-        rows: &IndexRows,
-    ) -> Result<(), StoreError> {
+    fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, rows: &IndexRows) -> Result<(), StoreError> {
+        // Of a plan that was taken over, only the versions are known so far.
+        if let Some(staged) = self.staged.get_mut(plan.id()) {
+            let facts = Facts { head: head.clone(), rows: IndexRows::of(plan) };
+            staged.end = End::Written(Arc::new(facts), Box::new(plan.to_draft()));
+        }
         for lease in &rows.leases {
-            self.set_lease_end(plan, &lease.task, LeaseEnd::of(lease))?;
+            self.set_lease_end(plan.id(), &lease.task, LeaseEnd::of(lease))?;
         }
         Ok(())
     }
 
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
-        if self.facts(plan)?.is_none() {
+        if self.facts(plan)?.is_none() && !self.staged.contains_key(plan) {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
         }
         if self.lease_ends()?.remove(plan).is_some() {
@@ -722,18 +722,5 @@ impl Rewrite for Session<'_> {
         let most = entries.iter().map(|entry| entry.sequence).max().unwrap_or_default();
         self.sequence = Some(last.max(most));
         Ok(())
-    }
-
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
-        let Some(ImportedPlan { plan: becomes, rows, pruning }) = adopted else { return Ok(()) };
-        let facts = Facts { head: PlanSummary::of(becomes), rows: IndexRows::of(becomes) };
-        if let Some(staged) = self.staged.get_mut(plan) {
-            staged.end = End::Written(Arc::new(facts), Box::new(becomes.to_draft()));
-        }
-        self.replace_index(plan, &PlanSummary::of(becomes), rows)?;
-        match pruning {
-            Some(pruning) => self.prune(pruning),
-            None => Ok(()),
-        }
     }
 }

@@ -387,10 +387,8 @@ pub(super) fn the_doctor_finds_a_wrong_index_and_puts_it_right(place: &Place) {
     let mut wrong = right.clone();
     wrong.locks.clear();
     let wrong_head = PlanSummary { title: "wrong".to_owned(), ..right_head.clone() };
-    plans
-        .store()
-        .write(&mut |transaction| transaction.replace_index(&plan("p"), &wrong_head, &wrong))
-        .unwrap();
+    let current = now(&plans, "p");
+    plans.store().write(&mut |transaction| transaction.replace_index(&current, &wrong_head, &wrong)).unwrap();
     let findings = place.plans().doctor(false).unwrap();
     if place.has_tables {
         assert_eq!(findings.len(), 2, "the line in the list and the tables: {findings:?}");
