@@ -1,6 +1,7 @@
 //! Taking the next task: what is on offer, what lost workers had included, and the first of it that can be had.
 
 use waypost_core::{Actor, Command, Plan, PlanId, Refusal, TaskId};
+use waypost_store::LeaseFilter;
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
@@ -85,7 +86,7 @@ impl Service {
     pub fn reclaim_expired_leases(&self, plan: Option<&PlanId>) -> Result<(), ServiceError> {
         let lost = self.plans().store().query(|read| {
             let now = read.now();
-            read.leases(Some(now), LOST_MAX)
+            read.leases(&LeaseFilter::ended(now), LOST_MAX)
         })?;
         let by = Caller::new(Actor::system("lease"));
         for lease in lost.into_iter().filter(|lease| plan.is_none_or(|plan| *plan == lease.plan)) {

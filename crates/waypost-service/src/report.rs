@@ -5,7 +5,7 @@ use serde::Serialize;
 use waypost_core::{
     Command, Json, Outcome, Plan, PlanId, QuestionRequest, Refusal, Status, TaskId, Timestamp,
 };
-use waypost_store::{Lease, LeaseUpdate, StoreError, TaskProgress};
+use waypost_store::{Lease, LeaseFilter, LeaseUpdate, StoreError, TaskProgress};
 
 use crate::caller::{Caller, Holder};
 use crate::error::ServiceError;
@@ -282,7 +282,7 @@ impl Service {
     pub fn leases_of(&self, by: &Caller) -> Result<Vec<Lease>, ServiceError> {
         let mut leases = Vec::new();
         self.plans().store().read(&mut |read| {
-            leases = read.leases(None, LEASES_MAX)?;
+            leases = read.leases(&LeaseFilter::default(), LEASES_MAX)?;
             Ok(())
         })?;
         leases.retain(|lease| by.actor.is_worker(&lease.worker));

@@ -16,7 +16,7 @@ impl Service {
             let kept = i64::try_from(WORKER_KEPT_SECONDS).unwrap_or(i64::MAX).saturating_mul(1_000_000);
             let long_ago = Timestamp::from_micros(now.as_micros().saturating_sub(kept));
             transaction.forget_workers(long_ago)?;
-            transaction.put_worker(row)
+            transaction.set_worker(&row.name, Some(row))
         })
     }
 
@@ -42,7 +42,7 @@ impl Service {
             for log in logs {
                 transaction.put_attempt_log(log)?;
             }
-            transaction.put_worker(row)
+            transaction.set_worker(&row.name, Some(row))
         })?;
         Ok(renewed)
     }
@@ -58,7 +58,7 @@ impl Service {
             for log in logs {
                 transaction.put_attempt_log(log)?;
             }
-            transaction.drop_worker(name)
+            transaction.set_worker(name, None)
         })
     }
 }

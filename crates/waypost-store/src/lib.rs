@@ -48,13 +48,13 @@ pub use open::open;
 pub use plans::PlanStore;
 pub use plans::request::{Answer, BuildCommands, Committed, Conflict, NewPlan, WriteError, WriteRequest};
 pub use rows::{
-    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseTerms, LeaseUpdate, LogFilter, Page,
-    PlanProgress, PlanSummary, Pruned, Query, ReadyTask, Sort, TaskProgress, Totals, VersionRecord, Wait,
-    WrittenSince,
+    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
+    Page, PlanProgress, PlanSummary, Pruned, Query, ReadyTask, Sort, TaskProgress, Totals, VersionRecord,
+    Wait, WrittenSince,
 };
 pub use store::{
-    Append, ImportedPlan, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE,
-    SharingScope, Store, Transaction, Work,
+    Append, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE, SharingScope, Store,
+    Transaction, Work,
 };
 pub use waypost_core::event_kinds;
 pub use worker_identity::{WORKER_VARIABLE, host, is_dead, is_remote, worker_name};

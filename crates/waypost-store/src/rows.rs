@@ -225,6 +225,28 @@ impl PlanProgress {
     }
 }
 
+/// Which leases to read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeaseFilter<'a> {
+    /// Only those that ended before this.
+    pub ended_before: Option<Timestamp>,
+    /// Only those of this worker.
+    pub worker: Option<&'a str>,
+}
+
+impl LeaseFilter<'_> {
+    /// Those that ended before `before`.
+    pub fn ended(before: Timestamp) -> Self {
+        Self { ended_before: Some(before), worker: None }
+    }
+
+    /// Whether this lease is one of them.
+    pub(crate) fn admits(&self, lease: &Lease) -> bool {
+        self.ended_before.is_none_or(|before| lease.until.is_some_and(|until| until < before))
+            && self.worker.is_none_or(|worker| worker == lease.worker)
+    }
+}
+
 /// A change of the lease that an attempt has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseUpdate {

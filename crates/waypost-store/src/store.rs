@@ -10,8 +10,8 @@ use crate::log::change_watch::Watch;
 use crate::log::subscription::Subscription;
 use crate::named_lock::NamedLock;
 use crate::rows::{
-    HeldLock, IndexChanges, IndexRows, Lease, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
-    Totals, VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned,
+    Query, Totals, VersionRecord, Wait, WrittenSince,
 };
 use crate::workers::{AttemptLog, Worker};
 
@@ -72,8 +72,8 @@ pub trait Read {
     /// The plans that the versions after `after`, at most `limit` of them, belong to.
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError>;
 
-    /// Leases that ended before `before`; all of them when that is not given.
-    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError>;
+    /// Leases, at most `limit`: those that never end first, then the earliest end.
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError>;
 
     /// The holders of `keys`.
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError>;
@@ -96,9 +96,6 @@ pub trait Read {
 
     /// Workers by their names, at most `limit` after `after`.
     fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError>;
-
-    /// The leases of one worker, at most `limit`: those that never end first, then the earliest end.
-    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError>;
 
     /// The workers that hold slots of a queue, sorted, and how many: their leases that name it and have not ended.
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError>;
@@ -163,23 +160,12 @@ pub struct Pruning<'a> {
     pub snapshot: &'a [u8],
 }
 
-/// The state that copied versions of another store lead to.
-#[derive(Debug)]
-pub struct ImportedPlan<'a> {
-    /// The plan after the last of them.
-    pub plan: &'a waypost_core::Plan,
-    /// The tables beside it, with the ends of leases.
-    pub rows: &'a IndexRows,
-    /// What was pruned there.
-    pub pruning: Option<Pruning<'a>>,
-}
-
 /// What maintenance does inside a transaction: stored rows are rewritten or removed, not appended.
 pub trait Rewrite: Read {
     /// Replaces a plan's head and the tables beside it.
     fn replace_index(
         &mut self,
-        plan: &PlanId,
+        plan: &waypost_core::Plan,
         head: &PlanSummary,
         rows: &IndexRows,
     ) -> Result<(), StoreError>;
@@ -192,11 +178,9 @@ pub trait Rewrite: Read {
     fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError>;
 
     /// Takes over versions of one plan as another store has them, with their numbers in its log. They come in their order,
-    /// from version 1 on, and [`Rewrite::settle`] follows in the same transaction.
+    /// from version 1 on, and in the same transaction follows [`Rewrite::replace_index`] with the plan that they lead to, or
+    /// [`Rewrite::purge`], so that only their numbers are used.
     fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError>;
-
-    /// Ends the taking over of a plan: this is what it is now. Nothing if it was purged, so that only its numbers are used.
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError>;
 }
 
 /// Writes inside a transaction.
@@ -217,11 +201,8 @@ pub trait Transaction: Rewrite {
     /// Stores a subscription under its id, or removes it. Wakes nobody.
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError>;
 
-    /// Stores the record of a worker under its name. Wakes nobody.
-    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError>;
-
-    /// Removes a worker. Wakes nobody.
-    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError>;
+    /// Stores the record of a worker under its name, or removes it. Wakes nobody.
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError>;
 
     /// Removes the workers whose time ended before `before`. Returns how many. Wakes nobody.
     fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError>;

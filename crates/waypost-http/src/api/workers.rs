@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use waypost_config::{Executor, Worker};
 use waypost_core::{ActorKind, Phase};
 use waypost_service::worker_state;
-use waypost_store::{Query, Sort, WORKERS_PAGE_MAX};
+use waypost_store::{LeaseFilter, Query, Sort, WORKERS_PAGE_MAX};
 
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
@@ -73,7 +73,7 @@ pub(crate) async fn agents(State(api): State<Arc<Api>>) -> Result<Versioned<Valu
         }
         let mut leases = Vec::new();
         api.plans().store().read(&mut |read| {
-            leases = read.leases(None, LEASES_MAX)?;
+            leases = read.leases(&LeaseFilter::default(), LEASES_MAX)?;
             Ok(())
         })?;
         for lease in leases {

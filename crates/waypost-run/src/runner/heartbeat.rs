@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use waypost_core::{PlanId, TaskId};
-use waypost_store::{PlanStore, SharingScope, StoreError};
+use waypost_store::{LeaseFilter, PlanStore, SharingScope, StoreError};
 
 use super::message::Message;
 use super::remark::RunWarning;
@@ -172,7 +172,7 @@ impl Runner {
         self.tolerate(|runner| {
             runner.plans.store().read(&mut |read| {
                 let now = read.now();
-                ended = read.leases(Some(now), LEASES_MAX)?;
+                ended = read.leases(&LeaseFilter::ended(now), LEASES_MAX)?;
                 Ok(())
             })
         })?;

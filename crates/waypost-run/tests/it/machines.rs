@@ -16,8 +16,8 @@ use waypost_run::{
 };
 use waypost_service::{Service, why};
 use waypost_store::{
-    Durability, NewPlan, PlanStore, Read, SharingScope, SqliteStore, Store, StoreError, Worker, WorkerKind,
-    WriteRequest,
+    Durability, LeaseFilter, NewPlan, PlanStore, Read, SharingScope, SqliteStore, Store, StoreError, Worker,
+    WorkerKind, WriteRequest,
 };
 use waypost_store::{FoundLog, find_log};
 use waypost_testkit::{id, plan_of};
@@ -322,7 +322,7 @@ fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_a
         let mut over = false;
         let look = &mut |read: &mut dyn Read| {
             let now = read.now();
-            over = !read.leases(Some(now), 1)?.is_empty();
+            over = !read.leases(&LeaseFilter::ended(now), 1)?.is_empty();
             Ok(())
         };
         direct.store().read(look).unwrap();

@@ -7,7 +7,9 @@ use waypost_core::{PlanId, Timestamp};
 
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
-use crate::rows::{ArchiveFilter, HeldLock, Lease, Page, PlanSummary, Query, Sort, Totals, Wait};
+use crate::rows::{
+    ArchiveFilter, HeldLock, Lease, LeaseFilter, Page, PlanSummary, Query, Sort, Totals, Wait,
+};
 use crate::store::Read;
 use crate::workers::Worker;
 
@@ -89,16 +91,12 @@ pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a PlanSummary>, query: &Que
     Page { items, total, next, ..Page::default() }
 }
 
-/// Leases that ended before `before`, or all: those that never end first, then the earliest end.
-pub(crate) fn leases<'a>(
-    leases: impl Iterator<Item = &'a Lease>,
-    before: Option<Timestamp>,
-    limit: usize,
-) -> Vec<Lease> {
-    let ended = |lease: &&Lease| before.is_none_or(|before| lease.until.is_some_and(|until| until < before));
-    let mut found: Vec<&Lease> = leases.filter(ended).collect();
-    found.sort_by_key(|lease| (lease.until, &lease.plan, &lease.task));
-    found.into_iter().take(limit).cloned().collect()
+/// Leases: those that never end first, then the earliest end.
+pub(crate) fn leases(mut leases: Vec<Lease>, filter: &LeaseFilter<'_>, limit: usize) -> Vec<Lease> {
+    leases.retain(|lease| filter.admits(lease));
+    leases.sort_by(|a, b| (a.until, &a.plan, &a.task).cmp(&(b.until, &b.plan, &b.task)));
+    leases.truncate(limit);
+    leases
 }
 
 /// The holders of `keys`.
@@ -141,8 +139,8 @@ pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals, StoreError> {
         }
     }
     let now = read.now();
-    totals.leases = read.leases(None, usize::MAX >> 1)?.len() as u64;
-    totals.leases_overdue = read.leases(Some(now), usize::MAX >> 1)?.len() as u64;
+    totals.leases = read.leases(&LeaseFilter::default(), usize::MAX >> 1)?.len() as u64;
+    totals.leases_overdue = read.leases(&LeaseFilter::ended(now), usize::MAX >> 1)?.len() as u64;
     Ok(totals)
 }
 
@@ -156,11 +154,6 @@ pub(crate) fn subscriptions<'a>(
         subscriptions.filter(|found| owner.is_none_or(|owner| found.owner == owner)).collect();
     found.sort_by_key(|found| (found.created_at, &found.id));
     found.into_iter().take(limit).cloned().collect()
-}
-
-/// The leases of one worker: those that never end first, then the earliest end.
-pub(crate) fn leases_of<'a>(of: impl Iterator<Item = &'a Lease>, worker: &str, limit: usize) -> Vec<Lease> {
-    leases(of.filter(|lease| lease.worker == worker), None, limit)
 }
 
 /// Who has slots of a queue, and how many.

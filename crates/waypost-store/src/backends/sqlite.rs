@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
-use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 pub(super) use self::maintenance::totals;
 use self::write_buffer::Pending;
@@ -24,12 +24,11 @@ use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
 use crate::log::subscription::Subscription;
 use crate::named_lock::{self, NamedLock};
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query, Totals,
-    VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
+    Totals, VersionRecord, Wait, WrittenSince,
 };
 use crate::store::{
-    Append, ImportedPlan, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction,
-    Work,
+    Append, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction, Work,
 };
 use crate::workers::{AttemptLog, Worker};
 
@@ -337,10 +336,6 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn micros(at: Option<Timestamp>) -> Option<i64> {
-    at.map(Timestamp::as_micros)
-}
-
 impl Read for Rows<'_> {
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
         if let Some(pending) = self.pending.get(plan) {
@@ -473,14 +468,16 @@ impl Read for Rows<'_> {
         Ok(written)
     }
 
-    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         self.flush()?;
         let sql = format!(
             "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan
-             WHERE ?1 IS NULL OR l.until < ?1 ORDER BY l.until, p.id, l.task LIMIT ?2",
+             WHERE (?1 IS NULL OR l.until < ?1) AND (?2 IS NULL OR l.worker = ?2)
+             ORDER BY l.until, p.id, l.task LIMIT ?3",
             rows::LEASE
         );
-        rows::query(self.connection, &sql, params![micros(before), limit as i64], rows::lease)
+        let before = filter.ended_before.map(Timestamp::as_micros);
+        rows::query(self.connection, &sql, params![before, filter.worker, limit as i64], rows::lease)
     }
 
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
@@ -533,11 +530,6 @@ impl Read for Rows<'_> {
 
     fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
         workers::page(self.connection, after, limit)
-    }
-
-    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        self.flush()?;
-        workers::leases(self.connection, worker, limit)
     }
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
@@ -639,13 +631,11 @@ impl Transaction for Rows<'_> {
         }
     }
 
-    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
-        workers::put(self.connection, worker)
-    }
-
-    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
-        self.connection.prepare_cached("DELETE FROM workers WHERE name = ?1")?.execute([name])?;
-        Ok(())
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
+        match worker {
+            Some(worker) => workers::put(self.connection, worker),
+            None => workers::remove(self.connection, name),
+        }
     }
 
     fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
@@ -662,10 +652,11 @@ impl Transaction for Rows<'_> {
 impl Rewrite for Rows<'_> {
     fn replace_index(
         &mut self,
-        plan: &PlanId,
+        plan: &Plan,
         head: &PlanSummary,
         index: &IndexRows,
     ) -> Result<(), StoreError> {
+        let plan = plan.id();
         self.flush()?;
         let key = self.known_key(plan)?;
         let replay_bytes = self.bytes_since_snapshot(plan)?;
@@ -701,13 +692,5 @@ impl Rewrite for Rows<'_> {
         self.wrote = true;
         self.sequence = None;
         maintenance::adopt(self.connection, entries)
-    }
-
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
-        self.has_waits = None;
-        match adopted {
-            Some(adopted) => maintenance::settle(self.connection, self.known_key(plan)?, adopted),
-            None => self.purge(plan),
-        }
     }
 }

@@ -7,7 +7,7 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::error::StoreError;
 use crate::plans::PlanStore;
-use crate::rows::Lease;
+use crate::rows::{Lease, LeaseFilter};
 
 /// Attempts whose progress is read at once.
 const ATTEMPTS_MAX: usize = 10_000;
@@ -21,7 +21,7 @@ pub struct ProgressFeed {
 impl ProgressFeed {
     /// The leases of attempts with progress that was reported since the last call; at first, of all that have any.
     pub fn poll(&mut self, plans: &PlanStore) -> Result<Vec<Lease>, StoreError> {
-        let leases = plans.store().query(|read| read.leases(None, ATTEMPTS_MAX))?;
+        let leases = plans.store().query(|read| read.leases(&LeaseFilter::default(), ATTEMPTS_MAX))?;
         let mut seen = HashMap::new();
         let mut fresh = Vec::new();
         for lease in leases {

@@ -14,9 +14,9 @@ use crate::log::subscription::Subscription;
 use crate::maintenance::integrity::keep_leases;
 use crate::plans::cache::load;
 use crate::rows::{
-    ArchiveFilter, IndexRows, Lease, LogFilter, PlanSummary, Pruned, Query, Sort, VersionRecord,
+    ArchiveFilter, IndexRows, Lease, LeaseFilter, LogFilter, PlanSummary, Pruned, Query, Sort, VersionRecord,
 };
-use crate::store::{ImportedPlan, Pruning, Read, Store, Transaction};
+use crate::store::{Pruning, Read, Store, Transaction};
 
 /// The subscription by which an unfinished copy is known. Random names are longer.
 const MARK: &str = "copying";
@@ -164,7 +164,7 @@ fn no_live_leases(from: &dyn Store) -> Result<(), CopyError> {
     let mut leases = Vec::new();
     from.read(&mut |read| {
         let now = read.now();
-        leases = read.leases(None, usize::MAX >> 1)?;
+        leases = read.leases(&LeaseFilter::default(), usize::MAX >> 1)?;
         leases.retain(|lease| lease.until.is_some_and(|until| until >= now));
         Ok(())
     })?;
@@ -253,15 +253,13 @@ impl Copying<'_> {
                     return Ok(());
                 };
                 let Some(ReplayedPlan { mut plan, rows, kept }) = told else {
-                    return transaction.settle(id, None);
+                    return transaction.purge(id);
                 };
-                let mut kept = kept;
-                let bytes = kept.as_mut().map(|(_, base)| base.snapshot());
-                let pruning = match (&kept, &bytes) {
-                    (Some((pruned, plan)), Some(bytes)) => Some(Pruning { pruned, plan, snapshot: bytes }),
-                    _ => None,
-                };
-                transaction.settle(id, Some(&ImportedPlan { plan: &plan, rows: &rows, pruning }))?;
+                transaction.replace_index(&plan, &PlanSummary::of(&plan), &rows)?;
+                if let Some((pruned, mut plan)) = kept {
+                    let snapshot = plan.snapshot();
+                    transaction.prune(&Pruning { pruned: &pruned, plan: &plan, snapshot: &snapshot })?;
+                }
                 if transaction.bytes_since_snapshot(id)? > SNAPSHOT_BYTES_MIN {
                     let bytes = plan.snapshot();
                     transaction.put_snapshot(id, plan.version(), &bytes)?;

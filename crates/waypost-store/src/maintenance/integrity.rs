@@ -53,7 +53,7 @@ impl PlanStore {
                     let plan = load(transaction, &id, head.version)?;
                     let mut rows = IndexRows::of(&plan);
                     keep_leases(&mut rows, &transaction.index(&id)?);
-                    transaction.replace_index(&id, &PlanSummary::of(&plan), &rows)
+                    transaction.replace_index(&plan, &PlanSummary::of(&plan), &rows)
                 })?;
             }
             let found = wrong.into_iter().map(|what| Finding { plan: Some(id.clone()), what, repaired });

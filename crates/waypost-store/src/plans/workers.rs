@@ -5,7 +5,7 @@ use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use super::PlanStore;
 use super::request::WriteError;
 use crate::error::StoreError;
-use crate::rows::{Lease, Page, PlanProgress};
+use crate::rows::{Lease, LeaseFilter, Page, PlanProgress};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
 impl PlanStore {
@@ -20,7 +20,8 @@ impl PlanStore {
 
     /// What a worker works on, at most `limit` of it.
     pub fn leases_of(&self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        self.store().query(|read| read.leases_of(worker, limit))
+        self.store()
+            .query(|read| read.leases(&LeaseFilter { worker: Some(worker), ended_before: None }, limit))
     }
 
     /// The latest progress of the tasks of a plan that run.
@@ -46,7 +47,8 @@ impl PlanStore {
             found = false;
             if let Some(worker) = transaction.worker(worker)? {
                 found = true;
-                transaction.put_worker(&Worker { draining: true, ..worker })?;
+                let drained = Worker { draining: true, ..worker };
+                transaction.set_worker(&drained.name, Some(&drained))?;
             }
             Ok(())
         })?;

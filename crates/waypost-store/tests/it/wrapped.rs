@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Append, AttemptLog, HeldLock, ImportedPlan, IndexRows, Lease, LeaseUpdate, LogFilter, Look, Maintenance,
+    Append, AttemptLog, HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Look, Maintenance,
     Page, PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError, Subscription,
     Totals, Transaction, VersionRecord, Wait, Work, Worker, WrittenSince,
 };
@@ -133,8 +133,8 @@ impl Read for Within<'_> {
     ) -> Result<Vec<VersionRecord>, StoreError> {
         self.inner.log(after, filter, limit)
     }
-    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        self.inner.leases(before, limit)
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.inner.leases(filter, limit)
     }
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
         self.inner.locks(keys)
@@ -156,9 +156,6 @@ impl Read for Within<'_> {
     }
     fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
         self.inner.workers(after, limit)
-    }
-    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        self.inner.leases_of(worker, limit)
     }
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
         self.inner.slots(queue)
@@ -202,11 +199,8 @@ impl Transaction for Within<'_> {
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
         self.inner.set_subscription(id, subscription)
     }
-    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
-        self.inner.put_worker(worker)
-    }
-    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
-        self.inner.drop_worker(name)
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
+        self.inner.set_worker(name, worker)
     }
     fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
         self.inner.forget_workers(before)
@@ -217,12 +211,7 @@ impl Transaction for Within<'_> {
 }
 
 impl Rewrite for Within<'_> {
-    fn replace_index(
-        &mut self,
-        plan: &PlanId,
-        head: &PlanSummary,
-        rows: &IndexRows,
-    ) -> Result<(), StoreError> {
+    fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, rows: &IndexRows) -> Result<(), StoreError> {
         self.inner.replace_index(plan, head, rows)
     }
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
@@ -234,8 +223,5 @@ impl Rewrite for Within<'_> {
     fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         (self.around.fault)(Moment::Append)?;
         self.inner.adopt(entries)
-    }
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
-        self.inner.settle(plan, adopted)
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use waypost_core::Timestamp;
 use waypost_exec::look_at_slurm;
 use waypost_service::worker_state;
-use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerState};
+use waypost_store::{Lease, LeaseFilter, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -136,7 +136,7 @@ fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
     let (mut overdue, mut now) = (Vec::new(), text::now());
     plans.store().read(&mut |read| {
         now = read.now();
-        overdue = read.leases(Some(now), LEASES_TOLD_MAX)?;
+        overdue = read.leases(&LeaseFilter::ended(now), LEASES_TOLD_MAX)?;
         Ok(())
     })?;
     Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use waypost_core::Timestamp;
-use waypost_store::{Durability, open};
+use waypost_store::{Durability, LeaseFilter, open};
 
 use crate::front_ends::{Caller, FrontEnds, McpClient, Reply, Request};
 use Caller::{Agent, OtherAgent, Person, Worker};
@@ -261,7 +261,7 @@ fn lease_end(front_ends: &FrontEnds, plan: &str) -> Option<Timestamp> {
     let mut leases = Vec::new();
     store
         .read(&mut |read| {
-            leases = read.leases(None, 1_000)?;
+            leases = read.leases(&LeaseFilter::default(), 1_000)?;
             Ok(())
         })
         .unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use waypost_core::{Draft, PlanId, TaskId, Timestamp, differences};
+use waypost_core::{Draft, Plan, PlanId, TaskId, Timestamp, differences};
 
 use super::fs;
 use super::history_file::{self, Tail};
@@ -18,10 +18,10 @@ use super::snapshot::{self, Label};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query, TaskProgress,
-    VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
+    TaskProgress, VersionRecord, Wait, WrittenSince,
 };
-use crate::store::{Append, ImportedPlan, Pruning, Read, Rewrite, Transaction};
+use crate::store::{Append, Pruning, Read, Rewrite, Transaction};
 use crate::workers::Worker;
 use crate::{backends::in_memory_query, clock};
 
@@ -525,8 +525,8 @@ impl Read for Session<'_> {
         Ok(WrittenSince::of(self.log(after, &LogFilter::default(), limit)?, after, limit))
     }
 
-    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        Ok(in_memory_query::leases(self.all_leases()?.iter(), before, limit))
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        Ok(in_memory_query::leases(self.all_leases()?, filter, limit))
     }
 
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
@@ -556,10 +556,6 @@ impl Read for Session<'_> {
 
     fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
         Ok(in_memory_query::workers(self.all_workers()?.values(), after, limit))
-    }
-
-    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        Ok(in_memory_query::leases_of(self.all_leases()?.iter(), worker, limit))
     }
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
@@ -655,16 +651,13 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
-        self.all_workers()?.insert(worker.name.clone(), worker.clone());
-        self.workers.changed = true;
-        Ok(())
-    }
-
-    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
-        if self.all_workers()?.remove(name).is_some() {
-            self.workers.changed = true;
-        }
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
+        let all = self.all_workers()?;
+        let old = match worker {
+            Some(worker) => all.insert(name.to_owned(), worker.clone()),
+            None => all.remove(name),
+        };
+        self.workers.changed |= worker.is_some() || old.is_some();
         Ok(())
     }
 
@@ -680,20 +673,20 @@ impl Transaction for Session<'_> {
 
 impl Rewrite for Session<'_> {
     /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
-    fn replace_index(
-        &mut self,
-        plan: &PlanId,
-        _head: &PlanSummary,
-        rows: &IndexRows,
-    ) -> Result<(), StoreError> {
+    fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, rows: &IndexRows) -> Result<(), StoreError> {
+        // Of a plan that was taken over, only the versions are known so far.
+        if let Some(staged) = self.staged.get_mut(plan.id()) {
+            let facts = Facts { head: head.clone(), rows: IndexRows::of(plan) };
+            staged.end = End::Written(Arc::new(facts), Box::new(plan.to_draft()));
+        }
         for lease in &rows.leases {
-            self.set_lease_end(plan, &lease.task, LeaseEnd::of(lease))?;
+            self.set_lease_end(plan.id(), &lease.task, LeaseEnd::of(lease))?;
         }
         Ok(())
     }
 
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
-        if self.facts(plan)?.is_none() {
+        if self.facts(plan)?.is_none() && !self.staged.contains_key(plan) {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
         }
         if self.lease_ends()?.remove(plan).is_some() {
@@ -729,18 +722,5 @@ impl Rewrite for Session<'_> {
         let most = entries.iter().map(|entry| entry.sequence).max().unwrap_or_default();
         self.sequence = Some(last.max(most));
         Ok(())
-    }
-
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
-        let Some(ImportedPlan { plan: becomes, rows, pruning }) = adopted else { return Ok(()) };
-        let facts = Facts { head: PlanSummary::of(becomes), rows: IndexRows::of(becomes) };
-        if let Some(staged) = self.staged.get_mut(plan) {
-            staged.end = End::Written(Arc::new(facts), Box::new(becomes.to_draft()));
-        }
-        self.replace_index(plan, &PlanSummary::of(becomes), rows)?;
-        match pruning {
-            Some(pruning) => self.prune(pruning),
-            None => Ok(()),
-        }
     }
 }

@@ -11,8 +11,8 @@ use crate::backends::{in_memory_query, list_query};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LogFilter, Page, PlanSummary, Pruned, Query, VersionRecord, Wait,
-    WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LogFilter, Page, PlanSummary, Pruned, Query, VersionRecord,
+    Wait, WrittenSince,
 };
 use crate::store::{Read, ReadHints};
 use crate::workers::{AttemptLog, Worker};
@@ -200,13 +200,15 @@ impl Read for Session<'_> {
         Ok(written)
     }
 
-    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         let call = Call::new(
             "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
              FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
-             WHERE $1::bigint IS NULL OR l.until < $1 ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $2",
+             WHERE ($1::bigint IS NULL OR l.until < $1) AND ($2::text IS NULL OR l.worker = $2)
+             ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $3",
         );
-        let found = self.query(call.with(before.map(Timestamp::as_micros)).with(limited(limit)))?;
+        let (before, worker) = (filter.ended_before.map(Timestamp::as_micros), filter.worker.map(rows::text));
+        let found = self.query(call.with(before).with(worker).with(limited(limit)))?;
         found.iter().map(rows::lease).collect()
     }
 
@@ -304,16 +306,6 @@ impl Read for Session<'_> {
         let total = found.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| rows::number(row, 0))?;
         let items = found.get(1).into_iter().flatten().map(workers::worker).collect::<Result<_, _>>()?;
         Ok(in_memory_query::page_of_workers(items, total, limit))
-    }
-
-    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        let call = Call::new(
-            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
-             FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
-             WHERE l.worker = $1 ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $2",
-        );
-        let found = self.query(call.with(rows::text(worker)).with(limited(limit)))?;
-        found.iter().map(rows::lease).collect()
     }
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {

@@ -1,6 +1,6 @@
 //! What a writer does. Almost nothing is sent before the commit.
 
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::{Plan, PlanId, Timestamp};
 
 use super::connection::Call;
 use super::listen::NOTIFY;
@@ -9,7 +9,7 @@ use super::{maintenance, rows, workers, write_buffer};
 use crate::error::StoreError;
 use crate::log::subscription::Subscription;
 use crate::rows::{IndexRows, LeaseUpdate, PlanSummary, VersionRecord};
-use crate::store::{Append, ImportedPlan, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
+use crate::store::{Append, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
 use crate::workers::{AttemptLog, Worker};
 
 impl Session<'_> {
@@ -123,16 +123,12 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
-        let call = workers::put(worker)?;
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
+        let call = match worker {
+            Some(worker) => workers::put(worker)?,
+            None => Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name)),
+        };
         self.begin()?;
-        self.writer()?.queued.push(call);
-        Ok(())
-    }
-
-    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
-        self.begin()?;
-        let call = Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name));
         self.writer()?.queued.push(call);
         Ok(())
     }
@@ -157,10 +153,11 @@ impl Transaction for Session<'_> {
 impl Rewrite for Session<'_> {
     fn replace_index(
         &mut self,
-        plan: &PlanId,
+        plan: &Plan,
         head: &PlanSummary,
         index: &IndexRows,
     ) -> Result<(), StoreError> {
+        let plan = plan.id();
         let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
         self.send_pending(plan)?;
         let writing = self.writer()?;
@@ -227,14 +224,5 @@ impl Rewrite for Session<'_> {
         let known = PlanRow { key, version, replay_bytes, purged: false, after: None, ahead: Vec::new() };
         self.plans.insert(first.plan.clone(), Some(known));
         Ok(())
-    }
-
-    fn settle(&mut self, plan: &PlanId, adopted: Option<&ImportedPlan<'_>>) -> Result<(), StoreError> {
-        let Some(adopted) = adopted else { return self.purge(plan) };
-        self.replace_index(plan, &PlanSummary::of(adopted.plan), adopted.rows)?;
-        match &adopted.pruning {
-            Some(pruning) => self.prune(pruning),
-            None => Ok(()),
-        }
     }
 }

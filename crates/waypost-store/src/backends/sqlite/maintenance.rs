@@ -6,8 +6,8 @@ use waypost_core::{Counts, Timestamp};
 
 use super::rows;
 use crate::error::StoreError;
-use crate::rows::{PlanSummary, Pruned, Totals, VersionRecord};
-use crate::store::{ImportedPlan, Pruning};
+use crate::rows::{Pruned, Totals, VersionRecord};
+use crate::store::Pruning;
 
 /// What was forgotten of the plan with this number.
 pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>, StoreError> {
@@ -79,22 +79,6 @@ pub(super) fn adopt(connection: &Connection, entries: &[VersionRecord]) -> Resul
     let mut statement = connection.prepare_cached("UPDATE plans SET replay_bytes = ?2 WHERE key = ?1")?;
     statement.execute(params![key, bytes as i64])?;
     Ok(())
-}
-
-/// Writes what the versions that were taken over lead to.
-pub(super) fn settle(
-    connection: &Connection,
-    key: i64,
-    adopted: &ImportedPlan<'_>,
-) -> Result<(), StoreError> {
-    let head = PlanSummary::of(adopted.plan);
-    let (_, replay_bytes) = rows::take_up(connection, &head.id)?;
-    rows::put_head(connection, &head, replay_bytes)?;
-    rows::replace_index(connection, key, adopted.rows)?;
-    match &adopted.pruning {
-        Some(pruning) => prune(connection, key, pruning),
-        None => Ok(()),
-    }
 }
 
 /// How much there is, by the columns of the heads.

@@ -6,7 +6,7 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use super::rows;
 use crate::backends::in_memory_query;
 use crate::error::StoreError;
-use crate::rows::{Lease, Page};
+use crate::rows::Page;
 use crate::workers::{AttemptLog, Worker};
 
 fn worker(name: &str, record: &str) -> Result<Worker, StoreError> {
@@ -44,13 +44,9 @@ pub(super) fn put(connection: &Connection, worker: &Worker) -> Result<(), StoreE
     Ok(())
 }
 
-pub(super) fn leases(connection: &Connection, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
-    let sql = format!(
-        "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan WHERE l.worker = ?1
-         ORDER BY l.until, p.id, l.task LIMIT ?2",
-        rows::LEASE
-    );
-    rows::query(connection, &sql, params![worker, limit as i64], rows::lease)
+pub(super) fn remove(connection: &Connection, name: &str) -> Result<(), StoreError> {
+    connection.prepare_cached("DELETE FROM workers WHERE name = ?1")?.execute([name])?;
+    Ok(())
 }
 
 pub(super) fn slots(

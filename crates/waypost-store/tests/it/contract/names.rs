@@ -1,7 +1,7 @@
 //! Ids: found by their beginning, never used twice.
 
 use waypost_core::{ActorKind, Refusal};
-use waypost_store::{LogFilter, NewPlan, WriteError};
+use waypost_store::{LeaseFilter, LogFilter, NewPlan, WriteError};
 use waypost_testkit::chain;
 
 use crate::kit::*;
@@ -69,7 +69,7 @@ pub(super) fn a_purged_plan_is_gone_and_only_a_person_can_purge(place: &Place) {
         assert_eq!(list(plans, &everything()), ["stays"]);
     }
     assert_eq!(head(plans.store(), "p"), None);
-    assert_eq!(look(plans.store(), |read| read.leases(None, 10)), []);
+    assert_eq!(look(plans.store(), |read| read.leases(&LeaseFilter::default(), 10)), []);
     assert!(
         matches!(plans.purge(&plan("p"), &ada()), Err(WriteError::NotFound(_))),
         "it cannot be purged twice"

@@ -4,7 +4,7 @@ use waypost_core::{
     Command, Dependency, Draft, ExternalTaskRef, Lock, LockMode, Outcome, Phase, Plan, PlanChanges, Position,
     Refusal, Status, TaskChanges, TaskSpec, Timestamp, UpstreamResult,
 };
-use waypost_store::{IndexRows, PlanStore, PlanSummary, WriteRequest};
+use waypost_store::{IndexRows, LeaseFilter, PlanStore, PlanSummary, WriteRequest};
 use waypost_testkit::{SeededRng, id, plan_of, task};
 
 use crate::kit::*;
@@ -278,7 +278,8 @@ pub(super) fn leases_are_listed_when_they_end_and_can_be_renewed(place: &Place) 
     begin("b", Some(1_000));
     begin("c", None);
     let ended = |before: Option<Timestamp>| -> Vec<String> {
-        let found = look(plans.store(), |read| read.leases(before, 10));
+        let found =
+            look(plans.store(), |read| read.leases(&LeaseFilter { ended_before: before, worker: None }, 10));
         found.iter().map(|lease| lease.task.to_string()).collect()
     };
     assert_eq!(ended(None), ["c", "a", "b"], "all, those that never end first");
@@ -289,7 +290,8 @@ pub(super) fn leases_are_listed_when_they_end_and_can_be_renewed(place: &Place) 
     );
     assert_eq!(ended(Some(started.plus_seconds(101))), ["a"]);
     assert_eq!(ended(Some(started.plus_seconds(1_000_000))), ["a", "b"], "without an end it never ends");
-    let lease = &look(plans.store(), |read| read.leases(Some(started.plus_seconds(101)), 10))[0];
+    let lease =
+        &look(plans.store(), |read| read.leases(&LeaseFilter::ended(started.plus_seconds(101)), 10))[0];
     assert_eq!(
         (lease.attempt, lease.worker.as_str(), lease.until),
         (1, "host-1", Some(started.plus_seconds(100)))
@@ -385,10 +387,8 @@ pub(super) fn the_doctor_finds_a_wrong_index_and_puts_it_right(place: &Place) {
     let mut wrong = right.clone();
     wrong.locks.clear();
     let wrong_head = PlanSummary { title: "wrong".to_owned(), ..right_head.clone() };
-    plans
-        .store()
-        .write(&mut |transaction| transaction.replace_index(&plan("p"), &wrong_head, &wrong))
-        .unwrap();
+    let current = now(&plans, "p");
+    plans.store().write(&mut |transaction| transaction.replace_index(&current, &wrong_head, &wrong)).unwrap();
     let findings = place.plans().doctor(false).unwrap();
     if place.has_tables {
         assert_eq!(findings.len(), 2, "the line in the list and the tables: {findings:?}");

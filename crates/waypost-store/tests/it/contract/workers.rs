@@ -34,6 +34,10 @@ fn change(plans: &PlanStore, mut work: impl FnMut(&mut dyn Transaction) -> Resul
     plans.store().write(&mut |transaction| work(transaction)).unwrap();
 }
 
+fn put(transaction: &mut dyn Transaction, worker: &Worker) -> Result<(), StoreError> {
+    transaction.set_worker(&worker.name, Some(worker))
+}
+
 fn seen<R: Default>(plans: &PlanStore, mut look: impl FnMut(&mut dyn Read) -> Result<R, StoreError>) -> R {
     let mut found = R::default();
     plans
@@ -56,14 +60,14 @@ pub(super) fn a_worker_is_found_again_until_it_is_dropped_or_forgotten(place: &P
     let now = Timestamp::from_micros(1_000_000);
     let mut first = worker_at("mill:1", now);
     change(&plans, |transaction| {
-        transaction.put_worker(&first)?;
-        transaction.put_worker(&worker_at("mill:2", now.plus_seconds(WORKER_KEPT_SECONDS)))
+        put(transaction, &first)?;
+        put(transaction, &worker_at("mill:2", now.plus_seconds(WORKER_KEPT_SECONDS)))
     });
     assert_eq!(seen(&place.plans(), |read| read.worker("mill:1")), Some(first.clone()));
     assert_eq!(seen(&plans, |read| read.worker("mill")), None);
     (first.kind, first.capacity, first.waits_for) = (WorkerKind::Run, None, vec!["nightly".to_owned()]);
     first.plans = vec![plan("p")];
-    change(&plans, |transaction| transaction.put_worker(&first));
+    change(&plans, |transaction| put(transaction, &first));
     assert_eq!(seen(&place.plans(), |read| read.worker("mill:1")), Some(first.clone()));
     let mut gone = 0;
     change(&plans, |transaction| {
@@ -77,8 +81,8 @@ pub(super) fn a_worker_is_found_again_until_it_is_dropped_or_forgotten(place: &P
     });
     assert_eq!((gone, names(&place.plans())), (1, vec!["mill:2".to_owned()]));
     change(&plans, |transaction| {
-        transaction.drop_worker("mill:2")?;
-        transaction.drop_worker("nobody")
+        transaction.set_worker("mill:2", None)?;
+        transaction.set_worker("nobody", None)
     });
     assert_eq!(names(&place.plans()), [""; 0]);
 }
@@ -87,7 +91,7 @@ pub(super) fn workers_come_by_name_and_page_by_page(place: &Place) {
     let plans = place.plans();
     let now = Timestamp::from_micros(1);
     change(&plans, |transaction| {
-        (0..5).rev().try_for_each(|number| transaction.put_worker(&worker_at(&format!("w{number}"), now)))
+        (0..5).rev().try_for_each(|number| put(transaction, &worker_at(&format!("w{number}"), now)))
     });
     let (mut after, mut seen) = (None, Vec::new());
     loop {
@@ -107,7 +111,7 @@ pub(super) fn a_worker_is_alive_silent_and_dead_by_the_stores_clock(place: &Plac
     let plans = place.plans();
     let now = seen(&plans, |read| Ok(Some(read.now()))).unwrap();
     let worker = worker_at("w", now);
-    change(&plans, |transaction| transaction.put_worker(&worker));
+    change(&plans, |transaction| put(transaction, &worker));
     let (page, read_at) = plans.workers(None, 1).unwrap();
     assert_eq!(page.items[0].state(read_at), WorkerState::Alive);
     let after = |seconds: u64| page.items[0].state(now.plus_seconds(seconds));
@@ -123,7 +127,7 @@ pub(super) fn a_worker_is_alive_silent_and_dead_by_the_stores_clock(place: &Plac
 
 pub(super) fn whoever_is_asked_to_drain_finds_that_in_its_own_row(place: &Place) {
     let plans = place.plans();
-    change(&plans, |transaction| transaction.put_worker(&worker_at("w", Timestamp::from_micros(1))));
+    change(&plans, |transaction| put(transaction, &worker_at("w", Timestamp::from_micros(1))));
     assert!(!place.plans().drain("nobody").unwrap());
     assert!(place.plans().drain("w").unwrap());
     let found = seen(&plans, |read| read.worker("w")).unwrap();
@@ -305,7 +309,7 @@ pub(super) fn nobody_is_woken_by_workers_and_logs_and_no_version_comes_of_them(p
     let (plan, task, worker) = (plan("p"), id("first"), "w".to_owned());
     let log = AttemptLog { plan, task, attempt: 1, worker, at, ended: true, bytes: 5, text };
     change(&other, |transaction| {
-        transaction.put_worker(&worker_at("w", at))?;
+        put(transaction, &worker_at("w", at))?;
         transaction.put_attempt_log(&log)
     });
     assert!(other.drain("w").unwrap());
