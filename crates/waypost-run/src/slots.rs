@@ -177,14 +177,14 @@ mod tests {
     fn whoever_has_had_its_turn_lets_a_run_without_any_slot_go_first() {
         let root = folder("turns");
         let (mut one, mut other) = (FileSlots::new(root.clone()), FileSlots::new(root.clone()));
+        let began = Instant::now();
         assert!(one.take("q", 1) && !one.is_wanted("q"));
         assert!(!other.take("q", 1));
-        let began = Instant::now();
         while !one.is_wanted("q") {
-            assert!(began.elapsed() < TURN * 50, "the other waits for ever");
+            assert!(began.elapsed() < Duration::from_secs(120), "the other waits for ever");
             std::thread::yield_now();
         }
-        assert!(began.elapsed() >= TURN / 2);
+        assert!(began.elapsed() >= TURN, "it has its turn");
         one.give("q");
         assert!(!one.take("q", 1), "the other is let first");
         assert!(other.take("q", 1));

@@ -7,15 +7,22 @@ use waypost_config::{Config, ResolvedWork, resolve, resolve_check};
 
 /// Everything in a plan that names something which the configuration does not have, or gives it the wrong inputs.
 pub fn problems(config: &Config, draft: &Draft) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let queue = Config::queue_name(&draft.spec.queue);
-    if !config.queues.contains_key(queue) {
-        problems.push(Problem::plan(ProblemKind::UnknownQueue { queue: queue.to_owned() }));
-    }
+    let mut problems: Vec<Problem> = unknown_queue(config, &draft.spec.queue).into_iter().collect();
     for task in &draft.tasks {
         problems.extend(task_problems(config, &task.spec));
     }
     problems
+}
+
+fn unknown_queue(config: &Config, queue: &str) -> Option<Problem> {
+    let queue = Config::queue_name(queue);
+    let unknown = !config.queues.contains_key(queue);
+    unknown.then(|| Problem::plan(ProblemKind::UnknownQueue { queue: queue.to_owned() }))
+}
+
+/// The queue that a command would move the plan to.
+fn new_queue(command: &Command) -> Option<&str> {
+    if let Command::RevisePlan(changes) = command { changes.queue.as_deref() } else { None }
 }
 
 /// The same for one task.
@@ -28,8 +35,12 @@ pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
     if let Command::Create { draft, .. } | Command::Replace(draft) = command {
         return problems(config, draft);
     }
+    let queue = new_queue(command).and_then(|queue| unknown_queue(config, queue));
     let works = works(command).into_iter();
-    works.flat_map(|(task, work, check)| work_problems(config, task, work, check)).collect()
+    queue
+        .into_iter()
+        .chain(works.flat_map(|(task, work, check)| work_problems(config, task, work, check)))
+        .collect()
 }
 
 /// Whether a command would write anything that the configuration has a say in.
@@ -37,7 +48,7 @@ pub fn asks_configuration(command: &Command) -> bool {
     if let Command::Create { draft, .. } | Command::Replace(draft) = command {
         return names_configured(draft);
     }
-    !works(command).is_empty()
+    new_queue(command).is_some() || !works(command).is_empty()
 }
 
 /// Whether a draft names anything that the configuration has a say in.
@@ -136,4 +147,24 @@ fn wrong_with(
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_core::PlanChanges;
+
+    use super::*;
+
+    #[test]
+    fn a_queue_that_a_plan_is_moved_to_must_be_configured() {
+        let config = Config::default();
+        let move_to = |queue: &str| {
+            Command::RevisePlan(Box::new(PlanChanges { queue: Some(queue.into()), ..PlanChanges::default() }))
+        };
+        assert!(asks_configuration(&move_to("nowhere")));
+        let found = command_problems(&config, &move_to("nowhere"));
+        assert_eq!(found, [Problem::plan(ProblemKind::UnknownQueue { queue: "nowhere".to_owned() })]);
+        assert_eq!(command_problems(&config, &move_to("")), []);
+        assert!(!asks_configuration(&Command::RevisePlan(Box::default())));
+    }
 }

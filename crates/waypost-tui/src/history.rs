@@ -2,7 +2,7 @@
 
 mod draw;
 mod layout;
-mod messages;
+pub(crate) mod messages;
 
 use std::collections::BTreeMap;
 

@@ -5,10 +5,10 @@ use waypost_core::{PlanId, Timestamp};
 use waypost_service::EditOp;
 use waypost_store::{Conflict, Page, PlanSummary, Query};
 
-use crate::history::{HistoryEffect, HistoryReply};
+use crate::history::messages::{HistoryEffect, HistoryReply};
 use crate::note::{ErrorMessage, Note};
 use crate::plan::{LoadedPlan, PlanKey};
-use crate::run_view::{RunEffect, RunReply};
+use crate::run_view::messages::{RunEffect, RunReply};
 
 /// What happened outside of the program.
 #[derive(Clone, Debug)]

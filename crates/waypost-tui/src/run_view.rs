@@ -4,7 +4,7 @@
 mod commands;
 mod draw;
 mod layout;
-mod messages;
+pub(crate) mod messages;
 mod model;
 
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};

@@ -11,7 +11,7 @@ use crate::keys::{Action, Keys, Place};
 use crate::messages::{Effect, Reply};
 use crate::note::{ErrorMessage, Note, NoteKind};
 use crate::plan::PlanKey;
-use crate::run_view::Intent;
+use crate::run_view::messages::Intent;
 use crate::theme::Theme;
 
 /// What does not change while the program runs.

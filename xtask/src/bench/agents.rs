@@ -16,9 +16,9 @@ use waypost_testkit::layered;
 use self::session::{Session, Transcript};
 use self::work::{RETITLE, RETITLED, REWRITE, REWRITTEN, pieces};
 use super::measure::{Report, median, peak_megabytes, timed};
+use crate::exec::binary;
 use crate::exec::{cache_dir, output};
 use crate::npm::Packages;
-use crate::test::binary;
 
 /// The tokenizer has its vocabulary in its package.
 const PACKAGES: &[(&str, &str)] = &[("gpt-tokenizer", "4.0.0"), ("task-master-ai", "0.43.1")];

@@ -18,7 +18,7 @@ use self::load::{Load, wrk};
 use self::server::Server;
 use super::measure::{Report, median, peak_megabytes};
 use super::run::{before, workspace, write};
-use crate::test::binary;
+use crate::exec::binary;
 use crate::web;
 
 /// How much of the bare handler's answers in a second ours are to have.

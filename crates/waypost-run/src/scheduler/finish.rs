@@ -129,10 +129,14 @@ impl Scheduler {
         }
     }
 
-    /// Tells and stores the progress of attempts, each after its start was told. What ended meanwhile has none any more.
+    /// Tells and stores the progress of attempts, each after its start was told. What ended meanwhile is told before its end.
     pub(super) fn tell_progress(&mut self, actions: &mut Vec<Action>) {
         for (key, progress) in std::mem::take(&mut self.progress) {
-            if self.live.get(&key).is_none_or(|live| live.lost || live.stage == AttemptStage::Ended) {
+            let Some(live) = self.live.get(&key).filter(|live| !live.lost) else { continue };
+            let (plan, task) = (key.plan.clone(), key.task.clone());
+            let told = RunEvent::TaskProgressed { plan, task, progress: progress.clone() };
+            if live.stage == AttemptStage::Ended {
+                actions.push(Action::Tell(told));
                 continue;
             }
             let is_pending = |followed: &Followed| followed.pending.is_some();
@@ -143,8 +147,7 @@ impl Scheduler {
             if let Some(followed) = self.plans.get_mut(&key.plan) {
                 followed.plan.show_progress(&key.task, key.attempt, &progress);
             }
-            let (plan, task) = (key.plan.clone(), key.task.clone());
-            actions.push(Action::Tell(RunEvent::TaskProgressed { plan, task, progress: progress.clone() }));
+            actions.push(Action::Tell(told));
             actions.push(Action::StoreProgress(key, progress));
         }
     }
@@ -165,7 +168,9 @@ impl Scheduler {
             .collect();
         let Some(first) = begun.iter().map(|(_, started_at)| *started_at).min() else { return };
         let due = Timestamp::from_micros(first.as_micros().saturating_add(RECORD_START_MICROS));
-        if draft.commands.is_empty() && due > now {
+        // Progress is told after the start, and should not wait for it.
+        let is_waited_for = begun.iter().any(|(key, _)| self.progress.contains_key(key));
+        if draft.commands.is_empty() && due > now && !is_waited_for {
             self.wake_at = earlier(self.wake_at, Some(due));
             return;
         }

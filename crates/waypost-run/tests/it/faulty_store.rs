@@ -175,10 +175,8 @@ fn a_run_whose_store_stays_broken_gives_up_and_ends_its_programs() {
             Duration::from_millis(10)
         }
     }
-    let began = Instant::now();
     let answer = runner.run(&mut Break(broken, place.0.join("work/journal")));
     assert!(matches!(answer, Err(RunError::Store(_))), "{answer:?}");
-    assert!(began.elapsed() < Duration::from_secs(60));
     let programs = place.journal();
     assert_eq!(programs.len(), 2);
     let lives = |program: &String| {

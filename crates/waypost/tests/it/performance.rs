@@ -1,15 +1,9 @@
-//! Start-up stays lean on a large plan. Bounds are wide, as builds for tests are not optimised; `docs/cli.md` has what a
-//! release build takes.
-
-use std::time::{Duration, Instant};
+//! Answers about a large plan stay short. `cargo xtask bench process` has what they take.
 
 use crate::transcript::Workspace;
 
-/// Seconds that one command on a plan of 10,000 tasks may take in a build for tests, on a slow machine.
-const SECONDS_MAX: u64 = 5;
-
 #[test]
-fn commands_on_ten_thousand_tasks_answer_at_once_and_briefly() {
+fn commands_on_ten_thousand_tasks_answer_briefly() {
     let workspace = Workspace::new();
     let tasks: Vec<serde_json::Value> = (1..=10_000)
         .map(|number| {
@@ -31,11 +25,8 @@ fn commands_on_ten_thousand_tasks_answer_at_once_and_briefly() {
         vec!["add", "large", "One more"],
         vec!["done", "large", "t1"],
     ] {
-        let begun = Instant::now();
         let output = workspace.waypost(&words);
-        let took = begun.elapsed();
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(took < Duration::from_secs(SECONDS_MAX), "{words:?} took {took:?}");
         assert!(output.stdout.len() < 20_000, "{words:?} answers with {} bytes", output.stdout.len());
     }
 }

@@ -14,8 +14,7 @@ use waypost_testkit::postgres::PostgresDatabase;
 use super::counting_proxy::{Counted, CountingProxy};
 use super::server::{Psql, Server};
 use super::workers::{Cost, Delays, Mark, Stdout, WorkerProcesses, pause, until};
-use crate::exec::cache_dir;
-use crate::test::binary;
+use crate::exec::{binary, cache_dir};
 
 /// Tasks that warm the workers up.
 const WARM_TASKS: usize = 1_000;

@@ -50,7 +50,7 @@ fn each_attempt_at_a_plan_is_a_call() {
 #[test]
 fn after_a_signal_nothing_new_is_asked_and_no_wait_is_waited_out() {
     for words in [&["plan", GOAL], &["decompose", MACHINE]] {
-        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
+        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "36000");
         let server = ModelServer::directed(move |_| busy.clone());
         let stage = Stage::configured(server, "retries = 3\n", "");
         let mut child = stage.begins(words);
@@ -62,10 +62,8 @@ fn after_a_signal_nothing_new_is_asked_and_no_wait_is_waited_out() {
             texts.any(|text| text.contains("\"busy\""))
         };
         until("it waits", told);
-        let begun = std::time::Instant::now();
         kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{words:?}");
-        assert!(begun.elapsed() < PATIENCE, "the wait was not waited out");
         assert_eq!(stage.server.asked(), 1, "{words:?}");
     }
 }
@@ -74,17 +72,13 @@ fn after_a_signal_nothing_new_is_asked_and_no_wait_is_waited_out() {
 fn the_time_that_was_said_ends_calls_and_waits() {
     for words in [&["plan", GOAL], &["decompose", MACHINE]] {
         let stage = Stage::configured(ModelServer::playing([ScriptedReply::Hang]), "retries = 3\n", "");
-        let begun = std::time::Instant::now();
         let error = stage.fails(1, &[words.as_slice(), &["--time", "1s"]].concat());
         assert_eq!((error["code"].as_str(), error["bound"].as_str()), (Some("bound"), Some("seconds")));
         assert!(error["hint"].as_str().unwrap().contains("--time"), "{error}");
-        assert!(begun.elapsed() < PATIENCE / 2, "long before anything else would end it");
-        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
+        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "36000");
         let stage = Stage::configured(ModelServer::playing([busy]), "retries = 3\n", "");
-        let begun = std::time::Instant::now();
         let error = stage.fails(1, &[words.as_slice(), &["--time", "1s"]].concat());
         assert_eq!((error["code"].as_str(), stage.server.asked()), (Some("busy"), 1), "{error}");
-        assert!(begun.elapsed() < PATIENCE / 2, "a wait beyond the end is not begun");
     }
 }
 
