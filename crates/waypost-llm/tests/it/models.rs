@@ -310,7 +310,7 @@ fn whoever_asks_can_be_stopped_at_once() {
     for play in [
         ScriptedReply::Hang,
         ScriptedReply::FallSilent(PLAN.to_owned()),
-        ScriptedReply::status(429, "busy", "later").with_header("retry-after", "36000"),
+        ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100"),
     ] {
         let server = Arc::new(ModelServer::playing([play]));
         let client = client("openai", &server, "");
@@ -331,7 +331,7 @@ fn whoever_asks_can_be_stopped_at_once() {
 
 #[test]
 fn whoever_is_to_ask_nothing_new_neither_waits_nor_asks_again() {
-    let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "36000");
+    let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
     let server = ModelServer::directed(move |_| busy.clone());
     let text = [
         described("first", "openai", &server.openai(), ""),
@@ -365,7 +365,7 @@ fn the_time_that_there_is_bounds_calls_and_waits() {
         let server = ModelServer::playing([play]);
         assert_eq!(client("openai", &server, "").ask(&ask(), &Quiet, &soon()), out_of_time);
     }
-    let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "36000");
+    let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
     let server = ModelServer::playing([busy]);
     let answer = client("openai", &server, "").ask(&ask(), &Quiet, &soon());
     assert!(matches!(answer, Err(ModelError::Busy { .. })), "{answer:?}");

@@ -50,7 +50,7 @@ fn each_attempt_at_a_plan_is_a_call() {
 #[test]
 fn after_a_signal_nothing_new_is_asked_and_no_wait_is_waited_out() {
     for words in [&["plan", GOAL], &["decompose", MACHINE]] {
-        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "36000");
+        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
         let server = ModelServer::directed(move |_| busy.clone());
         let stage = Stage::configured(server, "retries = 3\n", "");
         let mut child = stage.begins(words);
@@ -75,7 +75,7 @@ fn the_time_that_was_said_ends_calls_and_waits() {
         let error = stage.fails(1, &[words.as_slice(), &["--time", "1s"]].concat());
         assert_eq!((error["code"].as_str(), error["bound"].as_str()), (Some("bound"), Some("seconds")));
         assert!(error["hint"].as_str().unwrap().contains("--time"), "{error}");
-        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "36000");
+        let busy = ScriptedReply::status(429, "busy", "later").with_header("retry-after", "100");
         let stage = Stage::configured(ModelServer::playing([busy]), "retries = 3\n", "");
         let error = stage.fails(1, &[words.as_slice(), &["--time", "1s"]].concat());
         assert_eq!((error["code"].as_str(), stage.server.asked()), (Some("busy"), 1), "{error}");
