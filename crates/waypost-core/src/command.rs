@@ -48,9 +48,9 @@ pub struct TaskChanges {
     /// What it waits for, all of it.
     pub depends_on: Option<Vec<Dependency>>,
     /// What it waits for besides.
-    pub depends_also_on: Vec<Dependency>,
+    pub add_dependencies: Vec<Dependency>,
     /// What it no longer waits for.
-    pub depends_no_more_on: Vec<Dependency>,
+    pub remove_dependencies: Vec<Dependency>,
     /// How those must have ended.
     pub when: Option<DependencyRule>,
     /// The author's estimate.

@@ -484,7 +484,7 @@ impl Runner {
             Ok(committed) => {
                 self.store_answered();
                 let refusals: Vec<Refusal> =
-                    committed.left_out.into_iter().map(|(_, refusal)| refusal).collect();
+                    committed.rejected.into_iter().map(|(_, refusal)| refusal).collect();
                 for refusal in &refusals {
                     self.remark_on(refusal);
                 }

@@ -154,6 +154,6 @@ pub fn consequence_summary(consequence: &DerivedEvent) -> String {
         DerivedEvent::PlanCompleted {} => "completed".to_owned(),
         DerivedEvent::PlanFailed {} => "failed".to_owned(),
         DerivedEvent::PlanCancelled {} => "cancelled".to_owned(),
-        DerivedEvent::PlanReopened {} => "goes on".to_owned(),
+        DerivedEvent::PlanReopened {} => "reopened".to_owned(),
     }
 }

@@ -180,7 +180,7 @@ pub trait Rewrite: Read {
     /// Takes over versions of one plan as another store has them, with their numbers in its log. They come in their order,
     /// from version 1 on, and in the same transaction follows [`Rewrite::replace_index`] with the plan that they lead to, or
     /// [`Rewrite::purge`], so that only their numbers are used.
-    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError>;
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError>;
 }
 
 /// Writes inside a transaction.

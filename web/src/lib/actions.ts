@@ -4,7 +4,7 @@ import { part, send } from "./api";
 import { page } from "./page.svelte";
 import type { PlanOnScreen } from "./plan.svelte";
 import { sibling } from "./tree";
-import { shown } from "./words";
+import { shown } from "./labels";
 
 export type PlanAction =
   | "request-approval"

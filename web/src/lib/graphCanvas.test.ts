@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { BOX, boxAt, Neighbours, PICTURE_PIXELS_MAX, PICTURE_SIDE_MAX, pictureScale, step } from "./picture";
+import { BOX, boxAt, Neighbours, PICTURE_PIXELS_MAX, PICTURE_SIDE_MAX, pictureScale, step } from "./graphCanvas";
 import type { Graph } from "./types";
 
 /** Two in a row above one that needs both. */

@@ -2,7 +2,7 @@
 
 import type { Camera, Size } from "./camera";
 import type { Graph, Standing } from "./types";
-import { SIGN } from "./words";
+import { SIGN } from "./labels";
 
 export const BOX = { width: 200, height: 56 };
 /** Below this scale boxes have no words. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { STATUS_SIGNS } from "./statusSigns";
-import { phaseSign, SIGN, STANDINGS } from "./words";
+import { phaseSign, SIGN, STANDINGS } from "./labels";
 
 const NONE = { total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
 

@@ -4,7 +4,7 @@ import { ApiError, get, part, query } from "./api";
 import { live, seldom } from "./live.svelte";
 import { page } from "./page.svelte";
 import type { Graph, Group, Plan, PlanEvent, Problem, Standing } from "./types";
-import { standings } from "./words";
+import { standings } from "./labels";
 
 /** What an event makes of the task that it names. */
 const MAKES: Record<string, Standing> = {

@@ -324,8 +324,8 @@ fn edits_find_the_cycles_that_they_would_close() {
     };
     let add = |tasks: Vec<TaskSpec>| Command::AddTasks { tasks, place: Position::Last };
     let depend = |name: &str, on: &str| {
-        let depends_also_on = vec![Dependency::Task(id(on))];
-        ask::revise(name, waypost_core::TaskChanges { depends_also_on, ..Default::default() })
+        let add_dependencies = vec![Dependency::Task(id(on))];
+        ask::revise(name, waypost_core::TaskChanges { add_dependencies, ..Default::default() })
     };
     let put = |name: &str, parent: &str| Command::MoveTask {
         task: id(name),
@@ -431,8 +431,8 @@ fn a_cycle_of_a_hundred_thousand_tasks_is_found_without_recursion() {
     };
     assert_eq!(path.len(), COUNT + 1);
     let mut desk = Desk::with(chain(COUNT));
-    let depends_also_on = vec![Dependency::Task(id(&format!("t{}", COUNT - 1)))];
-    let close = ask::revise("t0", waypost_core::TaskChanges { depends_also_on, ..Default::default() });
+    let add_dependencies = vec![Dependency::Task(id(&format!("t{}", COUNT - 1)))];
+    let close = ask::revise("t0", waypost_core::TaskChanges { add_dependencies, ..Default::default() });
     assert!(matches!(desk.refuses(close), Refusal::Invalid { .. }));
 }
 

@@ -179,12 +179,12 @@ fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
             EditOp::MoveTask { task, parent, position: position(before, after, first, at)? }
         }
         Operation::Connect { from, to } => {
-            let depends_also_on = vec![Dependency::Task(from)];
-            revise(to, TaskChanges { depends_also_on, ..TaskChanges::default() })
+            let add_dependencies = vec![Dependency::Task(from)];
+            revise(to, TaskChanges { add_dependencies, ..TaskChanges::default() })
         }
         Operation::Disconnect { from, to } => {
-            let depends_no_more_on = vec![Dependency::Task(from)];
-            revise(to, TaskChanges { depends_no_more_on, ..TaskChanges::default() })
+            let remove_dependencies = vec![Dependency::Task(from)];
+            revise(to, TaskChanges { remove_dependencies, ..TaskChanges::default() })
         }
     })
 }

@@ -118,7 +118,7 @@ fn link(
         ops.push(EditOp::SetStatus { task: spec.id.clone(), status });
     }
     let changes = TaskChanges {
-        depends_also_on: added,
+        add_dependencies: added,
         provides: provides.map(Some),
         foreign: Some(spec.foreign),
         ..TaskChanges::default()

@@ -249,8 +249,8 @@ fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     let changes = TaskChanges {
         description: arguments.text("description")?.map(str::to_owned),
         depends_on: depends("depends_on")?,
-        depends_also_on: depends("depends_also_on")?.unwrap_or_default(),
-        depends_no_more_on: depends("depends_no_more_on")?.unwrap_or_default(),
+        add_dependencies: depends("depends_also_on")?.unwrap_or_default(),
+        remove_dependencies: depends("depends_no_more_on")?.unwrap_or_default(),
         when: arguments.native("when")?,
         complexity: arguments.native_or_none("complexity")?,
         notes: arguments.names("notes").then(|| arguments.text("notes")).transpose()?.map(owned),

@@ -688,9 +688,9 @@ impl Rewrite for Rows<'_> {
         maintenance::prune(self.connection, self.known_key(pruning.plan.id())?, pruning)
     }
 
-    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         self.wrote = true;
         self.sequence = None;
-        maintenance::adopt(self.connection, entries)
+        maintenance::import_versions(self.connection, entries)
     }
 }

@@ -249,7 +249,7 @@ impl Copying<'_> {
         }
         self.to.write(&mut |transaction| {
             self.from.read(&mut |read| {
-                let Some(told) = self.adopt(read, transaction, id)? else {
+                let Some(told) = self.import_versions(read, transaction, id)? else {
                     return Ok(());
                 };
                 let Some(ReplayedPlan { mut plan, rows, kept }) = told else {
@@ -272,7 +272,7 @@ impl Copying<'_> {
 
     /// Takes over the versions of a plan, page by page. Returns the plan that they tell; nothing in it if it was purged, and
     /// nothing at all if all its versions are too late.
-    fn adopt(
+    fn import_versions(
         &self,
         read: &mut dyn Read,
         transaction: &mut dyn Transaction,
@@ -296,7 +296,7 @@ impl Copying<'_> {
                     plan.advance(&entry.events, entry.at);
                 }
             }
-            transaction.adopt(&page)?;
+            transaction.import_versions(&page)?;
         }
         if last == 0 {
             return Ok(None);

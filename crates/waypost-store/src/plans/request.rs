@@ -49,15 +49,15 @@ pub struct Committed {
     /// Whether anything was written: what is as asked already makes no version.
     pub changed: bool,
     /// Of [`crate::PlanStore::write_partial`]: the commands that were refused, by their place in the request.
-    pub left_out: Vec<(usize, Refusal)>,
+    pub rejected: Vec<(usize, Refusal)>,
     /// What tasks now wait for elsewhere that is not there so far: the first [`crate::WARNINGS_MAX`].
-    pub missing: Vec<(Wait, TargetStatus)>,
+    pub unresolved: Vec<(Wait, TargetStatus)>,
 }
 
 impl Committed {
     /// Nothing was written: the plan is at this version.
     pub fn unchanged(plan: PlanId, version: u64) -> Self {
-        Self { plan, version, sequence: 0, changed: false, left_out: Vec::new(), missing: Vec::new() }
+        Self { plan, version, sequence: 0, changed: false, rejected: Vec::new(), unresolved: Vec::new() }
     }
 
     /// What tasks now wait for that is not there so far, in words.
@@ -65,7 +65,7 @@ impl Committed {
         let words = |(wait, found): &(Wait, TargetStatus)| {
             format!("{} waits for {}", wait.task, found.named(&wait.on))
         };
-        self.missing.iter().map(words).collect()
+        self.unresolved.iter().map(words).collect()
     }
 }
 

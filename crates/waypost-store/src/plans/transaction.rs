@@ -46,7 +46,7 @@ pub(super) fn create(
     let events = plan.decide(by, at, command)?;
     plan.advance(&events, at);
     no_ring(transaction, &plan, &events)?;
-    let missing = check_waits(transaction, &plan, &events)?;
+    let unresolved = check_waits(transaction, &plan, &events)?;
     let mut cached = Cached { plan, used: 0, replayed: 0, news: None, kept: None };
     let committed = append(transaction, &mut cached, by, command.name(), &events, LeaseTerms::default(), at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
@@ -54,7 +54,7 @@ pub(super) fn create(
     if let Some(made) = cache.plans.get_mut(&id) {
         made.news = news;
     }
-    Ok(Committed { missing, ..committed })
+    Ok(Committed { unresolved, ..committed })
 }
 
 /// The same as [`write`] for each command by itself: what is refused is left out.
@@ -70,7 +70,7 @@ pub(crate) fn write_possible(
     let cached = cache.plans.get_mut(&request.plan).ok_or_else(not_found)?;
     let plan = &mut cached.plan;
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
-    let (mut all, mut names, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut all, mut names, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
     let mut room = SlotQuota::of(request, slots);
     for (place, command) in request.commands.iter().enumerate() {
         let decided = plan.decide(&request.by, at, command).map_err(WriteError::Refused);
@@ -87,7 +87,7 @@ pub(crate) fn write_possible(
                 all.extend(events);
                 names.push(command.name());
             }
-            Err(WriteError::Refused(refusal)) => left_out.push((place, refusal)),
+            Err(WriteError::Refused(refusal)) => rejected.push((place, refusal)),
             Err(error) => {
                 // What the commands before it did to this copy never happened.
                 cache.plans.remove(&request.plan);
@@ -98,11 +98,11 @@ pub(crate) fn write_possible(
     if all.is_empty() {
         plan.take_touched();
         let plan = request.plan.clone();
-        return Ok(Committed { left_out, ..Committed::unchanged(plan, version) });
+        return Ok(Committed { rejected, ..Committed::unchanged(plan, version) });
     }
     let checked = no_ring(transaction, plan, &all).and_then(|()| check_waits(transaction, plan, &all));
-    let missing = match checked {
-        Ok(missing) => missing,
+    let unresolved = match checked {
+        Ok(unresolved) => unresolved,
         Err(error) => {
             cache.plans.remove(&request.plan);
             return Err(error.into());
@@ -122,7 +122,7 @@ pub(crate) fn write_possible(
         command: name,
         events: all,
     });
-    Ok(Committed { left_out, missing, ..committed })
+    Ok(Committed { rejected, unresolved, ..committed })
 }
 
 /// A long list of small edits is named once each.
@@ -176,7 +176,7 @@ fn write_commands<'r>(
     // A clock that was set back does not turn a plan's history around.
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
     let decided = decide(transaction, plan, request, &commands, slots, at);
-    let (events, missing) = match decided {
+    let (events, unresolved) = match decided {
         Ok(decided) => decided,
         Err((evolved, error)) => {
             if evolved {
@@ -194,7 +194,7 @@ fn write_commands<'r>(
     plan.finish_version(at);
     let name = joined(commands.iter().map(Command::name).collect());
     let committed = append(transaction, cached, &request.by, &name, &events, terms(request, slots), at)?;
-    Ok(Committed { missing, ..committed })
+    Ok(Committed { unresolved, ..committed })
 }
 
 fn terms<'a>(request: &WriteRequest, slots: Option<&'a Slots>) -> LeaseTerms<'a> {
@@ -226,8 +226,8 @@ fn decide(
         all.extend(events);
     }
     no_ring(transaction, plan, &all).map_err(|error| (true, error))?;
-    let missing = check_waits(transaction, plan, &all).map_err(|error| (true, error))?;
-    Ok((all, missing))
+    let unresolved = check_waits(transaction, plan, &all).map_err(|error| (true, error))?;
+    Ok((all, unresolved))
 }
 
 /// Locks are global, so that no single plan can decide about them.

@@ -220,8 +220,8 @@ impl Rewrite for Within<'_> {
     fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
         self.inner.prune(pruning)
     }
-    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         (self.around.fault)(Moment::Append)?;
-        self.inner.adopt(entries)
+        self.inner.import_versions(entries)
     }
 }

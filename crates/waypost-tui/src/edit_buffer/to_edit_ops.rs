@@ -20,7 +20,7 @@ impl EditBuffer {
             let lost: Vec<Dependency> =
                 old.depends_on.iter().filter(|on| !row.spec().depends_on.contains(on)).cloned().collect();
             if !lost.is_empty() {
-                let changes = TaskChanges { depends_no_more_on: lost, ..TaskChanges::default() };
+                let changes = TaskChanges { remove_dependencies: lost, ..TaskChanges::default() };
                 ops.push(revise(row.id(), changes));
             }
         }
@@ -136,8 +136,8 @@ pub(super) fn task_changes(old: &TaskSpec, new: &TaskSpec) -> Option<TaskChanges
     let changes = TaskChanges {
         description: changed(&old.description, &new.description),
         depends_on: (!kept.into_iter().eq(&new.depends_on)).then(|| new.depends_on.clone()),
-        depends_also_on: Vec::new(),
-        depends_no_more_on: Vec::new(),
+        add_dependencies: Vec::new(),
+        remove_dependencies: Vec::new(),
         when: changed(&old.when, &new.when),
         complexity: changed(&old.complexity, &new.complexity),
         notes: changed(&old.notes, &new.notes),

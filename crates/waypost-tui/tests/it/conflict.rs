@@ -126,7 +126,7 @@ fn what_others_write_while_dependencies_are_chosen_is_kept() {
     let mut world = World::editor(example(), (80, 24));
     world.press("down down down down down a");
     let changes = TaskChanges {
-        depends_also_on: vec![Dependency::Task(waypost_testkit::id("t2"))],
+        add_dependencies: vec![Dependency::Task(waypost_testkit::id("t2"))],
         ..TaskChanges::default()
     };
     let version = world.somebody_writes(vec![

@@ -94,8 +94,8 @@ impl Revise {
         let options = &self.options;
         let mut changes = TaskChanges {
             description: self.description.as_deref().map(files::text_argument).transpose()?,
-            depends_also_on: options.dependencies(plan)?,
-            depends_no_more_on: self.no_more(plan, now)?,
+            add_dependencies: options.dependencies(plan)?,
+            remove_dependencies: self.no_more(plan, now)?,
             when: options.when(),
             complexity: options.complexity().map(Some),
             notes: options.notes()?,

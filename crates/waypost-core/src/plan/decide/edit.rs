@@ -661,8 +661,8 @@ fn changed(old: &TaskSpec, changes: &TaskChanges) -> TaskSpec {
     let TaskChanges {
         description,
         depends_on,
-        depends_also_on,
-        depends_no_more_on,
+        add_dependencies,
+        remove_dependencies,
         when,
         complexity,
         notes,
@@ -681,8 +681,8 @@ fn changed(old: &TaskSpec, changes: &TaskChanges) -> TaskSpec {
     let mut new = old.clone();
     new.description = description.unwrap_or(new.description);
     new.depends_on = depends_on.unwrap_or(new.depends_on);
-    new.depends_on.retain(|dependency| !depends_no_more_on.contains(dependency));
-    for dependency in depends_also_on {
+    new.depends_on.retain(|dependency| !remove_dependencies.contains(dependency));
+    for dependency in add_dependencies {
         if !new.depends_on.contains(&dependency) {
             new.depends_on.push(dependency);
         }

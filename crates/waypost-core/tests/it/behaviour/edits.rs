@@ -76,7 +76,7 @@ fn a_task_with_work_or_that_runs_gets_no_children() {
 fn what_has_begun_keeps_its_work_and_dependencies() {
     let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &[])]));
     desk.does(ask::start("a"));
-    let depend = TaskChanges { depends_also_on: vec![Dependency::Task(id("b"))], ..TaskChanges::default() };
+    let depend = TaskChanges { add_dependencies: vec![Dependency::Task(id("b"))], ..TaskChanges::default() };
     assert!(matches!(desk.refuses(ask::revise("a", depend.clone())), Refusal::WrongStatus { .. }));
     desk.does(ask::finish("a", done()));
     assert!(matches!(desk.refuses(ask::revise("a", depend)), Refusal::WrongStatus { .. }));

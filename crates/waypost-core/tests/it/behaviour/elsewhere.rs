@@ -112,10 +112,10 @@ fn what_came_from_a_dependency_that_was_taken_away_is_forgotten() {
     let dependency = vec![Dependency::External(Box::new(far))];
     desk.does(ask::revise(
         "a",
-        TaskChanges { depends_no_more_on: dependency.clone(), ..TaskChanges::default() },
+        TaskChanges { remove_dependencies: dependency.clone(), ..TaskChanges::default() },
     ));
     assert_eq!(desk.plan.outputs_for("a"), []);
-    desk.does(ask::revise("a", TaskChanges { depends_also_on: dependency, ..TaskChanges::default() }));
+    desk.does(ask::revise("a", TaskChanges { add_dependencies: dependency, ..TaskChanges::default() }));
     assert_eq!(desk.standing("a"), EffectiveStatus::Blocked);
 }
 

@@ -181,8 +181,8 @@ impl World {
         match self.dice.below(10) {
             9 => changes.check = Some(self.dice.chance(50).then(|| *work())),
             0 => changes.depends_on = Some(self.random_dependencies(&ids)),
-            1 | 2 => changes.depends_also_on = self.random_dependencies(&ids),
-            3 => changes.depends_no_more_on = ids.into_iter().take(4).map(Dependency::Task).collect(),
+            1 | 2 => changes.add_dependencies = self.random_dependencies(&ids),
+            3 => changes.remove_dependencies = ids.into_iter().take(4).map(Dependency::Task).collect(),
             4 => changes.when = Some(self.random_when()),
             5 => changes.skip = Some(self.dice.chance(60)),
             6 => {

@@ -710,7 +710,7 @@ impl Rewrite for Session<'_> {
         Ok(())
     }
 
-    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         let last = self.latest()?;
         for entry in entries {
             if self.known(&entry.plan)?.is_some() {

@@ -201,7 +201,7 @@ impl Rewrite for Session<'_> {
         self.query_all(Vec::new()).map(drop)
     }
 
-    fn adopt(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
         let known = self.known(&first.plan)?.map(|known| (known.key, known.replay_bytes));
         let writing = self.writer()?;

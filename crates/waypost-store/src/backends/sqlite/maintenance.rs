@@ -55,7 +55,7 @@ pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) ->
 }
 
 /// Writes versions into the log under the numbers that they have elsewhere.
-pub(super) fn adopt(connection: &Connection, entries: &[VersionRecord]) -> Result<(), StoreError> {
+pub(super) fn import_versions(connection: &Connection, entries: &[VersionRecord]) -> Result<(), StoreError> {
     let Some(first) = entries.first() else { return Ok(()) };
     let (key, mut bytes) = rows::take_up(connection, &first.plan)?;
     let mut statement = connection.prepare_cached(

@@ -102,7 +102,8 @@ pub(super) fn plans_that_would_wait_for_each_other_are_refused_with_the_path(pla
     let harmless =
         owned("builder", plan_of([waiting("fetch", Some("main"), None, "link"), task("build", &[])]));
     create(&plans, "lib", harmless);
-    let on_fetch = TaskChanges { depends_also_on: vec![Dependency::Task(id("fetch"))], ..Default::default() };
+    let on_fetch =
+        TaskChanges { add_dependencies: vec![Dependency::Task(id("fetch"))], ..Default::default() };
     let refused = write(&place.plans(), "lib", revise_task("build", on_fetch)).unwrap_err();
     assert!(refused.to_string().contains("main:app/link → builder:lib/build"), "{refused}");
     assert_eq!(now(&plans, "lib").version(), 1);
@@ -154,10 +155,10 @@ pub(super) fn of_commands_for_themselves_only_the_refused_are_left_out(place: &P
     create(&plans, "p", plan_of([task("a", &[]), task("b", &["a"]), task("c", &[])]));
     let asked = request("p", vec![start("a"), start("b"), finish("a"), start("b"), start("a"), start("c")]);
     let committed = plans.write_partial(asked).unwrap();
-    let left_out: Vec<usize> = committed.left_out.iter().map(|(place, _)| *place).collect();
+    let left_out: Vec<usize> = committed.rejected.iter().map(|(place, _)| *place).collect();
     assert_eq!((committed.version, left_out), (2, vec![1, 4]));
     let again = plans.write_partial(request("p", vec![start("b"), start("c")])).unwrap();
-    assert_eq!((again.version, again.changed, again.left_out.len()), (2, false, 2));
+    assert_eq!((again.version, again.changed, again.rejected.len()), (2, false, 2));
     let fresh = now(&place.plans(), "p");
     let statuses: Vec<Status> = fresh.tasks().map(|(task, _)| task.state.status).collect();
     assert_eq!(statuses, [Status::Done, Status::Running, Status::Running]);

@@ -240,7 +240,7 @@ pub(super) fn what_can_never_be_is_refused_and_what_may_yet_be_is_named(place: &
     ];
     assert_eq!(added.warnings(), words);
     let notes = TaskChanges { notes: Some("patience".to_owned()), ..TaskChanges::default() };
-    assert_eq!(write(&plans, "app", revise_task("b", notes)).unwrap().missing, [], "it is said once");
+    assert_eq!(write(&plans, "app", revise_task("b", notes)).unwrap().unresolved, [], "it is said once");
     let waits = plans.external_waits(&plan("app"), 10).unwrap();
     let named: Vec<String> =
         waits.iter().map(|(wait, found)| format!("{}: {}", wait.task, found.describe(&wait.on))).collect();
@@ -353,7 +353,7 @@ pub(super) fn what_would_close_a_ring_is_not_set_back(place: &Place) {
     plans.write(request("lib", vec![done("fetch", 0), done("build", 1), retry("fetch")])).unwrap();
     // What has ended waits for nothing, so that nothing is wrong with this yet.
     let after_link = TaskChanges {
-        depends_also_on: vec![Dependency::External(Box::new(on(None, Some("app"), "link")))],
+        add_dependencies: vec![Dependency::External(Box::new(on(None, Some("app"), "link")))],
         ..TaskChanges::default()
     };
     write(&plans, "lib", revise_task("fetch", after_link)).unwrap();

@@ -251,7 +251,7 @@ pub(super) fn a_queue_has_so_many_slots_for_all_workers_together(place: &Place) 
     assert_eq!(refusal(other.write_with_slots(by("w2", "r", all.clone()), slots(0, 3))), full);
     assert_eq!(now(&other, "r").counts().running, 0, "all or none");
     let written = other.write_partial_with_slots(by("w2", "r", all), slots(0, 3)).unwrap();
-    assert_eq!(written.left_out, [(1, full)]);
+    assert_eq!(written.rejected, [(1, full)]);
     assert_eq!(now(&plans, "r").counts().running, 1);
     assert_eq!(taken(&plans), [("w1".to_owned(), 2), ("w2".to_owned(), 1)]);
     // A worker may pass its own slot on within one version.
@@ -271,7 +271,7 @@ pub(super) fn what_ends_within_its_version_and_what_agents_do_takes_no_slot(plac
     plans.write_with_slots(by("w2", "p", instant), slots(0, 1)).unwrap();
     let mixed = vec![begin("t4", "w2"), end("t4"), begin("t5", "w2")];
     let written = plans.write_partial_with_slots(by("w2", "p", mixed), slots(0, 1)).unwrap();
-    assert_eq!(written.left_out.len(), 1);
+    assert_eq!(written.rejected.len(), 1);
     let counts = now(&plans, "p").counts();
     assert_eq!((counts.done, counts.running, counts.ready), (3, 2, 1));
 }

@@ -251,7 +251,7 @@ impl RunObserver for Lines {
             return;
         }
         let line = match (describe_event(&self.scope, notice), notice) {
-            (Some((_, words)), RunEvent::TaskProgressed { .. }) => format!("{:<8} {words}", "goes on"),
+            (Some((_, words)), RunEvent::TaskProgressed { .. }) => format!("{:<8} {words}", "progress"),
             (Some((verb, words)), RunEvent::QuestionAsked { plan, task, .. }) => {
                 format!("{verb:<8} {words} ({})", answer_words(plan, task))
             }
