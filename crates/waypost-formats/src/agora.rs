@@ -25,8 +25,7 @@ const DEFAULT_QUEUE: &str = "default";
 
 /// Reads a run.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
-    let mut reading =
-        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut reading = Reading::new(DIALECT);
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
     let mut fields = Fields::new(object_of(text, DIALECT)?, ProblemLocation::Plan);

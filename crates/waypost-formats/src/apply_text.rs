@@ -1,9 +1,9 @@
 //! What a text means to a plan that exists already: another body, or other tasks. Decides nothing about whether that is
 //! allowed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use waypost_core::{Command, Draft, PlanChanges, Problem, validate};
+use waypost_core::{Command, Dependency, Draft, PlanChanges, Problem, TaskId, validate};
 
 use crate::{Dialect, Unreadable, read, sniff};
 
@@ -43,8 +43,13 @@ pub struct Written<'a> {
 }
 
 /// What a text makes of the plan that is now as `before` says. A Markdown text or a plan document gives it another body
-/// (and title and status, where it names them); a text that lists tasks makes the plan what it says.
-pub fn update(written: Written<'_>, before: &Draft) -> Result<Update, NoUpdate> {
+/// (and title and status, where it names them); a text that lists tasks makes the plan what it says. New tasks that it does
+/// not name get the next of `free_ids`.
+pub fn update(
+    written: Written<'_>,
+    before: &Draft,
+    free_ids: impl Iterator<Item = TaskId>,
+) -> Result<Update, NoUpdate> {
     let Written { text, dialect, file_name, name } = written;
     let found = dialect.or_else(|| sniff(text, file_name));
     // A checklist that nobody called a plan is text, as is whatever is no plan and no JSON.
@@ -57,7 +62,10 @@ pub fn update(written: Written<'_>, before: &Draft) -> Result<Update, NoUpdate> 
         let changes = PlanChanges { body: Some(text.to_owned()), ..PlanChanges::default() };
         return Ok(Update { command: revise(changes), notes: Vec::new() });
     }
-    let reading = read(text, found, file_name)?;
+    let mut reading = read(text, found, file_name)?;
+    if let [draft] = reading.drafts.as_mut_slice() {
+        fit_to_plan(draft, &reading.assigned_ids, before, free_ids);
+    }
     let problems = reading.all_problems();
     if !problems.is_empty() {
         return Err(NoUpdate::Invalid(problems));
@@ -65,7 +73,7 @@ pub fn update(written: Written<'_>, before: &Draft) -> Result<Update, NoUpdate> 
     let mut notes: Vec<String> = reading.notes.iter().map(|note| format!("{name}: {note}")).collect();
     let (dialect, count) = (reading.dialect, reading.drafts.len());
     let mut drafts = reading.drafts.into_iter();
-    let (Some(mut draft), None) = (drafts.next(), drafts.next()) else { return Err(NoUpdate::NotOne(count)) };
+    let (Some(draft), None) = (drafts.next(), drafts.next()) else { return Err(NoUpdate::NotOne(count)) };
     if let Some(id) = draft.id.as_ref().filter(|id| before.id.as_ref() != Some(id)) {
         notes.push(format!("{name} is of plan {id}; it was written into this one"));
     }
@@ -91,10 +99,7 @@ pub fn update(written: Written<'_>, before: &Draft) -> Result<Update, NoUpdate> 
         | Dialect::Mermaid
         | Dialect::Dot
         | Dialect::Graphml
-        | Dialect::Svg => {
-            keep_foreign(&mut draft, before);
-            Command::Replace(Box::new(draft))
-        }
+        | Dialect::Svg => Command::Replace(Box::new(draft)),
     };
     Ok(Update { command, notes })
 }
@@ -114,8 +119,60 @@ fn document(draft: Draft, names: bool) -> PlanChanges {
     }
 }
 
-/// What a text cannot hold of other formats' fields stays as it was.
-pub fn keep_foreign(draft: &mut Draft, before: &Draft) {
+/// Fits a draft that was read from a text to the plan that it is to replace. A task with an assigned id becomes the task of
+/// the plan with the same description that the text does not name, so that the same text changes nothing when it is
+/// applied again; otherwise it gets the next of `free_ids`. What a text cannot hold of other formats' fields stays as it was.
+pub fn fit_to_plan(
+    draft: &mut Draft,
+    assigned_ids: &HashSet<TaskId>,
+    before: &Draft,
+    free_ids: impl Iterator<Item = TaskId>,
+) {
+    if !assigned_ids.is_empty() {
+        settle_ids(draft, assigned_ids, before, free_ids);
+    }
+    keep_foreign(draft, before);
+}
+
+fn settle_ids(
+    draft: &mut Draft,
+    assigned_ids: &HashSet<TaskId>,
+    before: &Draft,
+    free_ids: impl Iterator<Item = TaskId>,
+) {
+    let ids = draft.tasks.iter().map(|task| &task.spec.id);
+    let mut kept: HashSet<TaskId> = ids.filter(|id| !assigned_ids.contains(*id)).cloned().collect();
+    let mut free_ids = free_ids.filter({
+        let named = kept.clone();
+        move |id| !named.contains(id)
+    });
+    let mut unnamed: HashMap<&str, VecDeque<&TaskId>> = HashMap::new();
+    for task in before.tasks.iter().filter(|task| !kept.contains(&task.spec.id)) {
+        unnamed.entry(&task.spec.description).or_default().push_back(&task.spec.id);
+    }
+    let mut settled: HashMap<TaskId, TaskId> = HashMap::with_capacity(assigned_ids.len());
+    for spec in draft.tasks.iter().map(|task| &task.spec).filter(|spec| assigned_ids.contains(&spec.id)) {
+        let same = unnamed.get_mut(spec.description.as_str()).and_then(VecDeque::pop_front).cloned();
+        kept.extend(same.clone());
+        settled.extend(same.or_else(|| free_ids.next()).map(|id| (spec.id.clone(), id)));
+    }
+    for spec in draft.tasks.iter_mut().map(|task| &mut task.spec) {
+        for id in std::iter::once(&mut spec.id).chain(&mut spec.parent) {
+            if let Some(now) = settled.get(id) {
+                id.clone_from(now);
+            }
+        }
+        for dependency in &mut spec.depends_on {
+            // Whoever writes `after: t1` means the plan's own t1, if the plan keeps it.
+            let assigned = dependency.here().filter(|id| !kept.contains(*id));
+            if let Some(now) = assigned.and_then(|id| settled.get(id)) {
+                *dependency = Dependency::Task(now.clone());
+            }
+        }
+    }
+}
+
+fn keep_foreign(draft: &mut Draft, before: &Draft) {
     for (format, fields) in &before.spec.foreign.0 {
         draft.spec.foreign.0.entry(format.clone()).or_insert_with(|| fields.clone());
     }

@@ -29,7 +29,7 @@ pub(crate) fn looks_like(text: &str, _file_name: Option<&str>) -> bool {
 
 /// Reads one task file.
 pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unreadable> {
-    let mut reading = empty();
+    let mut reading = Reading::new(DIALECT);
     let Some(found) = task_file(text, file_name.unwrap_or_default(), &mut reading) else {
         return Err(Unreadable::NoPlan("there is no front matter with the id of a task".to_owned()));
     };
@@ -41,7 +41,7 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
 
 /// Reads the files of a folder, each given as its name and its text, into one plan.
 pub fn read_many(files: &[(String, String)]) -> Reading {
-    let mut reading = empty();
+    let mut reading = Reading::new(DIALECT);
     let mut found: Vec<TaskFile> =
         files.iter().filter_map(|(name, text)| task_file(text, name, &mut reading)).collect();
     // The folder's order says nothing: people order their tasks by hand, or else by number.
@@ -60,10 +60,6 @@ pub fn read_many(files: &[(String, String)]) -> Reading {
     meet(&mut draft);
     reading.drafts.push(draft);
     reading
-}
-
-fn empty() -> Reading {
-    Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() }
 }
 
 struct TaskFile {

@@ -27,8 +27,7 @@ pub(crate) fn looks_like(text: &str, _file_name: Option<&str>) -> bool {
 
 /// Reads all issues into one plan.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
-    let mut reading =
-        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut reading = Reading::new(DIALECT);
     let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
     let mut nameless = Nameless::default();
     let mut deleted = Vec::new();

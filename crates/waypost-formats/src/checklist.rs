@@ -44,7 +44,13 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
             }
         }
     }
-    Ok(Reading { dialect: DIALECT, drafts: vec![draft], problems: found.problems, notes })
+    Ok(Reading {
+        dialect: DIALECT,
+        drafts: vec![draft],
+        problems: found.problems,
+        notes,
+        assigned_ids: found.assigned_ids,
+    })
 }
 
 #[derive(Default)]

@@ -73,7 +73,7 @@ fn read_steps(steps: Vec<String>) -> Reading {
     }
     let notes =
         vec!["there is no JSON in it: its numbered lines were taken for the steps of a plan".to_owned()];
-    Reading { dialect: DIALECT, drafts: vec![draft], problems: Vec::new(), notes }
+    Reading { drafts: vec![draft], notes, ..Reading::new(DIALECT) }
 }
 
 /// The object in the text that is the plan.
@@ -194,7 +194,7 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
         draft.tasks.push(read_task(task, index, &mut nameless, &mut problems));
     }
     nameless.settle(&mut draft);
-    Reading { dialect: DIALECT, drafts: vec![draft], problems, notes }
+    Reading { drafts: vec![draft], problems, notes, ..Reading::new(DIALECT) }
 }
 
 fn read_meta(fields: &mut Fields, draft: &mut Draft, kept: &mut PreservedFields, notes: &mut Vec<String>) {

@@ -1,9 +1,10 @@
 //! What reading and writing a text result in: drafts, problems, losses, errors. Does not know any format.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
-use waypost_core::{Draft, Problem};
+use waypost_core::{Draft, Problem, TaskId};
 
 use crate::Dialect;
 
@@ -18,6 +19,16 @@ pub struct Reading {
     pub problems: Vec<Problem>,
     /// What a person should know although it is not wrong.
     pub notes: Vec<String>,
+    /// Ids that the reader gave to tasks for which the text has none. In a plan that exists already they may belong to
+    /// other tasks: see [`crate::fit_to_plan`].
+    pub assigned_ids: HashSet<TaskId>,
+}
+
+impl Reading {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        let (drafts, problems, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { dialect, drafts, problems, notes, assigned_ids: HashSet::new() }
+    }
 }
 
 /// Something that a format could not hold.

@@ -34,8 +34,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
 }
 
 fn read_plan(plan: Map<String, Value>) -> Reading {
-    let mut reading =
-        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut reading = Reading::new(DIALECT);
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
     let mut fields = Fields::new(plan, ProblemLocation::Plan);

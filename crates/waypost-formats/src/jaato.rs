@@ -41,8 +41,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     let Value::Object(top) = json_of(text)? else {
         return Err(Unreadable::NoPlan("expected a plan or a store of plans, found no object".to_owned()));
     };
-    let mut reading =
-        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut reading = Reading::new(DIALECT);
     if top.contains_key("steps") || top.contains_key("title") {
         read_plan(top, &mut reading);
     } else if top.contains_key("agent_plan_ids") {

@@ -31,7 +31,7 @@ mod svg;
 mod task_master;
 mod unsupported_fields;
 
-pub use apply_text::{NoUpdate, Update, Written, keep_foreign, update};
+pub use apply_text::{NoUpdate, Update, Written, fit_to_plan, update};
 pub use backlog::read_many as read_backlog;
 pub use checklist::render_plan_command;
 pub use codec::{read, schema, write, write_many};

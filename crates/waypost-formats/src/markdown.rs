@@ -72,7 +72,13 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
     if matter.entry("title").is_none() {
         draft.spec.title = heading(&draft.spec.body).or_else(|| stem(file_name)).unwrap_or_default();
     }
-    Ok(Reading { dialect: Dialect::Markdown, drafts: vec![draft], problems, notes })
+    Ok(Reading {
+        dialect: Dialect::Markdown,
+        drafts: vec![draft],
+        problems,
+        notes,
+        assigned_ids: read.assigned_ids,
+    })
 }
 
 /// Writes a plan. `Form::Document` is for people: it leaves out what machines noted (`state`, `foreign`).

@@ -61,12 +61,8 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
         read_tasks(raw, &mut draft, &mut report);
     }
     draft.tasks.iter_mut().for_each(Task::name_received);
-    Ok(Reading {
-        dialect: Dialect::Native,
-        drafts: vec![draft],
-        problems: report.problems,
-        notes: report.notes,
-    })
+    let Report { problems, notes, .. } = report;
+    Ok(Reading { drafts: vec![draft], problems, notes, ..Reading::new(Dialect::Native) })
 }
 
 /// Writes the draft; nothing is lost.

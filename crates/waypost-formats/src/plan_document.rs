@@ -33,8 +33,7 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
     let Value::Object(mut map) = json_of(text)? else {
         return Err(Unreadable::NoPlan("a plan document is a JSON object".to_owned()));
     };
-    let mut reading =
-        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut reading = Reading::new(DIALECT);
     let in_envelope = !map.contains_key("content") && (map.contains_key("plan") || map.contains_key("plans"));
     if !in_envelope {
         let draft = document(map, stem(file_name), &mut reading);

@@ -45,8 +45,7 @@ fn is_task(value: &Value) -> bool {
 /// Reads a `tasks.json`.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
     let mut map = object_of(text, DIALECT)?;
-    let mut reading =
-        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut reading = Reading::new(DIALECT);
     if let Some(tasks) = map.shift_remove("tasks") {
         let title = ["meta", "metadata"]
             .iter()

@@ -1,7 +1,10 @@
 //! Where a plan is in its life cycle: create, submit, approve, pause, resume, cancel, retry, archive, restore, purge.
 
+use std::collections::HashSet;
+
 use waypost_config::Config;
-use waypost_core::{ActorKind, Command, Draft, Phase, PlanId, Problem, TaskChanges, TaskId, validate};
+use waypost_core::{ActorKind, Command, Draft, Phase, Plan, PlanId, Problem, TaskChanges, TaskId, validate};
+use waypost_formats::fit_to_plan;
 use waypost_store::NewPlan;
 
 use crate::admission;
@@ -208,18 +211,24 @@ impl Service {
     }
 
     /// Makes a plan what a draft says, keeping what already happened to tasks that ask the same as before, and then does what
-    /// else its author said of single tasks.
+    /// else its author said of single tasks. Tasks with one of the `assigned_ids` of a reader get theirs here.
     pub fn replace(
         &self,
         by: &Caller,
         plan: &PlanId,
         draft: Draft,
+        assigned_ids: HashSet<TaskId>,
         then: Vec<Command>,
         guard: Guard,
     ) -> WriteResult {
-        let mut commands = vec![Command::Replace(Box::new(draft))];
-        commands.extend(then);
-        self.write(by, plan, commands, guard)
+        let build = move |plan: &Plan| {
+            let mut draft = draft.clone();
+            fit_to_plan(&mut draft, &assigned_ids, &plan.to_draft(), plan.free_task_ids());
+            let mut commands = vec![Command::Replace(Box::new(draft))];
+            commands.extend(then.iter().cloned());
+            Ok((commands, ()))
+        };
+        Ok(self.write_with(by, plan, guard, build)?.0)
     }
 
     /// Discards the decomposition of a task with all its subtasks.

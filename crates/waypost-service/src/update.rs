@@ -50,7 +50,7 @@ impl Service {
             let before = plan.to_draft();
             let SourceText { text, format, file_name, name } = &source;
             let written = Written { text, dialect: *format, file_name: file_name.as_deref(), name };
-            let update = waypost_formats::update(written, &before)
+            let update = waypost_formats::update(written, &before, plan.free_task_ids())
                 .map_err(|error| ServiceError::of_update(name, error))?;
             Ok((vec![update.command], (before, update.notes)))
         })?;

@@ -205,18 +205,18 @@ impl EditBuffer {
         }
     }
 
-    /// An id that no task has had: `t1`, `t2`, …
-    pub fn free_id(&self) -> Option<TaskId> {
+    /// Ids that no task has had: `t1`, `t2`, …
+    pub fn free_ids(&self) -> impl Iterator<Item = TaskId> {
         let taken = |id: &TaskId| self.places.contains_key(id) || self.base_places.contains_key(id);
-        let ids = (self.next_number..).map(|number| TaskId::new(format!("t{number}")).ok());
-        ids.map_while(|id| id).find(|id| !taken(id))
+        let ids = (self.next_number..).map_while(|number| TaskId::new(format!("t{number}")).ok());
+        ids.filter(move |id| !taken(id))
     }
 
     /// A new task right behind the one at `after` and all its parts, as its sibling; first of all in an empty plan. Its id and
     /// its parent are the buffer's to say.
     pub fn insert(&mut self, after: Option<usize>, mut spec: TaskSpec) -> Option<usize> {
         if self.places.contains_key(&spec.id) {
-            spec.id = self.free_id()?;
+            spec.id = self.free_ids().next()?;
         }
         let sibling = after.and_then(|at| self.rows.get(at));
         spec.parent = sibling.and_then(|row| row.spec().parent.clone());

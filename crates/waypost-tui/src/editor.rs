@@ -334,7 +334,7 @@ impl Editor {
 
     fn open_new_form(&mut self) {
         if let Some(buffer) = &self.buffer
-            && let Some(id) = buffer.free_id()
+            && let Some(id) = buffer.free_ids().next()
         {
             let after = self.selected_task().cloned();
             self.form = Some(Form::new(Target::New(after), &TaskSpec::new(id, "")));

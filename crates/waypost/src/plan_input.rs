@@ -1,8 +1,9 @@
 //! Plans that come from a file, from standard input or from the store. Reads; decides nothing about what is wrong.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use waypost_core::{Draft, Problem};
+use waypost_core::{Draft, Problem, TaskId};
 use waypost_formats::{Dialect, Reading, read};
 
 use crate::context::Context;
@@ -57,6 +58,8 @@ pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialec
 pub(crate) struct FilePlan {
     /// The plan.
     pub(crate) draft: Draft,
+    /// The ids of its tasks that the text does not name.
+    pub(crate) assigned_ids: HashSet<TaskId>,
     /// The format that it was read as.
     pub(crate) dialect: Dialect,
     /// The text of the file.
@@ -84,10 +87,11 @@ pub(crate) fn file_plan_of(
     for note in &source.reading.notes {
         context.out.note(format!("{}: {note}", source.name));
     }
-    let (count, dialect) = (source.reading.drafts.len(), source.reading.dialect);
-    let mut drafts = source.reading.drafts.into_iter();
+    let Reading { drafts, dialect, assigned_ids, .. } = source.reading;
+    let count = drafts.len();
+    let mut drafts = drafts.into_iter();
     match (drafts.next(), drafts.next()) {
-        (Some(draft), None) => Ok(FilePlan { draft, dialect, text }),
+        (Some(draft), None) => Ok(FilePlan { draft, assigned_ids, dialect, text }),
         (_, _) => {
             let message = format!("{} holds {count} plans, and one is needed", source.name);
             Err(Failure::usage(message, "import it, then name the plan"))

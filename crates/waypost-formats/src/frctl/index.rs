@@ -21,8 +21,7 @@ pub(crate) fn is_index(top: &Map<String, Value>) -> bool {
 }
 
 pub(crate) fn read(mut top: Map<String, Value>) -> Reading {
-    let mut reading =
-        Reading { dialect: Dialect::Frctl, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut reading = Reading::new(Dialect::Frctl);
     let (form, heads): (&str, Vec<Value>) = match top.shift_remove("plans") {
         Some(Value::Array(heads)) => ("document", heads),
         _ => ("program", top.into_iter().map(|(_, head)| head).collect()),

@@ -150,6 +150,8 @@ pub(crate) struct Lines {
     pub(crate) problems: Vec<Problem>,
     /// What a person should know.
     pub(crate) notes: Vec<String>,
+    /// The ids of the tasks that name none.
+    pub(crate) assigned_ids: HashSet<TaskId>,
 }
 
 /// An item whose id is not settled yet.
@@ -316,7 +318,9 @@ fn finish(mut items: Vec<Item<'_>>, mut found: Lines) -> Lines {
             while !used.insert(format!("t{next}")) {
                 next += 1;
             }
-            TaskId::new(format!("t{next}")).ok()
+            let id = TaskId::new(format!("t{next}")).ok();
+            found.assigned_ids.extend(id.clone());
+            id
         });
         // A made-up id is always valid; should the rules change, the item is left out and said so.
         match id {

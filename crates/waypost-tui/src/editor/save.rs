@@ -1,7 +1,9 @@
 //! Loading and saving in the editor: conflicts with what others write meanwhile, `$EDITOR`, and leaving.
 
+use std::collections::HashSet;
+
 use waypost_core::{PlanId, Status};
-use waypost_formats::{Dialect, Form as Shape, keep_foreign, read, write};
+use waypost_formats::{Dialect, Form as Shape, fit_to_plan, read, write};
 use waypost_service::{Texts, difference_lines};
 use waypost_store::Conflict;
 
@@ -341,13 +343,13 @@ impl Editor {
     /// A plan that was edited as text becomes one edit, which can be taken back. What was typed is never thrown away.
     fn take_text(&mut self, typed: &str, context: &mut Context<'_>) -> Flow {
         let Some(buffer) = &mut self.buffer else { return Flow::Stay };
-        let (wrong, mut drafts) = match read(typed, Some(Dialect::Markdown), None) {
+        let (wrong, mut drafts, assigned_ids) = match read(typed, Some(Dialect::Markdown), None) {
             Ok(reading) => {
                 let wrong: Vec<String> =
                     reading.problems.iter().map(|problem| format!("{problem}; {}", problem.hint())).collect();
-                (wrong, reading.drafts)
+                (wrong, reading.drafts, reading.assigned_ids)
             }
-            Err(error) => (vec![error.to_string()], Vec::new()),
+            Err(error) => (vec![error.to_string()], Vec::new(), HashSet::new()),
         };
         let Some(draft) = drafts.first_mut().filter(|_| wrong.is_empty()) else {
             self.unparsed = Some(typed.to_owned());
@@ -358,7 +360,7 @@ impl Editor {
             ];
             return Flow::Ask(Dialog { marked: 0, ..Dialog::new("The text cannot be read", lines, buttons) });
         };
-        keep_foreign(draft, buffer.base());
+        fit_to_plan(draft, &assigned_ids, &buffer.draft(), buffer.free_ids());
         let ticked = draft.tasks.iter().filter(|task| task.state.status == Status::Done).filter(|task| {
             let row = buffer.place(&task.spec.id).map(|at| &buffer.rows()[at]);
             row.is_none_or(|row| row.task.state.status != Status::Done)

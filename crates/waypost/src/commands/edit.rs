@@ -3,12 +3,13 @@
 
 mod checkboxes;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process;
 
 use clap::{Args, ValueEnum};
 use waypost_core::{Draft, Plan};
-use waypost_formats::{Dialect, Form, keep_foreign, write};
+use waypost_formats::{Dialect, Form, fit_to_plan, write};
 use waypost_service::Caller;
 
 use crate::context::{Context, PlanHandle};
@@ -136,7 +137,12 @@ fn save(
     edited: &str,
     dialect: Dialect,
 ) -> Outcome {
-    let source = Source::text(&path.display().to_string(), edited, Some(dialect))?;
+    let mut source = Source::text(&path.display().to_string(), edited, Some(dialect))?;
+    let reading = &mut source.reading;
+    if let [draft] = reading.drafts.as_mut_slice() {
+        // Nobody else can take these ids: the write is guarded by the version of this plan.
+        fit_to_plan(draft, &reading.assigned_ids, before, plan.free_task_ids());
+    }
     let problems: Vec<_> = source.problems().into_iter().map(|(_, problem)| (None, problem)).collect();
     if !problems.is_empty() {
         return Err(Failure::invalid("the draft", &problems));
@@ -144,18 +150,17 @@ fn save(
     for note in &source.reading.notes {
         context.out.note(note);
     }
-    let Some(mut draft) = source.reading.drafts.into_iter().next() else {
+    let Some(draft) = source.reading.drafts.into_iter().next() else {
         return Err(Failure::new(
             Exit::Invalid,
             "there is no plan in the draft",
             "write one, or leave the draft as it was",
         ));
     };
-    keep_foreign(&mut draft, before);
     let by = context.actor()?;
     let statuses = checkboxes::commands(plan, &by, &draft)?;
     let (by, guard) = (Caller::new(by), Some(plan.version()).into());
-    let reply = found.service.replace(&by, &found.id, draft, statuses.commands, guard)?;
+    let reply = found.service.replace(&by, &found.id, draft, HashSet::new(), statuses.commands, guard)?;
     for left in statuses.not_taken {
         context.out.note(left);
     }

@@ -69,6 +69,59 @@ fn a_markdown_text_becomes_the_body() {
     assert_eq!(session.call("plan_get", json!({})).value["total"], 1);
 }
 
+/// What a plan of the tasks one, two, three and four, whose t3 was removed, holds after updates from these checklists.
+#[track_caller]
+fn check_update(texts: &[&str], expected: &[(&str, &str, &[&str])]) {
+    let (world, session) = begin();
+    plan(&session, json!(["one", "two", "three", "four"]));
+    take(&session);
+    done(&session, "t1");
+    session.call("plan_edit", json!({ "ops": [{ "op": "remove", "task": "t3" }] }));
+    session.call("plan_edit", json!({ "ops": [{ "op": "remove", "task": "t4" }] }));
+    for text in texts {
+        fs::write(world.folder().join("p.md"), text).unwrap();
+        session.call("plan_update", json!({ "file": "p.md" }));
+    }
+    session.call("plan_export", json!({ "file": "out.json" }));
+    let out = fs::read_to_string(world.folder().join("out.json")).unwrap();
+    let out: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(id, description, after)| {
+            let status = if *id == "t1" { "done" } else { "pending" };
+            json!([id, description, after, status])
+        })
+        .collect();
+    let found = out["tasks"].as_array().unwrap().iter().map(|task| {
+        let after = if task["depends_on"].is_null() { json!([]) } else { task["depends_on"].clone() };
+        json!([task["id"], task["description"], after, task["state"]["status"]])
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_line_without_an_id_gets_one_that_no_task_has_had() {
+    let tasks = |lines: &str| format!("---\ntitle: P\n---\n## Tasks\n\n{lines}");
+    check_update(
+        &[&tasks("- [x] t1: one\n- [ ] t2: two\n- [ ] new\n")],
+        &[("t1", "one", &[]), ("t2", "two", &[]), ("t5", "new", &[])],
+    );
+    check_update(&[&tasks("- [x] t1: one\n- [ ] new\n")], &[("t1", "one", &[]), ("t5", "new", &[])]);
+    check_update(
+        &[&tasks("- [x] t1: one\n- [ ] t2: two\n- [ ] new\n- [ ] t5: named  (after: t2)\n")],
+        &[("t1", "one", &[]), ("t2", "two", &[]), ("t6", "new", &[]), ("t5", "named", &["t2"])],
+    );
+}
+
+#[test]
+fn a_line_without_an_id_that_says_what_a_task_says_is_that_task() {
+    let text = "---\ntitle: P\n---\n## Tasks\n\n- [ ] zero\n- [x] one\n- [ ] more  (after: t1)\n";
+    let expected: &[(&str, &str, &[&str])] =
+        &[("t5", "zero", &[]), ("t1", "one", &[]), ("t6", "more", &["t1"])];
+    check_update(&[text], expected);
+    check_update(&[text, text], expected);
+}
+
 #[test]
 fn a_stale_version_is_refused_and_the_file_left_alone() {
     let (world, session) = begin();

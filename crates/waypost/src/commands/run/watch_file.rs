@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use waypost_config::Config;
-use waypost_core::{Plan, PlanId};
-use waypost_formats::{Dialect, keep_foreign};
+use waypost_core::PlanId;
+use waypost_formats::Dialect;
 use waypost_run::{Control, Controller, RunEvent, RunObserver, View};
 use waypost_service::Guard;
 use waypost_store::{PlanStore, watch_file};
@@ -16,7 +16,7 @@ use super::prepare::{self, Approval, RunRequest};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output;
-use crate::plan_input;
+use crate::plan_input::{self, FilePlan};
 use crate::view::text;
 
 /// How long one wait for a change of the file lasts at the most.
@@ -108,7 +108,8 @@ impl FileWatcher {
     fn take_in(&mut self, context: &mut Context, begin: &RunRequest<'_>, text: &str) -> Outcome {
         let (plans, id) = (Arc::clone(&self.plans), self.id.clone());
         let (plans, id) = (&plans, &id);
-        let mut draft = plan_input::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?.draft;
+        let file = plan_input::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?;
+        let FilePlan { mut draft, assigned_ids, .. } = file;
         if let Some(other) = draft.id.as_ref().filter(|other| *other != id) {
             let message = format!("it is of plan {other} now, and this is the run of plan {id}");
             return Err(Failure::failed(message, format!("`waypost run {}` runs the other", self.path)));
@@ -116,10 +117,9 @@ impl FileWatcher {
         if let Some(queue) = begin.queue {
             draft.spec.queue = queue.to_owned();
         }
-        let mut draft = prepare::runnable(&self.config, draft, None)?.into_draft();
-        let before = plans.with_plan(id, Plan::to_draft)?;
-        keep_foreign(&mut draft, &before);
-        context.service(plans).replace(&context.caller()?, id, draft, Vec::new(), Guard::NONE)?;
+        let draft = prepare::runnable(&self.config, draft, None)?.into_draft();
+        let service = context.service(plans);
+        service.replace(&context.caller()?, id, draft, assigned_ids, Vec::new(), Guard::NONE)?;
         let (version, total) = plans.with_plan(id, |plan| (plan.version(), plan.counts().total as usize))?;
         context.out.say(format!(
             "reloaded {}: plan {id} has {} (version {version})",
