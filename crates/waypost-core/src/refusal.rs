@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{ActorKind, Phase, Problem, Status};
 
 /// Why not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, strum::EnumCount, thiserror::Error)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Refusal {
     /// What would come of it is no sound plan.

@@ -98,7 +98,7 @@ impl Server {
 
     /// There is no tool of this name: the protocol wants an error of its own for that.
     fn no_tool(&self, name: &str) -> String {
-        let known = || self.shared.by_name.keys().copied();
+        let known = || self.shared.by_name.keys().map(String::as_str);
         let hint = match nearest(name, known()) {
             Some(near) => format!("did you mean {near}?"),
             None => format!("known tools: {}", known().collect::<Vec<_>>().join(", ")),

@@ -10,21 +10,7 @@ mod status;
 mod write;
 
 use crate::hints::HintPhrases;
-use crate::tool::{Effect, Tool};
-
-/// Every answer about one document.
-const ABOUT: &str = r#"{"type":"object","required":["name","version"],"properties":{"name":{"type":"string"},"title":{"type":"string"},"author":{"type":"string"},"status":{"type":"string"},"version":{"type":"integer"},"revision":{"type":"integer"},"updatedAt":{"type":"string"},"content":{"type":"string"},"bytes":{"type":"integer"},"changed":{"type":"string"},"created":{"type":"boolean"},"path":{"type":"string"},"bytesWritten":{"type":"integer"}}}"#;
-const STATUS: &str = r#"{"type":"object","required":["name","status","version"],"properties":{"name":{"type":"string"},"status":{"type":"string"},"version":{"type":"integer"},"revision":{"type":"integer"}}}"#;
-const LIST: &str = r#"{"type":"object","required":["plans"],"properties":{"plans":{"type":"array","items":{"type":"object"}},"next":{"type":"string"}}}"#;
-const DELETED: &str = r#"{"type":"object","required":["deleted"],"properties":{"deleted":{"type":"string"},"version":{"type":"integer"}}}"#;
-
-const WRITE: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"content":{"type":"string"},"title":{"type":"string"},"author":{"type":"string"},"status":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name","content"]}"#;
-const FROM_FILE: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"path":{"type":"string"},"title":{"type":"string"},"author":{"type":"string"},"status":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name","path"]}"#;
-const TO_FILE: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"path":{"type":"string"},"overwrite":{"type":"boolean"}},"required":["name","path"]}"#;
-const NAME: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
-const NAME_GUARDED: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name"]}"#;
-const SET_STATUS: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"status":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name","status"]}"#;
-const AFTER: &str = r#"{"type":"object","properties":{"after":{"type":"string"}}}"#;
+use crate::tool::{Handler, Tool};
 
 /// How these tools do what a hint speaks of.
 pub(crate) const HINTS: HintPhrases = HintPhrases {
@@ -44,100 +30,22 @@ pub(crate) const HINTS: HintPhrases = HintPhrases {
 };
 
 pub(crate) fn tools() -> Vec<Tool> {
-    vec![
-        Tool {
-            name: "write_plan",
-            description: "Create a plan document, or replace its whole text. Pass last_known_version, the version you last read (0: it must be new): if it changed since, nothing is written and the reply says what changed. Names: lowercase letters, digits, - and _. Omitted title, author and status stay.",
-            arguments: WRITE,
-            answer: ABOUT,
-            effect: Effect::Changes,
-            run: write::write,
-        },
-        Tool {
-            name: "read_plan",
-            description: "Read a plan document with its version. To edit a long one, export_plan_to_file is cheaper.",
-            arguments: NAME,
-            answer: ABOUT,
-            effect: Effect::Reads,
-            run: read::read,
-        },
-        Tool {
-            name: "update_plan_from_file",
-            description: "Like write_plan with the text of a workspace file. Cheap edits: export_plan_to_file, edit the file, then call this with the version that export returned.",
-            arguments: FROM_FILE,
-            answer: ABOUT,
-            effect: Effect::Changes,
-            run: write::from_file,
-        },
-        Tool {
-            name: "export_plan_to_file",
-            description: "Write a plan document's text to a workspace file; returns the version, not the text. A file with other content is replaced only with overwrite.",
-            arguments: TO_FILE,
-            answer: ABOUT,
-            effect: Effect::Idempotent,
-            run: read::to_file,
-        },
-        Tool {
-            name: "set_plan_status",
-            description: "Set a plan's free-text status (draft, blocked, done, …). Needs no version and never conflicts with edits of the text.",
-            arguments: SET_STATUS,
-            answer: STATUS,
-            effect: Effect::Idempotent,
-            run: status::set,
-        },
-        Tool {
-            name: "get_plan_status",
-            description: "Read a plan's status and version only.",
-            arguments: NAME,
-            answer: STATUS,
-            effect: Effect::Reads,
-            run: status::get,
-        },
-        Tool {
-            name: "list_plans",
-            description: "List plans by name, without their texts; pass `next` as `after` to continue.",
-            arguments: AFTER,
-            answer: LIST,
-            effect: Effect::Reads,
-            run: read::list,
-        },
-        Tool {
-            name: "delete_plan",
-            description: "Archive a plan that is no longer needed. A person can restore it.",
-            arguments: NAME_GUARDED,
-            answer: DELETED,
-            effect: Effect::Destroys,
-            run: status::delete,
-        },
-    ]
+    let handlers: [(&str, Handler); 8] = [
+        ("write_plan", write::write),
+        ("read_plan", read::read),
+        ("update_plan_from_file", write::from_file),
+        ("export_plan_to_file", read::to_file),
+        ("set_plan_status", status::set),
+        ("get_plan_status", status::get),
+        ("list_plans", read::list),
+        ("delete_plan", status::delete),
+    ];
+    Tool::all(include_str!("documents/tools.json"), &handlers)
 }
 
 /// The names of the request that these tools come from, where docker-agent's are others.
 pub(crate) fn synonyms() -> Vec<Tool> {
-    vec![
-        Tool {
-            name: "create_plan",
-            description: "write_plan for a plan that must not exist yet.",
-            arguments: WRITE,
-            answer: ABOUT,
-            effect: Effect::Adds,
-            run: write::create,
-        },
-        Tool {
-            name: "update_plan",
-            description: "write_plan for a plan that must exist.",
-            arguments: WRITE,
-            answer: ABOUT,
-            effect: Effect::Changes,
-            run: write::update,
-        },
-        Tool {
-            name: "get_plan",
-            description: "The same as read_plan.",
-            arguments: NAME,
-            answer: ABOUT,
-            effect: Effect::Reads,
-            run: read::read,
-        },
-    ]
+    let handlers: [(&str, Handler); 3] =
+        [("create_plan", write::create), ("update_plan", write::update), ("get_plan", read::read)];
+    Tool::all(include_str!("documents/synonyms.json"), &handlers)
 }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, Tool as Definition, ToolAnnotations, UnsubscribeRequestParams,
+    CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceUpdatedNotificationParam,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as Definition,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler, ServiceExt};
@@ -25,7 +25,7 @@ use crate::native::PLAN_DRAFT;
 use crate::resource_updates::{Subscriber, Update, UpdateHub};
 use crate::roots::Roots;
 use crate::stdio_transport::StdioTransport;
-use crate::tool::{Effect, Tool};
+use crate::tool::Tool;
 use crate::tool_error::ToolError;
 use crate::toolset::Toolset;
 use crate::workspace::{Opener, Workspace};
@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     /// Those that are listed, then their synonyms.
     pub(crate) tools: Vec<(Toolset, Tool)>,
     listed: usize,
-    pub(crate) by_name: BTreeMap<&'static str, usize>,
+    pub(crate) by_name: BTreeMap<String, usize>,
     toolsets: Vec<Toolset>,
     agent: Option<String>,
     output_schemas: bool,
@@ -177,7 +177,7 @@ impl Server {
         let all = toolsets.iter().flat_map(|set| of(set, set.tools(), 1));
         let synonyms = toolsets.iter().flat_map(|set| of(set, set.synonyms(), 0));
         for (set, tool, lists) in all.chain(synonyms) {
-            by_name.entry(tool.name).or_insert_with(|| {
+            by_name.entry(tool.definition.name.to_string()).or_insert_with(|| {
                 listed += lists;
                 tools.push((set, tool));
                 tools.len() - 1
@@ -320,7 +320,7 @@ impl ServerHandler for Server {
         let can_sample = client_info(&context).can_sample();
         let listed = self.shared.tools[..self.shared.listed].iter();
         // What cannot be had is not paid for in every conversation.
-        let offered = listed.filter(|(_, tool)| can_sample || tool.name != PLAN_DRAFT);
+        let offered = listed.filter(|(_, tool)| can_sample || tool.definition.name != PLAN_DRAFT);
         let define = |(_, tool): &(Toolset, Tool)| definition(tool, self.shared.output_schemas);
         Ok(ListToolsResult::with_all_items(offered.map(define).collect()))
     }
@@ -478,21 +478,10 @@ impl ServerHandler for Server {
     }
 }
 
-/// A tool as the protocol has it.
+/// A tool as a client is shown it.
 fn definition(tool: &Tool, output_schemas: bool) -> Definition {
-    let schema = |text: &str| Arc::new(serde_json::from_str::<JsonObject>(text).unwrap_or_default());
-    let mut definition = Definition::new(tool.name, tool.description, schema(tool.arguments));
-    if output_schemas {
-        definition.output_schema = Some(schema(tool.answer));
-    }
-    let hints = ToolAnnotations::new().open_world(false);
-    definition.annotations = Some(match tool.effect {
-        Effect::Reads => hints.read_only(true),
-        Effect::Adds => hints.read_only(false).destructive(false).idempotent(false),
-        Effect::Changes => hints.read_only(false).destructive(false).idempotent(false),
-        Effect::Idempotent => hints.read_only(false).destructive(false).idempotent(true),
-        Effect::Destroys => hints.read_only(false).destructive(true).idempotent(true),
-    });
+    let mut definition = tool.definition.clone();
+    definition.output_schema.take_if(|_| !output_schemas);
     definition
 }
 

@@ -1,35 +1,31 @@
-//! The definition of a tool: its name and description for models, the schema of its arguments, its effect and its handler.
+//! A tool: its definition as the protocol has it, and its handler.
 
+use rmcp::model::Tool as Definition;
 use serde_json::Value;
 
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
+pub(crate) type Handler = fn(&Call) -> Result<Answer, ToolError>;
+
 /// A tool.
 pub(crate) struct Tool {
-    pub(crate) name: &'static str,
-    /// For the model. Every word of it is paid for in every conversation.
-    pub(crate) description: &'static str,
-    /// JSON Schema of the arguments, as text.
-    pub(crate) arguments: &'static str,
-    /// JSON Schema of the answer, as text; sent only when somebody wants it.
-    pub(crate) answer: &'static str,
-    pub(crate) effect: Effect,
-    pub(crate) run: fn(&Call) -> Result<Answer, ToolError>,
+    /// Every word of it is paid for in every conversation.
+    pub(crate) definition: Definition,
+    pub(crate) run: Handler,
 }
 
-/// What a tool does to the plans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    Reads,
-    /// Each call adds something.
-    Adds,
-    /// Each call changes something.
-    Changes,
-    /// A repeated call changes nothing more.
-    Idempotent,
-    /// It may overwrite or remove what others want.
-    Destroys,
+impl Tool {
+    /// The tools of a file of definitions, each with the handler of its name.
+    pub(crate) fn all(definitions: &str, handlers: &[(&str, Handler)]) -> Vec<Self> {
+        let definitions: Vec<Definition> = serde_json::from_str(definitions).unwrap_or_default();
+        let handler = |name: &str| handlers.iter().find(|(handled, _)| *handled == name);
+        let tools = definitions.into_iter().filter_map(|definition| {
+            let &(_, run) = handler(&definition.name)?;
+            Some(Self { definition, run })
+        });
+        tools.collect()
+    }
 }
 
 /// What a tool says.

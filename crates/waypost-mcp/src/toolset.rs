@@ -5,7 +5,8 @@ use crate::tool::Tool;
 use crate::{documents, jaato, native, orchestrator};
 
 /// A set of tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Toolset {
     /// A few tools for everything, made for small contexts.
     Native,
@@ -23,12 +24,7 @@ impl Toolset {
 
     /// The name of it on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Jaato => "jaato",
-            Self::Plans => "plans",
-            Self::Orchestrator => "orchestrator",
-        }
+        self.into()
     }
 
     pub(crate) fn tools(self) -> Vec<Tool> {
@@ -61,8 +57,9 @@ impl Toolset {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeSet, HashSet};
 
+    use strum::EnumCount;
     use waypost_core::{ActorKind, Phase, PlanId, Refusal, Status, TaskId};
     use waypost_service::{IdOf, ServiceError};
     use waypost_store::StoreError;
@@ -70,7 +67,7 @@ mod tests {
     use super::*;
     use crate::hints::about;
 
-    /// One of each, of some several: a new variant does not compile until it stands here.
+    /// One of each, of some several: a new variant fails until it stands here.
     fn all_refusals() -> Vec<Refusal> {
         let task = || "t1".to_owned();
         let mut all = vec![
@@ -103,41 +100,9 @@ mod tests {
         all.extend(Status::ALL.map(|status| Refusal::WrongStatus { task: task(), status, wanted: "done" }));
         all.extend(Phase::ALL.map(|phase| Refusal::WrongPhase { phase, wanted: "paused" }));
         all.extend(Phase::ALL.map(|phase| Refusal::WrongPhase { phase, wanted: "cancelled" }));
-        let kinds: BTreeSet<usize> = all.iter().map(kind).collect();
-        assert_eq!(kinds.len(), KINDS, "each variant is there");
+        let kinds: HashSet<_> = all.iter().map(std::mem::discriminant).collect();
+        assert_eq!(kinds.len(), Refusal::COUNT, "each variant is there");
         all
-    }
-
-    const KINDS: usize = 25;
-
-    fn kind(refusal: &Refusal) -> usize {
-        match refusal {
-            Refusal::QueueFull { .. } => 24,
-            Refusal::Invalid { .. } => 0,
-            Refusal::NoSuchTask { .. } => 1,
-            Refusal::WrongStatus { .. } => 2,
-            Refusal::WrongPhase { .. } => 3,
-            Refusal::NeedsApproval {} => 4,
-            Refusal::OnlyAPerson { .. } => 5,
-            Refusal::NotWhatWasLookedAt { .. } => 6,
-            Refusal::StaleAttempt { .. } => 7,
-            Refusal::AlreadyRunning { .. } => 8,
-            Refusal::Blocked { .. } => 9,
-            Refusal::HasDependants { .. } => 10,
-            Refusal::IsParent { .. } => 11,
-            Refusal::MachineWork { .. } => 12,
-            Refusal::AwaitsCheck { .. } => 13,
-            Refusal::AwaitsAnswer { .. } => 14,
-            Refusal::NoQuestion { .. } => 15,
-            Refusal::NotAChoice { .. } => 16,
-            Refusal::NoEvidence { .. } => 17,
-            Refusal::NotAwaited { .. } => 18,
-            Refusal::StillRunning { .. } => 19,
-            Refusal::LockHeld { .. } => 20,
-            Refusal::Archived {} => 21,
-            Refusal::AlreadyExists {} => 22,
-            Refusal::NotCreated {} => 23,
-        }
     }
 
     /// Everything that can be said in a set of tools.
@@ -175,10 +140,12 @@ mod tests {
 
     #[test]
     fn a_hint_names_tools_of_the_set_that_was_called_and_no_others() {
-        let names = |set: Toolset| -> BTreeSet<&str> { set.tools().iter().map(|tool| tool.name).collect() };
+        let names = |set: Toolset| -> BTreeSet<String> {
+            set.tools().into_iter().map(|tool| tool.definition.name.into()).collect()
+        };
         for set in Toolset::ALL {
             let own = names(set);
-            let others: BTreeSet<&str> =
+            let others: BTreeSet<String> =
                 Toolset::ALL.into_iter().flat_map(names).filter(|name| !own.contains(name)).collect();
             let mut named = 0;
             for hint in all_hints(set) {
