@@ -8,9 +8,11 @@ use waypost_core::{
 };
 
 use crate::field_reader::{
-    Fields, Nameless, PreservedFields, object_of, plan_id_text, short_hash, status_of, take_plan_id, task_id,
+    Fields, Nameless, PreservedFields, object_of, plan_id_text, short_hash, take_plan_id, task_id,
 };
-use crate::field_writer::{canonical, in_order, losses, plan_loss, pretty, put_time, task_loss};
+use crate::field_writer::{
+    canonical, in_order, losses, own_dependencies, plan_loss, pretty, put, put_time, task_loss,
+};
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::Agora;
@@ -63,15 +65,8 @@ fn read_item(
     nameless: &mut Nameless,
     problems: &mut Vec<Problem>,
 ) -> Task {
-    let number = ProblemLocation::TaskNumber(index + 1);
-    let mut fields = match item {
-        Value::Object(map) => Fields::new(map, number),
-        other => {
-            let mut fields = Fields::new(Map::new(), number);
-            fields.unlike::<()>("items", "an object", &other);
-            fields.finish(problems);
-            return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
-        }
+    let Some(mut fields) = Fields::entry(item, index, "items", problems) else {
+        return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
     };
     let mut kept = PreservedFields::default();
     let name = fields.text_needed("id");
@@ -111,17 +106,12 @@ fn read_state(fields: &mut Fields, run: &Draft, task: &mut Task, kept: &mut Pres
         }
     }
     if let Some(word) = fields.text("status") {
-        match word.as_str() {
+        let expected = "pending, ready, running, done, failed, skipped, cancelled or denied";
+        state.status = match word.as_str() {
             // Whoever may decide that an item must not run has refused it: it will never run.
-            "denied" => state.status = Status::Failed,
-            other => {
-                state.status = status_of(other).unwrap_or_else(|| {
-                    let expected = "pending, ready, running, done, failed, skipped, cancelled or denied";
-                    fields.unlike::<()>("status", expected, &Value::from(other));
-                    Status::Pending
-                });
-            }
-        }
+            "denied" => Status::Failed,
+            other => fields.status(other, expected),
+        };
         if matches!(word.as_str(), "denied" | "ready") {
             kept.keep_status_word(state.status, &word);
         }
@@ -194,14 +184,10 @@ fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut V
     if spec.work.is_none() {
         losses.push(task_loss(&spec.id, "work"));
     }
-    if spec.depends_on.iter().any(|on| on.external().is_some()) {
-        losses.push(task_loss(&spec.id, "depends_on"));
-    }
+    let depends_on = own_dependencies(spec, losses);
     if spec.locks.iter().any(|lock| lock.mode == LockMode::Shared) {
         losses.push(task_loss(&spec.id, "locks"));
     }
-    let depends_on: Vec<&str> =
-        spec.depends_on.iter().filter_map(|on| on.here()).map(|id| id.as_str()).collect();
     let locks: Vec<&str> = spec.locks.iter().map(|lock| lock.key.as_str()).collect();
     let work = spec.work.as_deref();
 
@@ -211,39 +197,24 @@ fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut V
     map.insert("inputs".to_owned(), work.map_or_else(|| Map::new().into(), |work| work.inputs.value()));
     map.insert("depends_on".to_owned(), depends_on.into());
     map.insert("resourceLocks".to_owned(), locks.into());
-    if let Some(shape) = work.and_then(|work| work.shape.as_deref()) {
-        map.insert("subagentShape".to_owned(), shape.into());
-    }
+    put(&mut map, "subagentShape", work.and_then(|work| work.shape.as_deref()));
     if let Some((run_id, queue)) = run {
         map.insert("runId".to_owned(), kept.unknown("runId").cloned().unwrap_or_else(|| run_id.into()));
         map.insert("queue".to_owned(), kept.unknown("queue").cloned().unwrap_or_else(|| queue.into()));
         let word = kept.status_word(state.status).unwrap_or(state.status.as_str());
         map.insert("status".to_owned(), word.into());
-        if let Some(at) = state.started_at {
-            map.insert("runningSince".to_owned(), at.as_micros().div_euclid(1_000).into());
-        }
+        let milliseconds = |at: Timestamp| at.as_micros().div_euclid(1_000);
+        put(&mut map, "runningSince", state.started_at.map(milliseconds));
         // Their one field for it holds why it failed, or else why it was passed over.
-        match (&state.error, &state.reason) {
-            (Some(error), reason) => {
-                map.insert("reason".to_owned(), error.as_str().into());
-                if reason.is_some() {
-                    losses.push(task_loss(&spec.id, "reason"));
-                }
-            }
-            (None, Some(reason)) => {
-                map.insert("reason".to_owned(), reason.as_str().into());
-            }
-            (None, None) => {}
+        put(&mut map, "reason", state.error.as_deref().or(state.reason.as_deref()));
+        if state.error.is_some() && state.reason.is_some() {
+            losses.push(task_loss(&spec.id, "reason"));
         }
-        if state.tries > 0 {
-            map.insert("attempts".to_owned(), state.tries.into());
-        }
+        put(&mut map, "attempts", (state.tries > 0).then_some(state.tries));
         if state.attempt != starts(state.status, state.tries) {
             losses.push(task_loss(&spec.id, "attempt"));
         }
-        if let Some(at) = state.not_before {
-            map.insert("nextAttemptAt".to_owned(), at.as_micros().div_euclid(1_000).into());
-        }
+        put(&mut map, "nextAttemptAt", state.not_before.map(milliseconds));
         put_time(&mut map, "submittedAt", state.created_at, &kept, canonical);
     }
     let of_the_state: &[&str] = if form == Form::Document { &["runId", "queue"] } else { &[] };

@@ -77,29 +77,16 @@ pub fn update(
     if let Some(id) = draft.id.as_ref().filter(|id| before.id.as_ref() != Some(id)) {
         notes.push(format!("{name} is of plan {id}; it was written into this one"));
     }
-    let command = match dialect {
-        Dialect::PlanDocument => revise(document(draft, true)),
-        Dialect::Markdown if draft.tasks.is_empty() => {
-            if !before.tasks.is_empty() {
-                notes.push("the text lists no tasks, so those of the plan stay".to_owned());
-            }
-            let has_front_matter = text.trim_start_matches('\u{feff}').starts_with("---");
-            revise(document(draft, has_front_matter))
+    let command = if dialect == Dialect::PlanDocument {
+        revise(document(draft, true))
+    } else if dialect == Dialect::Markdown && draft.tasks.is_empty() {
+        if !before.tasks.is_empty() {
+            notes.push("the text lists no tasks, so those of the plan stay".to_owned());
         }
-        Dialect::Native
-        | Dialect::Clido
-        | Dialect::Jaato
-        | Dialect::Frctl
-        | Dialect::Agora
-        | Dialect::Markdown
-        | Dialect::Checklist
-        | Dialect::TaskMaster
-        | Dialect::Beads
-        | Dialect::Backlog
-        | Dialect::Mermaid
-        | Dialect::Dot
-        | Dialect::Graphml
-        | Dialect::Svg => Command::Replace(Box::new(draft)),
+        let has_front_matter = text.trim_start_matches('\u{feff}').starts_with("---");
+        revise(document(draft, has_front_matter))
+    } else {
+        Command::Replace(Box::new(draft))
     };
     Ok(Update { command, notes })
 }

@@ -7,10 +7,12 @@ use serde_json::{Map, Value};
 use waypost_core::{Complexity, Dependency, Draft, Problem, ProblemLocation, Status, Task, TaskSpec};
 
 use crate::field_reader::{
-    Fields, Nameless, PreservedFields, Shown, parse_timestamp, plan_id_text, short_hash, status_of, syntax,
+    Fields, Nameless, PreservedFields, Shown, parse_timestamp, plan_id_text, short_hash, syntax,
     take_plan_id, task_id,
 };
-use crate::field_writer::{Shape, canonical, in_order, losses, plan_loss, pretty, put_time, task_loss};
+use crate::field_writer::{
+    Shape, canonical, in_order, losses, own_dependencies, plan_loss, pretty, put_time, task_loss,
+};
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::Clido;
@@ -228,14 +230,8 @@ fn written_by_program(tasks: &[Value]) -> bool {
 }
 
 fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut Vec<Problem>) -> Task {
-    let mut fields = match task {
-        Value::Object(map) => Fields::new(map, ProblemLocation::TaskNumber(index + 1)),
-        other => {
-            let mut fields = Fields::new(Map::new(), ProblemLocation::TaskNumber(index + 1));
-            fields.unlike::<()>("tasks", "an object", &other);
-            fields.finish(problems);
-            return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
-        }
+    let Some(mut fields) = Fields::entry(task, index, "tasks", problems) else {
+        return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
     };
     if fields.peek("id").is_none_or(Value::is_null) {
         fields.missing("id");
@@ -257,10 +253,7 @@ fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut 
     spec.notes = fields.text("notes").unwrap_or_default();
     spec.tools = fields.names_in("tools");
     if let Some(word) = fields.text("status") {
-        task.state.status = status_of(&word).unwrap_or_else(|| {
-            fields.unlike::<()>("status", "pending, running, done, failed or skipped", &Value::String(word));
-            Status::Pending
-        });
+        task.state.status = fields.status(&word, "pending, running, done, failed or skipped");
     }
     kept.keep_unknown(fields.finish(problems));
     kept.keep_in(&mut task.spec.foreign, DIALECT);
@@ -336,9 +329,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
 fn write_task(task: &Task, shape: Shape, losses: &mut Vec<Loss>) -> Value {
     let Task { spec, state } = task;
     let kept = PreservedFields::of(&spec.foreign, DIALECT);
-    if spec.depends_on.iter().any(|on| on.external().is_some()) {
-        losses.push(task_loss(&spec.id, "depends_on"));
-    }
+    let depends_on = own_dependencies(spec, losses);
     let status = match state.status {
         Status::Pending | Status::Running | Status::Done | Status::Failed | Status::Skipped => {
             state.status.as_str()
@@ -348,36 +339,28 @@ fn write_task(task: &Task, shape: Shape, losses: &mut Vec<Loss>) -> Value {
             Status::Skipped.as_str()
         }
     };
-    let depends_on: Vec<&str> =
-        spec.depends_on.iter().filter_map(|on| on.here()).map(|id| id.as_str()).collect();
     let complexity = spec.complexity.map_or("low", Complexity::as_str);
     let tools = spec.tools.as_ref().map_or(Value::Null, |tools| tools.as_slice().into());
-    // What was left out when the task was read, and still is what it would be without being written.
-    let gap = |field: &str, is_default: bool| shape.as_read && is_default && kept.was_absent(field);
 
     let mut map = Map::new();
-    map.insert("id".to_owned(), spec.id.as_str().into());
-    map.insert("description".to_owned(), spec.description.as_str().into());
-    if !gap("depends_on", depends_on.is_empty()) {
-        map.insert("depends_on".to_owned(), depends_on.into());
-    }
+    // What was left out when the task was read, and still is what it would be without being written, is left out again.
+    let mut put = |field: &str, is_default: bool, value: Value| {
+        if !(shape.as_read && is_default && kept.was_absent(field)) {
+            map.insert(field.to_owned(), value);
+        }
+    };
+    put("id", false, spec.id.as_str().into());
+    put("description", false, spec.description.as_str().into());
+    put("depends_on", depends_on.is_empty(), depends_on.into());
     if shape.program {
-        map.insert("tools".to_owned(), tools.clone());
+        put("tools", false, tools.clone());
     }
-    if !gap("complexity", spec.complexity.is_none()) {
-        map.insert("complexity".to_owned(), complexity.into());
-    }
-    if !gap("skip", !spec.skip) {
-        map.insert("skip".to_owned(), spec.skip.into());
-    }
-    if !gap("notes", spec.notes.is_empty()) {
-        map.insert("notes".to_owned(), spec.notes.as_str().into());
-    }
-    if !gap("status", state.status == Status::Pending) {
-        map.insert("status".to_owned(), status.into());
-    }
-    if !shape.program && !gap("tools", spec.tools.is_none()) {
-        map.insert("tools".to_owned(), tools);
+    put("complexity", spec.complexity.is_none(), complexity.into());
+    put("skip", !spec.skip, spec.skip.into());
+    put("notes", spec.notes.is_empty(), spec.notes.as_str().into());
+    put("status", state.status == Status::Pending, status.into());
+    if !shape.program {
+        put("tools", spec.tools.is_none(), tools);
     }
     if shape.unknown {
         kept.write_unknown(&mut map, &[]);

@@ -104,6 +104,19 @@ impl Fields {
         Self { map, place, within: format!("{}.", within.into()), problems: Vec::new() }
     }
 
+    /// Takes the entry at `index` of a list of tasks apart. One that is no object is a problem.
+    pub(crate) fn entry(entry: Value, index: usize, list: &str, problems: &mut Vec<Problem>) -> Option<Self> {
+        let mut fields = Self::new(Map::new(), ProblemLocation::TaskNumber(index + 1));
+        match entry {
+            Value::Object(map) => Some(Self { map, ..fields }),
+            other => {
+                fields.unlike::<()>(list, "an object", &other);
+                fields.finish(problems);
+                None
+            }
+        }
+    }
+
     /// Names the place anew, once it is known.
     pub(crate) fn set_place(&mut self, place: ProblemLocation) {
         self.place = place;
@@ -168,29 +181,34 @@ impl Fields {
 
     /// Yes or no, also as the words `true` and `false`.
     pub(crate) fn flag(&mut self, field: &str) -> Option<bool> {
-        match self.take(field)? {
-            Value::Bool(flag) => Some(flag),
-            Value::String(word) if word.eq_ignore_ascii_case("true") => Some(true),
-            Value::String(word) if word.eq_ignore_ascii_case("false") => Some(false),
-            other => self.unlike(field, "true or false", &other),
-        }
+        let word = |value: &Value| value.as_str()?.to_ascii_lowercase().parse().ok();
+        self.read(field, "true or false", |value| value.as_bool().or_else(|| word(value)))
     }
 
     /// A whole number, see [`whole`].
     pub(crate) fn integer(&mut self, field: &str) -> Option<i64> {
-        let value = self.take(field)?;
-        match whole(&value) {
-            Some(number) => Some(number),
-            None => self.unlike(field, "a whole number", &value),
-        }
+        self.read(field, "a whole number", whole)
     }
 
     pub(crate) fn number(&mut self, field: &str) -> Option<f64> {
+        self.read(field, "a number", Value::as_f64)
+    }
+
+    fn read<T>(&mut self, field: &str, expected: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let value = self.take(field)?;
-        match value.as_f64() {
-            Some(number) => Some(number),
-            None => self.unlike(field, "a number", &value),
-        }
+        read(&value).or_else(|| self.unlike(field, expected, &value))
+    }
+
+    /// The status that a word stands for; pending, and a problem, if it stands for none.
+    pub(crate) fn status(&mut self, word: &str, expected: &str) -> Status {
+        status_of(word)
+            .or_else(|| self.unlike("status", expected, &Value::from(word)))
+            .unwrap_or(Status::Pending)
+    }
+
+    /// The task id that a text is; otherwise a problem of the field.
+    pub(crate) fn task_id(&mut self, field: &str, text: String) -> Option<TaskId> {
+        TaskId::new(text).map_err(|bad| self.wrong(field, bad)).ok()
     }
 
     pub(crate) fn object(&mut self, field: &str) -> Option<Map<String, Value>> {
@@ -229,15 +247,8 @@ impl Fields {
 
     /// A list of task ids, see [`Fields::names_in`].
     pub(crate) fn task_ids(&mut self, field: &str) -> Option<Vec<TaskId>> {
-        let names = self.names_in(field)?;
-        let mut ids = Vec::with_capacity(names.len());
-        for (at, name) in names.into_iter().enumerate() {
-            match TaskId::new(name) {
-                Ok(id) => ids.push(id),
-                Err(bad) => self.wrong(&format!("{field}[{at}]"), bad),
-            }
-        }
-        Some(ids)
+        let names = self.names_in(field)?.into_iter().enumerate();
+        Some(names.filter_map(|(at, name)| self.task_id(&format!("{field}[{at}]"), name)).collect())
     }
 
     /// A moment. Its text is kept as a hint where ours would differ.
@@ -300,6 +311,12 @@ impl Fields {
     pub(crate) fn unlike<T>(&mut self, field: &str, expected: &str, found: &Value) -> Option<T> {
         self.wrong(field, format_args!("expected {expected}, found {}", Shown(found)));
         None
+    }
+
+    /// What nobody asked for of an object inside this one, whose problems become this one's.
+    pub(crate) fn finish_inner(&mut self, inner: Self) -> Map<String, Value> {
+        self.problems.extend(inner.problems);
+        inner.map
     }
 
     /// What nobody asked for; the problems go to `problems`.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
-use waypost_core::{Draft, ForeignFields, Timestamp};
+use waypost_core::{Dependency, Draft, ForeignFields, TaskId, TaskSpec, Timestamp};
 
 use crate::field_reader::{PreservedFields, holds_unknown};
 use crate::unsupported_fields::{set_in_plan, set_in_task};
@@ -97,9 +97,22 @@ pub(crate) fn put_time(
     kept: &PreservedFields,
     written: fn(Timestamp) -> String,
 ) {
-    if let Some(at) = at {
-        map.insert(field.to_owned(), Value::String(kept.time(field, at, written)));
+    put(map, field, at.map(|at| kept.time(field, at, written)));
+}
+
+/// Puts a value into `map`, if there is one.
+pub(crate) fn put(map: &mut Map<String, Value>, field: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        map.insert(field.to_owned(), value.into());
     }
+}
+
+/// The dependencies on tasks of the same plan, for a format that has no others.
+pub(crate) fn own_dependencies<'a>(spec: &'a TaskSpec, losses: &mut Vec<Loss>) -> Vec<&'a str> {
+    if spec.depends_on.iter().any(|on| on.external().is_some()) {
+        losses.push(task_loss(&spec.id, "depends_on"));
+    }
+    spec.depends_on.iter().filter_map(Dependency::here).map(TaskId::as_str).collect()
 }
 
 /// Every field of the draft that is set, and that a format with these fields cannot hold. Kept fields of other formats
@@ -156,6 +169,6 @@ pub(crate) fn plan_loss(field: &str) -> Loss {
 }
 
 /// One more loss of a task.
-pub(crate) fn task_loss(task: &waypost_core::TaskId, field: &str) -> Loss {
+pub(crate) fn task_loss(task: &TaskId, field: &str) -> Loss {
     Loss { task: Some(task.to_string()), field: field.to_owned() }
 }

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 use waypost_core::{
     Dependency, Digest, Draft, PlannerNotes, Problem, ProblemKind, ProblemLocation, Refinement, Status, Task,
-    TaskId, TaskSpec, Timestamp,
+    TaskSpec, Timestamp,
 };
 
 pub use self::index::{is_index_line, write_index};
@@ -149,13 +149,7 @@ fn read_goal(
     }
     let id = task_id(Some(id), index, &mut fields, nameless, "id");
     let mut task = Task::new(TaskSpec::new(id, fields.text_needed("description").unwrap_or_default()));
-    task.spec.parent = fields.text("parent_id").and_then(|parent| match TaskId::new(parent) {
-        Ok(id) => Some(id),
-        Err(bad) => {
-            fields.wrong("parent_id", bad);
-            None
-        }
-    });
+    task.spec.parent = fields.text("parent_id").and_then(|parent| fields.task_id("parent_id", parent));
     let dependencies = fields.task_ids("dependencies").unwrap_or_default();
     task.spec.depends_on = dependencies.into_iter().map(Dependency::Task).collect();
     task.state.created_at = fields.time_as("created_at", &mut kept, time);
@@ -210,11 +204,7 @@ fn read_digest(fields: &mut Fields, kept: &mut PreservedFields) -> Option<Digest
             read.artifacts = inner.names_in("artifacts").unwrap_or_default();
             read.compression_ratio = inner.number("compression_ratio");
             read.fidelity_score = inner.number("fidelity_score");
-            let mut problems = Vec::new();
-            let more = inner.finish(&mut problems);
-            for problem in problems {
-                fields.problem(problem.wrong);
-            }
+            let more = fields.finish_inner(inner);
             if !more.is_empty() {
                 kept.keep_unknown(Map::from_iter([("digest".to_owned(), Value::Object(more))]));
             }

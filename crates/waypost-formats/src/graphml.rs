@@ -12,75 +12,23 @@ use crate::label::xml;
 use crate::unsupported_fields::{set_in_plan, set_in_task};
 use crate::{Form, Loss, Unreadable, Writing};
 
-/// The attributes of the graph, with their types.
-const PLAN_KEYS: [(&str, &str); 25] = [
-    ("format", "string"),
-    ("id", "string"),
-    ("version", "long"),
-    ("title", "string"),
-    ("goal", "string"),
-    ("status", "string"),
-    ("owner", "string"),
-    ("queue", "string"),
-    ("token_budget", "long"),
-    ("body", "string"),
-    ("foreign", "string"),
-    ("phase", "string"),
-    ("approval_required", "boolean"),
-    ("approval_waived", "boolean"),
-    ("approval", "string"),
-    ("created_by", "string"),
-    ("created_at", "string"),
-    ("updated_at", "string"),
-    ("started_at", "string"),
-    ("finished_at", "string"),
-    ("tokens_used", "long"),
-    ("summary", "string"),
-    ("reason", "string"),
-    ("archived", "boolean"),
-    ("attempts_gone", "long"),
-];
+/// The attributes of the graph, with the types of those that are no texts.
+const PLAN_KEYS: &str = "\
+     format id version:long title goal status owner queue token_budget:long body foreign phase \
+     approval_required:boolean approval_waived:boolean approval created_by created_at updated_at \
+     started_at finished_at tokens_used:long summary reason archived:boolean attempts_gone:long";
 
-/// The attributes of a node, with their types. `depends_on` is only there where edges cannot say it.
-const TASK_KEYS: [(&str, &str); 37] = [
-    ("description", "string"),
-    ("parent", "string"),
-    ("depends_on", "string"),
-    ("when", "string"),
-    ("complexity", "string"),
-    ("notes", "string"),
-    ("tools", "string"),
-    ("skip", "boolean"),
-    ("locks", "string"),
-    ("work", "string"),
-    ("check", "string"),
-    ("retry", "string"),
-    ("timeout_seconds", "long"),
-    ("priority", "int"),
-    ("provides", "string"),
-    ("thinking", "string"),
-    ("foreign", "string"),
-    ("status", "string"),
-    ("attempt", "long"),
-    ("tries", "long"),
-    ("created_at", "string"),
-    ("updated_at", "string"),
-    ("started_at", "string"),
-    ("finished_at", "string"),
-    ("not_before", "string"),
-    ("worker", "string"),
-    ("progress", "string"),
-    ("result", "string"),
-    ("output", "string"),
-    ("error", "string"),
-    ("reason", "string"),
-    ("because_of", "string"),
-    ("received", "string"),
-    ("reported", "string"),
-    ("evidence", "string"),
-    ("question", "string"),
-    ("answers", "string"),
-];
+/// The attributes of a node, with the types of those that are no texts. `depends_on` is only there where edges cannot say it.
+const TASK_KEYS: &str = "\
+     description parent depends_on when complexity notes tools skip:boolean locks work check retry \
+     timeout_seconds:long priority:int provides thinking foreign status attempt:long tries:long \
+     created_at updated_at started_at finished_at not_before worker progress result output error \
+     reason because_of received reported evidence question answers";
+
+/// The names of the attributes and their types.
+fn attributes(keys: &str) -> impl Iterator<Item = (&str, &str)> {
+    keys.split_whitespace().map(|key| key.split_once(':').unwrap_or((key, "string")))
+}
 
 /// Writes a graph.
 pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
@@ -94,20 +42,20 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
          xsi:schemaLocation=\"http://graphml.graphdrawing.org/xmlns \
          http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd\">\n",
     );
-    for (name, kind) in PLAN_KEYS {
+    for (name, kind) in attributes(PLAN_KEYS) {
         text.push_str(&key("plan", "graph", name, kind));
     }
-    for (name, kind) in TASK_KEYS {
+    for (name, kind) in attributes(TASK_KEYS) {
         text.push_str(&key("task", "node", name, kind));
     }
     text.push_str("  <graph id=\"plan\" edgedefault=\"directed\">\n");
     let plan = plan_fields(draft);
-    for (name, _) in PLAN_KEYS {
+    for (name, _) in attributes(PLAN_KEYS) {
         if let Some(value) = plan.get(name).map(plain) {
             text.push_str(&data("plan", name, &value, "    "));
         }
     }
-    losses.extend(lost(None, &plan, set_in_plan(draft), &PLAN_KEYS));
+    losses.extend(lost(None, &plan, set_in_plan(draft), PLAN_KEYS));
     let mut outside = vec![false; draft.tasks.len()];
     graph.outside.iter().for_each(|(waiting, _)| outside[*waiting] = true);
     for (n, task) in draft.tasks.iter().enumerate() {
@@ -116,14 +64,14 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
             fields.shift_remove("depends_on");
         }
         text.push_str(&format!("    <node id=\"{}\">\n", xml(&names[n])));
-        for (name, _) in TASK_KEYS {
+        for (name, _) in attributes(TASK_KEYS) {
             if let Some(value) = fields.get(name).map(plain) {
                 text.push_str(&data("task", name, &value, "      "));
             }
         }
         text.push_str("    </node>\n");
         let id = task.spec.id.as_str();
-        losses.extend(lost(Some(id), &fields, set_in_task(task), &TASK_KEYS));
+        losses.extend(lost(Some(id), &fields, set_in_task(task), TASK_KEYS));
         if names[n] != id || has_unwritable(id) {
             losses.push(Loss { task: Some(id.to_owned()), field: "id".to_owned() });
         }
@@ -182,13 +130,8 @@ fn plain(value: &Value) -> String {
 }
 
 /// Fields that have no attribute, and texts with characters that XML cannot hold.
-fn lost(
-    task: Option<&str>,
-    fields: &Map<String, Value>,
-    set: Vec<String>,
-    keys: &[(&str, &str)],
-) -> Vec<Loss> {
-    let has_key = |field: &str| keys.iter().any(|(key, _)| *key == field);
+fn lost(task: Option<&str>, fields: &Map<String, Value>, set: Vec<String>, keys: &str) -> Vec<Loss> {
+    let has_key = |field: &str| attributes(keys).any(|(key, _)| key == field);
     set.into_iter()
         .filter(|field| {
             let name = field.split_once('.').map_or(field.as_str(), |(name, _)| name);

@@ -7,15 +7,15 @@
 mod dependencies;
 pub mod tool_output;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Problem, ProblemLocation, Status, Task, TaskSpec, Timestamp};
 
 use self::dependencies::{Around, Links, Own, write_links};
 use crate::field_reader::{
-    Fields, Nameless, PreservedFields, json_of, plan_id_text, short_hash, status_of, take_plan_id, task_id,
+    Fields, Nameless, PreservedFields, json_of, plan_id_text, short_hash, take_plan_id, task_id,
 };
 use crate::field_writer::{
-    Shape, canonical, in_order, losses, plan_loss, pretty, pretty_ascii, put_time, python_offset_and_z,
+    Shape, canonical, in_order, losses, plan_loss, pretty, pretty_ascii, put, put_time, python_offset_and_z,
     task_loss,
 };
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
@@ -101,14 +101,10 @@ fn read_plan(plan: Map<String, Value>, reading: &mut Reading) {
     let started = fields.flag("started");
     let status =
         fields.text("status").unwrap_or_else(|| if program { "active" } else { "pending" }.to_owned());
-    draft.state.phase = phase_of(&status, started).unwrap_or_else(|| {
-        fields.unlike::<()>(
-            "status",
-            "active, completed, failed or cancelled",
-            &Value::from(status.as_str()),
-        );
-        Phase::Draft
-    });
+    let expected = "active, completed, failed or cancelled";
+    draft.state.phase = phase_of(&status, started)
+        .or_else(|| fields.unlike("status", expected, &Value::from(status.as_str())))
+        .unwrap_or(Phase::Draft);
     if let Some(started) = started {
         kept.remember("started", was_started(&draft), started);
     }
@@ -159,19 +155,13 @@ fn read_step(
     nameless: &mut Nameless,
     reading: &mut Reading,
 ) -> Task {
-    let number = ProblemLocation::TaskNumber(index + 1);
-    let mut fields = match step {
-        Value::Object(map) => Fields::new(map, number),
+    let step = match step {
         // A plan is asked for with a list of texts.
-        Value::String(text) => {
-            Fields::new(Map::from_iter([("description".to_owned(), Value::String(text))]), number)
-        }
-        other => {
-            let mut fields = Fields::new(Map::new(), number);
-            fields.unlike::<()>("steps", "an object", &other);
-            fields.finish(&mut reading.problems);
-            return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
-        }
+        Value::String(text) => json!({ "description": text }),
+        step => step,
+    };
+    let Some(mut fields) = Fields::entry(step, index, "steps", &mut reading.problems) else {
+        return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
     };
     let mut kept = PreservedFields::default();
     // The program gives a step without an id a new one, so that is no problem.
@@ -191,11 +181,8 @@ fn read_step(
     let mut blocked = false;
     if let Some(word) = fields.text("status") {
         blocked = word == "blocked";
-        task.state.status = status_of(&word).unwrap_or_else(|| {
-            let expected = "pending, in_progress, completed, failed, skipped or blocked";
-            fields.unlike::<()>("status", expected, &Value::String(word));
-            Status::Pending
-        });
+        let expected = "pending, in_progress, completed, failed, skipped or blocked";
+        task.state.status = fields.status(&word, expected);
     }
     if let Some(sequence) = fields.integer("sequence")
         && usize::try_from(sequence).ok() != Some(index + 1)
@@ -320,10 +307,7 @@ fn program_plan(draft: &Draft, id: &str, kept: &PreservedFields, steps: Vec<Valu
     map.insert("started".to_owned(), kept.recall("started", was_started(draft)));
     map.insert("started_at".to_owned(), Value::Null);
     map.insert("completed_at".to_owned(), Value::Null);
-    map.insert(
-        "summary".to_owned(),
-        if state.summary.is_empty() { Value::Null } else { state.summary.as_str().into() },
-    );
+    map.insert("summary".to_owned(), summary_of(draft).into());
     map.insert("context".to_owned(), kept.unknown("context").cloned().unwrap_or_else(|| Map::new().into()));
     put_time(&mut map, "created_at", state.created_at, kept, python_offset_and_z);
     put_time(&mut map, "started_at", state.started_at, kept, python_offset_and_z);
@@ -345,19 +329,13 @@ fn document_plan(
     let mut map = Map::new();
     // A dependency on a step of the same plan is told by the plan's id.
     let own = draft.tasks.iter().any(|task| task.spec.depends_on.iter().any(|on| on.here().is_some()));
-    if draft.id.is_some() || own || !gap("plan_id") {
-        map.insert("plan_id".to_owned(), id.into());
-    }
+    put(&mut map, "plan_id", (draft.id.is_some() || own || !gap("plan_id")).then_some(id));
     map.insert("title".to_owned(), draft.spec.title.as_str().into());
-    if state.phase != Phase::Draft || !gap("status") {
-        map.insert("status".to_owned(), status.into());
-    }
+    put(&mut map, "status", (state.phase != Phase::Draft || !gap("status")).then_some(status));
     put_time(&mut map, "created_at", state.created_at, kept, canonical);
     put_time(&mut map, "started_at", state.started_at, kept, canonical);
     put_time(&mut map, "completed_at", state.finished_at, kept, canonical);
-    if !state.summary.is_empty() {
-        map.insert("summary".to_owned(), state.summary.as_str().into());
-    }
+    put(&mut map, "summary", summary_of(draft));
     if !gap("progress") {
         let counted = if shape.as_read { kept.text("progress") } else { None };
         map.insert("progress".to_owned(), progress(&steps, counted == Some("program")));
@@ -366,15 +344,19 @@ fn document_plan(
     map
 }
 
+fn summary_of(draft: &Draft) -> Option<&str> {
+    Some(draft.state.summary.as_str()).filter(|summary| !summary.is_empty())
+}
+
 /// How far the plan is, as the document counts it or as the program does.
 fn progress(steps: &[Value], program: bool) -> Value {
     let count = |word: &str| steps.iter().filter(|step| step["status"] == word).count();
     let (completed, total) = (count("completed"), steps.len());
     let percent = percent_of(completed, total);
     if !program {
-        return serde_json::json!({ "completed": completed, "total": total, "percentage": percent.round() as u64 });
+        return json!({ "completed": completed, "total": total, "percentage": percent.round() as u64 });
     }
-    serde_json::json!({
+    json!({
         "total": total,
         "completed": completed,
         "failed": count("failed"),
@@ -409,7 +391,7 @@ fn write_step(around: &Around<'_>, task: &Task, index: usize, shape: Shape, loss
             "skipped"
         }
     };
-    let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, Value::from);
+    let (result, error) = (state.result.as_deref(), state.error.as_deref());
     let mut map = Map::new();
     if shape.program {
         map.insert("step_id".to_owned(), spec.id.as_str().into());
@@ -418,29 +400,22 @@ fn write_step(around: &Around<'_>, task: &Task, index: usize, shape: Shape, loss
         map.insert("status".to_owned(), status.into());
         map.insert("started_at".to_owned(), Value::Null);
         map.insert("completed_at".to_owned(), Value::Null);
-        map.insert("result".to_owned(), text(&state.result));
-        map.insert("error".to_owned(), text(&state.error));
+        map.insert("result".to_owned(), result.into());
+        map.insert("error".to_owned(), error.into());
         put_time(&mut map, "started_at", state.started_at, &kept, python_offset_and_z);
         put_time(&mut map, "completed_at", state.finished_at, &kept, python_offset_and_z);
-        if let Some(required) = kept.unknown("validation_required") {
-            map.insert("validation_required".to_owned(), required.clone());
-        }
+        put(&mut map, "validation_required", kept.unknown("validation_required").cloned());
     } else {
         let gap = |field: &str| shape.as_read && kept.was_absent(field);
         map.insert("id".to_owned(), spec.id.as_str().into());
-        if !spec.description.is_empty() || !gap("description") {
-            map.insert("description".to_owned(), spec.description.as_str().into());
-        }
-        if state.status != Status::Pending || status == "blocked" || !gap("status") {
-            map.insert("status".to_owned(), status.into());
-        }
+        let described = !spec.description.is_empty() || !gap("description");
+        put(&mut map, "description", described.then_some(spec.description.as_str()));
+        let has_status = state.status != Status::Pending || status == "blocked" || !gap("status");
+        put(&mut map, "status", has_status.then_some(status));
         put_time(&mut map, "started_at", state.started_at, &kept, canonical);
         put_time(&mut map, "completed_at", state.finished_at, &kept, canonical);
-        for (name, value) in [("result", &state.result), ("error", &state.error)] {
-            if value.is_some() {
-                map.insert(name.to_owned(), text(value));
-            }
-        }
+        put(&mut map, "result", result);
+        put(&mut map, "error", error);
     }
     map.extend(links);
     if shape.unknown {

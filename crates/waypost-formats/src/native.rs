@@ -31,17 +31,12 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     if let Some(raw) = take(&mut top, "format") {
         match serde_json::from_str::<Value>(raw.get()) {
             Ok(Value::String(format)) if format == FORMAT => {}
-            Ok(Value::String(format)) => report.problems.push(Problem::plan(ProblemKind::Format {
-                detail: format!("the format {format:?} is not supported; this is {FORMAT}"),
-            })),
-            Ok(other) => report.problems.push(wrong_type(
-                ProblemLocation::Plan,
-                "format",
-                format!("expected text, found {}", Shown(&other)),
-            )),
-            Err(error) => {
-                report.problems.push(wrong_type(ProblemLocation::Plan, "format", without_position(&error)))
+            Ok(Value::String(format)) => {
+                let detail = format!("the format {format:?} is not supported; this is {FORMAT}");
+                report.problem(&ProblemLocation::Plan, ProblemKind::Format { detail });
             }
+            Ok(other) => report.unlike(&ProblemLocation::Plan, "format", "text", &other),
+            Err(error) => report.unreadable(&ProblemLocation::Plan, "format", &error),
         }
     }
     draft.id = field::<Option<PlanId>>(&mut top, "id", &mut report).flatten();
@@ -80,7 +75,7 @@ fn read_tasks(raw: &RawValue, draft: &mut Draft, report: &mut Report) {
         Ok(raws) => raws,
         Err(_) if raw.get() == "null" => Vec::new(),
         Err(error) => {
-            report.problems.push(wrong_type(ProblemLocation::Plan, "tasks", without_position(&error)));
+            report.unreadable(&ProblemLocation::Plan, "tasks", &error);
             return;
         }
     };
@@ -102,6 +97,24 @@ fn read_tasks(raw: &RawValue, draft: &mut Draft, report: &mut Report) {
 struct Report {
     problems: Vec<Problem>,
     notes: Vec<String>,
+}
+
+impl Report {
+    fn problem(&mut self, place: &ProblemLocation, wrong: ProblemKind) {
+        self.problems.push(Problem { place: place.clone(), wrong });
+    }
+
+    fn wrong_type(&mut self, place: &ProblemLocation, field: &str, detail: String) {
+        self.problem(place, ProblemKind::WrongType { field: field.to_owned(), detail });
+    }
+
+    fn unlike(&mut self, place: &ProblemLocation, field: &str, expected: &str, found: &Value) {
+        self.wrong_type(place, field, format!("expected {expected}, found {}", Shown(found)));
+    }
+
+    fn unreadable(&mut self, place: &ProblemLocation, field: &str, error: &serde_json::Error) {
+        self.wrong_type(place, field, without_position(error));
+    }
 }
 
 /// The only field of a task that is not its author's: what came of it.
@@ -140,39 +153,26 @@ fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report:
     let number = ProblemLocation::TaskNumber(index + 1);
     let Ok(Entries(mut fields)) = serde_json::from_str(raw.get()) else {
         let found = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
-        report.problems.push(wrong_type(
-            number,
-            "tasks",
-            format!("expected an object, found {}", Shown(&found)),
-        ));
+        report.unlike(&number, "tasks", "an object", &found);
         return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
     };
     let id_raw = take(&mut fields, "id");
     let written = id_raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or(Value::Null);
     let (place, id) = match written {
         Value::Null => {
-            report
-                .problems
-                .push(Problem { place: number.clone(), wrong: ProblemKind::Missing { field: "id".into() } });
+            report.problem(&number, ProblemKind::Missing { field: "id".into() });
             (number, None)
         }
         Value::String(text) => match TaskId::new(text.as_str()) {
             Ok(id) => (ProblemLocation::Task(text), Some(id)),
             Err(bad) => {
                 let place = if text.is_empty() { number } else { ProblemLocation::Task(text) };
-                report.problems.push(Problem {
-                    place: place.clone(),
-                    wrong: ProblemKind::BadId { rule: bad.to_string() },
-                });
+                report.problem(&place, ProblemKind::BadId { rule: bad.to_string() });
                 (place, None)
             }
         },
         other => {
-            report.problems.push(wrong_type(
-                number.clone(),
-                "id",
-                format!("expected text, found {}", Shown(&other)),
-            ));
+            report.unlike(&number, "id", "text", &other);
             (number, None)
         }
     };
@@ -197,31 +197,21 @@ fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report:
 
 /// Takes a flat `"status"` for the state's, and keeps the rest of what is unknown.
 fn finish(task: &mut Task, mut unknown: Map<String, Value>, place: &ProblemLocation, report: &mut Report) {
-    let expected = "expected pending, running, done, failed, skipped or cancelled, found";
+    let expected = "pending, running, done, failed, skipped or cancelled";
     match unknown.shift_remove("status") {
         None | Some(Value::Null) => {}
         Some(Value::String(word)) => match status_of(&word) {
             Some(status) if task.state.status == status || task.state == TaskState::default() => {
                 task.state.status = status;
             }
-            Some(_) => report.problems.push(Problem {
-                place: place.clone(),
-                wrong: ProblemKind::Format {
-                    detail: format!(
-                        "`status` says {word}, but `state.status` says {}",
-                        task.state.status.as_str()
-                    ),
-                },
-            }),
-            None => report.problems.push(wrong_type(place.clone(), "status", format!("{expected} {word:?}"))),
+            Some(_) => {
+                let own = task.state.status.as_str();
+                let detail = format!("`status` says {word}, but `state.status` says {own}");
+                report.problem(place, ProblemKind::Format { detail });
+            }
+            None => report.wrong_type(place, "status", format!("expected {expected}, found {word:?}")),
         },
-        Some(other) => {
-            report.problems.push(wrong_type(
-                place.clone(),
-                "status",
-                format!("{expected} {}", Shown(&other)),
-            ));
-        }
+        Some(other) => report.unlike(place, "status", expected, &other),
     }
     keep(&mut task.spec.foreign, unknown);
 }
@@ -265,7 +255,7 @@ fn last_wins(fields: &mut Raws<'_>, place: &ProblemLocation, report: &mut Report
         at += 1;
         if !kept {
             let detail = format!("`{name}` is written twice");
-            report.problems.push(Problem { place: place.clone(), wrong: ProblemKind::Format { detail } });
+            report.problem(place, ProblemKind::Format { detail });
         }
         kept
     });
@@ -279,11 +269,8 @@ fn take<'a>(fields: &mut Raws<'a>, name: &str) -> Option<&'a RawValue> {
 /// One field of the plan.
 fn field<T: DeserializeOwned>(fields: &mut Raws<'_>, name: &str, report: &mut Report) -> Option<T> {
     let raw = take(fields, name)?;
-    serde_json::from_str(raw.get())
-        .map_err(|error| {
-            report.problems.push(wrong_type(ProblemLocation::Plan, name, without_position(&error)))
-        })
-        .ok()
+    let read = serde_json::from_str(raw.get());
+    read.map_err(|error| report.unreadable(&ProblemLocation::Plan, name, &error)).ok()
 }
 
 /// Reads an object into `T`; see [`from_entries`].
@@ -306,7 +293,7 @@ fn part<T: DeserializeOwned>(
         }
         Err(error) => {
             let field = within.trim_end_matches('.');
-            report.problems.push(wrong_type(place.clone(), field, without_position(&error)));
+            report.unreadable(place, field, &error);
             (None, Map::new())
         }
     }
@@ -336,11 +323,7 @@ fn from_entries<T: DeserializeOwned>(
                         let rest = entries_that_fit(raw, name, &fits, place, within, report);
                         match rest {
                             Some(text) => good.push((name, text)),
-                            None => report.problems.push(wrong_type(
-                                place.clone(),
-                                &format!("{within}{name}"),
-                                without_position(&error),
-                            )),
+                            None => report.unreadable(place, &format!("{within}{name}"), &error),
                         }
                     }
                 }
@@ -371,8 +354,7 @@ fn entries_that_fit<T>(
         match fits(&format!("[{}]", entry.get())) {
             Ok(_) => good.push(entry.get()),
             Err(error) => {
-                let field = format!("{within}{name}[{at}]");
-                report.problems.push(wrong_type(place.clone(), &field, without_position(&error)));
+                report.unreadable(place, &format!("{within}{name}[{at}]"), &error);
             }
         }
     }
@@ -392,8 +374,4 @@ fn object_text<'a>(base: &str, fields: impl IntoIterator<Item = (&'a str, &'a st
     }
     text.push('}');
     text
-}
-
-fn wrong_type(place: ProblemLocation, field: &str, detail: String) -> Problem {
-    Problem { place, wrong: ProblemKind::WrongType { field: field.to_owned(), detail } }
 }

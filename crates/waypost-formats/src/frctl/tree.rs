@@ -1,10 +1,9 @@
 //! The tree that parents make of a draft's tasks. Iterative; a ring of parents or a missing one does it no harm.
 
-use std::collections::HashMap;
-
 use waypost_core::{Draft, Task, TaskId};
 
 use crate::field_reader::PreservedFields;
+use crate::markdown::task_parser::first_places;
 
 /// Children, depths and roots, by place in the list of tasks.
 pub(crate) struct Tree {
@@ -20,10 +19,7 @@ impl Tree {
     /// The tree of the draft; under a root that is none of its tasks when there is `made`.
     pub(crate) fn of(draft: &Draft, made: Option<&TaskId>) -> Self {
         let count = draft.tasks.len();
-        let mut place_of: HashMap<&TaskId, usize> = HashMap::with_capacity(count);
-        for (at, task) in draft.tasks.iter().enumerate() {
-            place_of.entry(&task.spec.id).or_insert(at);
-        }
+        let place_of = first_places(&draft.tasks);
         let mut tree = Self {
             children: vec![Vec::new(); count],
             depth: vec![0; count],

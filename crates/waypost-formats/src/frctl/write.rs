@@ -7,7 +7,8 @@ use super::status::{goal_word, status_word};
 use super::tree::{Tree, child_ids, root_description, root_of};
 use crate::field_reader::{PreservedFields, plan_id_text, short_hash};
 use crate::field_writer::{
-    Shape, canonical, in_order, losses, plan_loss, pretty, pretty_ascii, put_time, python, task_loss,
+    Shape, canonical, in_order, losses, own_dependencies, plan_loss, pretty, pretty_ascii, put, put_time,
+    python, task_loss,
 };
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
 
@@ -147,12 +148,8 @@ fn write_goal(
         };
         losses.push(task_loss(&spec.id, untold));
     }
-    if spec.depends_on.iter().any(|on| on.external().is_some()) {
-        losses.push(task_loss(&spec.id, "depends_on"));
-    }
     let parent = spec.parent.as_ref().or(made).map_or(Value::Null, |parent| parent.as_str().into());
-    let dependencies: Vec<&str> =
-        spec.depends_on.iter().filter_map(|on| on.here()).map(|id| id.as_str()).collect();
+    let dependencies = own_dependencies(spec, losses);
     let thinking = spec.thinking.as_deref().cloned().unwrap_or_default();
     // A goal must have its times; the plan's are nearest where it has none, and only a file as it was read has gaps.
     let or_plan = |own: Option<_>, plan| if shape.as_read { own } else { own.or(plan) };
@@ -208,11 +205,8 @@ fn write_digest(
     map.insert("summary".to_owned(), summary.into());
     map.insert("key_decisions".to_owned(), key_decisions.into());
     map.insert("artifacts".to_owned(), artifacts.into());
-    for (name, number) in [("compression_ratio", compression_ratio), ("fidelity_score", fidelity_score)] {
-        if let Some(number) = number {
-            map.insert(name.to_owned(), number.into());
-        }
-    }
+    put(&mut map, "compression_ratio", compression_ratio);
+    put(&mut map, "fidelity_score", fidelity_score);
     for (name, value) in more.into_iter().flatten() {
         map.entry(name.clone()).or_insert_with(|| value.clone());
     }

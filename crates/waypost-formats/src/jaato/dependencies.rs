@@ -12,6 +12,7 @@ use waypost_core::{
 
 use crate::Dialect;
 use crate::field_reader::{Fields, PreservedFields};
+use crate::field_writer::put;
 
 /// The plan that the steps belong to: a reference into it is a dependency of its own.
 pub(crate) struct Own {
@@ -133,13 +134,10 @@ fn references(fields: &mut Fields, field: &str, own: &Own) -> Vec<Reference> {
         let name = format!("{field}[{at}]");
         let read = match entry {
             Value::Object(map) => reference(map, &name, fields, own),
-            Value::String(step) => match TaskId::new(step) {
-                Ok(id) => Some(Reference { on: Dependency::Task(id), more: Map::new() }),
-                Err(bad) => {
-                    fields.wrong(&name, bad);
-                    None
-                }
-            },
+            Value::String(step) => {
+                let id = fields.task_id(&name, step);
+                id.map(|id| Reference { on: Dependency::Task(id), more: Map::new() })
+            }
             other => fields.unlike(&name, "an object with `agent_id` and `step_id`", &other),
         };
         references.extend(read);
@@ -152,18 +150,8 @@ fn reference(map: Map<String, Value>, name: &str, fields: &mut Fields, own: &Own
     let agent = inner.text_needed("agent_id");
     let step = inner.text_needed("step_id");
     let plan = inner.text("plan_id");
-    let step = step.and_then(|step| match TaskId::new(step) {
-        Ok(id) => Some(id),
-        Err(bad) => {
-            inner.wrong("step_id", bad);
-            None
-        }
-    });
-    let mut problems = Vec::new();
-    let mut more = inner.finish(&mut problems);
-    for problem in problems {
-        fields.problem(problem.wrong);
-    }
+    let step = step.and_then(|step| inner.task_id("step_id", step));
+    let mut more = fields.finish_inner(inner);
     let (agent, step) = (agent?, step?);
     if plan.is_some() && plan == own.plan_id && own.steps.contains(step.as_str()) {
         more.insert("agent_id".to_owned(), agent.into());
@@ -280,15 +268,9 @@ pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &PreservedFiel
     if !depends_on.is_empty() && kept.text("depends_on") != Some("absent") {
         map.insert("depends_on".to_owned(), depends_on.into());
     }
-    if let Some(provides) = &spec.provides {
-        map.insert("provides".to_owned(), provides.as_str().into());
-    }
-    if let Some(output) = &state.output {
-        map.insert("output".to_owned(), output.value());
-    }
-    if !blocked_by.is_empty() {
-        map.insert("blocked_by".to_owned(), blocked_by.into());
-    }
+    put(&mut map, "provides", spec.provides.as_deref());
+    put(&mut map, "output", state.output.as_ref().map(Json::value));
+    put(&mut map, "blocked_by", Some(blocked_by).filter(|blocked_by| !blocked_by.is_empty()));
     let mut outputs = Map::new();
     let there = || spec.depends_on.iter().filter_map(Dependency::external);
     for (key, given) in &state.received {
@@ -319,9 +301,7 @@ pub(crate) fn write_reference(around: &Around<'_>, on: &Dependency, kept: &Prese
         Dependency::External(there) => {
             map.insert("agent_id".to_owned(), there.agent.as_deref().unwrap_or("*").into());
             map.insert("step_id".to_owned(), there.task.as_str().into());
-            if let Some(plan) = &there.plan {
-                map.insert("plan_id".to_owned(), plan.as_str().into());
-            }
+            put(&mut map, "plan_id", there.plan.as_ref().map(PlanId::as_str));
         }
         Dependency::Task(id) => {
             map.insert("agent_id".to_owned(), around.owner.into());

@@ -399,8 +399,8 @@ fn group_at_end(text: &str) -> Option<(usize, Vec<(&'static str, String)>)> {
             "after" | "depends on" | "depends_on" => {
                 value.split(',').all(|id| is_plain_id(id.trim())).then_some("after")
             }
-            "when" => when(value).map(|_| "when"),
-            "complexity" => complexity(value).map(|_| "complexity"),
+            "when" => native::<DependencyRule>(value).map(|_| "when"),
+            "complexity" => native::<Complexity>(value).map(|_| "complexity"),
             "priority" => value.parse::<i32>().ok().map(|_| "priority"),
             _ => None,
         }?;
@@ -409,22 +409,9 @@ fn group_at_end(text: &str) -> Option<(usize, Vec<(&'static str, String)>)> {
     parts.collect::<Option<Vec<_>>>().map(|group| (start, group))
 }
 
-fn when(word: &str) -> Option<DependencyRule> {
-    match word {
-        "all_done" => Some(DependencyRule::AllDone),
-        "all_finished" => Some(DependencyRule::AllFinished),
-        "any_done" => Some(DependencyRule::AnyDone),
-        _ => None,
-    }
-}
-
-fn complexity(word: &str) -> Option<Complexity> {
-    match word {
-        "low" => Some(Complexity::Low),
-        "medium" => Some(Complexity::Medium),
-        "high" => Some(Complexity::High),
-        _ => None,
-    }
+/// What a word of the native format means.
+fn native<T: DeserializeOwned>(word: &str) -> Option<T> {
+    serde_json::from_value(word.into()).ok()
 }
 
 /// Gives a task one attribute.
@@ -449,11 +436,11 @@ fn set(task: &mut Task, key: &str, value: &str, wrong: &mut Vec<ProblemKind>, no
             Ok(parent) => spec.parent = Some(parent),
             Err(bad) => refuse(bad.to_string()),
         },
-        "when" => match when(value) {
+        "when" => match native(value) {
             Some(when) => spec.when = when,
             None => refuse(one_of("all_done, all_finished or any_done")),
         },
-        "complexity" => match complexity(value) {
+        "complexity" => match native(value) {
             Some(complexity) => spec.complexity = Some(complexity),
             None => refuse(one_of("low, medium or high")),
         },
