@@ -73,10 +73,11 @@ pub(super) fn secrets<'a>(
 impl Client {
     /// For the model of this name, with the secrets and the proxy that are found around.
     pub fn new(name: &str, server: &ModelServer, around: &ExecutionEnv) -> Result<Self, ModelError> {
-        let not_configured = |what: String, hint: String| ModelError::NotConfigured { what, hint };
+        let not_configured =
+            |what: String, hint: &str| ModelError::NotConfigured { what, hint: hint.to_owned() };
+        let no_secret = "set the variable, or write the file, that the configuration names";
         if !is_address(&server.base_url) {
-            let hint = "it begins with http:// or https:// and names a host, without a name or a password"
-                .to_owned();
+            let hint = "it begins with http:// or https:// and names a host, without a name or a password";
             return Err(not_configured(format!("models.{name}: invalid base_url"), hint));
         }
         let mut headers = Vec::new();
@@ -85,12 +86,7 @@ impl Client {
                 Header::Text(text) => text.clone(),
                 Header::Secret(secret) => {
                     let path = format!("models.{name}.headers.{header}");
-                    around.secret(&path, secret).map_err(|what| {
-                        not_configured(
-                            what,
-                            "set the variable, or write the file, that the configuration names".to_owned(),
-                        )
-                    })?
+                    around.secret(&path, secret).map_err(|what| not_configured(what, no_secret))?
                 }
             };
             headers.push((header.clone(), value));
@@ -99,10 +95,7 @@ impl Client {
             let key = around.secret(&format!("models.{name}.key"), secret).map(|key| key.trim().to_owned());
             let key = key.ok().filter(|key| !key.is_empty()).ok_or_else(|| {
                 let what = format!("models.{name}: no key: {}", where_is(secret));
-                not_configured(
-                    what,
-                    "set the variable, or write the file, that the configuration names".to_owned(),
-                )
+                not_configured(what, no_secret)
             })?;
             headers.push(match server.api {
                 Api::OpenAi => ("authorization".to_owned(), format!("Bearer {key}")),
@@ -114,10 +107,7 @@ impl Client {
         }
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         let route = Route::to(&server.base_url, &around.variables).map_err(|why| {
-            not_configured(
-                format!("models.{name}: invalid proxy: {why}"),
-                "check the proxy variables".to_owned(),
-            )
+            not_configured(format!("models.{name}: invalid proxy: {why}"), "check the proxy variables")
         })?;
         let model = OnceLock::new();
         if let Some(named) = &server.model {

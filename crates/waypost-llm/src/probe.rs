@@ -1,5 +1,8 @@
 //! What works with a model: asked in small steps, each told by itself.
 
+use std::cmp::Ordering;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::{Ended, ModelRequest, Purpose, Schema, Speaker, Turn};
@@ -67,13 +70,13 @@ impl Probed {
 /// Counts what a trial is told.
 #[derive(Default)]
 struct Watch {
-    heard: std::sync::atomic::AtomicBool,
+    heard: AtomicBool,
 }
 
 impl Progress for Watch {
     fn on_event(&self, _ask: &ModelRequest, moment: &CallEvent<'_>) {
         if let CallEvent::Received { .. } = moment {
-            self.heard.store(true, std::sync::atomic::Ordering::Relaxed);
+            self.heard.store(true, Relaxed);
         }
     }
 }
@@ -82,19 +85,16 @@ impl Client {
     /// Tries what a planner needs of it. Costs two small answers.
     pub fn probe(&self, stop: &Stop) -> Probed {
         let mut findings = Vec::new();
-        let mut say =
-            |what, verdict, seen: String, hint: String| findings.push(Finding { what, verdict, seen, hint });
+        let mut say = |what, verdict, seen: &str, hint: &str| {
+            findings.push(Finding { what, verdict, seen: seen.to_owned(), hint: hint.to_owned() });
+        };
         let watch = Watch::default();
         let begun = Instant::now();
         let plain = self.ask_with_retries(&trial(None), &watch, stop, TRIAL_RETRIES);
         let took = begun.elapsed();
-        let untried = |say: &mut dyn FnMut(&'static str, Verdict, String, String), steps: &[&'static str]| {
-            steps.iter().for_each(|step| say(step, Verdict::Untried, String::new(), String::new()));
-        };
         let reply = match plain {
             Ok(reply) => reply,
             Err(error) => {
-                let (seen, hint) = (error.to_string(), error.hint());
                 let steps =
                     ["reached", "key accepted", "answers", "streams", "keeps to a schema", "tells tokens"];
                 let failed_at = match &error {
@@ -115,59 +115,49 @@ impl Client {
                     | ModelError::Garbled { .. }
                     | ModelError::TooMuch { .. } => 2,
                 };
-                steps[..failed_at]
-                    .iter()
-                    .for_each(|step| say(step, Verdict::Good, String::new(), String::new()));
-                say(steps[failed_at], Verdict::Bad, seen, hint);
-                untried(&mut say, &steps[failed_at + 1..]);
+                for (at, step) in steps.into_iter().enumerate() {
+                    match at.cmp(&failed_at) {
+                        Ordering::Less => say(step, Verdict::Good, "", ""),
+                        Ordering::Equal => say(step, Verdict::Bad, &error.to_string(), &error.hint()),
+                        Ordering::Greater => say(step, Verdict::Untried, "", ""),
+                    }
+                }
                 return Probed { findings, model: None, took: None };
             }
         };
         let way = self.proxy().map_or_else(|| "directly".to_owned(), |proxy| format!("through {proxy}"));
-        say("reached", Verdict::Good, way, String::new());
+        say("reached", Verdict::Good, &way, "");
         match &self.server().key {
             Some(_) if is_overheard(&self.server().base_url) => {
-                let hint = "use https://, or a server of this machine".to_owned();
-                say("key accepted", Verdict::Fair, "the key travels unencrypted".to_owned(), hint);
+                let hint = "use https://, or a server of this machine";
+                say("key accepted", Verdict::Fair, "the key travels unencrypted", hint);
             }
-            Some(_) => say("key accepted", Verdict::Good, String::new(), String::new()),
-            None => say("key accepted", Verdict::Good, "none is needed".to_owned(), String::new()),
+            Some(_) => say("key accepted", Verdict::Good, "", ""),
+            None => say("key accepted", Verdict::Good, "none is needed", ""),
         }
         match (reply.answer.ended, reply.answer.text.trim().is_empty()) {
             (Ended::Whole, false) => {
-                say("answers", Verdict::Good, format!("in {:.1} s", took.as_secs_f64()), String::new())
+                say("answers", Verdict::Good, &format!("in {:.1} s", took.as_secs_f64()), "");
             }
             (Ended::Cut, _) | (Ended::Whole, true) => {
                 let seen = format!("nothing whole within {TRIAL_TOKENS} tokens");
-                say(
-                    "answers",
-                    Verdict::Fair,
-                    seen,
-                    "a model that thinks for long needs a larger `max_tokens`".to_owned(),
-                );
+                let hint = "a model that thinks for long needs a larger `max_tokens`";
+                say("answers", Verdict::Fair, &seen, hint);
             }
-            (Ended::Refused, _) => {
-                say("answers", Verdict::Bad, "it refused".to_owned(), "take another model".to_owned())
-            }
+            (Ended::Refused, _) => say("answers", Verdict::Bad, "it refused", "take another model"),
         }
-        let streams = self.capabilities().streams && watch.heard.load(std::sync::atomic::Ordering::Relaxed);
-        match streams {
-            true => say("streams", Verdict::Good, String::new(), String::new()),
-            false => say(
-                "streams",
-                Verdict::Fair,
-                "answers come in one piece: no progress is seen".to_owned(),
-                String::new(),
-            ),
+        match self.capabilities().streams && watch.heard.load(Relaxed) {
+            true => say("streams", Verdict::Good, "", ""),
+            false => say("streams", Verdict::Fair, "answers come in one piece: no progress is seen", ""),
         }
         let (verdict, seen, hint) = self.keeps_to_schema(stop);
-        say("keeps to a schema", verdict, seen, hint);
+        say("keeps to a schema", verdict, &seen, &hint);
         match reply.answer.estimated {
             false => {
                 let seen = format!("{} in, {} out", reply.answer.tokens_in, reply.answer.tokens_out);
-                say("tells tokens", Verdict::Good, seen, String::new());
+                say("tells tokens", Verdict::Good, &seen, "");
             }
-            true => say("tells tokens", Verdict::Fair, "they are estimated".to_owned(), String::new()),
+            true => say("tells tokens", Verdict::Fair, "they are estimated", ""),
         }
         Probed { findings, model: Some(reply.answer.model), took: Some(took) }
     }

@@ -8,8 +8,6 @@ mod openai;
 mod partial_answer;
 mod sse;
 mod stream;
-#[cfg(test)]
-mod tests;
 
 use serde_json::Value;
 

@@ -1,8 +1,10 @@
 //! A tool: its definition as the protocol has it, and its handler.
 
 use rmcp::model::Tool as Definition;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::reply_text;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
@@ -42,5 +44,27 @@ impl Answer {
     pub(crate) fn of(value: Value) -> Self {
         let text = value.to_string();
         Self { value, text }
+    }
+
+    /// Adds a fact for both.
+    pub(crate) fn add(&mut self, field: &str, value: impl Serialize, text: &str) {
+        self.value[field] = json!(value);
+        self.text.push_str(text);
+    }
+
+    /// Adds names behind a label, if there are any.
+    pub(crate) fn add_names(&mut self, field: &str, label: &str, names: &[impl AsRef<str> + Serialize]) {
+        if !names.is_empty() {
+            let joined = names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+            self.add(field, names, &format!("{label}{joined}"));
+        }
+    }
+
+    /// Adds the first few notes about what was read or written.
+    pub(crate) fn add_notes(&mut self, notes: &[String]) {
+        let notes = reply_text::notes(notes);
+        if !notes.is_empty() {
+            self.add("notes", &notes, &format!("; note: {}", notes.join("; ")));
+        }
     }
 }

@@ -45,7 +45,8 @@ enum Prompt {
     Status(PlanKey, u64),
 }
 
-#[derive(Debug)]
+/// The list of plans, loaded when it is shown.
+#[derive(Debug, Default)]
 pub struct PlanList {
     sides: Vec<StoreList>,
     /// The shown plans, as (store, index into its held plans).
@@ -62,30 +63,7 @@ pub struct PlanList {
     writing: Option<PlanKey>,
 }
 
-impl Default for PlanList {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl PlanList {
-    /// An empty list, loaded when it is shown.
-    pub fn new() -> Self {
-        Self {
-            sides: Vec::new(),
-            list: Vec::new(),
-            filter: TextInput::line(""),
-            typing: false,
-            sort: Sort::Updated,
-            shelf: ArchiveFilter::Current,
-            selected: 0,
-            top: 0,
-            tickets: 0,
-            prompt: None,
-            writing: None,
-        }
-    }
-
     /// Ages change with time.
     pub fn needs_tick(&self) -> bool {
         !self.list.is_empty()

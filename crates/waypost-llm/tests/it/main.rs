@@ -4,3 +4,4 @@
 
 mod journal;
 mod models;
+mod wire;

@@ -117,12 +117,17 @@ impl<'a> Arguments<'a> {
     }
 
     /// One of the words.
-    pub(super) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ToolError> {
+    pub(super) fn one_of<T: Copy + Into<&'static str>>(
+        &self,
+        name: &str,
+        all: impl IntoIterator<Item = T>,
+    ) -> Result<Option<T>, ToolError> {
         let Some(said) = self.name(name)? else { return Ok(None) };
-        if let Some((_, meant)) = words.iter().find(|(word, _)| *word == said) {
-            return Ok(Some(*meant));
+        let all: Vec<T> = all.into_iter().collect();
+        let known: Vec<&str> = all.iter().map(|&one| one.into()).collect();
+        if let Some(at) = known.iter().position(|word| *word == said) {
+            return Ok(Some(all[at]));
         }
-        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let message = format!("{}{name} cannot be {:?}", self.within, reply_text::cut(said, NAME_BYTES));
         let near = nearest(said, known.iter().copied()).map(|near| format!("did you mean {near}? "));
         Err(ToolError::new(message, format!("{}use one of {}", near.unwrap_or_default(), known.join(", "))))

@@ -7,7 +7,6 @@ use waypost_service::CreateOptions;
 
 use super::arguments::Arguments;
 use super::{plan_facts, task_args};
-use crate::approval;
 use crate::plan_text;
 use crate::reply_text;
 use crate::tool::Answer;
@@ -77,8 +76,7 @@ fn new(call: &Call, arguments: &Arguments<'_>) -> Result<New, ToolError> {
 
 /// The format that the caller names.
 pub(super) fn format(arguments: &Arguments<'_>) -> Result<Option<Dialect>, ToolError> {
-    let words: Vec<(&str, Dialect)> = Dialect::all().map(|dialect| (dialect.name(), dialect)).collect();
-    arguments.one_of("format", &words)
+    arguments.one_of("format", Dialect::all())
 }
 
 fn from_text(text: &str, file: Option<&str>, format: Option<Dialect>) -> Result<New, ToolError> {
@@ -88,26 +86,15 @@ fn from_text(text: &str, file: Option<&str>, format: Option<Dialect>) -> Result<
 
 pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
     let (id, version, tasks) = (plan.id(), plan.version(), plan.len());
-    let mut value = json!({ "plan": id, "version": version, "tasks": tasks });
-    let mut text = format!("plan {id} v{version}: {}", waypost_text::count(tasks, "task"));
+    let text = format!("plan {id} v{version}: {}", waypost_text::count(tasks, "task"));
+    let value = json!({ "plan": id, "version": version, "tasks": tasks });
+    let mut answer = Answer { value, text };
     if !made.is_empty() {
         let ids = reply_text::ranges(made, IDS_BYTES);
-        text.push_str(&format!(" ({ids})"));
-        value["ids"] = json!(ids);
+        answer.add("ids", &ids, &format!(" ({ids})"));
     }
-    let next = plan_facts::next_ids(plan);
-    if !next.is_empty() {
-        text.push_str(&format!("; ready: {}", next.join(", ")));
-        value["ready"] = json!(next);
-    }
-    if approval::needs_approval(plan) {
-        text.push_str("; needs approval: plan_start requests it");
-        value["approval"] = json!("needed");
-    }
-    let notes = reply_text::notes(notes);
-    if !notes.is_empty() {
-        text.push_str(&format!("; note: {}", notes.join("; ")));
-        value["notes"] = json!(notes);
-    }
-    Answer { value, text }
+    answer.add_names("ready", "; ready: ", &plan_facts::next_ids(plan));
+    plan_facts::add_approval(plan, &mut answer);
+    answer.add_notes(notes);
+    answer
 }

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
+use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Dependency, Json, Phase, Plan, PlanChanges, Position, Status, TaskChanges, TaskId};
 use waypost_service::{EditOp, Guard, StatusChange, WriteReply};
 
 use super::arguments::{Arguments, kind};
 use super::{plan_facts, plan_ref, task_args};
-use crate::approval;
 use crate::false_done::{NUDGE, find_failure_phrase};
 use crate::reply_text;
 use crate::tool::Answer;
@@ -21,7 +21,8 @@ pub(super) const OPS_MAX: usize = 1_000;
 const IDS_BYTES: usize = 120;
 
 /// What an operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 enum Op {
     Add,
     Revise,
@@ -30,15 +31,6 @@ enum Op {
     Status,
     Plan,
 }
-
-const OPS: [(&str, Op); 6] = [
-    ("add", Op::Add),
-    ("revise", Op::Revise),
-    ("remove", Op::Remove),
-    ("move", Op::Move),
-    ("status", Op::Status),
-    ("plan", Op::Plan),
-];
 
 const PLACE: [&str; 3] = ["before", "after", "first"];
 /// Fields of a task that are not revised: what it is called and where it stands, and what others write.
@@ -105,38 +97,24 @@ fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
         return;
     }
     let ids = reply_text::ranges(&names, IDS_BYTES);
-    answer.text.push_str(&format!("; cancelled {} with it: {ids}", names.len()));
-    answer.value["cancelled"] = json!({ "count": names.len(), "tasks": ids });
+    let text = format!("; cancelled {} with it: {ids}", names.len());
+    answer.add("cancelled", json!({ "count": names.len(), "tasks": ids }), &text);
 }
 
 fn answer(plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
-    let (version, changed) = (reply.version, reply.changed);
-    let mut value = json!({ "version": version });
-    let mut text = format!("v{version}");
-    if !changed {
-        text.push_str(", unchanged");
-        value["changed"] = json!(false);
+    let version = reply.version;
+    let mut answer = Answer { value: json!({ "version": version }), text: format!("v{version}") };
+    if !reply.changed {
+        answer.add("changed", false, ", unchanged");
     }
     if !made.is_empty() {
         let ids = reply_text::ranges(made, IDS_BYTES);
-        text.push_str(&format!("; added {ids}"));
-        value["added"] = json!(ids);
+        answer.add("added", &ids, &format!("; added {ids}"));
     }
-    let next = plan_facts::next_ids(plan);
-    if !next.is_empty() {
-        text.push_str(&format!("; next {}", next.join(", ")));
-        value["next"] = json!(next);
-    }
-    if approval::needs_approval(plan) {
-        text.push_str("; needs approval: plan_start requests it");
-        value["approval"] = json!("needed");
-    }
-    let notes = reply_text::notes(&reply.notes());
-    if !notes.is_empty() {
-        text.push_str(&format!("; note: {}", notes.join("; ")));
-        value["notes"] = json!(notes);
-    }
-    Answer { value, text }
+    answer.add_names("next", "; next ", &plan_facts::next_ids(plan));
+    plan_facts::add_approval(plan, &mut answer);
+    answer.add_notes(&reply.notes());
+    answer
 }
 
 /// The operations of a call, as they are read.
@@ -162,7 +140,7 @@ impl Edit {
             };
             let said = Map::from_iter(fields.get("op").map(|op| ("op".to_owned(), op.clone())));
             let said = Arguments::of(&said, &["op"], within.as_str())?;
-            let op = said.one_of("op", &OPS)?.ok_or_else(|| said.missing("op"))?;
+            let op = said.one_of("op", Op::iter())?.ok_or_else(|| said.missing("op"))?;
             let mut fields = fields.clone();
             fields.shift_remove("op");
             let arguments = Arguments::of(&fields, &op.fields(), within.as_str())?;
@@ -294,9 +272,7 @@ fn dependencies(
 }
 
 fn status(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
-    let words: Vec<(&str, Status)> =
-        Status::ALL.into_iter().map(|status| (status.as_str(), status)).collect();
-    let wanted = arguments.one_of("status", &words)?.ok_or_else(|| arguments.missing("status"))?;
+    let wanted = arguments.one_of("status", Status::ALL)?.ok_or_else(|| arguments.missing("status"))?;
     let task = task(arguments, "task")?;
     let text = |name: &str| arguments.text(name).map(|text| text.map(str::to_owned));
     let (result, reason) = (text("result")?, text("reason")?);
@@ -345,8 +321,7 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolEr
     if changes != PlanChanges::default() {
         ops.push(EditOp::RevisePlan(Box::new(changes)));
     }
-    let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.as_str(), phase)).collect();
-    if let Some(phase) = arguments.one_of("phase", &phases)? {
+    if let Some(phase) = arguments.one_of("phase", Phase::ALL)? {
         let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
         let is_paused = plan.state().phase == Phase::Paused;
         if matches!(phase, Phase::Draft | Phase::AwaitingApproval) || phase == Phase::Active && !is_paused {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
+use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Event, PlanId, TaskId};
 use waypost_store::{
     Cursor, EventFilter, EventPage, EventSource, LogEvent, Since, Subscription, SubscriptionError,
@@ -31,20 +32,14 @@ const UNREAD_LOOKED_AT_MAX: usize = 20;
 /// Those of them that are named.
 const UNREAD_NAMED_MAX: usize = 3;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 enum Action {
     Read,
     Subscribe,
     Unsubscribe,
     List,
 }
-
-const ACTIONS: [(&str, Action); 4] = [
-    ("read", Action::Read),
-    ("subscribe", Action::Subscribe),
-    ("unsubscribe", Action::Unsubscribe),
-    ("list", Action::List),
-];
 
 const KNOWN: [&str; 9] =
     ["action", "subscription", "plans", "tasks", "agents", "kinds", "cursor", "wait", "limit"];
@@ -64,7 +59,7 @@ impl From<SubscriptionError> for ToolError {
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
     let (plans, owner) = (call.workspace.plans(), call.by().to_string());
-    match arguments.one_of("action", &ACTIONS)?.unwrap_or(Action::Read) {
+    match arguments.one_of("action", Action::iter())?.unwrap_or(Action::Read) {
         Action::Subscribe => {
             let since = cursor(&arguments)?.map_or(Since::Now, Since::After);
             let made = call.service().subscribe(&owner, filter(call, &arguments)?, since)?;

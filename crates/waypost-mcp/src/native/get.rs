@@ -68,14 +68,13 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     let title = reply_text::cut(&plan_facts::title(plan), TITLE_BYTES);
     let status = reply_text::cut(&plan.spec().status, STATUS_BYTES);
     let phase = plan.state().phase.as_str();
-    let mut value = json!({ "plan": id, "title": title, "version": version, "phase": phase });
-    let mut text = format!("plan {id} v{version} {phase} \"{title}\"");
+    let value = json!({ "plan": id, "title": title, "version": version, "phase": phase });
+    let mut answer = Answer { value, text: format!("plan {id} v{version} {phase} \"{title}\"") };
     if !status.is_empty() {
-        text.push_str(&format!(" ({status})"));
-        value["status"] = json!(status);
+        answer.add("status", &status, &format!(" ({status})"));
     }
-    text.push_str(&format!(": {}/{} done", counts.done, counts.total));
-    (value["done"], value["total"]) = (json!(counts.done), json!(counts.total));
+    answer.add("done", counts.done, &format!(": {}/{} done", counts.done, counts.total));
+    answer.add("total", counts.total, "");
     for (count, word) in [
         (counts.running, "running"),
         (counts.queued, "queued"),
@@ -86,8 +85,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
         (counts.cancelled, "cancelled"),
     ] {
         if count > 0 {
-            text.push_str(&format!(", {count} {word}"));
-            value[word] = json!(count);
+            answer.add(word, count, &format!(", {count} {word}"));
         }
     }
     let of = |wanted: Holder| {
@@ -103,25 +101,19 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     let others = few(&mut of(Holder::OtherSession).map(|task| task.spec.id.as_str()));
     let next = few(&mut plan_facts::next_of(plan));
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
-        if !names.is_empty() {
-            text.push_str(&format!("; {word}: {}", names.join(", ")));
-            value[word] = json!(names);
-        }
+        answer.add_names(word, &format!("; {word}: "), &names);
     }
     if approval::needs_approval(plan) {
-        text.push_str("; needs approval");
-        value["approval"] = json!("needed");
+        answer.add("approval", "needed", "; needs approval");
     }
     if let Some(reason) = approval::rejection_reason(plan) {
         let reason = reply_text::cut(reason, REJECTION_BYTES);
-        text.push_str(&format!("; rejected: {reason}"));
-        value["rejected"] = json!(reason);
+        answer.add("rejected", &reason, &format!("; rejected: {reason}"));
     }
     if let Some(first) = elsewhere.first() {
-        text.push_str(&format!("; {first}"));
-        value["waits"] = json!(first);
+        answer.add("waits", first, &format!("; {first}"));
     }
-    Answer { value, text }
+    answer
 }
 
 /// What a task that has not begun waits for, holders of locks included.

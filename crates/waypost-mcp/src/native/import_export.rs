@@ -9,8 +9,7 @@ use waypost_service::{Guard, ServiceError, SourceText};
 
 use super::arguments::Arguments;
 use super::create::format;
-use super::plan_ref;
-use crate::approval;
+use super::{plan_facts, plan_ref};
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -34,15 +33,12 @@ pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
         if arguments.flag("overwrite")? { workspace_files::write } else { workspace_files::write_new };
     let bytes = write(&call.workspace, file, &writing.text)?;
     let version = draft.version;
-    let mut value =
+    let value =
         json!({ "plan": plan, "version": version, "file": file, "format": dialect.name(), "bytes": bytes });
-    let mut text = format!("wrote {file}: v{version} as {dialect}, {bytes} bytes");
-    let lost = lost(&writing.losses);
-    if !lost.is_empty() {
-        text.push_str(&format!("; {dialect} cannot hold {}", lost.join(", ")));
-        value["lost"] = json!(lost);
-    }
-    Ok(Answer { value, text })
+    let text = format!("wrote {file}: v{version} as {dialect}, {bytes} bytes");
+    let mut answer = Answer { value, text };
+    answer.add_names("lost", &format!("; {dialect} cannot hold "), &lost(&writing.losses));
+    Ok(answer)
 }
 
 /// The format that a file's name speaks of.
@@ -83,22 +79,15 @@ pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     let source = SourceText { text, format, file_name: Some(file.to_owned()), name: file.to_owned() };
     let updated = call.service().update(&call.caller, &plan, source, guard)?;
     let (version, stat) = (updated.written.version, updated.changes.describe());
-    let mut value = json!({ "version": version, "bytes": bytes, "changes": stat });
-    let mut said = format!("v{version} from {bytes} bytes: {stat}");
-    if call.read(&plan, approval::needs_approval)? {
-        said.push_str("; needs approval: plan_start requests it");
-        value["approval"] = json!("needed");
-    }
+    let text = format!("v{version} from {bytes} bytes: {stat}");
+    let value = json!({ "version": version, "bytes": bytes, "changes": stat });
+    let mut answer = Answer { value, text };
+    call.read(&plan, |plan| plan_facts::add_approval(plan, &mut answer))?;
     let again: Vec<String> = updated.again.iter().map(ToString::to_string).collect();
     if !again.is_empty() {
         let named = reply_text::ranges(&again, AGAIN_BYTES);
-        said.push_str(&format!("; to be done again: {named}"));
-        value["again"] = json!(named);
+        answer.add("again", &named, &format!("; to be done again: {named}"));
     }
-    let notes = reply_text::notes(&[updated.written.notes(), updated.notes].concat());
-    if !notes.is_empty() {
-        said.push_str(&format!("; note: {}", notes.join("; ")));
-        value["notes"] = json!(notes);
-    }
-    Ok(Answer { value, text: said })
+    answer.add_notes(&[updated.written.notes(), updated.notes].concat());
+    Ok(answer)
 }

@@ -17,11 +17,10 @@ const TITLE_BYTES: usize = 60;
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["all", "phase", "text", "cursor"], "")?;
-    let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.as_str(), phase)).collect();
     let all = arguments.flag("all")?;
     let query = Query {
         owner: (!all).then(|| call.by().name.clone()),
-        phases: arguments.one_of("phase", &phases)?.into_iter().collect(),
+        phases: arguments.one_of("phase", Phase::ALL)?.into_iter().collect(),
         text: arguments.name("text")?.map(str::to_owned),
         after: arguments.name("cursor")?.map(str::to_owned),
         limit: PLANS_PAGE,

@@ -3,7 +3,9 @@
 use waypost_core::{Phase, Plan, PlanId};
 use waypost_store::{TargetStatus, Wait};
 
+use crate::approval::needs_approval;
 use crate::reply_text;
+use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
@@ -38,6 +40,13 @@ pub(super) fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
 /// The first of them.
 pub(super) fn next_ids(plan: &Plan) -> Vec<&str> {
     reply_text::few(next_of(plan), NEXT_MAX, NEXT_BYTES)
+}
+
+/// Says how to get the approval that a plan needs.
+pub(super) fn add_approval(plan: &Plan, answer: &mut Answer) {
+    if needs_approval(plan) {
+        answer.add("approval", "needed", "; needs approval: plan_start requests it");
+    }
 }
 
 /// What tasks of a plan wait for elsewhere, in words: what is not there so far comes first. At most `limit`.

@@ -1,6 +1,7 @@
 //! `task_next` and `task_report`: claim a task, leased to the caller, and report on it.
 
 use serde_json::{Map, Value, json};
+use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Json, Phase, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState, Timestamp};
 use waypost_service::{
     ClaimFilter, ClaimOptions, Claimed, Guard, Holder, LEASE_SECONDS_DEFAULT, ServiceError, TaskRef,
@@ -104,51 +105,47 @@ fn nothing(why: &str) -> Answer {
 fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
     let missing = || ServiceError::from(plan.no_such_task(id.as_str()));
     let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
-    let mut value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
-    let mut text = format!("{id} (plan {}, attempt {}): ", plan.id(), state.attempt);
-    for (name, said) in [("description", &spec.description), ("notes", &spec.notes)] {
-        if said.is_empty() {
-            continue;
+    let value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
+    let text = format!("{id} (plan {}, attempt {}): ", plan.id(), state.attempt);
+    let mut answer = Answer { value, text };
+    for (name, label, said) in [("description", "", &spec.description), ("notes", "\nnotes: ", &spec.notes)] {
+        if !said.is_empty() {
+            let shown = reply_text::cut_text(said, TEXT_BYTES_MAX);
+            answer.add(name, &shown, &format!("{label}{shown}"));
         }
-        let shown = reply_text::cut_text(said, TEXT_BYTES_MAX);
-        let label = if name == "notes" { "\nnotes: " } else { "" };
-        text.push_str(&format!("{label}{shown}"));
-        value[name] = json!(shown);
     }
     if let Some(tools) = spec.tools.as_ref().filter(|tools| !tools.is_empty()) {
         let tools = reply_text::cut(&tools.join(", "), TEXT_BYTES_MAX);
-        text.push_str(&format!("\ntools: {tools}"));
-        value["tools"] = json!(tools);
+        answer.add("tools", &tools, &format!("\ntools: {tools}"));
     }
     if spec.check.is_some() {
-        text.push_str("\na check decides whether it is done");
-        value["check"] = json!(true);
+        answer.add("check", true, "\na check decides whether it is done");
     }
-    answered(state, &mut value, &mut text);
-    inputs(plan, id, &mut value, &mut text);
-    Ok(Answer { value, text })
+    add_answers(state, &mut answer);
+    add_inputs(plan, id, &mut answer);
+    Ok(answer)
 }
 
 /// What persons have answered.
-fn answered(state: &TaskState, value: &mut Value, text: &mut String) {
+fn add_answers(state: &TaskState, answer: &mut Answer) {
     let answers = state.answers();
     let latest = &answers[answers.len().saturating_sub(ANSWERS_MAX)..];
     if latest.is_empty() {
         return;
     }
-    let mut told = Vec::new();
-    for answer in latest {
-        let (question, said) = (reply_text::cut(&answer.question, REASON_BYTES), &answer.answer);
+    let (mut told, mut text) = (Vec::new(), String::new());
+    for answered in latest {
+        let (question, said) = (reply_text::cut(&answered.question, REASON_BYTES), &answered.answer);
         text.push_str(&format!("\n{question} -> {said}"));
         told.push(json!({ "question": question, "answer": said }));
     }
-    value["answers"] = json!(told);
+    answer.add("answers", told, &text);
 }
 
 /// The outputs of what it depended on, as far as there is room; of the others, how to get them.
-fn inputs(plan: &Plan, id: &TaskId, value: &mut Value, text: &mut String) {
+fn add_inputs(plan: &Plan, id: &TaskId, answer: &mut Answer) {
     let mut room = OUTPUTS_BYTES_MAX;
-    let mut given = Map::new();
+    let (mut given, mut text) = (Map::new(), String::new());
     let mut left: Vec<String> = Vec::new();
     for (name, output) in plan.outputs_for(id.as_str()) {
         let bytes = output.as_str().len();
@@ -161,13 +158,12 @@ fn inputs(plan: &Plan, id: &TaskId, value: &mut Value, text: &mut String) {
         given.insert(name, output.value());
     }
     if !given.is_empty() {
-        value["inputs"] = Value::Object(given);
+        answer.add("inputs", given, &text);
     }
     if !left.is_empty() {
         let names = reply_text::few(left.iter().map(String::as_str), 10, REASON_BYTES).join(", ");
         let more = format!("{names} ({} too large): plan_get task {id}", left.len());
-        text.push_str(&format!("\nfrom {more}"));
-        value["more_inputs"] = json!(more);
+        answer.add("more_inputs", &more, &format!("\nfrom {more}"));
     }
 }
 
@@ -216,7 +212,8 @@ fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
 }
 
 /// What is reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 enum ReportStatus {
     Progress,
     Done,
@@ -225,15 +222,6 @@ enum ReportStatus {
     Release,
     Question,
 }
-
-const WORDS: [(&str, ReportStatus); 6] = [
-    ("progress", ReportStatus::Progress),
-    ("done", ReportStatus::Done),
-    ("failed", ReportStatus::Failed),
-    ("skipped", ReportStatus::Skipped),
-    ("release", ReportStatus::Release),
-    ("question", ReportStatus::Question),
-];
 
 const KNOWN: [&str; 12] = [
     "plan",
@@ -253,7 +241,8 @@ const KNOWN: [&str; 12] = [
 pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
     let task = task_named(&arguments)?;
-    let status = arguments.one_of("status", &WORDS)?.ok_or_else(|| arguments.missing("status"))?;
+    let status =
+        arguments.one_of("status", ReportStatus::iter())?.ok_or_else(|| arguments.missing("status"))?;
     let attempt = arguments.small("attempt")?;
     let plan = plan_of(call, &arguments, &task)?;
     let report = match status {
@@ -332,7 +321,7 @@ fn required_text(arguments: &Arguments<'_>) -> Result<String, ToolError> {
 fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u32) -> Answer {
     let state = plan.task(task.as_str()).map(|task| &task.state);
     let mut value = json!({});
-    let mut text = match status {
+    let text = match status {
         ReportStatus::Progress => return short_answer(task, "lease renewed"),
         ReportStatus::Question => {
             return short_answer(task, "question asked; ready again once a person answers");
@@ -356,17 +345,15 @@ fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u3
         plan_facts::REPORT_NEXT_MAX,
         plan_facts::REPORT_NEXT_BYTES,
     );
+    let mut answer = Answer { value, text };
     if phase.is_finished() {
-        text.push_str(&format!("; plan {}", phase.as_str()));
-        value["plan"] = json!(phase.as_str());
+        answer.add("plan", phase.as_str(), &format!("; plan {}", phase.as_str()));
     } else if next.is_empty() {
-        text.push_str("; none ready");
-        value["next"] = json!([]);
+        answer.add("next", json!([]), "; none ready");
     } else {
-        text.push_str(&format!("; next {}", next.join(", ")));
-        value["next"] = json!(next);
+        answer.add_names("next", "; next ", &next);
     }
-    Answer { value, text }
+    answer
 }
 
 fn short_answer(task: &TaskId, words: &str) -> Answer {

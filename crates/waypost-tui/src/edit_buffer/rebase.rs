@@ -222,28 +222,37 @@ impl Sides<'_> {
     }
 }
 
-/// One task, or the plan, field by field.
-struct Fields<'a> {
+/// One task, or the plan, of which each field is merged by itself.
+struct Fields<'a, T> {
+    base: &'a T,
+    mine: &'a T,
+    theirs: &'a T,
     /// Whose they are: `t3: `.
     whose: String,
     overlaps: &'a mut Vec<String>,
 }
 
-impl Fields<'_> {
-    /// `mine` where I changed it, `theirs` where I did not.
-    fn pick<T: PartialEq + Clone>(&mut self, name: &str, base: &T, mine: &T, theirs: &T) -> T {
-        if base != mine && base != theirs && mine != theirs {
-            self.overlaps.push(format!("{}both changed {name}; yours wins", self.whose));
-        }
-        if base == mine { theirs.clone() } else { mine.clone() }
+impl<T> Fields<'_, T> {
+    /// The field of mine where I changed it, of theirs where I did not.
+    fn pick<F: PartialEq + Clone>(&mut self, name: &str, field: impl Fn(&T) -> &F) -> F {
+        self.merge(name, field, |_| String::new())
     }
 
     /// The same of a text; theirs is quoted.
-    fn pick_text(&mut self, name: &str, base: &String, mine: &String, theirs: &String) -> String {
+    fn pick_text(&mut self, name: &str, field: impl Fn(&T) -> &String) -> String {
+        self.merge(name, field, |theirs| format!(", theirs was: {}", text::truncate(theirs, QUOTED_MAX)))
+    }
+
+    fn merge<F: PartialEq + Clone>(
+        &mut self,
+        name: &str,
+        field: impl Fn(&T) -> &F,
+        quoted: impl Fn(&F) -> String,
+    ) -> F {
+        let (base, mine, theirs) = (field(self.base), field(self.mine), field(self.theirs));
         if base != mine && base != theirs && mine != theirs {
-            let quoted = text::truncate(theirs, QUOTED_MAX);
-            self.overlaps
-                .push(format!("{}both changed {name}; yours wins, theirs was: {quoted}", self.whose));
+            let quoted = quoted(theirs);
+            self.overlaps.push(format!("{}both changed {name}; yours wins{quoted}", self.whose));
         }
         if base == mine { theirs.clone() } else { mine.clone() }
     }
@@ -257,54 +266,39 @@ fn merged_task(base: &TaskSpec, mine: &TaskSpec, theirs: &TaskSpec, overlaps: &m
             depends_on.push(on.clone());
         }
     }
-    let mut fields = Fields { whose: format!("{}: ", theirs.id), overlaps };
+    let mut fields = Fields { base, mine, theirs, whose: format!("{}: ", theirs.id), overlaps };
     TaskSpec {
         id: theirs.id.clone(),
-        description: fields.pick_text(
-            "description",
-            &base.description,
-            &mine.description,
-            &theirs.description,
-        ),
-        parent: fields.pick("parent", &base.parent, &mine.parent, &theirs.parent),
+        description: fields.pick_text("description", |task| &task.description),
+        parent: fields.pick("parent", |task| &task.parent),
         depends_on,
-        when: fields.pick("trigger rule", &base.when, &mine.when, &theirs.when),
-        complexity: fields.pick("complexity", &base.complexity, &mine.complexity, &theirs.complexity),
-        notes: fields.pick_text("notes", &base.notes, &mine.notes, &theirs.notes),
-        tools: fields.pick("tools", &base.tools, &mine.tools, &theirs.tools),
-        skip: fields.pick("skip", &base.skip, &mine.skip, &theirs.skip),
-        locks: fields.pick("locks", &base.locks, &mine.locks, &theirs.locks),
-        work: fields.pick("work", &base.work, &mine.work, &theirs.work),
-        check: fields.pick("check", &base.check, &mine.check, &theirs.check),
-        retry: fields.pick("retries", &base.retry, &mine.retry, &theirs.retry),
-        timeout_seconds: fields.pick(
-            "timeout",
-            &base.timeout_seconds,
-            &mine.timeout_seconds,
-            &theirs.timeout_seconds,
-        ),
-        priority: fields.pick("priority", &base.priority, &mine.priority, &theirs.priority),
-        provides: fields.pick("provides", &base.provides, &mine.provides, &theirs.provides),
-        thinking: fields.pick("thinking", &base.thinking, &mine.thinking, &theirs.thinking),
-        foreign: fields.pick("foreign fields", &base.foreign, &mine.foreign, &theirs.foreign),
+        when: fields.pick("trigger rule", |task| &task.when),
+        complexity: fields.pick("complexity", |task| &task.complexity),
+        notes: fields.pick_text("notes", |task| &task.notes),
+        tools: fields.pick("tools", |task| &task.tools),
+        skip: fields.pick("skip", |task| &task.skip),
+        locks: fields.pick("locks", |task| &task.locks),
+        work: fields.pick("work", |task| &task.work),
+        check: fields.pick("check", |task| &task.check),
+        retry: fields.pick("retries", |task| &task.retry),
+        timeout_seconds: fields.pick("timeout", |task| &task.timeout_seconds),
+        priority: fields.pick("priority", |task| &task.priority),
+        provides: fields.pick("provides", |task| &task.provides),
+        thinking: fields.pick("thinking", |task| &task.thinking),
+        foreign: fields.pick("foreign fields", |task| &task.foreign),
     }
 }
 
 fn merged_plan(base: &PlanSpec, mine: &PlanSpec, theirs: &PlanSpec, overlaps: &mut Vec<String>) -> PlanSpec {
-    let mut fields = Fields { whose: "the plan: ".to_owned(), overlaps };
+    let mut fields = Fields { base, mine, theirs, whose: "the plan: ".to_owned(), overlaps };
     PlanSpec {
-        title: fields.pick_text("title", &base.title, &mine.title, &theirs.title),
-        goal: fields.pick_text("goal", &base.goal, &mine.goal, &theirs.goal),
-        status: fields.pick_text("status", &base.status, &mine.status, &theirs.status),
-        owner: fields.pick_text("owner", &base.owner, &mine.owner, &theirs.owner),
-        queue: fields.pick_text("queue", &base.queue, &mine.queue, &theirs.queue),
-        token_budget: fields.pick(
-            "token budget",
-            &base.token_budget,
-            &mine.token_budget,
-            &theirs.token_budget,
-        ),
-        body: fields.pick_text("body", &base.body, &mine.body, &theirs.body),
-        foreign: fields.pick("foreign fields", &base.foreign, &mine.foreign, &theirs.foreign),
+        title: fields.pick_text("title", |plan| &plan.title),
+        goal: fields.pick_text("goal", |plan| &plan.goal),
+        status: fields.pick_text("status", |plan| &plan.status),
+        owner: fields.pick_text("owner", |plan| &plan.owner),
+        queue: fields.pick_text("queue", |plan| &plan.queue),
+        token_budget: fields.pick("token budget", |plan| &plan.token_budget),
+        body: fields.pick_text("body", |plan| &plan.body),
+        foreign: fields.pick("foreign fields", |plan| &plan.foreign),
     }
 }

@@ -120,28 +120,23 @@ impl Editor {
     fn facts(&self, context: DrawContext<'_>, buffer: &EditBuffer) -> Vec<Span<'static>> {
         let theme = context.settings.theme;
         let mut facts = Vec::new();
+        let mut say = |text: String, style: Style| {
+            facts.extend([Span::styled(text, style), Span::raw("  ")]);
+        };
         if context.settings.dry_run {
-            facts.push(Span::styled(" DRY RUN ", theme.warning().add_modifier(Modifier::REVERSED)));
-            facts.push(Span::raw("  "));
+            say(" DRY RUN ".to_owned(), theme.warning().add_modifier(Modifier::REVERSED));
         }
         let problems = buffer.problems().all().len();
         if problems > 0 {
-            facts.push(Span::styled(format!("! {}", text::count(problems, "problem")), theme.wrong()));
-            facts.push(Span::raw("  "));
+            say(format!("! {}", text::count(problems, "problem")), theme.wrong());
         }
         if let Some(version) = self.newer() {
-            facts.push(Span::styled(format!("v{version} in the store"), theme.warning()));
-            facts.push(Span::raw("  "));
+            say(format!("v{version} in the store"), theme.warning());
         }
         if self.saving.is_some() {
-            facts.push(Span::styled("saving …", theme.accent()));
-            facts.push(Span::raw("  "));
+            say("saving …".to_owned(), theme.accent());
         } else if buffer.is_changed() {
-            facts.push(Span::styled(
-                format!("● {}", text::count(buffer.edits().max(1), "edit")),
-                theme.warning(),
-            ));
-            facts.push(Span::raw("  "));
+            say(format!("● {}", text::count(buffer.edits().max(1), "edit")), theme.warning());
         }
         let state = &buffer.base().state;
         facts.push(Span::styled(phase_word(state.phase), theme.phase(state.phase)));

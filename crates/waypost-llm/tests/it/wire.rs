@@ -1,10 +1,10 @@
+//! The bodies of requests, and what answers and streams of answers mean: bytes in, bytes out.
+
 use serde_json::{Value, json};
+use waypost_config::{Api, Structured};
+use waypost_llm::wire::*;
+use waypost_llm::{Answer, Ended, ModelRequest, Purpose, Schema, Speaker, Turn};
 use waypost_testkit::SeededRng;
-
-use waypost_config::Structured;
-
-use super::*;
-use crate::{Ended, Purpose, Schema, Speaker, Turn};
 
 const APIS: [Api; 2] = [Api::OpenAi, Api::Anthropic];
 
