@@ -16,26 +16,25 @@ const TRIAL_TOKENS: u32 = 1_024;
 /// How often a trial is made again: somebody waits for it.
 const TRIAL_RETRIES: u32 = 1;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Verdict {
     /// It works.
+    #[strum(serialize = "yes")]
     Good,
     /// It works with less, or is not known.
+    #[strum(serialize = "partly")]
     Fair,
     /// It does not work.
+    #[strum(serialize = "no")]
     Bad,
     /// It was not tried, as something before it does not work.
+    #[strum(serialize = "untried")]
     Untried,
 }
 
 impl Verdict {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Good => "yes",
-            Self::Fair => "partly",
-            Self::Bad => "no",
-            Self::Untried => "untried",
-        }
+        self.into()
     }
 }
 

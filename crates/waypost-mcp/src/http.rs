@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::{Body, Buf, Bytes};
+use http_body_util::{BodyExt, Empty, Full, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes};
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -35,6 +35,8 @@ pub const SESSION_IDLE_SECONDS: u64 = 60 * 60;
 pub const SESSION_SPARE_SECONDS: u64 = 60;
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// An answer, as the protocol's service gives it.
 type Answered = Response<BoxBody<Bytes, Infallible>>;
@@ -76,7 +78,7 @@ impl HttpService {
     async fn answer<B>(&self, request: Request<B>) -> Answered
     where
         B: Body + Send + 'static,
-        B::Error: Display,
+        B::Error: Display + Into<BoxError>,
     {
         if *request.method() == Method::DELETE {
             return self.end_session(request).await;
@@ -103,7 +105,7 @@ impl HttpService {
     async fn end_session<B>(&self, request: Request<B>) -> Answered
     where
         B: Body + Send + 'static,
-        B::Error: Display,
+        B::Error: Display + Into<BoxError>,
     {
         let named = request.headers().get(SESSION).and_then(|named| named.to_str().ok());
         if let Some(named) = named
@@ -140,28 +142,17 @@ fn no_message(body: &[u8]) -> Answered {
 /// All of a body, or why not.
 async fn collected<B>(body: B, bytes_max: usize) -> Result<Bytes, Answered>
 where
-    B: Body + Send + 'static,
-    B::Error: Display,
+    B: Body,
+    B::Error: Into<BoxError>,
 {
-    let mut body = Box::pin(body);
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            worded(StatusCode::BAD_REQUEST, format!("reading the body failed: {error}\n"))
-        })?;
-        let Ok(mut data) = frame.into_data() else { continue };
-        if data.remaining() > bytes_max.saturating_sub(bytes.len()) {
+    let collected = Limited::new(body, bytes_max).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
             let words = format!("the body has more than {bytes_max} bytes; send less at a time\n");
-            return Err(worded(StatusCode::PAYLOAD_TOO_LARGE, words));
+            return worded(StatusCode::PAYLOAD_TOO_LARGE, words);
         }
-        while data.has_remaining() {
-            let chunk = data.chunk();
-            bytes.extend_from_slice(chunk);
-            let taken = chunk.len();
-            data.advance(taken);
-        }
-    }
-    Ok(bytes.into())
+        worded(StatusCode::BAD_REQUEST, format!("reading the body failed: {error}\n"))
+    })?;
+    Ok(collected.to_bytes())
 }
 
 fn no_room() -> Answered {
@@ -174,7 +165,7 @@ fn no_room() -> Answered {
 impl<B> Service<Request<B>> for HttpService
 where
     B: Body + Send + 'static,
-    B::Error: Display,
+    B::Error: Display + Into<BoxError>,
     B::Data: Send + 'static,
 {
     type Response = Answered;

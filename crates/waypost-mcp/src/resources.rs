@@ -1,5 +1,8 @@
 //! Plans as resources: what a client can list, read, complete and subscribe to. Reads only.
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
 use rmcp::model::{
     CompletionInfo, ListResourcesResult, Reference, Resource, ResourceContents, ResourceTemplate,
 };
@@ -68,16 +71,7 @@ impl Address {
 
 /// Ids of tasks may have any letters: clients write some of them as `%20`.
 fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits =
-            after.get(..2).filter(|digits| first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
 /// One page of the list: the list of plans, and each plan, the latest change first.

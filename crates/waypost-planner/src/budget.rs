@@ -1,7 +1,5 @@
 //! What planning may cost, looked at before a call. Knows no clock and no price list: whoever drives a session brings both.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use waypost_llm::Price;
@@ -13,20 +11,39 @@ use waypost_llm::token_estimate::estimate_ask;
 pub const ANSWER_TOKENS_MIN: u32 = 256;
 
 /// What planning is bounded by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// Levels of the tree.
+    #[strum(serialize = "max_depth")]
     Depth,
     /// Tasks of the plan.
+    #[strum(serialize = "max_goals")]
     Goals,
     /// Questions to models.
+    #[strum(serialize = "max_calls")]
     Calls,
     /// Tokens of questions and answers.
+    #[strum(serialize = "token_budget")]
     Tokens,
     /// Money.
+    #[strum(serialize = "cost_budget")]
     Cost,
     /// Time.
+    #[strum(serialize = "seconds")]
     Seconds,
 }
 
@@ -36,20 +53,7 @@ impl Bound {
 
     /// Its name in the configuration and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Depth => "max_depth",
-            Self::Goals => "max_goals",
-            Self::Calls => "max_calls",
-            Self::Tokens => "token_budget",
-            Self::Cost => "cost_budget",
-            Self::Seconds => "seconds",
-        }
-    }
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }
 
@@ -80,20 +84,19 @@ pub struct Spent {
 
 impl Spent {
     fn plus(&self, more: &Self) -> Self {
-        Self {
-            calls: self.calls.saturating_add(more.calls),
-            tokens: self.tokens.saturating_add(more.tokens),
-            cost_micros: self.cost_micros.saturating_add(more.cost_micros),
-            seconds: self.seconds.saturating_add(more.seconds),
-        }
+        self.each(more, u64::saturating_add)
     }
 
     fn minus(&self, less: &Self) -> Self {
+        self.each(less, u64::saturating_sub)
+    }
+
+    fn each(&self, other: &Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
-            calls: self.calls.saturating_sub(less.calls),
-            tokens: self.tokens.saturating_sub(less.tokens),
-            cost_micros: self.cost_micros.saturating_sub(less.cost_micros),
-            seconds: self.seconds.saturating_sub(less.seconds),
+            calls: combine(self.calls, other.calls),
+            tokens: combine(self.tokens, other.tokens),
+            cost_micros: combine(self.cost_micros, other.cost_micros),
+            seconds: combine(self.seconds, other.seconds),
         }
     }
 }

@@ -157,23 +157,19 @@ fn rank(found: &Candidate) -> (bool, bool) {
 
 /// An answer that is nothing but JSON.
 fn whole(value: Value, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
-    match value {
-        Value::Object(_) | Value::Array(_) => {
-            let mut repairs = Repairs::default();
-            let (value, fits) = unwrapped(value, &mut repairs, fits);
-            Some(Candidate { value, repairs, fits, truncated: false })
-        }
+    let mut repairs = Repairs::default();
+    let value = match value {
         Value::String(inner) => {
-            let value = serde_json::from_str::<Value>(inner.trim()).ok()?;
-            if !value.is_object() && !value.is_array() {
-                return None;
-            }
-            let mut repairs = Repairs(vec![Repair::Quoted]);
-            let (value, fits) = unwrapped(value, &mut repairs, fits);
-            Some(Candidate { value, repairs, fits, truncated: false })
+            repairs.note(Repair::Quoted);
+            serde_json::from_str(inner.trim()).ok()?
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        other => other,
+    };
+    if !value.is_object() && !value.is_array() {
+        return None;
     }
+    let (value, fits) = unwrapped(value, &mut repairs, fits);
+    Some(Candidate { value, repairs, fits, truncated: false })
 }
 
 /// The one field of an object that fits, where the object itself does not.

@@ -104,7 +104,7 @@ impl Screen {
         }
     }
 
-    fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
+    fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) {
         match self {
             Self::PlanList(plan_list) => plan_list.update(event, context),
             Self::Editor(editor) => editor.update(event, context),
@@ -188,11 +188,12 @@ impl App {
             effects,
             runs: &self.runs,
             notes: &mut notes,
+            flow: Flow::Stay,
         };
-        let flow = match self.screens.get_mut(at) {
-            Some(screen) => screen.update(event, &mut context),
-            None => Flow::Stay,
-        };
+        if let Some(screen) = self.screens.get_mut(at) {
+            screen.update(event, &mut context);
+        }
+        let flow = context.flow;
         if let Some(note) = notes.pop_back() {
             self.show(note);
         }

@@ -112,6 +112,15 @@ impl Dialog {
         Self { title: title.into(), lines, input: None, buttons, marked, top: 0 }
     }
 
+    /// A question whether to do something; otherwise one goes back.
+    pub fn offer(
+        title: impl Into<String>,
+        lines: Vec<String>,
+        (key, label, choice): (char, &str, Choice),
+    ) -> Self {
+        Self::new(title, lines, vec![Button::new(key, label, choice), Button::close('b', "back")])
+    }
+
     /// A question for a line of text; Enter does what `label` says.
     pub fn ask(title: impl Into<String>, lines: Vec<String>, text: &str, label: &str) -> Self {
         let buttons = vec![Button::new(ENTER, label, Choice::Take), Button::close(ESCAPE, "cancel")];

@@ -142,33 +142,23 @@ impl Editor {
         self.at().and_then(|at| self.buffer.as_ref()?.rows().get(at)).map(crate::edit_buffer::Row::id)
     }
 
-    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
-        let flow = match event {
-            Event::Shown => {
-                self.read(context);
-                Flow::Stay
-            }
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) {
+        match event {
+            Event::Shown => self.read(context),
             Event::Action(action) => self.act(action, context),
             Event::Key(key) => self.key(key, context),
             Event::Mouse(mouse) => self.mouse(mouse, context),
-            Event::Paste(text) => {
-                self.paste(text);
-                Flow::Stay
-            }
+            Event::Paste(text) => self.paste(text),
             Event::Tick => {
                 if let Some(buffer) = &mut self.buffer {
                     buffer.check();
                 }
-                Flow::Stay
             }
             Event::Reply(reply) => self.reply(reply, context),
-            Event::Written(store, plans) => {
-                self.written(store, plans, context);
-                Flow::Stay
-            }
+            Event::Written(store, plans) => self.written(store, plans, context),
             Event::Chosen(choice, _) => self.chosen(choice, context),
-        };
-        let flow = match flow {
+        }
+        context.flow = match std::mem::take(&mut context.flow) {
             Flow::Ask(dialog) if self.is_typing() => {
                 context.notify(NoteKind::Warning, format!("{}: asked when you finish typing", dialog.title));
                 self.question = Some(dialog);
@@ -178,10 +168,9 @@ impl Editor {
             flow => flow,
         };
         self.settle(context);
-        flow
     }
 
-    fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
+    fn act(&mut self, action: Action, context: &mut Context<'_>) {
         let page = layout::rows(context.area, self.graph).max(1);
         match action {
             Action::Up => self.selected = self.selected.saturating_sub(1),
@@ -190,11 +179,11 @@ impl Editor {
             Action::PageDown => self.selected += page,
             Action::First => self.selected = 0,
             Action::Last => self.selected = self.visible.len(),
-            Action::Back => return self.leave(AfterSave::Leave),
-            Action::Quit => return self.leave(AfterSave::Quit),
+            Action::Back => self.leave(AfterSave::Leave, context),
+            Action::Quit => self.leave(AfterSave::Quit, context),
             Action::Edit => self.open_form(),
             Action::New => self.open_new_form(),
-            Action::Delete => return self.delete(context),
+            Action::Delete => self.delete(context),
             Action::Skip => self.change(|buffer, at| buffer.toggle_skip(at)),
             Action::MoveUp => self.move_task(EditBuffer::move_up, "is the first among its siblings", context),
             Action::MoveDown => {
@@ -210,11 +199,10 @@ impl Editor {
             Action::Problems => self.next_problem(context),
             Action::Graph => self.graph = Some(!layout::shows_graph(context.area, self.graph)),
             Action::External => self.open_editor(context),
-            Action::Save => return self.save(AfterSave::Stay, context),
-            Action::Execute => return self.execute(context),
+            Action::Save => self.save(AfterSave::Stay, context),
+            Action::Execute => self.execute(context),
             _ => {}
         }
-        Flow::Stay
     }
 
     fn change(&mut self, change: impl FnOnce(&mut EditBuffer, usize)) {
@@ -257,21 +245,20 @@ impl Editor {
         }
     }
 
-    fn delete(&mut self, context: &mut Context<'_>) -> Flow {
+    fn delete(&mut self, context: &mut Context<'_>) {
         let task = self.selected_task().cloned();
         let deletion = self.buffer.as_ref().zip(task).and_then(|(buffer, task)| buffer.deletion(&task));
         match deletion {
             Some(deletion) if deletion.parts.is_empty() && deletion.dependants.is_empty() => {
-                self.remove(&deletion.task, context);
-                Flow::Stay
+                self.remove(&deletion.task, context)
             }
-            Some(deletion) => self.ask_to_delete(deletion),
-            None => Flow::Stay,
+            Some(deletion) => self.ask_to_delete(deletion, context),
+            None => {}
         }
     }
 
-    fn ask_to_delete(&self, deletion: Deletion) -> Flow {
-        let Some(buffer) = &self.buffer else { return Flow::Stay };
+    fn ask_to_delete(&self, deletion: Deletion, context: &mut Context<'_>) {
+        let Some(buffer) = &self.buffer else { return };
         let mut lines = Vec::new();
         let (parts, dependants) = (deletion.parts.len(), deletion.dependants.len());
         if parts > 0 {
@@ -293,24 +280,18 @@ impl Editor {
         }
         let title = format!("Delete {}?", deletion.task);
         let delete = Button::new('d', "delete", Choice::Delete(Box::new(deletion)));
-        Flow::Ask(Dialog::new(title, lines, vec![delete, Button::close('k', "keep")]))
+        context.ask(Dialog::new(title, lines, vec![delete, Button::close('k', "keep")]));
     }
 
     /// Somebody may have written while the question stood there: only what it said is deleted.
-    fn delete_confirmed(&mut self, said: &Deletion, context: &mut Context<'_>) -> Flow {
+    fn delete_confirmed(&mut self, said: &Deletion, context: &mut Context<'_>) {
         match self.buffer.as_ref().and_then(|buffer| buffer.deletion(&said.task)) {
-            Some(now) if now == *said => {
-                self.remove(&said.task, context);
-                Flow::Stay
-            }
+            Some(now) if now == *said => self.remove(&said.task, context),
             Some(now) => {
                 context.notify(NoteKind::Warning, "the plan changed meanwhile; nothing was deleted");
-                self.ask_to_delete(now)
+                self.ask_to_delete(now, context)
             }
-            None => {
-                context.notify(NoteKind::Warning, format!("{} is no longer in the plan", said.task));
-                Flow::Stay
-            }
+            None => context.notify(NoteKind::Warning, format!("{} is no longer in the plan", said.task)),
         }
     }
 
@@ -385,7 +366,7 @@ impl Editor {
         }
     }
 
-    fn key(&mut self, key: KeyEvent, context: &mut Context<'_>) -> Flow {
+    fn key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         if let (Some(picker), Some(buffer)) = (&mut self.picker, &self.buffer) {
             let rows = draw_overlays::picker_rows(context.area);
@@ -421,7 +402,6 @@ impl Editor {
         if self.find.is_some() {
             if control_c { self.find = None } else { self.find_key(key) }
         }
-        Flow::Stay
     }
 
     fn choose_for_form(&mut self) {

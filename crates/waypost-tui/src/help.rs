@@ -22,7 +22,7 @@ impl Help {
         Self { from, top: 0 }
     }
 
-    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) {
         let page = usize::from(context.area.height.max(1));
         match event {
             Event::Action(Action::Up) => self.top = self.top.saturating_sub(1),
@@ -31,8 +31,8 @@ impl Help {
             Event::Action(Action::PageDown) => self.top += page,
             Event::Action(Action::First) => self.top = 0,
             Event::Action(Action::Last) => self.top = usize::MAX / 2,
-            Event::Action(Action::Quit) => return Flow::Quit,
-            Event::Action(Action::Back | Action::Help | Action::Open) => return Flow::Pop,
+            Event::Action(Action::Quit) => return context.go(Flow::Quit),
+            Event::Action(Action::Back | Action::Help | Action::Open) => return context.go(Flow::Pop),
             Event::Mouse(mouse) if mouse.kind == MouseEventKind::ScrollUp => {
                 self.top = self.top.saturating_sub(3)
             }
@@ -50,7 +50,6 @@ impl Help {
         let lines =
             lines(&context.settings.keys, self.from, context.settings.theme, context.area.width).len();
         self.top = self.top.min(lines.saturating_sub(page));
-        Flow::Stay
     }
 
     pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts: Parts) {
@@ -68,13 +67,13 @@ impl Help {
 fn lines(keys: &Keys, from: Place, theme: Theme, columns: u16) -> Vec<Line<'static>> {
     const KEYS_COLUMNS: usize = 18;
     let mut places = Place::ALL.to_vec();
-    places.sort_by_key(|place| *place != from);
+    places.sort_by_key(|(place, _)| *place != from);
     let mut lines = Vec::new();
-    for place in places {
+    for (place, title) in places {
         if !lines.is_empty() {
             lines.push(Line::default());
         }
-        lines.push(Line::styled(format!("  {}", place.title()), theme.heading()));
+        lines.push(Line::styled(format!("  {}", title), theme.heading()));
         for (binding, chords) in keys.rows(place) {
             let shown = chords.iter().map(ToString::to_string).collect::<Vec<_>>().join("  ");
             let room = usize::from(columns).saturating_sub(KEYS_COLUMNS + 6);

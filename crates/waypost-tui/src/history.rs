@@ -74,38 +74,26 @@ impl History {
         &self.plan
     }
 
-    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
-        let flow = match event {
-            Event::Shown => {
-                self.read(None, context);
-                Flow::Stay
-            }
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) {
+        match event {
+            Event::Shown => self.read(None, context),
             Event::Action(action) => self.act(action, context),
             Event::Chosen(choice, _) => {
                 if let (Choice::Confirm, Some(version)) = (choice, self.restoring.take()) {
                     let (plan, known) = (self.plan.clone(), self.versions.current);
                     self.ask(HistoryEffect::Restore { plan, version, known }, context);
                 }
-                Flow::Stay
             }
-            Event::Reply(Reply::History(reply)) => {
-                self.reply(reply, context);
-                Flow::Stay
-            }
+            Event::Reply(Reply::History(reply)) => self.reply(reply, context),
             Event::Written(store, plans) => {
                 if store == self.plan.store && plans.iter().any(|(id, _)| *id == self.plan.id) {
                     self.read(None, context);
                 }
-                Flow::Stay
             }
-            Event::Mouse(mouse) => {
-                self.mouse(mouse.kind, Position::new(mouse.column, mouse.row), context);
-                Flow::Stay
-            }
-            Event::Key(_) | Event::Paste(_) | Event::Tick | Event::Reply(_) => Flow::Stay,
-        };
+            Event::Mouse(mouse) => self.mouse(mouse.kind, Position::new(mouse.column, mouse.row), context),
+            Event::Key(_) | Event::Paste(_) | Event::Tick | Event::Reply(_) => {}
+        }
         self.settle(context);
-        flow
     }
 
     fn ask(&self, effect: HistoryEffect, context: &mut Context<'_>) {
@@ -186,7 +174,7 @@ impl History {
         Some((other.min(number), other.max(number)))
     }
 
-    fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
+    fn act(&mut self, action: Action, context: &mut Context<'_>) {
         let page = list_rows(context.area).max(1) as isize;
         match action {
             Action::Up => self.step(-1),
@@ -205,19 +193,18 @@ impl History {
                 let number = self.row().map(|row| row.number);
                 self.marked = if self.marked == number { None } else { number };
             }
-            Action::Restore => return self.restore(context),
-            Action::Quit => return Flow::Quit,
-            Action::Back => return Flow::Pop,
+            Action::Restore => self.restore(context),
+            Action::Quit => context.go(Flow::Quit),
+            Action::Back => context.go(Flow::Pop),
             _ => {}
         }
-        Flow::Stay
     }
 
-    fn restore(&mut self, context: &mut Context<'_>) -> Flow {
-        let Some(row) = self.row() else { return Flow::Stay };
+    fn restore(&mut self, context: &mut Context<'_>) {
+        let Some(row) = self.row() else { return };
         if row.number == self.versions.current {
             context.notify(NoteKind::Warning, "this is the current version");
-            return Flow::Stay;
+            return;
         }
         let (number, next) = (row.number, self.versions.current + 1);
         let lines = vec![
@@ -226,7 +213,7 @@ impl History {
         ];
         let buttons = vec![Button::new('r', "restore", Choice::Confirm), Button::close('b', "back")];
         self.restoring = Some(number);
-        Flow::Ask(Dialog::new(format!("Restore version {number}"), lines, buttons))
+        context.ask(Dialog::new(format!("Restore version {number}"), lines, buttons));
     }
 
     fn step(&mut self, by: isize) {

@@ -28,26 +28,20 @@ pub enum Place {
 }
 
 impl Place {
-    /// All of them, in the order of the help screen.
-    pub const ALL: [Self; 7] =
-        [Self::PlanList, Self::Editor, Self::Form, Self::Picker, Self::Run, Self::History, Self::Anywhere];
+    /// All of them, in the order of the help screen, with what it calls them.
+    pub const ALL: [(Self, &'static str); 7] = [
+        (Self::PlanList, "Plans"),
+        (Self::Editor, "Plan editor"),
+        (Self::Form, "Task form"),
+        (Self::Picker, "Task picker"),
+        (Self::Run, "Run view"),
+        (Self::History, "History"),
+        (Self::Anywhere, "Everywhere"),
+    ];
 
     /// The word for it, as `[tui.keys]` has it.
     pub fn as_str(self) -> &'static str {
         self.into()
-    }
-
-    /// What the help screen calls it.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Anywhere => "Everywhere",
-            Self::PlanList => "Plans",
-            Self::Editor => "Plan editor",
-            Self::Form => "Task form",
-            Self::Picker => "Task picker",
-            Self::Run => "Run view",
-            Self::History => "History",
-        }
     }
 }
 
@@ -237,21 +231,23 @@ const ANYWHERE: &[Row] = &[
     (Action::Suspend, &["ctrl+z"], "suspend", "suspend; `fg` returns"),
 ];
 
-/// All rows, by place.
-const TABLES: [(Place, &[Row]); 7] = [
-    (Place::PlanList, PLAN_LIST),
-    (Place::Editor, EDITOR),
-    (Place::Form, FORM),
-    (Place::Picker, PICKER),
-    (Place::Run, RUN),
-    (Place::History, HISTORY),
-    (Place::Anywhere, ANYWHERE),
-];
+fn rows_of(place: Place) -> &'static [Row] {
+    match place {
+        Place::PlanList => PLAN_LIST,
+        Place::Editor => EDITOR,
+        Place::Form => FORM,
+        Place::Picker => PICKER,
+        Place::Run => RUN,
+        Place::History => HISTORY,
+        Place::Anywhere => ANYWHERE,
+    }
+}
 
 /// The whole table.
 pub fn bindings() -> impl Iterator<Item = Binding> {
-    TABLES.into_iter().flat_map(|(place, rows)| {
-        rows.iter().map(move |&(action, keys, hint, help)| Binding { place, action, keys, hint, help })
+    Place::ALL.into_iter().flat_map(|(place, _)| {
+        let rows = rows_of(place).iter();
+        rows.map(move |&(action, keys, hint, help)| Binding { place, action, keys, hint, help })
     })
 }
 

@@ -82,41 +82,34 @@ impl PlanList {
         Some((store, self.sides.get(store)?.heads.get(place)?))
     }
 
-    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
-        let flow = match event {
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) {
+        match event {
             Event::Shown => {
                 self.sides.resize_with(context.settings.stores.len(), StoreList::default);
                 self.reload(context);
-                Flow::Stay
             }
             Event::Action(action) => self.act(action, context),
             Event::Key(key) => {
                 if self.typing {
                     self.type_key(key, context);
                 }
-                Flow::Stay
             }
             Event::Paste(text) => {
                 if self.typing {
                     self.filter.insert(text);
                     self.reload(context);
                 }
-                Flow::Stay
             }
             Event::Mouse(mouse) => self.mouse(mouse, context),
             Event::Reply(reply) => self.reply(reply, context),
-            Event::Written(store, _) => {
-                self.written(store, context);
-                Flow::Stay
-            }
+            Event::Written(store, _) => self.written(store, context),
             Event::Chosen(choice, typed) => self.chosen(choice, typed, context),
-            Event::Tick => Flow::Stay,
-        };
+            Event::Tick => {}
+        }
         self.settle(context);
-        flow
     }
 
-    fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
+    fn act(&mut self, action: Action, context: &mut Context<'_>) {
         let page = rows(context.area).max(1);
         match action {
             Action::Up => self.selected = self.selected.saturating_sub(1),
@@ -125,7 +118,7 @@ impl PlanList {
             Action::PageDown => self.selected += page,
             Action::First => self.selected = 0,
             Action::Last => self.selected = self.list.len(),
-            Action::Open => return self.open(),
+            Action::Open => self.open(context),
             Action::Filter => self.typing = true,
             Action::Sort => {
                 self.sort = match self.sort {
@@ -149,45 +142,42 @@ impl PlanList {
                 self.reload(context);
             }
             Action::Refresh => self.reload(context),
-            Action::New => return self.ask_title(context),
-            Action::Status => return self.ask_status(),
-            Action::Quit => return Flow::Quit,
+            Action::New => self.ask_title(context),
+            Action::Status => self.ask_status(context),
+            Action::Quit => context.go(Flow::Quit),
             Action::Back if !self.filter.text().is_empty() => {
                 self.filter = TextInput::line("");
                 self.reload(context);
             }
-            Action::Back => return Flow::Pop,
+            Action::Back => context.go(Flow::Pop),
             _ => {}
         }
-        Flow::Stay
     }
 
-    fn open(&self) -> Flow {
-        self.selected().map_or(Flow::Stay, |plan| Flow::Open(Destination::Editor(plan)))
+    fn open(&self, context: &mut Context<'_>) {
+        if let Some(plan) = self.selected() {
+            context.go(Flow::Open(Destination::Editor(plan)));
+        }
     }
 
-    fn ask_title(&mut self, context: &Context<'_>) -> Flow {
+    fn ask_title(&mut self, context: &mut Context<'_>) {
         let store = self.selected().map_or(0, |plan| plan.store);
         let name = context.settings.stores.get(store).cloned().unwrap_or_default();
         self.prompt = Some(Prompt::Title(store));
-        Flow::Ask(Dialog::ask(
-            "New plan",
-            vec![format!("The title. The plan is stored in `{name}`.")],
-            "",
-            "create",
-        ))
+        let lines = vec![format!("The title. The plan is stored in `{name}`.")];
+        context.ask(Dialog::ask("New plan", lines, "", "create"));
     }
 
-    fn ask_status(&mut self) -> Flow {
-        let Some((store, head)) = self.head(self.selected) else { return Flow::Stay };
+    fn ask_status(&mut self, context: &mut Context<'_>) {
+        let Some((store, head)) = self.head(self.selected) else { return };
         let lines = vec!["A note for readers; it has no effect. Leave it empty to remove it.".to_owned()];
         let dialog = Dialog::ask(format!("Note on {}", head.id), lines, &head.status, "save");
         self.prompt = Some(Prompt::Status(PlanKey { store, id: head.id.clone() }, head.version));
-        Flow::Ask(dialog)
+        context.ask(dialog);
     }
 
-    fn chosen(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) -> Flow {
-        let (Choice::Take, Some(prompt)) = (choice, self.prompt.take()) else { return Flow::Stay };
+    fn chosen(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) {
+        let (Choice::Take, Some(prompt)) = (choice, self.prompt.take()) else { return };
         match prompt {
             Prompt::Title(_) if typed.trim().is_empty() => {
                 context.notify(NoteKind::Warning, "a plan needs a title")
@@ -202,7 +192,6 @@ impl PlanList {
                 context.effects.push(Effect::Save { plan, version, edits });
             }
         }
-        Flow::Stay
     }
 
     fn type_key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
@@ -227,7 +216,7 @@ impl PlanList {
         }
     }
 
-    fn mouse(&mut self, mouse: MouseEvent, context: &Context<'_>) -> Flow {
+    fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) {
         match mouse.kind {
             MouseEventKind::ScrollUp => self.selected = self.selected.saturating_sub(3),
             MouseEventKind::ScrollDown => self.selected += 3,
@@ -235,7 +224,7 @@ impl PlanList {
                 if let Some(row) = row_at(context.area, mouse.row) {
                     let at = self.top + row;
                     if at == self.selected {
-                        return self.open();
+                        return self.open(context);
                     }
                     if at < self.list.len() {
                         self.selected = at;
@@ -244,7 +233,6 @@ impl PlanList {
             }
             _ => {}
         }
-        Flow::Stay
     }
 
     fn query(&self, limit: usize, after: Option<String>) -> Box<Query> {
@@ -278,12 +266,10 @@ impl PlanList {
         }
     }
 
-    fn reply(&mut self, reply: &Reply, context: &mut Context<'_>) -> Flow {
+    fn reply(&mut self, reply: &Reply, context: &mut Context<'_>) {
         match reply {
             Reply::PlanPage { store, ticket, heads } => self.take(*store, *ticket, heads, context),
-            Reply::Created { plan: Ok(plan) } => {
-                return Flow::Open(Destination::Editor(plan.clone()));
-            }
+            Reply::Created { plan: Ok(plan) } => context.go(Flow::Open(Destination::Editor(plan.clone()))),
             Reply::Created { plan: Err(error) } => context.notify_error(error),
             // The editor reports its own saves.
             Reply::Saved { plan, saved } if self.writing.take_if(|writing| writing == plan).is_some() => {
@@ -305,7 +291,6 @@ impl PlanList {
             }
             _ => {}
         }
-        Flow::Stay
     }
 
     fn take(

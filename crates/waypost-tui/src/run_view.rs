@@ -128,8 +128,8 @@ impl RunView {
         self.snapshot.as_deref().is_some_and(runs)
     }
 
-    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
-        let flow = match event {
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) {
+        match event {
             Event::Shown => self.shown(context),
             Event::Action(action) => self.act(action, context),
             Event::Chosen(choice, typed) => self.chose(choice, typed, context),
@@ -138,7 +138,6 @@ impl RunView {
                 if store == self.plan.store && plans.iter().any(|(id, _)| *id == self.plan.id) {
                     self.load_snapshot(context);
                 }
-                Flow::Stay
             }
             Event::Tick => {
                 // Progress is no version: nobody says that it was written.
@@ -148,20 +147,17 @@ impl RunView {
                 if self.row().is_some_and(|row| row.standing == EffectiveStatus::Running) {
                     self.load_detail(context);
                 }
-                Flow::Stay
             }
             Event::Mouse(mouse) => {
                 let at = Position::new(mouse.column, mouse.row);
                 self.mouse(mouse.kind, at, context);
-                Flow::Stay
             }
-            Event::Key(_) | Event::Paste(_) | Event::Reply(_) => Flow::Stay,
-        };
+            Event::Key(_) | Event::Paste(_) | Event::Reply(_) => {}
+        }
         self.settle(context);
-        flow
     }
 
-    fn shown(&mut self, context: &mut Context<'_>) -> Flow {
+    fn shown(&mut self, context: &mut Context<'_>) {
         self.load_snapshot(context);
         self.load_detail(context);
         if context.runs.contains(&self.plan) && self.local_run == LocalRun::NotRunning {
@@ -170,7 +166,6 @@ impl RunView {
         if self.intent == Intent::Execute && self.local_run == LocalRun::NotRunning {
             self.start(context);
         }
-        Flow::Stay
     }
 
     fn ask(&self, effect: RunEffect, context: &mut Context<'_>) {
@@ -218,12 +213,9 @@ impl RunView {
         self.preview.is_some() && self.local_run != LocalRun::Running
     }
 
-    fn reply(&mut self, reply: &RunReply, context: &mut Context<'_>) -> Flow {
+    fn reply(&mut self, reply: &RunReply, context: &mut Context<'_>) {
         match reply {
-            RunReply::Snapshot(plan, snapshot) if *plan == self.plan => {
-                self.set_snapshot(snapshot, context);
-                Flow::Stay
-            }
+            RunReply::Snapshot(plan, snapshot) if *plan == self.plan => self.set_snapshot(snapshot, context),
             RunReply::TaskDetail(plan, task, detail) if *plan == self.plan => {
                 let again = self.detail_request.answered();
                 if self.row().is_some_and(|row| row.id == *task) {
@@ -234,15 +226,11 @@ impl RunView {
                 if again && let Some(row) = self.row() {
                     self.ask(RunEffect::LoadTaskDetail(self.plan.clone(), row.id.clone()), context);
                 }
-                Flow::Stay
             }
-            RunReply::Preview(plan, preview) if *plan == self.plan => {
-                match preview {
-                    Ok(preview) => (self.preview, self.preview_lines) = (Some(preview.clone()), None),
-                    Err(error) => context.notify_error(error),
-                }
-                Flow::Stay
-            }
+            RunReply::Preview(plan, preview) if *plan == self.plan => match preview {
+                Ok(preview) => (self.preview, self.preview_lines) = (Some(preview.clone()), None),
+                Err(error) => context.notify_error(error),
+            },
             RunReply::Started(plan, started) if *plan == self.plan => self.started(started, context),
             RunReply::Approved(plan, approved) if *plan == self.plan => {
                 match approved {
@@ -259,19 +247,17 @@ impl RunView {
                         self.ask(RunEffect::Preview(self.plan.clone()), context);
                     }
                 }
-                Flow::Stay
             }
             RunReply::Ended(plan, _) if *plan == self.plan => {
                 (self.local_run, self.intent) = (LocalRun::NotRunning, Intent::Watch);
                 self.load_snapshot(context);
-                Flow::Stay
             }
             RunReply::Snapshot(..)
             | RunReply::TaskDetail(..)
             | RunReply::Preview(..)
             | RunReply::Started(..)
             | RunReply::Approved(..)
-            | RunReply::Ended(..) => Flow::Stay,
+            | RunReply::Ended(..) => {}
         }
     }
 
@@ -302,8 +288,7 @@ impl RunView {
         }
     }
 
-    fn started(&mut self, started: &Result<Started, ErrorMessage>, context: &mut Context<'_>) -> Flow {
-        let mut flow = Flow::Stay;
+    fn started(&mut self, started: &Result<Started, ErrorMessage>, context: &mut Context<'_>) {
         match started {
             Ok(Started::Runs) => {
                 self.local_run = LocalRun::Running;
@@ -316,22 +301,21 @@ impl RunView {
             }
             Err(error) => {
                 (self.local_run, self.intent) = (LocalRun::NotRunning, Intent::Watch);
-                flow = self.not_started(error);
+                self.not_started(error, context);
             }
         }
         self.load_snapshot(context);
-        flow
     }
 
     pub(crate) fn plan(&self) -> &PlanKey {
         &self.plan
     }
 
-    fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
+    fn act(&mut self, action: Action, context: &mut Context<'_>) {
         if context.settings.dry_run && is_write(action) {
             let words = "dry run: the plan is not changed; open it without --dry-run";
             context.notify(NoteKind::Warning, words);
-            return Flow::Stay;
+            return;
         }
         let page = self.list_rows(context.area);
         match action {
@@ -345,13 +329,13 @@ impl RunView {
                 self.focus = if self.focus == Focus::Tasks { Focus::Text } else { Focus::Tasks };
             }
             Action::Follow => (self.chosen, self.behind) = (None, 0),
-            Action::Quit => return Flow::Quit,
-            Action::Back => return self.leave(),
+            Action::Quit => return context.go(Flow::Quit),
+            Action::Back => return self.leave(context),
             Action::History => {
-                return Flow::Open(Destination::History(self.plan.clone()));
+                return context.go(Flow::Open(Destination::History(self.plan.clone())));
             }
             Action::Edit => {
-                return Flow::Open(Destination::Editor(self.plan.clone()));
+                return context.go(Flow::Open(Destination::Editor(self.plan.clone())));
             }
             Action::Execute => match self.local_run {
                 LocalRun::NotRunning => self.start(context),
@@ -364,14 +348,13 @@ impl RunView {
             Action::Reject => return self.reject(context),
             Action::Pause => self.pause_or_resume(context),
             Action::Cancel => return self.cancel_task(context),
-            Action::CancelPlan => return self.cancel_plan(),
+            Action::CancelPlan => return self.cancel_plan(context),
             Action::Retry => self.retry(context),
             Action::RetryAll => self.write(PlanAction::RetryAll, "failed tasks will be retried", context),
             Action::Answer | Action::Open => return self.answer(context),
             _ => {}
         }
         self.load_detail(context);
-        Flow::Stay
     }
 
     /// Moves the selection, or the text.

@@ -46,8 +46,9 @@ pub enum Event<'a> {
 }
 
 /// Where to go after an event.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum Flow {
+    #[default]
     Stay,
     /// To another screen, on top of this one.
     Open(Destination),
@@ -80,9 +81,20 @@ pub struct Context<'a> {
     /// The plans that this process runs.
     pub runs: &'a BTreeSet<PlanKey>,
     pub notes: &'a mut VecDeque<Note>,
+    /// Where to go when the event is handled.
+    pub flow: Flow,
 }
 
 impl Context<'_> {
+    /// Goes there when the event is handled.
+    pub fn go(&mut self, flow: Flow) {
+        self.flow = flow;
+    }
+
+    pub fn ask(&mut self, dialog: Dialog) {
+        self.go(Flow::Ask(dialog));
+    }
+
     /// Shows a note at the bottom of the screen.
     pub fn notify(&mut self, kind: NoteKind, text: impl Into<String>) {
         self.notes.push_back(Note { kind, text: text.into() });

@@ -110,15 +110,7 @@ pub fn sign(standing: EffectiveStatus) -> &'static str {
 
 /// Where a plan stands, in a word that fits a column.
 pub fn phase_word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Draft => "draft",
-        Phase::AwaitingApproval => "approval?",
-        Phase::Active => "active",
-        Phase::Paused => "paused",
-        Phase::Completed => "completed",
-        Phase::Failed => "failed",
-        Phase::Cancelled => "cancelled",
-    }
+    if phase == Phase::AwaitingApproval { "approval?" } else { phase.as_str() }
 }
 
 /// How much of something is done, in so many columns.

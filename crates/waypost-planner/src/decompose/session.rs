@@ -152,7 +152,7 @@ impl std::fmt::Display for Stopped {
 }
 
 /// A session that breaks goals down.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Decompose {
     pub(super) manner: PromptPolicy,
     pub(super) bounds: Bounds,
@@ -173,16 +173,7 @@ impl Decompose {
         let children_min = bounds.children_min.clamp(2, children_max);
         let bounds =
             Bounds { children_min, children_max, parallel_max: bounds.parallel_max.max(1), ..bounds };
-        Self {
-            manner,
-            bounds,
-            refining,
-            scope,
-            held: BTreeMap::new(),
-            refined: BTreeSet::new(),
-            stopped: BTreeMap::new(),
-            tries: BTreeMap::new(),
-        }
+        Self { manner, bounds, refining, scope, ..Self::default() }
     }
 
     /// Goals of the plan, with those that will be in it as soon as their dependencies are known.

@@ -120,14 +120,7 @@ impl PlanningDriver<'_> {
             heard: BTreeMap::new(),
             ending: None,
             over,
-            thought: PlanningResult {
-                ending: StopReason::Over,
-                asked: 0,
-                recalled: 0,
-                tokens: 0,
-                repairs: Vec::new(),
-                returned: 0,
-            },
+            thought: PlanningResult::default(),
         };
         let mut version = 0;
         thread::scope(|scope| {

@@ -5,9 +5,10 @@ use waypost_store::WriteError;
 
 use crate::{Broken, Repair};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
     /// There is nothing left to ask.
+    #[default]
     Over,
     /// One step was wanted, and was made.
     Stepped,
@@ -28,7 +29,7 @@ pub enum StopReason {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanningResult {
     pub ending: StopReason,
     /// Answers that models gave now.

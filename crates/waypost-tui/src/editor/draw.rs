@@ -194,11 +194,7 @@ impl Editor {
         let spec = row.spec();
         let is_wrong = buffer.problems().has(spec.id.as_str());
         let (mark, mark_style) = if is_wrong { ("!", theme.wrong()) } else { (" ", theme.text()) };
-        let (shown, style) = row_sign(row);
-        let style = style.map_or_else(
-            || theme.task_status(row.standing),
-            |quiet| if quiet { theme.quiet() } else { theme.text() },
-        );
+        let (shown, style) = row_sign(row, theme);
         let cells = frame.buffer_mut();
         put(cells, (line.x, line.y), 1, mark, mark_style);
         put(cells, (line.x + 1, line.y), 1, shown, style);
@@ -301,12 +297,11 @@ fn complexity(complexity: Option<Complexity>) -> &'static str {
     }
 }
 
-/// The sign of a row, and how it looks if that does not follow from where it stands.
-fn row_sign(row: &Row) -> (&'static str, Option<bool>) {
-    if row.spec().skip && row.task.state.status == waypost_core::Status::Pending {
-        return (sign(EffectiveStatus::Skipped), Some(true));
-    }
-    (sign(row.standing), None)
+/// The sign of a row, and how it looks.
+fn row_sign(row: &Row, theme: Theme) -> (&'static str, Style) {
+    let passed_over = row.spec().skip && row.task.state.status == waypost_core::Status::Pending;
+    let standing = if passed_over { EffectiveStatus::Skipped } else { row.standing };
+    (sign(standing), if passed_over { theme.quiet() } else { theme.task_status(standing) })
 }
 
 /// Names of tasks in a line of the details; the others are counted.

@@ -1,6 +1,6 @@
 //! Where the tasks, the details and the graph of the editor stand on the screen.
 
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::{Margin, Position, Rect};
 
 /// Columns from which the graph is next to the list.
 const WIDE: u16 = 110;
@@ -38,12 +38,7 @@ pub(super) fn areas(area: Rect, graph: Option<bool>) -> Areas {
 
 /// A part without its border.
 pub(super) fn inside(area: Rect) -> Rect {
-    Rect {
-        x: area.x + 1,
-        y: area.y + 1,
-        width: area.width.saturating_sub(2),
-        height: area.height.saturating_sub(2),
-    }
+    area.inner(Margin::new(1, 1))
 }
 
 /// Tasks that fit into the list.

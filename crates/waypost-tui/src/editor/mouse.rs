@@ -6,10 +6,10 @@ use ratatui::layout::Position;
 use super::layout::{areas, inside, row_at};
 use super::{Editor, draw_overlays};
 use crate::graph::GraphCanvas;
-use crate::screen::{Context, Flow};
+use crate::screen::Context;
 
 impl Editor {
-    pub(super) fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) -> Flow {
+    pub(super) fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) {
         let scroll = match mouse.kind {
             MouseEventKind::ScrollUp => -3,
             MouseEventKind::ScrollDown => 3,
@@ -24,7 +24,7 @@ impl Editor {
                 picker.selected = picker.top + row;
                 picker.toggle(buffer);
             }
-            return Flow::Stay;
+            return;
         }
         if let Some(form) = &mut self.form {
             if mouse.kind == MouseEventKind::Down(MouseButton::Left)
@@ -32,14 +32,12 @@ impl Editor {
             {
                 form.focus = field;
             }
-            return Flow::Stay;
+            return;
         }
         self.selected = self.selected.saturating_add_signed(scroll);
-        if mouse.kind != MouseEventKind::Down(MouseButton::Left) {
-            return Flow::Stay;
+        if mouse.kind == MouseEventKind::Down(MouseButton::Left) {
+            self.click(Position::new(mouse.column, mouse.row), context);
         }
-        self.click(Position::new(mouse.column, mouse.row), context);
-        Flow::Stay
     }
 
     fn click(&mut self, at: Position, context: &Context<'_>) {

@@ -45,55 +45,49 @@ impl Editor {
         }
     }
 
-    pub(super) fn reply(&mut self, reply: &Reply, context: &mut Context<'_>) -> Flow {
+    pub(super) fn reply(&mut self, reply: &Reply, context: &mut Context<'_>) {
         match reply {
             Reply::Plan { plan, loaded } if *plan == self.plan => {
                 self.reading = false;
-                let mut flow = Flow::Stay;
                 match loaded {
-                    Ok(loaded) => flow = self.take(loaded, context),
+                    Ok(loaded) => self.take(loaded, context),
                     Err(error) if self.buffer.is_none() => self.error = Some(error.clone()),
                     Err(error) => context.notify_error(error),
                 }
                 if std::mem::take(&mut self.stale) {
                     self.read(context);
                 }
-                flow
             }
             Reply::Saved { plan, saved } if *plan == self.plan => self.saved(plan, saved, context),
             Reply::Edited { purpose: Purpose::Plan(plan), text } if *plan == self.plan => match text {
                 Ok(Some(text)) => self.take_text(text, context),
-                Ok(None) => Flow::Stay,
-                Err(error) => not_edited(error),
+                Ok(None) => {}
+                Err(error) => not_edited(error, context),
             },
-            Reply::Edited { purpose: Purpose::Field, text } => {
-                match (text, &mut self.form) {
-                    (Ok(Some(text)), Some(form)) => form.set_text(text),
-                    (Err(error), _) => return not_edited(error),
-                    (Ok(_), _) => {}
-                }
-                Flow::Stay
-            }
-            _ => Flow::Stay,
+            Reply::Edited { purpose: Purpose::Field, text } => match (text, &mut self.form) {
+                (Ok(Some(text)), Some(form)) => form.set_text(text),
+                (Err(error), _) => not_edited(error, context),
+                (Ok(_), _) => {}
+            },
+            _ => {}
         }
     }
 
     /// The plan as the store has it. Edits stay: they are made on it if it says what it said before, and kept apart from
     /// it if not. What is being typed or chosen counts as an edit: it was begun on what was read before.
-    fn take(&mut self, loaded: &LoadedPlan, context: &mut Context<'_>) -> Flow {
+    fn take(&mut self, loaded: &LoadedPlan, context: &mut Context<'_>) {
         self.awaits_approval = loaded.awaits_approval;
         self.error = None;
         let look = self.selected_task().cloned();
         let Some(buffer) = &mut self.buffer else {
             self.buffer = Some(EditBuffer::new(loaded.clone()));
             self.refold();
-            return Flow::Stay;
+            return;
         };
         let version = loaded.draft.version;
         if version < buffer.base().version {
-            return Flow::Stay;
+            return;
         }
-        let mut flow = Flow::Stay;
         if buffer.adopt(loaded).is_some() {
             self.theirs = None;
             if std::mem::take(&mut self.rebasing) {
@@ -107,7 +101,7 @@ impl Editor {
             let said = format!("version {version} was written by someone else; your input is kept");
             context.notify(NoteKind::Warning, said);
         } else if self.rebasing || buffer.is_changed() && self.written == Some(version) {
-            flow = self.rebase(loaded, context);
+            self.rebase(loaded, context);
         } else if buffer.is_changed() {
             self.theirs = Some(Box::new(loaded.clone()));
             context.notify(
@@ -119,12 +113,11 @@ impl Editor {
             self.theirs = None;
         }
         self.select_task(look.as_ref());
-        flow
     }
 
     /// Makes the edits on what others made of the plan, and says where the two met.
-    fn rebase(&mut self, loaded: &LoadedPlan, context: &mut Context<'_>) -> Flow {
-        let Some(buffer) = &mut self.buffer else { return Flow::Stay };
+    fn rebase(&mut self, loaded: &LoadedPlan, context: &mut Context<'_>) {
+        let Some(buffer) = &mut self.buffer else { return };
         let version = loaded.draft.version;
         let Rebased { buffer: rebased, overlaps } = buffer.rebased(loaded.clone());
         let is_changed = rebased.is_changed();
@@ -143,9 +136,9 @@ impl Editor {
     }
 
     /// What both sides changed, as much as there is room for.
-    fn show_overlaps(&mut self, context: &Context<'_>) -> Flow {
+    fn show_overlaps(&mut self, context: &mut Context<'_>) {
         if self.overlaps.is_empty() {
-            return Flow::Stay;
+            return;
         }
         let room = usize::from(context.area.height).saturating_sub(OVERLAP_ROWS_TAKEN).max(1);
         let rest = self.overlaps.split_off(room.min(self.overlaps.len()));
@@ -157,38 +150,37 @@ impl Editor {
             let left = text::count(self.overlaps.len(), "more line");
             buttons.insert(0, Button::new('m', left, Choice::More));
         }
-        Flow::Ask(Dialog { marked: 0, ..Dialog::new("Both of you changed these", lines, buttons) })
+        context.ask(Dialog { marked: 0, ..Dialog::new("Both of you changed these", lines, buttons) });
     }
 
     /// When a form or a choice is closed: what others wrote meanwhile, unless there are edits that are made on what was before.
-    pub(super) fn catch_up(&mut self, context: &mut Context<'_>) -> Flow {
+    pub(super) fn catch_up(&mut self, context: &mut Context<'_>) {
         let is_changed = self.buffer.as_ref().is_some_and(EditBuffer::is_changed);
         if self.form.is_some() || self.picker.is_some() || is_changed && !self.rebasing {
-            return Flow::Stay;
+            return;
         }
-        match self.theirs.take() {
-            Some(theirs) => self.take(&theirs, context),
-            None => Flow::Stay,
+        if let Some(theirs) = self.theirs.take() {
+            self.take(&theirs, context);
         }
     }
 
-    pub(super) fn save(&mut self, then: AfterSave, context: &mut Context<'_>) -> Flow {
-        let Some(buffer) = &mut self.buffer else { return Flow::Stay };
+    pub(super) fn save(&mut self, then: AfterSave, context: &mut Context<'_>) {
+        let Some(buffer) = &mut self.buffer else { return };
         buffer.check();
         let problems = buffer.problems().all();
         if let Some(saving) = &mut self.saving {
             if then != AfterSave::Stay {
                 *saving = then;
             }
-            return Flow::Stay;
+            return;
         }
         if !buffer.is_changed() {
             // The question may have stood there while the edits were being saved.
             if matches!(then, AfterSave::Leave | AfterSave::Quit) {
-                return self.leave(then);
+                return self.leave(then, context);
             }
             context.notify(NoteKind::Good, "no unsaved edits");
-            return Flow::Stay;
+            return;
         }
         if let Some(first) = problems.first() {
             let more = if problems.len() > 1 {
@@ -197,17 +189,16 @@ impl Editor {
                 String::new()
             };
             context.notify(NoteKind::Wrong, format!("not saved: {first}{more}; {}", first.hint()));
-            return Flow::Stay;
+            return;
         }
         let edits = buffer.send();
         let (plan, version) = (self.plan.clone(), buffer.base().version);
         self.saving = Some(then);
         context.effects.push(Effect::Save { plan, version, edits });
-        Flow::Stay
     }
 
-    fn saved(&mut self, plan: &PlanKey, saved: &Result<u64, SaveError>, context: &mut Context<'_>) -> Flow {
-        let Some(then) = self.saving.take() else { return Flow::Stay };
+    fn saved(&mut self, plan: &PlanKey, saved: &Result<u64, SaveError>, context: &mut Context<'_>) {
+        let Some(then) = self.saving.take() else { return };
         let overtaken = std::mem::take(&mut self.overtaken);
         match (saved, &mut self.buffer) {
             (Ok(version), Some(buffer)) => buffer.stored(*version),
@@ -224,46 +215,44 @@ impl Editor {
                         // Keys that came before the answer may have made more edits.
                         if self.is_typing() {
                             self.read(context);
-                            return Flow::Stay;
+                            return;
                         }
-                        let flow = self.leave(then);
-                        if matches!(flow, Flow::Ask(_)) {
+                        self.leave(then, context);
+                        if matches!(context.flow, Flow::Ask(_)) {
                             self.read(context);
                         }
-                        return flow;
                     }
                     AfterSave::Execute => {
                         self.read(context);
                         context.effects.push(Effect::Execute(self.plan.clone()));
                     }
                 }
-                Flow::Stay
             }
             Err(not_saved) => {
                 if overtaken {
                     self.read(context);
                 }
-                Flow::Ask(match not_saved {
+                context.ask(match not_saved {
                     SaveError::Refused(error) => {
                         let lines = vec![error.what.clone(), error.hint.clone()];
                         Dialog::new("Not saved", lines, vec![Button::close('b', "back to the edits")])
                     }
                     SaveError::Conflict(conflict) => conflict_dialog(conflict),
-                })
+                });
             }
         }
     }
 
-    pub(super) fn execute(&mut self, context: &mut Context<'_>) -> Flow {
-        let Some(buffer) = &self.buffer else { return Flow::Stay };
+    pub(super) fn execute(&mut self, context: &mut Context<'_>) {
+        let Some(buffer) = &self.buffer else { return };
         if context.settings.dry_run && buffer.base().state.phase.is_finished() {
             let phase = buffer.base().state.phase.as_str();
             context.notify(NoteKind::Warning, format!("[dry run] the plan is {phase}: nothing would run"));
-            return Flow::Stay;
+            return;
         }
         if context.settings.dry_run {
             context.notify(NoteKind::Warning, "[dry run] the plan would run now; nothing was run");
-            return Flow::Stay;
+            return;
         }
         if buffer.is_changed() {
             let lines = vec![format!(
@@ -272,16 +261,15 @@ impl Editor {
             )];
             let buttons =
                 vec![Button::new('s', "save and run", Choice::SaveAndExecute), Button::close('b', "back")];
-            return Flow::Ask(Dialog::new("Run the plan?", lines, buttons));
+            return context.ask(Dialog::new("Run the plan?", lines, buttons));
         }
         context.effects.push(Effect::Execute(self.plan.clone()));
-        Flow::Stay
     }
 
-    pub(super) fn leave(&mut self, then: AfterSave) -> Flow {
+    pub(super) fn leave(&mut self, then: AfterSave, context: &mut Context<'_>) {
         let changed = self.buffer.as_ref().filter(|buffer| buffer.is_changed());
         let Some(buffer) = changed else {
-            return if then == AfterSave::Quit { Flow::Quit } else { Flow::Pop };
+            return context.go(if then == AfterSave::Quit { Flow::Quit } else { Flow::Pop });
         };
         let lines = vec![format!("{} would be lost.", text::count(buffer.edits().max(1), "unsaved edit"))];
         let buttons = vec![
@@ -290,27 +278,27 @@ impl Editor {
             Button::close('b', "back"),
         ];
         self.after_prompt = then;
-        Flow::Ask(Dialog::new("Leave the plan?", lines, buttons))
+        context.ask(Dialog::new("Leave the plan?", lines, buttons));
     }
 
-    pub(super) fn chosen(&mut self, choice: &Choice, context: &mut Context<'_>) -> Flow {
+    pub(super) fn chosen(&mut self, choice: &Choice, context: &mut Context<'_>) {
         match choice {
-            Choice::SaveAndLeave => return self.save(self.after_prompt, context),
-            Choice::SaveAndExecute => return self.save(AfterSave::Execute, context),
-            Choice::Discard if self.after_prompt == AfterSave::Quit => return Flow::Quit,
-            Choice::Discard => return Flow::Pop,
-            Choice::Delete(said) => return self.delete_confirmed(said, context),
-            Choice::More => return self.show_overlaps(context),
+            Choice::SaveAndLeave => self.save(self.after_prompt, context),
+            Choice::SaveAndExecute => self.save(AfterSave::Execute, context),
+            Choice::Discard if self.after_prompt == AfterSave::Quit => context.go(Flow::Quit),
+            Choice::Discard => context.go(Flow::Pop),
+            Choice::Delete(said) => self.delete_confirmed(said, context),
+            Choice::More => self.show_overlaps(context),
             Choice::Rebase => {
                 self.rebasing = true;
                 match self.theirs.take() {
-                    Some(theirs) => return self.take(&theirs, context),
+                    Some(theirs) => self.take(&theirs, context),
                     None => self.read(context),
                 }
             }
             Choice::Compare => {
                 let known = self.buffer.as_ref().map_or(0, |buffer| buffer.base().version);
-                return Flow::Open(Destination::HistorySince(self.plan.clone(), known));
+                context.go(Flow::Open(Destination::HistorySince(self.plan.clone(), known)));
             }
             Choice::TakeTheirs => {
                 (self.buffer, self.theirs, self.rebasing) = (None, None, false);
@@ -324,7 +312,6 @@ impl Editor {
             }
             _ => {}
         }
-        Flow::Stay
     }
 
     pub(super) fn open_editor(&mut self, context: &mut Context<'_>) {
@@ -341,8 +328,8 @@ impl Editor {
     }
 
     /// A plan that was edited as text becomes one edit, which can be taken back. What was typed is never thrown away.
-    fn take_text(&mut self, typed: &str, context: &mut Context<'_>) -> Flow {
-        let Some(buffer) = &mut self.buffer else { return Flow::Stay };
+    fn take_text(&mut self, typed: &str, context: &mut Context<'_>) {
+        let Some(buffer) = &mut self.buffer else { return };
         let (wrong, mut drafts, assigned_ids) = match read(typed, Some(Dialect::Markdown), None) {
             Ok(reading) => {
                 let wrong: Vec<String> =
@@ -358,7 +345,8 @@ impl Editor {
                 Button::new('e', "edit again", Choice::EditAgain),
                 Button::close('b', "discard the text"),
             ];
-            return Flow::Ask(Dialog { marked: 0, ..Dialog::new("The text cannot be read", lines, buttons) });
+            let dialog = Dialog::new("The text cannot be read", lines, buttons);
+            return context.ask(Dialog { marked: 0, ..dialog });
         };
         fit_to_plan(draft, &assigned_ids, &buffer.draft(), buffer.free_ids());
         let ticked = draft.tasks.iter().filter(|task| task.state.status == Status::Done).filter(|task| {
@@ -376,7 +364,6 @@ impl Editor {
         }
         let look = self.selected_task().cloned();
         self.select_task(look.as_ref());
-        Flow::Stay
     }
 
     /// A newer version in the store, which the edits are not based on.
@@ -386,10 +373,10 @@ impl Editor {
 }
 
 /// What came of a text that another program was to edit, with the file that it may be kept in: more than a line can hold.
-fn not_edited(error: &ErrorMessage) -> Flow {
+fn not_edited(error: &ErrorMessage, context: &mut Context<'_>) {
     let mut lines: Vec<String> = error.what.split("; ").map(|part| part.trim().to_owned()).collect();
     lines.extend(Some(error.hint.clone()).filter(|hint| !hint.is_empty()));
-    Flow::Ask(Dialog::new("The text was not used", lines, vec![Button::close('b', "back")]))
+    context.ask(Dialog::new("The text was not used", lines, vec![Button::close('b', "back")]));
 }
 
 /// What changed since, and what can be done about it. The edits stay in any case.

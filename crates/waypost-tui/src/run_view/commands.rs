@@ -11,21 +11,21 @@ use crate::text;
 
 impl RunView {
     /// A dialog that this screen opens.
-    pub(super) fn dialog(&mut self, about: OpenDialog, dialog: Dialog) -> Flow {
+    fn dialog(&mut self, about: OpenDialog, dialog: Dialog, context: &mut Context<'_>) {
         self.open_dialog = Some(about);
-        Flow::Ask(dialog)
+        context.ask(dialog);
     }
 
     /// Why it does not run, with what to do about it: more than a line at the bottom can hold.
-    pub(super) fn not_started(&mut self, error: &ErrorMessage) -> Flow {
+    pub(super) fn not_started(&mut self, error: &ErrorMessage, context: &mut Context<'_>) {
         self.open_dialog = None;
         let lines = vec![error.what.clone(), String::new(), error.hint.clone()];
-        Flow::Ask(Dialog::new("Cannot run", lines, vec![Button::close('b', "back")]))
+        context.ask(Dialog::new("Cannot run", lines, vec![Button::close('b', "back")]));
     }
 
-    pub(super) fn leave(&mut self) -> Flow {
+    pub(super) fn leave(&mut self, context: &mut Context<'_>) {
         match self.local_run {
-            LocalRun::NotRunning => Flow::Pop,
+            LocalRun::NotRunning => context.go(Flow::Pop),
             LocalRun::Starting | LocalRun::Running | LocalRun::Stopping(_) => {
                 let lines = vec![
                     "This process runs the plan.".to_owned(),
@@ -37,24 +37,23 @@ impl RunView {
                     Button::new('s', "stop", Choice::StopRun),
                     Button::close('b', "back"),
                 ];
-                self.dialog(OpenDialog::Leave, Dialog::new("Leave the run view", lines, buttons))
+                self.dialog(OpenDialog::Leave, Dialog::new("Leave the run view", lines, buttons), context);
             }
         }
     }
 
     /// The first time nothing new is started, the second time what runs is stopped.
-    pub(super) fn stop(&mut self, context: &mut Context<'_>) -> Flow {
+    pub(super) fn stop(&mut self, context: &mut Context<'_>) {
         let control = match self.local_run {
             LocalRun::Running => Control::Drain,
             LocalRun::Stopping(_) => Control::Stop,
             LocalRun::NotRunning | LocalRun::Starting => {
                 let words = "not running in this process; p pauses the plan for all, C cancels it";
                 context.notify(NoteKind::Warning, words);
-                return Flow::Stay;
+                return;
             }
         };
         self.end(control, context);
-        Flow::Stay
     }
 
     fn end(&mut self, control: Control, context: &mut Context<'_>) {
@@ -67,11 +66,11 @@ impl RunView {
         context.notify(NoteKind::Warning, words);
     }
 
-    pub(super) fn approve(&mut self, context: &mut Context<'_>) -> Flow {
+    pub(super) fn approve(&mut self, context: &mut Context<'_>) {
         let needed = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval);
         let Some(preview) = self.preview.as_ref().filter(|_| needed) else {
             context.notify(NoteKind::Warning, "this plan does not wait for approval");
-            return Flow::Stay;
+            return;
         };
         let version = preview.version;
         let mut lines = vec![preview.describe()];
@@ -85,17 +84,17 @@ impl RunView {
             Intent::Execute => "approve and run",
             Intent::Watch => "approve",
         };
-        let buttons = vec![Button::new('a', what, Choice::Confirm), Button::close('b', "back")];
-        self.dialog(OpenDialog::Approve(version), Dialog::new("Approve", lines, buttons))
+        let dialog = Dialog::offer("Approve", lines, ('a', what, Choice::Confirm));
+        self.dialog(OpenDialog::Approve(version), dialog, context);
     }
 
-    pub(super) fn reject(&mut self, context: &mut Context<'_>) -> Flow {
+    pub(super) fn reject(&mut self, context: &mut Context<'_>) {
         if !self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
             context.notify(NoteKind::Warning, "this plan does not wait for approval");
-            return Flow::Stay;
+            return;
         }
         let lines = vec!["The reason, for the author of the plan.".to_owned()];
-        self.dialog(OpenDialog::Reject, Dialog::ask("Reject the plan", lines, "", "reject"))
+        self.dialog(OpenDialog::Reject, Dialog::ask("Reject the plan", lines, "", "reject"), context);
     }
 
     pub(super) fn pause_or_resume(&mut self, context: &mut Context<'_>) {
@@ -107,27 +106,25 @@ impl RunView {
         }
     }
 
-    pub(super) fn cancel_task(&mut self, context: &mut Context<'_>) -> Flow {
-        let Some(row) = self.row() else { return Flow::Stay };
+    pub(super) fn cancel_task(&mut self, context: &mut Context<'_>) {
+        let Some(row) = self.row() else { return };
         match row.group {
             Group::Asking | Group::Running | Group::Waiting => {
                 let lines = vec![
                     format!("{}: {}", row.id, row.description),
                     "Its dependants are skipped.".to_owned(),
                 ];
-                let buttons =
-                    vec![Button::new('c', "cancel the task", Choice::Confirm), Button::close('b', "back")];
                 let about = OpenDialog::CancelTask(row.id.clone());
-                self.dialog(about, Dialog::new("Cancel a task", lines, buttons))
+                let cancel = ('c', "cancel the task", Choice::Confirm);
+                self.dialog(about, Dialog::offer("Cancel a task", lines, cancel), context);
             }
             Group::Failed | Group::Ended => {
-                context.notify(NoteKind::Warning, format!("{} has already ended", row.id));
-                Flow::Stay
+                context.notify(NoteKind::Warning, format!("{} has already ended", row.id))
             }
         }
     }
 
-    pub(super) fn cancel_plan(&mut self) -> Flow {
+    pub(super) fn cancel_plan(&mut self, context: &mut Context<'_>) {
         let running = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.counts.in_progress() as usize);
         let lines = vec![
             match running {
@@ -139,8 +136,8 @@ impl RunView {
             },
             "T retries them later.".to_owned(),
         ];
-        let buttons = vec![Button::new('c', "cancel the plan", Choice::Confirm), Button::close('b', "back")];
-        self.dialog(OpenDialog::CancelPlan, Dialog::new("Cancel the plan", lines, buttons))
+        let cancel = ('c', "cancel the plan", Choice::Confirm);
+        self.dialog(OpenDialog::CancelPlan, Dialog::offer("Cancel the plan", lines, cancel), context);
     }
 
     pub(super) fn retry(&mut self, context: &mut Context<'_>) {
@@ -150,11 +147,11 @@ impl RunView {
         }
     }
 
-    pub(super) fn answer(&mut self, context: &mut Context<'_>) -> Flow {
+    pub(super) fn answer(&mut self, context: &mut Context<'_>) {
         let asked = self.row().and_then(|row| Some((row.id.clone(), row.question.clone()?)));
         let Some((task, asked)) = asked else {
             context.notify(NoteKind::Warning, "this task has no question");
-            return Flow::Stay;
+            return;
         };
         let mut lines = vec![asked.text];
         let first = asked.choices.first().cloned().unwrap_or_default();
@@ -163,7 +160,7 @@ impl RunView {
         }
         let typed = if asked.choices.len() == 1 { first.as_str() } else { "" };
         let dialog = Dialog::ask(format!("Answer {task}"), lines, typed, "send");
-        self.dialog(OpenDialog::Answer(task), dialog)
+        self.dialog(OpenDialog::Answer(task), dialog, context);
     }
 
     pub(super) fn write(&self, action: PlanAction, success: &str, context: &mut Context<'_>) {
@@ -171,15 +168,15 @@ impl RunView {
         self.ask(RunEffect::Write { plan, action, success }, context);
     }
 
-    pub(super) fn chose(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) -> Flow {
-        let Some(open_dialog) = self.open_dialog.take() else { return Flow::Stay };
+    pub(super) fn chose(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) {
+        let Some(open_dialog) = self.open_dialog.take() else { return };
         match (open_dialog, choice) {
             (OpenDialog::Approve(version), _) => {
                 self.ask(RunEffect::Approve(self.plan.clone(), version), context);
             }
             (OpenDialog::Reject, _) if typed.trim().is_empty() => {
                 context.notify(NoteKind::Warning, "a reason is required");
-                return self.reject(context);
+                self.reject(context);
             }
             (OpenDialog::Reject, _) => {
                 self.write(PlanAction::Reject(typed.to_owned()), "rejected", context);
@@ -187,7 +184,7 @@ impl RunView {
             // Enter pressed twice is no answer, and what is for a person to do would be done by it.
             (OpenDialog::Answer(_), _) if typed.trim().is_empty() => {
                 context.notify(NoteKind::Warning, "an answer must not be empty");
-                return self.answer(context);
+                self.answer(context);
             }
             (OpenDialog::Answer(task), _) => {
                 // What is asked next, or runs now, is more interesting than what has its answer.
@@ -204,11 +201,10 @@ impl RunView {
             }
             (OpenDialog::Leave, Choice::StopRun) => {
                 self.end(Control::Stop, context);
-                return Flow::Pop;
+                context.go(Flow::Pop);
             }
-            (OpenDialog::Leave, _) => return Flow::Pop,
+            (OpenDialog::Leave, _) => context.go(Flow::Pop),
         }
-        Flow::Stay
     }
 }
 

@@ -113,51 +113,44 @@ impl RunView {
     /// Where it runs, since when and how fast, or why it does not.
     fn state_line(&self, snapshot: &PlanSnapshot, context: DrawContext<'_>) -> (String, Style) {
         let theme = context.settings.theme;
-        let mut words = Vec::new();
         let key = |action: Action| {
             let place = crate::keys::Place::Run;
             context.settings.keys.hint(place, action).map(|(key, _)| key).unwrap_or_default()
         };
-        let mut style = theme.text();
-        match (snapshot.phase, self.local_run) {
+        let plain = |words: &str| (words.to_owned(), theme.text());
+        let (first, style) = match (snapshot.phase, self.local_run) {
             _ if snapshot.needs_approval => {
-                style = theme.warning();
                 let (yes, no) = (key(Action::Approve), key(Action::Reject));
-                words.push(match &snapshot.rejected {
+                let words = match &snapshot.rejected {
                     Some(reason) => format!("rejected: {reason}  ·  {yes} approves it anyway"),
                     None if context.settings.dry_run => "waiting for approval".to_owned(),
                     None => format!("waiting for approval: {yes} approves, {no} rejects"),
-                });
+                };
+                (words, theme.warning())
             }
-            (_, LocalRun::Starting) => words.push("starting …".to_owned()),
+            (_, LocalRun::Starting) => plain("starting …"),
             (_, LocalRun::Stopping(Control::Drain)) => {
-                words.push("no new tasks start here; waiting for running tasks".to_owned());
+                plain("no new tasks start here; waiting for running tasks")
             }
-            (_, LocalRun::Stopping(Control::Stop)) => words.push("stopping running tasks".to_owned()),
-            (Phase::Paused, _) => {
-                style = theme.warning();
-                words.push(format!("paused: {} resumes it", key(Action::Pause)));
-            }
-            (_, LocalRun::Running) => words.push("running here".to_owned()),
+            (_, LocalRun::Stopping(Control::Stop)) => plain("stopping running tasks"),
+            (Phase::Paused, _) => (format!("paused: {} resumes it", key(Action::Pause)), theme.warning()),
+            (_, LocalRun::Running) => plain("running here"),
             (Phase::Active, LocalRun::NotRunning) if snapshot.counts.in_progress() > 0 => {
-                words.push("running elsewhere".to_owned());
+                plain("running elsewhere")
             }
             (Phase::Active, LocalRun::NotRunning) => {
-                words.push(format!("nothing is running: {} runs it here", key(Action::Execute)));
+                plain(&format!("nothing is running: {} runs it here", key(Action::Execute)))
             }
             (Phase::Draft | Phase::AwaitingApproval, LocalRun::NotRunning) => {
-                words.push(format!("not started: {} runs it here", key(Action::Execute)));
+                plain(&format!("not started: {} runs it here", key(Action::Execute)))
             }
-            (Phase::Completed, LocalRun::NotRunning) => {
-                style = theme.good();
-                words.push("completed".to_owned());
-            }
+            (Phase::Completed, LocalRun::NotRunning) => ("completed".to_owned(), theme.good()),
             (Phase::Failed | Phase::Cancelled, LocalRun::NotRunning) => {
-                style = theme.wrong();
-                let again = key(Action::RetryAll);
-                words.push(format!("{}: {again} retries what failed", snapshot.phase.as_str()));
+                let (phase, again) = (snapshot.phase.as_str(), key(Action::RetryAll));
+                (format!("{phase}: {again} retries what failed"), theme.wrong())
             }
-        }
+        };
+        let mut words = vec![first];
         if let Some(started) = snapshot.started_at {
             words.push(text::duration(snapshot.ended_at.unwrap_or(context.now).since(started)));
         }
