@@ -4,5 +4,5 @@ mod layout;
 mod model;
 
 pub(crate) use layout::{Layout, Route, layered, levels};
-pub use layout::{Places, places};
+pub use layout::{Places, backward, depths, places};
 pub(crate) use model::{Graph, Step};

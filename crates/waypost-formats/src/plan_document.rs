@@ -128,7 +128,7 @@ fn name(
 }
 
 /// docker-agent's rule for names.
-fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.starts_with(allowed) && text.chars().all(|c| allowed(c) || matches!(c, '_' | '-'))
 }
@@ -220,7 +220,8 @@ fn revision(draft: &Draft, kept: &PreservedFields) -> u64 {
     }
 }
 
-fn to_the_second(at: Timestamp) -> String {
+/// A moment as docker-agent writes it.
+pub fn to_the_second(at: Timestamp) -> String {
     Timestamp::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000).to_string()
 }
 

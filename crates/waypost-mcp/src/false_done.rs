@@ -5,35 +5,7 @@
 pub(crate) const NUDGE: &str = "if it was not done, report it as failed";
 
 /// How people and models say that they did not do something.
-const FAILURE_PHRASES: [&str; 27] = [
-    "could not",
-    "couldn't",
-    "cannot",
-    "can not",
-    "can't",
-    "unable to",
-    "not able to",
-    "failed to",
-    "did not succeed",
-    "didn't succeed",
-    "unsuccessful",
-    "not possible",
-    "impossible to",
-    "gave up",
-    "giving up",
-    "not completed",
-    "not complete",
-    "incomplete",
-    "not finished",
-    "not implemented",
-    "not done",
-    "partially",
-    "was skipped",
-    "was blocked",
-    "still fails",
-    "still failing",
-    "no access to",
-];
+const FAILURE_PHRASES: &str = include_str!("failure_phrases.txt");
 
 /// Words before an admission that turn it around: "no longer unable to", "tests that failed to build now do" is beyond us.
 const NEGATIONS: [&str; 4] = ["no longer ", "not ", "never ", "nothing "];
@@ -42,7 +14,7 @@ const NEGATIONS: [&str; 4] = ["no longer ", "not ", "never ", "nothing "];
 pub(crate) fn find_failure_phrase(result: &str) -> Option<&'static str> {
     // People and models write both apostrophes.
     let text = result.to_lowercase().replace('\u{2019}', "'");
-    FAILURE_PHRASES.into_iter().find(|phrase| {
+    FAILURE_PHRASES.lines().find(|phrase| {
         text.match_indices(phrase).any(|(at, _)| {
             let before = &text[..at];
             let after = &text[at + phrase.len()..];

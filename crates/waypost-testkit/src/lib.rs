@@ -6,6 +6,7 @@ mod plan_fixtures;
 pub mod postgres;
 mod rng;
 pub mod slurm;
+mod supervisor;
 
 pub use plan_fixtures::{chain, fan_out, id, layered, plan_of, task};
 pub use rng::SeededRng;

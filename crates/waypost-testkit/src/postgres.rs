@@ -1,12 +1,12 @@
 //! A real PostgreSQL for tests: a private cluster in a private folder, gone when whoever started it is gone, however it
 //! ended. Never the system's cluster. Knows nothing of Waypost's tables.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::supervisor::{Supervisor, retried};
 
 /// Holds the URL of a server that the test command has started; without it, a test process starts one for itself.
 pub const POSTGRES: &str = "WAYPOST_TEST_POSTGRES";
@@ -41,16 +41,11 @@ echo ready
 cat >/dev/null
 "#;
 
-/// How often another port is tried when somebody was faster.
-const TRIES: u32 = 3;
-
 /// A server of its own.
 pub struct PostgresServer {
     folder: PathBuf,
     port: u16,
-    /// As long as this is open, the server runs.
-    alive: Option<ChildStdin>,
-    supervisor: Child,
+    _supervisor: Supervisor,
 }
 
 /// Whether a server speaks TLS, with a certificate for `localhost` that `ca.pem` in its folder vouches for.
@@ -70,14 +65,7 @@ impl PostgresServer {
 
     /// Starts a server with these lines in its `postgresql.conf`.
     pub fn start_with(settings: &str, tls: Tls) -> Result<Self, String> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match Self::try_start(settings, tls) {
-                Err(why) if tries < TRIES && why.contains("Address already in use") => {}
-                outcome => return outcome,
-            }
-        }
+        retried(|| Self::try_start(settings, tls))
     }
 
     fn try_start(settings: &str, tls: Tls) -> Result<Self, String> {
@@ -91,23 +79,9 @@ impl PostgresServer {
         let mut command = as_server_user("sh")?;
         let tls = if tls == Tls::Offered { "tls" } else { "" };
         command.args(["-c", SUPERVISOR, "sh"]).arg(&folder).args([&port.to_string(), settings, tls]);
-        // Not in our group: who interrupts the tests does not interrupt the clearing up.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
-        command.current_dir("/");
-        let mut supervisor =
-            command.spawn().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
-        let alive = supervisor.stdin.take();
-        let mut lines = Vec::new();
-        if let Some(stdout) = supervisor.stdout.take() {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if line == "ready" {
-                    return Ok(Self { folder, port, alive, supervisor });
-                }
-                lines.push(line);
-            }
-        }
-        let _ended = supervisor.wait();
-        Err(format!("PostgreSQL did not start in {}:\n{}", folder.display(), lines.join("\n")))
+        let supervisor = Supervisor::start(&mut command)
+            .map_err(|why| format!("PostgreSQL did not start in {}:\n{why}", folder.display()))?;
+        Ok(Self { folder, port, _supervisor: supervisor })
     }
 
     /// The address of one of its databases, over TCP and without TLS.
@@ -152,13 +126,6 @@ impl PostgresServer {
     /// Makes an empty database on it.
     pub fn database(&self) -> PostgresDatabase {
         PostgresDatabase::on(&self.url("postgres"))
-    }
-}
-
-impl Drop for PostgresServer {
-    fn drop(&mut self) {
-        drop(self.alive.take());
-        let _ended = self.supervisor.wait();
     }
 }
 

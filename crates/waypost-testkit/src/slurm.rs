@@ -1,12 +1,13 @@
 //! A real Slurm cluster for tests: one controller and three nodes on this machine, in a private folder, gone when whoever
 //! started it is gone, however it ended. Nothing of the system's configuration is read or written.
 
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::supervisor::{Supervisor, retried};
 
 /// What is missing when there is no Slurm.
 const MISSING: &str = "these tests need Slurm and munge, and PATH has no `slurmctld`, `slurmd`, `sbatch` or `munged`: run \
@@ -112,28 +113,16 @@ echo ready
 cat >/dev/null
 "#;
 
-/// How often other ports are tried when somebody was faster.
-const TRIES: u32 = 3;
-
 /// A cluster of its own.
 pub struct SlurmCluster {
     folder: PathBuf,
-    /// As long as this is open, the cluster runs.
-    alive: Option<ChildStdin>,
-    supervisor: Child,
+    _supervisor: Supervisor,
 }
 
 impl SlurmCluster {
     /// Starts a cluster; its nodes are idle.
     pub fn start() -> Result<Self, String> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match Self::try_start() {
-                Err(why) if tries < TRIES && why.contains("already in use") => {}
-                outcome => return outcome,
-            }
-        }
+        retried(Self::try_start)
     }
 
     fn try_start() -> Result<Self, String> {
@@ -157,21 +146,9 @@ impl SlurmCluster {
             .replace("COUNT", &NODES.to_string());
         let mut command = Command::new("sh");
         command.args(["-c", &script, "sh"]).arg(&folder).args(ports.iter().map(u16::to_string));
-        // Not in our group: who interrupts the tests does not interrupt the clearing up.
-        command.env("PATH", path()).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let mut supervisor = command.current_dir("/").spawn().map_err(wrong)?;
-        let alive = supervisor.stdin.take();
-        let mut lines = Vec::new();
-        if let Some(stdout) = supervisor.stdout.take() {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if line == "ready" {
-                    return Ok(Self { folder, alive, supervisor });
-                }
-                lines.push(line);
-            }
-        }
-        let _ended = supervisor.wait();
-        Err(format!("Slurm did not start in {}:\n{}", folder.display(), lines.join("\n")))
+        let supervisor = Supervisor::start(command.env("PATH", path()))
+            .map_err(|why| format!("Slurm did not start in {}:\n{why}", folder.display()))?;
+        Ok(Self { folder, _supervisor: supervisor })
     }
 
     /// The file that says where the cluster is: the value of `SLURM_CONF`.
@@ -212,13 +189,6 @@ impl SlurmCluster {
     /// Where all of it lies.
     pub fn folder(&self) -> &Path {
         &self.folder
-    }
-}
-
-impl Drop for SlurmCluster {
-    fn drop(&mut self) {
-        drop(self.alive.take());
-        let _ended = self.supervisor.wait();
     }
 }
 

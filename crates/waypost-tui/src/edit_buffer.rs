@@ -188,11 +188,8 @@ impl EditBuffer {
     /// Changes what the author says of a task. Nothing happens when that is what it says already.
     pub fn revise(&mut self, at: usize, spec: TaskSpec) -> bool {
         let Some(row) = self.rows.get(at).filter(|row| *row.spec() != spec) else { return false };
-        let look = Some(spec.id.clone());
-        let label = format!("edit {}", spec.id);
-        let new = with_spec(row, spec);
-        let edit = Edit { at, removed: vec![row.clone()], added: vec![new] };
-        self.make(UndoStep { label, edits: vec![edit], plan: None, looks: (look.clone(), look) });
+        let edit = Edit { at, removed: vec![row.clone()], added: vec![with_spec(row, spec)] };
+        self.make_one("edit", at, edit);
         true
     }
 
@@ -306,10 +303,7 @@ impl EditBuffer {
         let removed = self.rows[first..end].to_vec();
         let mut added = removed.clone();
         added.rotate_left(second - first);
-        let look = Some(self.rows[looked].id().clone());
-        let label = format!("move {}", self.rows[looked].id());
-        let edit = Edit { at: first, removed, added };
-        self.make(UndoStep { label, edits: vec![edit], plan: None, looks: (look.clone(), look) });
+        self.make_one("move", looked, Edit { at: first, removed, added });
     }
 
     /// Makes a task the last part of the sibling above it.
@@ -336,13 +330,10 @@ impl EditBuffer {
 
     /// Takes a family out and puts these rows at `to` of what is left, no further up.
     fn place_family(&mut self, family: Range<usize>, to: usize, added: Vec<Row>, verb: &str) {
-        let look = Some(self.rows[family.start].id().clone());
-        let label = format!("{verb} {}", self.rows[family.start].id());
         let removed = self.rows[family.start..to + family.len()].to_vec();
         let mut after = removed[family.len()..].to_vec();
         after.extend(added);
-        let edit = Edit { at: family.start, removed, added: after };
-        self.make(UndoStep { label, edits: vec![edit], plan: None, looks: (look.clone(), look) });
+        self.make_one(verb, family.start, Edit { at: family.start, removed, added: after });
     }
 
     /// Makes the plan what a text says; tasks that stay keep their state.
@@ -378,6 +369,13 @@ impl EditBuffer {
         }
         let edit = Edit { at: 0, removed: self.rows.clone(), added };
         self.make(UndoStep { label: label.to_owned(), edits: vec![edit], plan, looks: (look, look_back) });
+    }
+
+    /// Makes one edit of the task at `looked`, which stays the one to look at.
+    fn make_one(&mut self, verb: &str, looked: usize, edit: Edit) {
+        let id = self.rows[looked].id().clone();
+        let label = format!("{verb} {id}");
+        self.make(UndoStep { label, edits: vec![edit], plan: None, looks: (Some(id.clone()), Some(id)) });
     }
 
     fn make(&mut self, step: UndoStep) {

@@ -41,35 +41,45 @@ pub(crate) struct Layout {
 /// The level of each node (0 waits for nothing), and which arrows close a circle and were left out of account.
 pub(crate) fn levels(count: usize, arrows: &[(usize, usize)]) -> (Vec<usize>, Vec<bool>) {
     let backward = backward(count, arrows);
+    let forward = arrows.iter().zip(&backward).filter(|(_, backward)| !**backward);
+    let forward: Vec<(usize, usize)> = forward.map(|(arrow, _)| *arrow).collect();
+    let mut levels = depths(count, &forward);
+    let (mut is_source, mut lowest) = (vec![true; count], vec![usize::MAX; count]);
+    for &(from, to) in &forward {
+        is_source[to] = false;
+        lowest[from] = lowest[from].min(levels[to]);
+    }
+    // A node that waits for nothing stands right above the first that waits for it, not at the very top.
+    for node in (0..count).filter(|&node| is_source[node] && lowest[node] != usize::MAX) {
+        levels[node] = lowest[node].saturating_sub(1);
+    }
+    (levels, backward)
+}
+
+/// How many arrows the longest way to each node has. No arrows may close a circle.
+pub fn depths(count: usize, arrows: &[(usize, usize)]) -> Vec<usize> {
     let mut waiting = vec![0usize; count];
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (&(from, to), _) in arrows.iter().zip(&backward).filter(|(_, backward)| !**backward) {
+    for &(from, to) in arrows {
         waiting[to] += 1;
         next[from].push(to);
     }
-    let mut levels = vec![0usize; count];
+    let mut depths = vec![0usize; count];
     let mut free: Vec<usize> = (0..count).filter(|&node| waiting[node] == 0).collect();
-    let sources = free.clone();
     while let Some(node) = free.pop() {
         for &after in &next[node] {
-            levels[after] = levels[after].max(levels[node] + 1);
+            depths[after] = depths[after].max(depths[node] + 1);
             waiting[after] -= 1;
             if waiting[after] == 0 {
                 free.push(after);
             }
         }
     }
-    // A node that waits for nothing stands right above the first that waits for it, not at the very top.
-    for source in sources {
-        if let Some(lowest) = next[source].iter().map(|&after| levels[after]).min() {
-            levels[source] = lowest.saturating_sub(1);
-        }
-    }
-    (levels, backward)
+    depths
 }
 
 /// Which arrows lead back to a node that the search for circles is still below.
-fn backward(count: usize, arrows: &[(usize, usize)]) -> Vec<bool> {
+pub fn backward(count: usize, arrows: &[(usize, usize)]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum Visit {
         Never,

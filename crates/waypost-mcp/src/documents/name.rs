@@ -1,6 +1,7 @@
 //! Names of documents, lookup by name, and the version that a caller last knew. Names are plan ids.
 
 use waypost_core::{BadId, Plan, PlanId, PlanSpec, Timestamp};
+pub(super) use waypost_formats::plan_document::is_name;
 use waypost_service::ServiceError;
 
 use crate::tool_call::Call;
@@ -29,12 +30,6 @@ impl Document {
             deleted: plan.state().archived,
         }
     }
-}
-
-/// docker-agent's rule for names.
-pub(super) fn is_name(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.starts_with(allowed) && text.chars().all(|c| allowed(c) || matches!(c, '_' | '-'))
 }
 
 /// The id that a name is. Plans that others made under ids of another kind can be named, too.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{PlanId, Timestamp};
+use waypost_formats::plan_document::to_the_second;
 use waypost_store::{Query, Sort};
 
 use super::name::{self, Document};
@@ -50,34 +51,37 @@ pub(super) fn at(call: &Call, id: &PlanId, version: u64) -> Result<Document, Too
     Ok(Document::of(&call.workspace.plans().at_version(id, version)?))
 }
 
-/// What every answer about a document says; empty fields are left out, as docker-agent does.
+/// What every answer about a document says.
 pub(super) fn about(document: &Document) -> Fields {
-    let spec = &document.spec;
+    let Document { id, version, spec, updated_at, tasks, .. } = document;
+    fields(id, [&spec.title, &spec.owner, &spec.status], *version, *updated_at, *tasks)
+}
+
+/// Empty fields are left out, as docker-agent does.
+fn fields(
+    id: &PlanId,
+    texts: [&String; 3],
+    version: u64,
+    updated_at: Option<Timestamp>,
+    tasks: usize,
+) -> Fields {
     let mut fields = Fields::new();
-    fields.insert("name".to_owned(), document.id.as_str().into());
-    for (name, text) in [("title", &spec.title), ("author", &spec.owner), ("status", &spec.status)] {
+    fields.insert("name".to_owned(), id.as_str().into());
+    for (name, text) in ["title", "author", "status"].into_iter().zip(texts) {
         if !text.is_empty() {
             fields.insert(name.to_owned(), text.as_str().into());
         }
     }
-    put_version(&mut fields, document.version);
-    if let Some(at) = document.updated_at {
+    fields.insert("version".to_owned(), version.into());
+    // docker-agent's name for it.
+    fields.insert("revision".to_owned(), version.into());
+    if let Some(at) = updated_at {
         fields.insert("updatedAt".to_owned(), to_the_second(at).into());
     }
-    if document.tasks > 0 {
-        fields.insert("tasks".to_owned(), document.tasks.into());
+    if tasks > 0 {
+        fields.insert("tasks".to_owned(), tasks.into());
     }
     fields
-}
-
-/// The version, under the request's name and docker-agent's.
-pub(super) fn put_version(fields: &mut Fields, version: u64) {
-    fields.insert("version".to_owned(), version.into());
-    fields.insert("revision".to_owned(), version.into());
-}
-
-fn to_the_second(at: Timestamp) -> String {
-    Timestamp::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000).to_string()
 }
 
 pub(super) fn read(call: &Call) -> Result<Answer, ToolError> {
@@ -114,31 +118,14 @@ pub(super) fn list(call: &Call) -> Result<Answer, ToolError> {
     let List { after } = call.arguments()?;
     let query = Query { sort: Sort::Id, limit: LISTED_MAX, after, ..Query::default() };
     let page = call.workspace.page(&query)?;
-    let plans: Vec<Value> = page
-        .items
-        .into_iter()
-        .map(|head| {
-            let mut fields = Fields::new();
-            fields.insert("name".to_owned(), head.id.as_str().into());
-            for (name, text) in [("title", head.title), ("author", head.owner), ("status", head.status)] {
-                if !text.is_empty() {
-                    fields.insert(name.to_owned(), text.into());
-                }
-            }
-            put_version(&mut fields, head.version);
-            if let Some(at) = head.updated_at {
-                fields.insert("updatedAt".to_owned(), to_the_second(at).into());
-            }
-            if head.counts.total > 0 {
-                fields.insert("tasks".to_owned(), head.counts.total.into());
-            }
-            Value::Object(fields)
-        })
-        .collect();
-    let mut answer = json!({ "plans": plans });
-    if let (Some(next), Some(answer)) = (page.next, answer.as_object_mut()) {
-        answer.insert("next".to_owned(), next.into());
-        answer.insert("total".to_owned(), page.total.into());
+    let plans = page.items.iter().map(|head| {
+        let texts = [&head.title, &head.owner, &head.status];
+        fields(&head.id, texts, head.version, head.updated_at, head.counts.total as usize)
+    });
+    let mut answer = json!({ "plans": plans.collect::<Vec<_>>() });
+    if let Some(next) = page.next {
+        answer["next"] = next.into();
+        answer["total"] = page.total.into();
     }
     Ok(Answer::of(answer))
 }

@@ -1,13 +1,13 @@
 //! Sets and reads the free-text status of a document, and archives it. Neither touches the text.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::json;
 use waypost_core::{PlanChanges, Refusal};
 use waypost_service::{EditOp, Guard, ServiceError};
 
 use super::conflict;
 use super::name::{self, Document, KnownVersion, LastKnown};
-use super::read::{self, Fields, Named};
+use super::read::Named;
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -48,11 +48,7 @@ pub(super) fn get(call: &Call) -> Result<Answer, ToolError> {
 }
 
 fn answer(name: &str, status: &str, version: u64) -> Answer {
-    let mut fields = Fields::new();
-    fields.insert("name".to_owned(), name.into());
-    fields.insert("status".to_owned(), status.into());
-    read::put_version(&mut fields, version);
-    Answer::of(Value::Object(fields))
+    Answer::of(json!({ "name": name, "status": status, "version": version, "revision": version }))
 }
 
 pub(super) fn delete(call: &Call) -> Result<Answer, ToolError> {
@@ -60,10 +56,7 @@ pub(super) fn delete(call: &Call) -> Result<Answer, ToolError> {
     let known = LastKnown { last_known_version, last_known_revision }.known()?;
     let document = name::find(call, &name)?;
     let version = send(call, &document, &name, EditOp::SetArchived(true), known)?;
-    let mut fields = Fields::new();
-    fields.insert("deleted".to_owned(), name.into());
-    fields.insert("version".to_owned(), version.into());
-    Ok(Answer::of(Value::Object(fields)))
+    Ok(Answer::of(json!({ "deleted": name, "version": version })))
 }
 
 /// Writes one operation; the version then.

@@ -45,9 +45,9 @@ impl Op {
     /// The fields that it has beside `op`.
     fn fields(self) -> Vec<&'static str> {
         match self {
-            Self::Add => [&task_args::TASK_FIELDS[..], &PLACE].concat(),
+            Self::Add => task_args::task_fields().chain(PLACE).collect(),
             Self::Revise => {
-                let revised = task_args::TASK_FIELDS.into_iter().filter(|field| !NOT_REVISED.contains(field));
+                let revised = task_args::task_fields().filter(|field| !NOT_REVISED.contains(field));
                 revised.chain(DEPENDENCIES).chain(["task"]).collect()
             }
             Self::Remove => vec!["task", "detach"],

@@ -1,6 +1,7 @@
 //! Parses tasks as a model writes them into tasks of the native format. Unknown fields are errors.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 use waypost_core::{FORMAT, Status, Task};
@@ -10,28 +11,15 @@ use waypost_service::NewTask;
 use super::arguments::{Arguments, kind};
 use crate::tool_error::ToolError;
 
-/// The fields of a task in the native format.
-pub(super) const TASK_FIELDS: [&str; 19] = [
-    "id",
-    "description",
-    "parent",
-    "depends_on",
-    "when",
-    "complexity",
-    "notes",
-    "tools",
-    "skip",
-    "locks",
-    "work",
-    "check",
-    "retry",
-    "timeout_seconds",
-    "priority",
-    "provides",
-    "thinking",
-    "foreign",
-    "status",
-];
+/// The fields of a task in the native format, but for its state, which its author does not write.
+pub(super) fn task_fields() -> impl Iterator<Item = &'static str> {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let text = waypost_formats::schema(Dialect::Native).unwrap_or_default();
+        serde_json::from_str(text).unwrap_or_default()
+    });
+    let fields = SCHEMA["$defs"]["task"]["properties"].as_object().into_iter().flat_map(Map::keys);
+    fields.map(String::as_str).filter(|field| *field != "state")
+}
 
 /// Reads the tasks of a new plan. Those without an id are named by their place, `t1`, `t2`…, so that whoever writes them can
 /// know it beforehand. Returns the names, too.
@@ -69,12 +57,13 @@ pub(super) fn read_added(
 
 /// The fields of tasks: objects, or texts that are descriptions. Each value comes with its place.
 fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolError> {
+    let known: Vec<&str> = task_fields().collect();
     let mut fields: Vec<Map<String, Value>> = Vec::with_capacity(values.len());
     for (place, value) in values {
         fields.push(match value {
             Value::String(description) => Map::from_iter([("description".to_owned(), json!(description))]),
             Value::Object(task) => {
-                Arguments::of(task, &TASK_FIELDS, format!("{place}."))?;
+                Arguments::of(task, &known, format!("{place}."))?;
                 task.clone()
             }
             other => {

@@ -1,7 +1,7 @@
 //! `run_submit`: submits a plan for workers to run, as `waypost submit` does, without waiting for it.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::json;
 use waypost_config::Config;
 use waypost_core::{DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, Problem, ProblemKind};
 use waypost_formats::Dialect;
@@ -84,23 +84,21 @@ fn begin(call: &Call, plan: &PlanId) -> Result<(), ToolError> {
 fn answer(call: &Call, entered: &Submitted, mut notes: Vec<String>) -> Result<Answer, ToolError> {
     let workers = lookup::workers_of(call, &entered.plan)?;
     let answer = call.workspace.plans().with_plan(&entered.plan, |plan: &Plan| {
-        let mut answer = Map::new();
-        answer.insert("id".to_owned(), entered.plan.as_str().into());
-        answer.insert("version".to_owned(), plan.version().into());
-        answer.insert("phase".to_owned(), plan.state().phase.as_str().into());
-        answer.insert("created".to_owned(), entered.made.into());
-        answer.insert("queue".to_owned(), Config::queue_name(&plan.spec().queue).into());
-        answer.insert("workers".to_owned(), workers.into());
+        let (phase, queue) = (plan.state().phase, Config::queue_name(&plan.spec().queue));
+        let mut answer = json!({ "id": entered.plan, "version": plan.version(), "phase": phase });
+        answer["created"] = entered.made.into();
+        answer["queue"] = queue.into();
+        answer["workers"] = workers.into();
         if let Some(next) = lookup::next(plan, workers) {
-            answer.insert("next".to_owned(), next.into());
+            answer["next"] = next.into();
         }
         if !notes.is_empty() {
             notes.truncate(NOTES_MAX);
-            answer.insert("notes".to_owned(), notes.into());
+            answer["notes"] = notes.into();
         }
         answer
     })?;
-    Ok(Answer::of(Value::Object(answer)))
+    Ok(Answer::of(answer))
 }
 
 /// The plan that the arguments name: exactly one of a text, a file and a plan of the store.

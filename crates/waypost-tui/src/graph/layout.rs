@@ -1,5 +1,7 @@
 //! The layer and row of each node. Knows nodes and arrows, not tasks.
 
+use waypost_formats::{backward, depths};
+
 /// How often the order inside the layers is improved.
 const SWEEPS: usize = 6;
 
@@ -29,7 +31,7 @@ impl Layout {
         }
         let forth: Vec<(usize, usize)> =
             arrows.iter().zip(&back).filter(|(_, back)| !**back).map(|(arrow, _)| *arrow).collect();
-        let mut layer = levels(nodes, &forth);
+        let mut layer = depths(nodes, &forth);
         let mut parts = Vec::new();
         for (which, &(from, to)) in forth.iter().enumerate() {
             let mut last = from;
@@ -108,62 +110,4 @@ impl Layout {
             }
         }
     }
-}
-
-/// Which arrows lead back to a node that the search is still below.
-fn backward(nodes: usize, arrows: &[(usize, usize)]) -> Vec<bool> {
-    let mut next: Vec<Vec<usize>> = vec![Vec::new(); nodes];
-    for (which, &(from, _)) in arrows.iter().enumerate() {
-        next[from].push(which);
-    }
-    let mut back = vec![false; arrows.len()];
-    // 0: never seen, 1: on the path, 2: done.
-    let mut seen = vec![0u8; nodes];
-    for start in 0..nodes {
-        if seen[start] != 0 {
-            continue;
-        }
-        seen[start] = 1;
-        let mut path = vec![(start, 0)];
-        while let Some((node, turn)) = path.last_mut() {
-            let Some(&which) = next[*node].get(*turn) else {
-                seen[*node] = 2;
-                path.pop();
-                continue;
-            };
-            *turn += 1;
-            let to = arrows[which].1;
-            match seen[to] {
-                0 => {
-                    seen[to] = 1;
-                    path.push((to, 0));
-                }
-                1 => back[which] = true,
-                _ => {}
-            }
-        }
-    }
-    back
-}
-
-/// The layer of each node: behind everything that it waits for.
-fn levels(nodes: usize, arrows: &[(usize, usize)]) -> Vec<usize> {
-    let mut waits = vec![0usize; nodes];
-    let mut next: Vec<Vec<usize>> = vec![Vec::new(); nodes];
-    for &(from, to) in arrows {
-        waits[to] += 1;
-        next[from].push(to);
-    }
-    let mut level = vec![0; nodes];
-    let mut free: Vec<usize> = (0..nodes).filter(|&node| waits[node] == 0).collect();
-    while let Some(node) = free.pop() {
-        for &to in &next[node] {
-            level[to] = level[to].max(level[node] + 1);
-            waits[to] -= 1;
-            if waits[to] == 0 {
-                free.push(to);
-            }
-        }
-    }
-    level
 }
