@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tower_service::Service;
 
+use crate::resource_updates::lock;
 use crate::server::Server;
 use crate::stdio_transport::what_is_wrong;
 
@@ -210,14 +211,10 @@ struct Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        if let Some(used) = locked(&self.uses).get_mut(&self.id) {
+        if let Some(used) = lock(&self.uses).get_mut(&self.id) {
             *used = Use { last: Instant::now(), streams: used.streams.saturating_sub(1) };
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why a session does not go on.
@@ -245,13 +242,13 @@ impl Sessions {
     }
 
     fn used(&self, id: &SessionId) {
-        if let Some(used) = locked(&self.uses).get_mut(id) {
+        if let Some(used) = lock(&self.uses).get_mut(id) {
             used.last = Instant::now();
         }
     }
 
     fn reading(&self, id: &SessionId) -> Reading {
-        if let Some(used) = locked(&self.uses).get_mut(id) {
+        if let Some(used) = lock(&self.uses).get_mut(id) {
             *used = Use { last: Instant::now(), streams: used.streams + 1 };
         }
         Reading { uses: Arc::clone(&self.uses), id: Arc::clone(id) }
@@ -264,7 +261,7 @@ impl Sessions {
             return Ok(());
         }
         let longest = {
-            let uses = locked(&self.uses);
+            let uses = lock(&self.uses);
             let idle = there.iter().filter_map(|id| Some((id, uses.get(id)?)));
             let idle = idle.filter(|(_, used)| used.streams == 0 && used.last.elapsed() >= self.spare);
             idle.min_by_key(|(_, used)| used.last).map(|(id, _)| Arc::clone(id))
@@ -297,7 +294,7 @@ impl SessionManager for Sessions {
             return Err(error);
         }
         let (id, transport) = self.all.create_session().await?;
-        locked(&self.uses).insert(Arc::clone(&id), Use { last: Instant::now(), streams: 0 });
+        lock(&self.uses).insert(Arc::clone(&id), Use { last: Instant::now(), streams: 0 });
         Ok((id, transport))
     }
 
@@ -314,7 +311,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        locked(&self.uses).remove(id);
+        lock(&self.uses).remove(id);
         Ok(self.all.close_session(id).await?)
     }
 

@@ -149,7 +149,6 @@ impl App {
         (columns, rows): (u16, u16),
     ) -> (Self, Vec<Effect>) {
         let size = Rect::new(0, 0, columns, rows);
-        let runs = BTreeSet::new();
         let mut app = Self {
             settings,
             screens: vec![first],
@@ -157,7 +156,7 @@ impl App {
             note: None,
             size,
             now,
-            runs,
+            runs: BTreeSet::new(),
             quit_after_runs: false,
             deferred: VecDeque::new(),
         };

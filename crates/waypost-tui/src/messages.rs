@@ -75,7 +75,7 @@ pub enum Reply {
     PlanPage {
         store: usize,
         ticket: u64,
-        heads: Result<Box<PlanPage>, ErrorMessage>,
+        heads: Result<Box<Page<PlanSummary>>, ErrorMessage>,
     },
     Plan {
         plan: PlanKey,
@@ -106,14 +106,6 @@ pub enum Purpose {
     Plan(PlanKey),
     /// A field of the open form.
     Field,
-}
-
-/// One page of the list of plans.
-#[derive(Clone, Debug)]
-pub struct PlanPage {
-    pub page: Page<PlanSummary>,
-    /// Plans that could not be read, one line each.
-    pub warnings: Vec<String>,
 }
 
 /// Why edits were not written.

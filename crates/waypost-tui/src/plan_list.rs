@@ -7,11 +7,11 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, Mo
 use ratatui::layout::Rect;
 use waypost_core::PlanChanges;
 use waypost_service::EditOp;
-use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
+use waypost_store::{ArchiveFilter, Page, PlanSummary, Query, Sort};
 
 use crate::dialog::{Choice, Dialog};
 use crate::keys::Action;
-use crate::messages::{Effect, PlanPage, Reply, SaveError};
+use crate::messages::{Effect, Reply, SaveError};
 use crate::note::{ErrorMessage, NoteKind};
 use crate::plan::PlanKey;
 use crate::screen::{Context, Destination, Event, Flow};
@@ -297,7 +297,7 @@ impl PlanList {
         &mut self,
         store: usize,
         ticket: u64,
-        heads: &Result<Box<PlanPage>, ErrorMessage>,
+        heads: &Result<Box<Page<PlanSummary>>, ErrorMessage>,
         context: &mut Context<'_>,
     ) {
         let selected = self.selected();
@@ -310,8 +310,8 @@ impl PlanList {
                 if !side.is_next_page {
                     side.heads.clear();
                 }
-                side.heads.extend(heads.page.items.iter().cloned());
-                (side.total, side.next) = (heads.page.total, heads.page.next.clone());
+                side.heads.extend(heads.items.iter().cloned());
+                (side.total, side.next) = (heads.total, heads.next.clone());
                 (side.error, side.warnings) = (None, heads.warnings.clone());
             }
             Err(error) => side.error = Some(error.clone()),

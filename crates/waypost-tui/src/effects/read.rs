@@ -12,7 +12,7 @@ use waypost_store::{PlanStore, Query, StoreError, VersionRecord};
 use super::context::EffectContext;
 use super::workspace::Workspace;
 use crate::history::{Compared, DIFF_LINES_MAX, HistoryReply, VERSIONS_PAGE, Version, Versions};
-use crate::messages::{Message, PlanPage, Reply};
+use crate::messages::{Message, Reply};
 use crate::note::ErrorMessage;
 use crate::plan::{LoadedPlan, PlanKey};
 use crate::run_view::{LOG_BYTES_MAX, PlanSnapshot, Preview, RunReply, TaskDetail};
@@ -79,11 +79,7 @@ impl EffectContext {
     }
 
     pub(super) fn plan_page(&self, store: usize, ticket: u64, query: &Query) {
-        let heads = self.workspace(store).and_then(|workspace| {
-            let mut page = workspace.plans().heads(query)?;
-            let warnings = std::mem::take(&mut page.warnings);
-            Ok(Box::new(PlanPage { page, warnings }))
-        });
+        let heads = self.workspace(store).and_then(|workspace| Ok(Box::new(workspace.plans().heads(query)?)));
         self.reply(Reply::PlanPage { store, ticket, heads });
     }
 

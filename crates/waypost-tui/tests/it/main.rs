@@ -32,7 +32,7 @@ use waypost_store::{MemoryStore, NewPlan, PlanStore, WriteRequest};
 use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::editor::Editor;
 use waypost_tui::keys::{Chord, Keys};
-use waypost_tui::messages::{Effect, Message, PlanPage, Reply, SaveError};
+use waypost_tui::messages::{Effect, Message, Reply, SaveError};
 use waypost_tui::note::ErrorMessage;
 use waypost_tui::plan::{LoadedPlan, PlanKey};
 use waypost_tui::screen::Settings;
@@ -115,16 +115,12 @@ impl World {
         Ok(match effect {
             Effect::LoadPlanPage { store: 0, ticket, query } => {
                 let page = self.plans.heads(&query).map_err(|error| error_message(&error));
-                let heads = page.map(|page| Box::new(PlanPage { page, warnings: Vec::new() }));
+                let heads = page.map(Box::new);
                 Reply::PlanPage { store: 0, ticket, heads }
             }
             Effect::LoadPlanPage { store, ticket, .. } => {
                 let page = waypost_store::Page::default();
-                Reply::PlanPage {
-                    store,
-                    ticket,
-                    heads: Ok(Box::new(PlanPage { page, warnings: Vec::new() })),
-                }
+                Reply::PlanPage { store, ticket, heads: Ok(Box::new(page)) }
             }
             Effect::LoadPlan(plan) => {
                 let loaded = self.plans.with_plan(&plan.id, |plan| Box::new(LoadedPlan::of(plan)));

@@ -1,7 +1,7 @@
 use waypost_core::{Command, Counts, Draft, Phase, PlanId};
 use waypost_store::{ArchiveFilter, Page, PlanSummary, Sort};
 use waypost_tui::app::Screen;
-use waypost_tui::messages::{Effect, Message, PlanPage, Reply};
+use waypost_tui::messages::{Effect, Message, Reply};
 use waypost_tui::note::{ErrorMessage, NoteKind};
 use waypost_tui::plan_list::{PLANS_LOADED_MAX, PLANS_PAGE_SIZE};
 
@@ -53,7 +53,7 @@ fn answer(effect: &Effect, items: Vec<PlanSummary>, next: Option<&str>, warnings
     Message::Reply(Reply::PlanPage {
         store: *store,
         ticket: *ticket,
-        heads: Ok(Box::new(PlanPage { page, warnings })),
+        heads: Ok(Box::new(Page { warnings, ..page })),
     })
 }
 
