@@ -5,8 +5,8 @@ use crate::address::is_address;
 use crate::executor::Secret;
 use crate::models::{Api, ModelServer};
 use crate::problem::ConfigProblem;
-use crate::settings::{CONCURRENCY_MAX, Config, DEFAULT_QUEUE, LOG_BYTES_LIMIT, Queue, SECONDS_MAX};
-use waypost_core::limits;
+use crate::settings::{CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue, SECONDS_MAX};
+use waypost_core::{DEFAULT_QUEUE, limits};
 
 /// The variables that are read; others that begin with `WAYPOST_` are for other parts.
 const VARIABLES: [&str; 9] = [

@@ -16,10 +16,10 @@ pub enum ServiceError {
     #[error("plan {} is at version {}, not {}", .0.plan, .0.current, .0.known)]
     Conflict(Box<Conflict>),
     /// No plan has that id.
-    #[error("no plan is called {0}")]
+    #[error("no plan is called {}", shown(.0))]
     NoSuchPlan(String),
     /// The beginning of an id fits several plans or tasks.
-    #[error("{prefix} could be any of {}{}", what.plural(), candidates.join(", "))]
+    #[error("{} could be any of {}{}", shown(prefix), what.plural(), candidates.join(", "))]
     Ambiguous {
         /// What was looked for.
         what: IdOf,
@@ -117,6 +117,9 @@ pub enum Subject {
     /// What the configuration does not let be written.
     #[error("what would be written")]
     Write,
+    /// What somebody reports on a task.
+    #[error("the report")]
+    Report,
     /// What was read from a text.
     #[error("what was read")]
     Text,
@@ -158,6 +161,11 @@ pub enum Hint {
     TakeOver,
     /// Advice that is the same at every front end.
     Text(String),
+}
+
+/// An id in a message: an empty one is seen, too.
+fn shown(id: &str) -> &str {
+    if id.is_empty() { "\"\"" } else { id }
 }
 
 fn until_text(until: Option<Timestamp>) -> String {

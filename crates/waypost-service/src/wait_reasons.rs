@@ -11,8 +11,6 @@ use waypost_core::{
 use waypost_store::{HeldLock, PlanStore, WriteError};
 
 use crate::active_workers::{no_worker, workers_of};
-use waypost_config::Config;
-
 /// Tasks elsewhere that are looked for to say why one task waits.
 const ELSEWHERE_MAX: usize = 20;
 
@@ -138,12 +136,10 @@ fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reas
             | EffectiveStatus::Skipped
             | EffectiveStatus::Cancelled => None,
         }?;
-        let active = plan.state().phase == Phase::Active;
-        let queue = Config::queue_name(&plan.spec().queue).to_owned();
-        active.then(|| (work.executor.clone(), queue))
+        (plan.state().phase == Phase::Active).then(|| work.executor.clone())
     })?;
-    let Some((executor, queue)) = found else { return Ok(None) };
-    let workers = workers_of(plans, &queue)?;
+    let Some(executor) = found else { return Ok(None) };
+    let (queue, workers) = workers_of(plans, plan)?;
     if !workers.iter().any(|worker| worker.executors.contains(&executor)) {
         let nobody = match workers.len() {
             0 => no_worker(&queue),

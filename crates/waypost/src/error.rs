@@ -211,7 +211,7 @@ fn problem_json((file, problem): &(Option<String>, Problem)) -> Value {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let exit = match &error {
-            StoreError::BadLocation(_) => Exit::Usage,
+            StoreError::BadLocation(_) | StoreError::BadCursor(_) => Exit::Usage,
             StoreError::Pruned { .. } => Exit::NotFound,
             StoreError::Corrupt { .. }
             | StoreError::TooNew { .. }

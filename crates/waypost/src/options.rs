@@ -1,9 +1,12 @@
 //! Options that several commands share, and how their values are parsed.
 
+use std::ops::RangeInclusive;
+
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use waypost_formats::Dialect;
 
+use crate::error::{Failure, Outcome};
 use crate::output::Color;
 
 // What every command takes.
@@ -61,6 +64,15 @@ pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
             None => name.parse(),
         }
     })
+}
+
+/// Refuses a number out of its bounds.
+pub(crate) fn within(option: &str, found: usize, bounds: RangeInclusive<usize>) -> Outcome<usize> {
+    if bounds.contains(&found) {
+        return Ok(found);
+    }
+    let hint = format!("write a number from {} to {}", bounds.start(), bounds.end());
+    Err(Failure::usage(format!("{option} {found} is out of bounds"), hint))
 }
 
 /// Reads a span of time in seconds: `90`, `90s`, `15m`, `2h`, `1d`.

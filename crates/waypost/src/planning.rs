@@ -22,7 +22,7 @@ use waypost_planner::planning::{
 use waypost_service::{Record, Service};
 use waypost_store::PlanStore;
 
-pub(crate) use failures::{note_bad, of_journal, of_order, of_thinking, out_of_bounds};
+pub(crate) use failures::{note_bad, of_journal, of_order, of_thinking};
 pub(crate) use goal::read_goal;
 pub(crate) use limits::PlanningLimits;
 pub(crate) use models::{Chosen, ModelOptions, author};

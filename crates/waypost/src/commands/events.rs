@@ -11,6 +11,7 @@ use waypost_store::{Cursor, EventFilter, EventSource, LogEvent, LogFilter, PlanS
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::within;
 use crate::view::text;
 
 /// Versions that are read at a time, and shown where nobody says how many.
@@ -60,10 +61,7 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if self.limit == 0 || self.limit > VERSIONS_MAX {
-            let hint = format!("write a number from 1 to {VERSIONS_MAX}");
-            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
-        }
+        within("--limit", self.limit, 1..=VERSIONS_MAX)?;
         let plans = context.plans()?;
         let plan: Option<PlanId> = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         let chosen = !(self.kind.is_empty() && self.task.is_empty() && self.agent.is_empty());

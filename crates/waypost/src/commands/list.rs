@@ -6,7 +6,8 @@ use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::Outcome;
+use crate::options::within;
 use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::{phase_sign, phase_words, sign_look, text};
@@ -80,10 +81,7 @@ fn phase(text: &str) -> Result<Phase, String> {
 
 impl List {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if self.limit == 0 || self.limit > PLANS_MAX {
-            let hint = format!("write a number from 1 to {PLANS_MAX}");
-            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
-        }
+        within("--limit", self.limit, 1..=PLANS_MAX)?;
         let narrowed = !self.phase.is_empty()
             || [&self.status, &self.owner, &self.queue, &self.search].iter().any(|filter| filter.is_some());
         let query = Query {

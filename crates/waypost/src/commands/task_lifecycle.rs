@@ -34,22 +34,17 @@ impl TaskArgs {
 pub(crate) struct Start {
     #[command(flatten)]
     which: TaskArgs,
-    /// Lease duration, e.g. 15m or 2h; 0 never expires
-    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
-    lease: u32,
+    /// Lease duration, e.g. 15m or 2h; 0 never expires [default: 15m, or as long as the lease you hold]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    lease: Option<u32>,
     #[command(flatten)]
     guard: Guard,
-}
-
-/// For how long a started task is believed to be worked on.
-pub(crate) fn lease(seconds: u32) -> Option<u32> {
-    (seconds > 0).then_some(seconds)
 }
 
 impl Start {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let options = ClaimOptions { lease_seconds: lease(self.lease), ..ClaimOptions::default() };
+        let options = ClaimOptions { lease_seconds: self.lease, ..ClaimOptions::default() };
         let by = context.caller()?;
         let claimed = found.service.claim(&by, &found.id, &task, options, (&self.guard).into())?;
         let (reply, attempt) = (claimed.written, claimed.attempt);

@@ -145,7 +145,7 @@ fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<(&'static str, Str
             let proof = proof.map(|evidence| format!(", {}", evidence_words(evidence))).unwrap_or_default();
             Some((verb(*status), format!("{task}{took}{proof}{}", said(why))))
         }
-        RunEvent::PlanIs { .. } => None,
+        RunEvent::PlanPhaseChanged { .. } => None,
     }
 }
 
@@ -256,7 +256,7 @@ impl RunObserver for Lines {
                 format!("{verb:<8} {words} ({})", answer_words(plan, task))
             }
             (Some((verb, words)), _) => format!("{verb:<8} {words}"),
-            (None, RunEvent::PlanIs { plan, phase }) if self.scope.tells_phases() => {
+            (None, RunEvent::PlanPhaseChanged { plan, phase }) if self.scope.tells_phases() => {
                 format!("{:<8} {plan} is {}", "plan", phase.as_str())
             }
             (None, _) => return,
@@ -360,7 +360,7 @@ impl RunObserver for Terminal {
         }
         let behind = match notice {
             RunEvent::TaskStarted { .. } | RunEvent::TaskProgressed { .. } => return,
-            RunEvent::PlanIs { .. } if !self.scope.tells_phases() => return,
+            RunEvent::PlanPhaseChanged { .. } if !self.scope.tells_phases() => return,
             RunEvent::QuestionAsked { plan, task, .. } => {
                 format!("\n        {}", text::sanitize_line(&answer_words(plan, task)))
             }
@@ -369,10 +369,10 @@ impl RunObserver for Terminal {
             | RunEvent::TaskReported { .. }
             | RunEvent::TaskReleased { .. }
             | RunEvent::QuestionAnswered { .. }
-            | RunEvent::PlanIs { .. } => String::new(),
+            | RunEvent::PlanPhaseChanged { .. } => String::new(),
         };
         let line = match (notice, describe_event(&self.scope, notice)) {
-            (RunEvent::PlanIs { plan, phase }, _) => {
+            (RunEvent::PlanPhaseChanged { plan, phase }, _) => {
                 text::truncate(&format!("{:>7} {plan} is {}", "plan", phase.as_str()), self.columns - 1)
                     .into_owned()
             }
