@@ -440,7 +440,8 @@ pub enum ArchiveFilter {
 }
 
 /// By what a list is sorted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Sort {
     /// The latest change first.
     #[default]

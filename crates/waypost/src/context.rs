@@ -27,6 +27,8 @@ const NOT_CONFIGURED_NAMED_MAX: usize = 3;
 pub(crate) struct Context {
     /// Where to say it.
     pub(crate) out: Output,
+    /// The whole command line.
+    pub(crate) program: fn() -> clap::Command,
     global: Global,
 }
 
@@ -42,18 +44,18 @@ pub(crate) struct PlanHandle {
 
 impl Context {
     /// For the options that every command has.
-    pub(crate) fn new(global: Global) -> Self {
-        Self { out: Output::new(global.json, global.color), global }
+    pub(crate) fn new(global: Global, program: fn() -> clap::Command) -> Self {
+        Self { out: Output::new(global.json, global.color), program, global }
     }
 
     /// The same for a server, which outlives the command that started it.
     pub(crate) fn for_server(&self) -> Self {
-        Self::new(self.global.clone())
+        Self::new(self.global.clone(), self.program)
     }
 
     /// The same for the user's own store.
     pub(crate) fn for_user(&self) -> Self {
-        Self::new(Global { store: None, global: true, ..self.global.clone() })
+        Self::new(Global { store: None, global: true, ..self.global.clone() }, self.program)
     }
 
     /// Whether the command line, or a variable, says which store is meant.
@@ -137,9 +139,9 @@ impl Context {
 
     /// Every act on these plans. The configuration is read when an act needs it: most do not.
     pub(crate) fn service(&self, plans: &Arc<PlanStore>) -> Service {
-        let global = self.global.clone();
+        let (global, program) = (self.global.clone(), self.program);
         let load = move || {
-            let context = Self::new(global.clone());
+            let context = Self::new(global.clone(), program);
             context.config().map(Arc::new).map_err(|failure| ServiceError::Configuration {
                 message: failure.message,
                 details: failure.details,

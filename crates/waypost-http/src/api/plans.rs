@@ -53,15 +53,8 @@ impl PlanQuery {
             Some("all") => ArchiveFilter::All,
             Some(_) => return Err(word("archived", "true, false, all")),
         };
-        let sort = match self.sort.as_deref() {
-            None | Some("updated") => Sort::Updated,
-            Some("attention") => Sort::Attention,
-            Some("created") => Sort::Created,
-            Some("title") => Sort::Title,
-            Some("id") => Sort::Id,
-            Some("urgency") => Sort::Urgency,
-            Some(_) => return Err(word("sort", "attention, updated, created, title, id, urgency")),
-        };
+        let sort = self.sort.as_deref().unwrap_or("updated").parse::<Sort>();
+        let sort = sort.map_err(|_| word("sort", "attention, updated, created, title, id, urgency"))?;
         let limit = page_size(self.limit, PLANS_DEFAULT, PLANS_MAX)?;
         let (status, owner, queue) = (self.status, self.owner, self.queue);
         let text = self.text.filter(|text| !text.is_empty());

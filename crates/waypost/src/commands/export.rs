@@ -138,7 +138,7 @@ impl Export {
             [draft] => write(draft, self.format, form),
             drafts => write_many(drafts, self.format, form),
         };
-        let writing = written.map_err(|error| Failure::unreadable("export", &error))?;
+        let writing = written.map_err(|error| Failure::unreadable("export", error))?;
         report_losses(context, &writing.losses, self.format, self.strict)?;
         let versions: Vec<_> =
             drafts.iter().map(|draft| json!({ "id": draft.id, "version": draft.version })).collect();

@@ -55,7 +55,7 @@ enum Picture {
 impl Graph {
     fn written(&self, draft: &Draft, dialect: Dialect) -> Outcome<(String, &'static str)> {
         let picture = write(draft, dialect, Form::default());
-        let picture = picture.map_err(|error| Failure::unreadable(&self.plan, &error))?;
+        let picture = picture.map_err(|error| Failure::unreadable(&self.plan, error))?;
         Ok((picture.text, dialect.name()))
     }
 

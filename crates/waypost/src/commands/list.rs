@@ -1,6 +1,7 @@
 //! `waypost list`: plans on one bounded page. Reads heads, never plans.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use waypost_core::Phase;
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
@@ -44,8 +45,8 @@ pub(crate) struct List {
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
     /// Sort order
-    #[arg(long, value_enum, default_value_t)]
-    sort: Order,
+    #[arg(long, value_parser = sort(), default_value = "updated")]
+    sort: Sort,
     /// Only archived plans
     #[arg(long, conflicts_with = "all")]
     archived: bool,
@@ -60,23 +61,13 @@ pub(crate) struct List {
     cursor: Option<String>,
 }
 
-/// By what to sort.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Order {
-    /// The latest change first.
-    #[default]
-    Updated,
-    /// The newest first.
-    Created,
-    /// By title.
-    Title,
-    /// By id.
-    Id,
-}
-
 fn phase(text: &str) -> Result<Phase, String> {
     let unknown = |_| format!("write one of {}", Phase::ALL.map(Phase::as_str).join(", "));
     text.replace('-', "_").parse().map_err(unknown)
+}
+
+fn sort() -> impl TypedValueParser<Value = Sort> {
+    PossibleValuesParser::new(["updated", "created", "title", "id"]).try_map(|word| word.parse())
 }
 
 impl List {
@@ -95,12 +86,7 @@ impl List {
             owner: self.owner,
             queue: self.queue,
             text: self.search,
-            sort: match self.sort {
-                Order::Updated => Sort::Updated,
-                Order::Created => Sort::Created,
-                Order::Title => Sort::Title,
-                Order::Id => Sort::Id,
-            },
+            sort: self.sort,
             limit: self.limit,
             after: self.cursor,
             ..Query::default()

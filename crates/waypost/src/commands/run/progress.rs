@@ -19,8 +19,6 @@ const RUNNING_DRAWN_MAX: usize = 8;
 const PLANS_DRAWN_MAX: usize = 5;
 /// Between two drawings.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two words about what is waited for, where nothing is drawn.
-const WORD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Characters of a digest that are shown.
 const DIGEST_CHARACTERS: usize = 19;
@@ -68,6 +66,36 @@ pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<d
         return Box::new(Terminal { scope, columns: context.out.columns, drawn: 0, verbs, console });
     }
     Box::new(Lines { scope, waited: false, console, voice: Voice::default() })
+}
+
+/// Another observer, and what else is done with what it is told.
+pub(crate) struct Hooked<'a> {
+    pub(crate) inner: Box<dyn RunObserver>,
+    pub(crate) on_event: &'a mut dyn FnMut(&RunEvent),
+    pub(crate) on_tick: &'a mut dyn FnMut(&View<'_>),
+}
+
+impl RunObserver for Hooked<'_> {
+    fn on_event(&mut self, notice: &RunEvent) {
+        (self.on_event)(notice);
+        self.inner.on_event(notice);
+    }
+    fn pause(&mut self) {
+        self.inner.pause();
+    }
+    fn asked_to_end(&mut self, control: Control) {
+        self.inner.asked_to_end(control);
+    }
+    fn on_warning(&mut self, remark: &RunWarning) {
+        self.inner.on_warning(remark);
+    }
+    fn on_tick(&mut self, view: &View<'_>) {
+        self.inner.on_tick(view);
+        (self.on_tick)(view);
+    }
+    fn interval(&self) -> Duration {
+        self.inner.interval()
+    }
 }
 
 /// What is said to whoever pressed Ctrl-C.
@@ -216,14 +244,9 @@ impl RunObserver for Programs {
     fn pause(&mut self) {
         self.0.speak();
     }
-    fn asked_to_end(&mut self, _: Control) {}
     fn on_warning(&mut self, remark: &RunWarning) {
         let line = serde_json::json!({ "event": remark.as_str(), "message": remark.to_string() });
         self.0.say(&line.to_string());
-    }
-    fn on_tick(&mut self, _: &View<'_>) {}
-    fn interval(&self) -> Duration {
-        WORD_INTERVAL
     }
 }
 
@@ -281,9 +304,6 @@ impl RunObserver for Lines {
             self.voice.say(&format!("{:<8} plan {plan}: {}", "waiting", waits_for(view)));
             self.voice.speak();
         }
-    }
-    fn interval(&self) -> Duration {
-        WORD_INTERVAL
     }
 }
 
