@@ -293,23 +293,15 @@ impl Service {
 
     /// What the caller holds, in whichever session.
     pub fn leases_of(&self, by: &Caller) -> Result<Vec<Lease>, ServiceError> {
-        let mut leases = Vec::new();
-        self.plans().store().read(&mut |read| {
-            leases = read.leases(&LeaseFilter::default(), LEASES_MAX)?;
-            Ok(())
-        })?;
+        let mut leases =
+            self.plans().store().query(|read| read.leases(&LeaseFilter::default(), LEASES_MAX))?;
         leases.retain(|lease| by.actor.is_worker(&lease.worker));
         Ok(leases)
     }
 
     fn lease(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<Option<Lease>, ServiceError> {
-        let mut found = None;
-        self.plans().store().read(&mut |read| {
-            let leases = read.index(plan)?.leases;
-            found = leases.into_iter().find(|lease| lease.task == *task && lease.attempt == attempt);
-            Ok(())
-        })?;
-        Ok(found)
+        let leases = self.plans().store().query(|read| read.index(plan))?.leases;
+        Ok(leases.into_iter().find(|lease| lease.task == *task && lease.attempt == attempt))
     }
 
     /// Says until when another session holds a task.

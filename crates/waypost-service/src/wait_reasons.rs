@@ -37,11 +37,7 @@ pub struct Explanation {
 
 /// Looks what a task waits for.
 pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanation, WriteError> {
-    let mut now = Timestamp::from_micros(0);
-    plans.store().read(&mut |read| {
-        now = read.now();
-        Ok(())
-    })?;
+    let now = plans.store().query(|read| Ok(read.now()))?;
     let mut known = BTreeMap::new();
     for there in plans.with_plan(plan, |plan| awaited(plan, task))? {
         known.insert(there.key(), plans.target_status(plan, &there)?.describe(&there));
@@ -154,11 +150,7 @@ fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reas
     if !workers.iter().any(|worker| worker.waits_for.contains(&queue)) {
         return Ok(None);
     }
-    let mut taken = Vec::new();
-    plans.store().read(&mut |read| {
-        taken = read.slots(&queue)?;
-        Ok(())
-    })?;
+    let taken = plans.store().query(|read| read.slots(&queue))?;
     let count: u32 = taken.iter().map(|(_, count)| *count).sum();
     let words = format!("a slot of queue {queue}: {count} are taken");
     Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
@@ -171,13 +163,10 @@ fn held(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, 
         found.map(|task| task.spec.locks.clone()).unwrap_or_default()
     })?;
     let keys: Vec<&str> = wanted.iter().map(|lock| lock.key.as_str()).collect();
-    let mut rows: Vec<HeldLock> = Vec::new();
-    if !keys.is_empty() {
-        plans.store().read(&mut |read| {
-            rows = read.locks(&keys)?;
-            Ok(())
-        })?;
+    if keys.is_empty() {
+        return Ok(Vec::new());
     }
+    let rows = plans.store().query(|read| read.locks(&keys))?;
     let clashes = rows.into_iter().filter(|row| {
         let mode = wanted.iter().find(|lock| lock.key == row.lock.key).map(|lock| lock.mode);
         (mode, row.lock.mode) != (Some(LockMode::Shared), LockMode::Shared)

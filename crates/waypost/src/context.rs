@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use waypost_config::Config;
-use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, TaskId};
+use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId};
 use waypost_service::admission as admit;
 use waypost_service::{Caller, Service, ServiceError, WriteReply, resolve_task};
 use waypost_store::{Durability, MemoryStore, PlanStore, open};
@@ -318,7 +318,13 @@ impl PlanHandle {
     }
 }
 
-/// The task that an id or its beginning names.
+/// The id of the task that an id or its beginning names.
 pub(crate) fn task_of(plan: &Plan, task: &str) -> Outcome<TaskId> {
     Ok(resolve_task(plan, task)?)
+}
+
+/// The task that an id or its beginning names.
+pub(crate) fn whole_task_of<'a>(plan: &'a Plan, task: &str) -> Outcome<&'a Task> {
+    let id = task_of(plan, task)?;
+    Ok(plan.task(id.as_str()).ok_or_else(|| plan.no_such_task(id.as_str()))?)
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
 use waypost_formats::Dialect;
 
 use crate::error::{Failure, Outcome};
@@ -64,6 +65,14 @@ pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
             None => name.parse(),
         }
     })
+}
+
+/// Reads one of these words as what it stands for in the native format.
+pub(crate) fn word<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    words: impl IntoIterator<Item = PossibleValue>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words)
+        .try_map(|word| serde_json::from_value(serde_json::Value::from(word.replace('-', "_"))))
 }
 
 /// Refuses a number out of its bounds.

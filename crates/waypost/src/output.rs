@@ -109,7 +109,7 @@ impl Output {
         if self.json {
             self.notes.push(words.to_owned());
         } else {
-            let note = self.painted("note:", Look::Cyan, self.color_talk);
+            let note = painted("note:", Look::Cyan, self.color_talk);
             self.talk(&format!("{note} {}", sanitize(words)));
         }
     }
@@ -119,13 +119,13 @@ impl Output {
         if self.json {
             return self.talk(&escape_json(&failure.to_json(&self.notes).to_string()));
         }
-        let error = self.painted("error:", Look::Red, self.color_talk);
+        let error = painted("error:", Look::Red, self.color_talk);
         self.talk(&format!("{error} {}", sanitize(&failure.message)));
         for detail in &failure.details {
             self.talk(&sanitize(detail));
         }
         if !failure.hint.is_empty() {
-            let hint = self.painted("hint:", Look::Cyan, self.color_talk);
+            let hint = painted("hint:", Look::Cyan, self.color_talk);
             self.talk(&format!("{hint} {}", sanitize(&failure.hint)));
         }
     }
@@ -143,19 +143,12 @@ impl Output {
 
     /// Text with its look, where colour is wanted.
     pub(crate) fn paint(&self, text: &str, look: Look) -> String {
-        self.painted(text, look, self.color)
+        painted(text, look, self.color)
     }
 
     /// The same for what is said beside the data.
     pub(crate) fn talk_paint(&self, text: &str, look: Look) -> String {
-        self.painted(text, look, self.color_talk)
-    }
-
-    fn painted(&self, text: &str, look: Look, color: bool) -> String {
-        if !color || look == Look::Plain || text.is_empty() {
-            return text.to_owned();
-        }
-        format!("\u{1b}[{}m{text}\u{1b}[0m", look.code())
+        painted(text, look, self.color_talk)
     }
 
     /// Writes out what there is so far, before something else takes the screen.
@@ -198,11 +191,7 @@ impl LiveOutput {
             return;
         }
         let verb = format!("{verb:>VERB_COLUMNS$}");
-        let verb = if self.color && look != Look::Plain {
-            format!("\u{1b}[{}m{verb}\u{1b}[0m", look.code())
-        } else {
-            verb
-        };
+        let verb = painted(&verb, look, self.color);
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
         // Nobody is left to be told when stderr is gone.
         let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(words));
@@ -220,6 +209,13 @@ impl LiveOutput {
 }
 
 /// Columns of the terminal, or what `COLUMNS` says.
+fn painted(text: &str, look: Look, color: bool) -> String {
+    if !color || look == Look::Plain || text.is_empty() {
+        return text.to_owned();
+    }
+    format!("\u{1b}[{}m{text}\u{1b}[0m", look.code())
+}
+
 fn columns() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let seen = || {

@@ -63,11 +63,7 @@ pub(crate) fn agents(api: &Api, (): ()) -> Reply {
         seen.plans += 1;
         seen.last = seen.last.max(head.updated_at);
     }
-    let mut leases = Vec::new();
-    api.plans().store().read(&mut |read| {
-        leases = read.leases(&LeaseFilter::default(), LEASES_MAX)?;
-        Ok(())
-    })?;
+    let leases = api.plans().store().query(|read| read.leases(&LeaseFilter::default(), LEASES_MAX))?;
     for lease in leases {
         let Some(name) = lease.worker.strip_prefix("agent:") else { continue };
         let since = api.plans().with_plan(&lease.plan, |plan| {

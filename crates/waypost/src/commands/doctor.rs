@@ -133,11 +133,9 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
 
 /// Leases that ended unseen, the first of them, and how many seconds this machine's clock is ahead of the store's.
 fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
-    let (mut overdue, mut now) = (Vec::new(), text::now());
-    plans.store().read(&mut |read| {
-        now = read.now();
-        overdue = read.leases(&LeaseFilter::ended(now), LEASES_TOLD_MAX)?;
-        Ok(())
+    let (overdue, now) = plans.store().query(|read| {
+        let now = read.now();
+        Ok((read.leases(&LeaseFilter::ended(now), LEASES_TOLD_MAX)?, now))
     })?;
     Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))
 }

@@ -37,11 +37,8 @@ impl History {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         within("--limit", self.limit, 1..=VERSIONS_MAX)?;
         let found = context.find(&self.plan)?;
-        let mut current = 0;
-        found.plans.store().read(&mut |read| {
-            current = read.head(&found.id)?.map_or(0, |head| head.version);
-            Ok(())
-        })?;
+        let head = found.plans.store().query(|read| read.head(&found.id))?;
+        let current = head.map_or(0, |head| head.version);
         let last = self.before.map_or(current, |before| before.saturating_sub(1).min(current));
         let after = last.saturating_sub(self.limit as u64);
         let pruned = found.plans.pruned(&found.id)?;

@@ -1,11 +1,12 @@
 //! What can be asked of a plan as a whole: approve, reject, pause, resume, end.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValue;
 use waypost_core::{Phase, Plan};
 
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::options::Guard;
+use crate::options::{Guard, word};
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
@@ -127,15 +128,12 @@ impl Resume {
     }
 }
 
-/// How a plan ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FinalPhase {
-    /// All work is done.
-    Completed,
-    /// The plan did not reach its goal.
-    Failed,
-    /// The plan was stopped.
-    Cancelled,
+fn endings() -> [PossibleValue; 3] {
+    [
+        PossibleValue::new("completed").help("All work is done"),
+        PossibleValue::new("failed").help("The plan did not reach its goal"),
+        PossibleValue::new("cancelled").help("The plan was stopped"),
+    ]
 }
 
 // End it.
@@ -144,8 +142,8 @@ pub(crate) struct FinishPlan {
     /// Plan id, or an unambiguous prefix
     plan: String,
     /// Final phase
-    #[arg(value_enum)]
-    ending: FinalPhase,
+    #[arg(value_parser = word::<Phase>(endings()))]
+    ending: Phase,
     /// Summary of the result
     #[arg(long, default_value = "")]
     summary: String,
@@ -156,13 +154,8 @@ pub(crate) struct FinishPlan {
 impl FinishPlan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let phase = match self.ending {
-            FinalPhase::Completed => Phase::Completed,
-            FinalPhase::Failed => Phase::Failed,
-            FinalPhase::Cancelled => Phase::Cancelled,
-        };
         let (by, guard) = (context.caller()?, (&self.guard).into());
-        let reply = found.service.finish(&by, &found.id, phase, &self.summary, guard)?;
-        context.done(&found, &reply, &format!("ended as {}", phase.as_str()))
+        let reply = found.service.finish(&by, &found.id, self.ending, &self.summary, guard)?;
+        context.done(&found, &reply, &format!("ended as {}", self.ending.as_str()))
     }
 }
