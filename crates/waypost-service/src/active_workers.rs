@@ -26,20 +26,26 @@ pub fn work_of(
 /// this plan.
 pub fn workers_of(plans: &PlanStore, plan: &PlanId) -> Result<(String, Vec<Worker>), WriteError> {
     let queue = plans.with_plan(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
-    let (mut found, mut after) = (Vec::new(), None);
+    let (mut found, now) = all_workers(plans)?;
+    found.retain(|worker| {
+        let takes_up = match worker_state(worker, now) {
+            WorkerState::Alive | WorkerState::Silent => !worker.draining,
+            WorkerState::Draining | WorkerState::Dead => false,
+        };
+        takes_up && (worker.serves(&queue) || worker.plans.contains(plan))
+    });
+    Ok((queue, found))
+}
+
+/// All workers that the store knows, and the time by its clock.
+pub fn all_workers(plans: &PlanStore) -> Result<(Vec<Worker>, Timestamp), StoreError> {
+    let (mut found, mut after): (Vec<Worker>, Option<String>) = (Vec::new(), None);
     loop {
         let (page, now) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
-        let takes = |worker: &Worker| {
-            let takes_up = match worker_state(worker, now) {
-                WorkerState::Alive | WorkerState::Silent => !worker.draining,
-                WorkerState::Draining | WorkerState::Dead => false,
-            };
-            takes_up && (worker.serves(&queue) || worker.plans.contains(plan))
-        };
-        found.extend(page.items.into_iter().filter(takes));
+        found.extend(page.items);
         match page.next {
             Some(next) => after = Some(next),
-            None => return Ok((queue, found)),
+            None => return Ok((found, now)),
         }
     }
 }

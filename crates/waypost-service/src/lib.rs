@@ -24,7 +24,7 @@ mod update;
 mod wait_reasons;
 mod worker_registry;
 
-pub use active_workers::{no_worker, work_of, worker_state, workers_of};
+pub use active_workers::{all_workers, no_worker, work_of, worker_state, workers_of};
 pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };

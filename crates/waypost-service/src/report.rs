@@ -164,14 +164,7 @@ impl Service {
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
         let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
-        let progress = match &report {
-            TaskReport::Progress(text) => Some(text.clone()),
-            TaskReport::Done { .. }
-            | TaskReport::Failed { .. }
-            | TaskReport::Skipped { .. }
-            | TaskReport::Released { .. }
-            | TaskReport::Question(_) => None,
-        };
+        let progress = if let TaskReport::Progress(text) = &report { Some(text.clone()) } else { None };
         let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
                 let running = holder_of(plan, &wanted);

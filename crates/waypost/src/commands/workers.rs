@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use waypost_core::{ActorKind, Refusal, Timestamp};
-use waypost_service::{work_of, worker_state};
+use waypost_service::{all_workers, work_of, worker_state};
 use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState, WriteError};
 
 use crate::context::Context;
@@ -135,15 +135,8 @@ fn no_such_worker(name: &str) -> Failure {
 
 /// The worker that a name or an unambiguous beginning of one means.
 fn named(plans: &PlanStore, name: &str) -> Outcome<String> {
-    let (mut found, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
-    loop {
-        let (page, _) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
-        found.extend(page.items.into_iter().map(|worker| worker.name).filter(|own| own.starts_with(name)));
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
-        }
-    }
+    let names = all_workers(plans)?.0.into_iter().map(|worker| worker.name);
+    let mut found: Vec<String> = names.filter(|own| own.starts_with(name)).collect();
     if found.iter().any(|own| own == name) {
         return Ok(name.to_owned());
     }
