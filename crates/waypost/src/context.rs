@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_config::Config;
 use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId};
@@ -13,7 +14,7 @@ use waypost_text::sanitize_line;
 
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
-use crate::options::Global;
+use crate::options::{Global, Guard};
 use crate::output::Output;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
@@ -40,6 +41,22 @@ pub(crate) struct PlanHandle {
     pub(crate) service: Service,
     /// Its id.
     pub(crate) id: PlanId,
+}
+
+// Which plan a write is for.
+#[derive(Debug, Args)]
+pub(crate) struct PlanWrite {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    #[command(flatten)]
+    pub(crate) guard: Guard,
+}
+
+impl PlanWrite {
+    /// The plan, who writes, and against which version.
+    pub(crate) fn find(&self, context: &Context) -> Outcome<(PlanHandle, Caller, waypost_service::Guard)> {
+        Ok((context.find(&self.plan)?, context.caller()?, (&self.guard).into()))
+    }
 }
 
 impl Context {

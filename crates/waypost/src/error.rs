@@ -143,6 +143,12 @@ impl Failure {
         }
     }
 
+    /// The message with what stands between it and the hint, on one line.
+    pub(crate) fn one_line(&self) -> String {
+        let details = self.details.iter().map(|line| line.trim());
+        std::iter::once(self.message.as_str()).chain(details).collect::<Vec<_>>().join("; ")
+    }
+
     /// Adds a line for people.
     pub(crate) fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.details.push(detail.into());

@@ -32,7 +32,7 @@ pub(crate) struct Output {
     /// Columns to lay out in.
     pub(crate) columns: usize,
     color: bool,
-    color_talk: bool,
+    pub(crate) color_talk: bool,
     data: String,
     notes: Vec<String>,
 }
@@ -75,6 +75,14 @@ impl Output {
             self.data.push_str(&without_control_sequences(text));
         } else {
             self.data.push_str(text);
+        }
+    }
+
+    /// The same, with the end of its last line.
+    pub(crate) fn whole_lines(&mut self, text: &str) {
+        self.text(text);
+        if !text.ends_with('\n') {
+            self.data.push('\n');
         }
     }
 
@@ -146,11 +154,6 @@ impl Output {
         painted(text, look, self.color)
     }
 
-    /// The same for what is said beside the data.
-    pub(crate) fn talk_paint(&self, text: &str, look: Look) -> String {
-        painted(text, look, self.color_talk)
-    }
-
     /// Writes out what there is so far, before something else takes the screen.
     pub(crate) fn flush(&mut self) -> Outcome {
         self.finish()?;
@@ -209,7 +212,8 @@ impl LiveOutput {
 }
 
 /// Columns of the terminal, or what `COLUMNS` says.
-fn painted(text: &str, look: Look, color: bool) -> String {
+/// A text with a colour, where there are colours.
+pub(crate) fn painted(text: &str, look: Look, color: bool) -> String {
     if !color || look == Look::Plain || text.is_empty() {
         return text.to_owned();
     }

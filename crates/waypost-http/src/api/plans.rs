@@ -58,18 +58,8 @@ impl PlanQuery {
         let limit = page_size(self.limit, PLANS_DEFAULT, PLANS_MAX)?;
         let (status, owner, queue) = (self.status, self.owner, self.queue);
         let text = self.text.filter(|text| !text.is_empty());
-        Ok(Query {
-            shelf,
-            phases,
-            status,
-            owner,
-            queue,
-            offers_work: false,
-            text,
-            sort,
-            limit,
-            after: self.after,
-        })
+        let after = self.after;
+        Ok(Query { shelf, phases, status, owner, queue, text, sort, limit, after, offers_work: false })
     }
 }
 

@@ -71,12 +71,7 @@ impl Graph {
             None if context.out.json => {
                 return context.out.value(&json!({ "format": format, "text": text }));
             }
-            None => {
-                context.out.text(&text);
-                if !text.ends_with('\n') {
-                    context.out.text("\n");
-                }
-            }
+            None => context.out.whole_lines(&text),
         }
         Ok(())
     }

@@ -21,6 +21,7 @@ use waypost_run::{
     View,
 };
 use waypost_store::PlanStore;
+use waypost_tui::Start;
 use waypost_tui::run_view::Intent;
 
 use prepare::{Approval, RunRequest};
@@ -28,7 +29,7 @@ use progress::{Hooked, Scope};
 use watch_file::{FileWatcher, Quiet};
 use write_back::WriteBack;
 
-use super::tui::{self, First};
+use super::tui;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
@@ -127,7 +128,7 @@ impl Run {
         }
         begin.assign(context, &plans, &id)?;
         if self.tui {
-            tui::show(context, First::Run(id.clone(), Intent::Execute), false)?;
+            tui::show(context, Start::Run(tui::key(&id), Intent::Execute), false)?;
             let summary =
                 Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };
             return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
