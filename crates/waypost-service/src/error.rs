@@ -7,7 +7,8 @@ use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 /// Why an act was not done.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ServiceError {
     /// The rules of the plan forbid it.
     #[error("{0}")]
@@ -51,6 +52,7 @@ pub enum ServiceError {
     },
     /// The text cannot be read as a plan.
     #[error("{name}: {error}")]
+    #[strum(serialize = "invalid")]
     Unreadable {
         /// How the text is called.
         name: String,
@@ -185,16 +187,8 @@ impl ServiceError {
     pub fn code(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal_facts(refusal).0,
-            Self::Conflict(_) => "conflict".to_owned(),
-            Self::NoSuchPlan(_) => "no_such_plan".to_owned(),
-            Self::Ambiguous { .. } => "ambiguous".to_owned(),
-            Self::NoSuchVersion { .. } => "no_such_version".to_owned(),
-            Self::IdUsed(_) => "id_used".to_owned(),
-            Self::Invalid { .. } | Self::Unreadable { .. } => "invalid".to_owned(),
-            Self::NotOnePlan { .. } => "not_one_plan".to_owned(),
-            Self::HeldByOtherSession { .. } => "held_by_other_session".to_owned(),
-            Self::Configuration { .. } => "configuration".to_owned(),
             Self::Store(error) => error.as_str().to_owned(),
+            other => <&str>::from(other).to_owned(),
         }
     }
 

@@ -97,13 +97,13 @@ impl Table<'_> {
             (None | Some(PromptTo::Argument), 1) if !command[0].contains(PROMPT_MARK) => PromptTo::Argument,
             (Some(PromptTo::Argument), 0) => {
                 let what = format!("{path} has `prompt_to` = \"argument\", and no argument is for it");
-                self.wrong(command_at, what, format!("write {PROMPT_MARK} as one word of `command`"));
-                return None;
+                let hint = format!("write {PROMPT_MARK} as one word of `command`");
+                return self.refuse(command_at, what, hint);
             }
             (_, _) => {
                 let what = format!("the command of {path} has {PROMPT_MARK} where no prompt can go");
-                self.wrong(command_at, what, "write it once, as an argument, and leave `prompt_to` out");
-                return None;
+                let hint = "write it once, as an argument, and leave `prompt_to` out";
+                return self.refuse(command_at, what, hint);
             }
         };
         let process = Process { command, shell: false, directory, environment, secrets, timeout_seconds };
@@ -156,8 +156,7 @@ impl Table<'_> {
         let path = &self.path;
         match (text, file) {
             (Some((at, _)), Some(_)) => {
-                self.wrong(at, format!("{path} has both `prompt` and `template`"), "keep one of them");
-                None
+                self.refuse(at, format!("{path} has both `prompt` and `template`"), "keep one of them")
             }
             (Some((at, text)), None) => {
                 let wrong = |(_, what, hint): (usize, String, String)| {
@@ -167,8 +166,7 @@ impl Table<'_> {
             }
             (None, Some((at, file))) if !stays_inside(&file) || file.is_empty() => {
                 let what = format!("{path} has its template in {file:?}, outside of the workspace");
-                self.wrong(at, what, "name a file of the workspace, relative to it");
-                None
+                self.refuse(at, what, "name a file of the workspace, relative to it")
             }
             (None, Some((at, file))) => {
                 let (place, line) = self.place_of(at);
@@ -185,8 +183,7 @@ impl Table<'_> {
         });
         if parts.is_none() || author.chars().any(char::is_control) {
             let what = format!("{} has the author {author:?}", self.path);
-            self.wrong(at, what, "write it as \"Name <name@example.org>\"");
-            return None;
+            return self.refuse(at, what, "write it as \"Name <name@example.org>\"");
         }
         Some(author)
     }

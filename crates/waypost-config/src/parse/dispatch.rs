@@ -35,8 +35,7 @@ impl Table<'_> {
         });
         if self.is_without("workers") {
             let hint = format!("add [{}.workers.NAME] with a `command`", self.path);
-            self.wrong(self.at, format!("{} has no workers", self.path), hint);
-            return None;
+            return self.refuse(self.at, format!("{} has no workers", self.path), hint);
         }
         Some(workers.into_iter().collect())
     }
@@ -110,8 +109,7 @@ impl Table<'_> {
             other if other.starts_with('/') => Some(word),
             other => {
                 let hint = one_of(other, &["auto", "docker", "podman", "the full path of a program"]);
-                self.wrong(at, format!("{} has the unknown engine {other:?}", self.path), hint);
-                None
+                self.refuse(at, format!("{} has the unknown engine {other:?}", self.path), hint)
             }
         }
     }

@@ -41,8 +41,7 @@ impl Table<'_> {
         let ((command_at, command), directory) = (command?, directory?);
         if shell && command.len() != 1 {
             let what = format!("{} has `shell = true` and {} words", self.path, command.len());
-            self.wrong(command_at, what, "write the whole line as one text in the list");
-            return None;
+            return self.refuse(command_at, what, "write the whole line as one text in the list");
         }
         Some(Process { command, shell, directory, environment, secrets, timeout_seconds })
     }
@@ -54,8 +53,7 @@ impl Table<'_> {
             return None;
         };
         if command.first().is_none_or(String::is_empty) {
-            self.wrong(at, format!("the command of {} is empty", self.path), "name a program");
-            return None;
+            return self.refuse(at, format!("the command of {} is empty", self.path), "name a program");
         }
         Some((at, command))
     }
@@ -67,8 +65,7 @@ impl Table<'_> {
             return Some(folder);
         }
         let what = format!("{} would start in {folder:?}, outside of the workspace", self.path);
-        self.wrong(at, what, "name a folder of the workspace, relative to it");
-        None
+        self.refuse(at, what, "name a folder of the workspace, relative to it")
     }
 
     /// Variables that are let through.
@@ -91,8 +88,7 @@ impl Table<'_> {
             (None, Some(file)) => Some(Secret::File(file)),
             (Some(_), Some(_)) | (None, None) => {
                 let hint = "write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here";
-                self.wrong(self.at, format!("{} needs either `variable` or `file`", self.path), hint);
-                None
+                self.refuse(self.at, format!("{} needs either `variable` or `file`", self.path), hint)
             }
         }
     }

@@ -100,8 +100,7 @@ impl Table<'_> {
         if !is_address(&url) || url.contains('?') {
             // Not repeated: there may be a password in it.
             let hint = "it begins with http:// or https:// and names a host; what lets us in goes into `key`";
-            self.wrong(at, format!("{path} has a `base_url` that cannot be used"), hint);
-            return None;
+            return self.refuse(at, format!("{path} has a `base_url` that cannot be used"), hint);
         }
         let host =
             url.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
@@ -109,8 +108,7 @@ impl Table<'_> {
             let what = format!(
                 "{path} would send the user's words to {host}, and stands in a file that travels with the workspace"
             );
-            self.wrong(at, what, IN_USER_CONFIG);
-            return None;
+            return self.refuse(at, what, IN_USER_CONFIG);
         }
         Some(url.trim_end_matches('/').to_owned())
     }

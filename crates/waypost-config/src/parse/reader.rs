@@ -70,6 +70,12 @@ impl<'t> Table<'t> {
         self.reader.wrong(at, what, hint);
     }
 
+    /// The same for a value that cannot be used.
+    pub(super) fn refuse<T>(&self, at: usize, what: impl Into<String>, hint: impl Into<String>) -> Option<T> {
+        self.wrong(at, what, hint);
+        None
+    }
+
     /// The file and the line of a place in it.
     pub(super) fn place_of(&self, at: usize) -> (String, usize) {
         (self.reader.layer.name.clone(), self.reader.line(at))

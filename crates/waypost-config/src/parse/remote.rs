@@ -43,8 +43,7 @@ impl Table<'_> {
             // Not repeated: there may be a password in it.
             let what = format!("{} has a `url` that cannot be used", self.path);
             let hint = "it begins with http:// or https:// and names a host; a password goes into `headers`";
-            self.wrong(url_at, what, hint);
-            return None;
+            return self.refuse(url_at, what, hint);
         }
         Some(Http {
             url,

@@ -56,8 +56,7 @@ impl Table<'_> {
             return Some(Report::File { path: file });
         }
         let what = format!("{} would write {file:?}, outside of the workspace", self.path);
-        self.wrong(at, what, "name a file of the workspace, relative to it");
-        None
+        self.refuse(at, what, "name a file of the workspace, relative to it")
     }
 
     fn report_command(&mut self) -> Option<Report> {
@@ -66,8 +65,7 @@ impl Table<'_> {
         let seconds = self.small("timeout_seconds", 1..=REPORT_SECONDS_MAX);
         if command.first().is_none_or(String::is_empty) {
             let hint = "for example command = [\"notify-send\", \"waypost\"]";
-            self.wrong(self.at, format!("{} has no `command`", self.path), hint);
-            return None;
+            return self.refuse(self.at, format!("{} has no `command`", self.path), hint);
         }
         let timeout_seconds = seconds.unwrap_or(REPORT_SECONDS_DEFAULT);
         Some(Report::Command { command, environment, timeout_seconds })
@@ -98,8 +96,7 @@ impl Table<'_> {
                 // Not repeated: there may be a password in it.
                 let hint = "it begins with http:// or https:// and names a host; one that is secret is read from { variable = \"NAME\" }";
                 let what = format!("{} has a `url` that cannot be used", self.path);
-                self.wrong(value.span().start, what, hint);
-                None
+                self.refuse(value.span().start, what, hint)
             }
         }
     }

@@ -26,8 +26,7 @@ impl Table<'_> {
                 Err(why) => {
                     let what = format!("{name} is the file {file:?}, and {why}");
                     let hint = "name a JSON file, relative to this one, or write the schema here";
-                    self.wrong(value.span().start, what, hint);
-                    return None;
+                    return self.refuse(value.span().start, what, hint);
                 }
             },
             DeValue::Table(_) => (json(value.get_ref()), name),

@@ -87,8 +87,7 @@ impl Table<'_> {
             return Some(folder);
         }
         let hint = "name a folder of the workspace, or write the full path of one that all nodes see";
-        self.wrong(at, format!("{} has `folder` = {folder:?}", self.path), hint);
-        None
+        self.refuse(at, format!("{} has `folder` = {folder:?}", self.path), hint)
     }
 
     fn sbatch_options(&mut self) -> Vec<String> {
