@@ -5,61 +5,44 @@ use crate::address::is_address;
 use crate::executor::Secret;
 use crate::models::{Api, ModelServer};
 use crate::problem::ConfigProblem;
-use crate::settings::{CONCURRENCY_MAX, Config, DEFAULT_QUEUE, LOG_BYTES_LIMIT, Queue, SECONDS_MAX};
-use waypost_core::limits;
+use crate::settings::{CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue, SECONDS_MAX};
+use waypost_core::{DEFAULT_QUEUE, limits};
 
-/// The variables that are read; others that begin with `WAYPOST_` are for other parts.
-const VARIABLES: [&str; 9] = [
-    "WAYPOST_QUEUES_DEFAULT_CONCURRENCY",
-    "WAYPOST_RETRY_ATTEMPTS",
-    "WAYPOST_RETRY_BACKOFF_SECONDS",
-    "WAYPOST_LEASE_SECONDS",
-    "WAYPOST_LEASE_HEARTBEAT_SECONDS",
-    "WAYPOST_LIMITS_TIMEOUT_SECONDS",
-    "WAYPOST_LIMITS_STOP_SECONDS",
-    "WAYPOST_LIMITS_OUTPUT_BYTES_MAX",
-    "WAYPOST_LIMITS_LOG_BYTES_MAX",
+/// Sets a number of the configuration, which is within its bounds.
+type Setter = fn(&mut Config, u64);
+
+/// The variables that are numbers, with their bounds.
+const VARIABLES: [(&str, u64, u64, Setter); 9] = [
+    ("WAYPOST_QUEUES_DEFAULT_CONCURRENCY", 1, CONCURRENCY_MAX as u64, |config, number| {
+        config.queues.insert(DEFAULT_QUEUE.to_owned(), Queue { concurrency: number as u32 });
+    }),
+    ("WAYPOST_RETRY_ATTEMPTS", 1, limits::ATTEMPTS_MAX as u64, |c, number| c.retry.attempts = number as u32),
+    ("WAYPOST_RETRY_BACKOFF_SECONDS", 0, SECONDS, |c, number| c.retry.backoff_seconds = number as u32),
+    ("WAYPOST_LEASE_SECONDS", 2, SECONDS, |config, number| config.lease_seconds = number as u32),
+    ("WAYPOST_LEASE_HEARTBEAT_SECONDS", 1, SECONDS, |c, number| c.heartbeat_seconds = number as u32),
+    ("WAYPOST_LIMITS_TIMEOUT_SECONDS", 0, SECONDS, |config, number| {
+        config.timeout_seconds = (number > 0).then_some(number as u32);
+    }),
+    ("WAYPOST_LIMITS_STOP_SECONDS", 0, SECONDS, |config, number| config.stop_seconds = number as u32),
+    ("WAYPOST_LIMITS_OUTPUT_BYTES_MAX", 1, limits::JSON_BYTES_MAX as u64, |c, number| {
+        c.output_bytes_max = number;
+    }),
+    ("WAYPOST_LIMITS_LOG_BYTES_MAX", 0, LOG_BYTES_LIMIT, |config, number| config.log_bytes_max = number),
 ];
+const SECONDS: u64 = SECONDS_MAX as u64;
 
+/// Applies one variable over what stands.
 pub(super) fn apply(config: &mut Config, name: &str, value: &str, problems: &mut Vec<ConfigProblem>) {
-    if !VARIABLES.contains(&name) || value.is_empty() {
-        return;
-    }
-    let (min, max) = match name {
-        "WAYPOST_QUEUES_DEFAULT_CONCURRENCY" => (1, u64::from(CONCURRENCY_MAX)),
-        "WAYPOST_RETRY_ATTEMPTS" => (1, u64::from(limits::ATTEMPTS_MAX)),
-        "WAYPOST_LEASE_SECONDS" => (2, u64::from(SECONDS_MAX)),
-        "WAYPOST_LEASE_HEARTBEAT_SECONDS" => (1, u64::from(SECONDS_MAX)),
-        "WAYPOST_LIMITS_OUTPUT_BYTES_MAX" => (1, limits::JSON_BYTES_MAX as u64),
-        "WAYPOST_LIMITS_LOG_BYTES_MAX" => (0, LOG_BYTES_LIMIT),
-        _ => (0, u64::from(SECONDS_MAX)),
-    };
-    let number = match value.parse::<u64>() {
-        Ok(number) if (min..=max).contains(&number) => number,
-        Ok(_) | Err(_) => {
-            problems.push(ConfigProblem {
-                place: name.to_owned(),
-                line: None,
-                what: format!("{value:?} is not a whole number from {min} to {max}"),
-                hint: "set it to such a number, or unset it".to_owned(),
-            });
-            return;
-        }
-    };
-    let small = u32::try_from(number).unwrap_or(u32::MAX);
-    match name {
-        "WAYPOST_QUEUES_DEFAULT_CONCURRENCY" => {
-            config.queues.insert(DEFAULT_QUEUE.to_owned(), Queue { concurrency: small });
-        }
-        "WAYPOST_RETRY_ATTEMPTS" => config.retry.attempts = small,
-        "WAYPOST_RETRY_BACKOFF_SECONDS" => config.retry.backoff_seconds = small,
-        "WAYPOST_LEASE_SECONDS" => config.lease_seconds = small,
-        "WAYPOST_LEASE_HEARTBEAT_SECONDS" => config.heartbeat_seconds = small,
-        "WAYPOST_LIMITS_TIMEOUT_SECONDS" => config.timeout_seconds = (small > 0).then_some(small),
-        "WAYPOST_LIMITS_STOP_SECONDS" => config.stop_seconds = small,
-        "WAYPOST_LIMITS_OUTPUT_BYTES_MAX" => config.output_bytes_max = number,
-        "WAYPOST_LIMITS_LOG_BYTES_MAX" => config.log_bytes_max = number,
-        _ => {}
+    let known = VARIABLES.iter().find(|(known, ..)| *known == name && !value.is_empty());
+    let Some((_, min, max, set)) = known else { return };
+    match value.parse::<u64>() {
+        Ok(number) if (*min..=*max).contains(&number) => set(config, number),
+        Ok(_) | Err(_) => problems.push(ConfigProblem {
+            place: name.to_owned(),
+            line: None,
+            what: format!("{value:?} is not a whole number from {min} to {max}"),
+            hint: "set it to such a number, or unset it".to_owned(),
+        }),
     }
 }
 

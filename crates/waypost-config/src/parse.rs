@@ -13,20 +13,23 @@ mod slurm;
 mod tui;
 pub(crate) mod values;
 
-use std::path::Path;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use toml::de::DeTable;
-use waypost_core::limits;
+use waypost_core::{Retry, limits};
 
 pub use self::agents::PROMPT_MARK;
 use self::jaato_todo as todo;
 pub use self::jaato_todo::todo_store;
 use self::reader::{Reader, Table, set};
 use crate::executor::Worker;
-use crate::layer::{Layer, Origin, ReadFile};
+use crate::layer::{Layer, ReadFile};
 use crate::problem::ConfigProblem;
 use crate::settings::{ApprovalPolicy, CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue};
+
+/// What to do about a wish that only the user's own file may have.
+const IN_USER_CONFIG: &str = "write it into the user's configuration, or take it out here";
 
 /// Applies one file over what stands.
 pub(super) fn apply(
@@ -36,116 +39,19 @@ pub(super) fn apply(
     variables: &[(&str, &str)],
     problems: &mut Vec<ConfigProblem>,
 ) {
-    let mut reader = Reader { layer, read, problems };
-    let parsed = match DeTable::parse(&layer.text) {
-        Ok(parsed) => parsed,
+    let reader = Reader { layer, read, problems: RefCell::default() };
+    match DeTable::parse(&layer.text) {
+        Ok(parsed) => {
+            let mut top = Table::new(&reader, String::new(), 0, parsed.get_ref());
+            top.file(config, variables);
+            top.end();
+        }
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
-            return reader.wrong(at, error.message().to_owned(), "correct the file there");
-        }
-    };
-    let mut top = reader.table("", parsed.get_ref());
-    reader.approval_key(config, &mut top);
-    if let Some((_, name)) = top.text(&mut reader, "default_executor") {
-        config.default_executor = (!name.is_empty()).then_some(name);
-    }
-    for (name, at, table) in top.tables(&mut reader, "queues") {
-        let path = format!("queues.{name}");
-        let mut table = reader.table(&path, table);
-        match table.number(&mut reader, "concurrency", 1, CONCURRENCY_MAX.into()) {
-            Some(number) => {
-                config.queues.insert(name, Queue { concurrency: number as u32 });
-            }
-            None if table.is_without("concurrency") => {
-                reader.wrong(at, format!("{path} has no `concurrency`"), "for example concurrency = 4");
-            }
-            None => {}
-        }
-        table.end(&mut reader);
-    }
-    for (name, at, table) in top.tables(&mut reader, "executors") {
-        if let Some(executor) = reader.executor(&format!("executors.{name}"), at, table) {
-            config.executors.insert(name, executor);
+            reader.wrong(at, error.message(), "correct the file there");
         }
     }
-    for (name, at, table) in top.tables(&mut reader, "checks") {
-        let path = format!("checks.{name}");
-        let mut table = reader.table(&path, table);
-        if let Some(process) = reader.process(&path, at, &mut table) {
-            config.checks.insert(name, Worker::Process(Arc::new(process)));
-        }
-        table.end(&mut reader);
-    }
-    for (name, _, table) in top.tables(&mut reader, "shapes") {
-        if let Some(shape) = reader.shape(&format!("shapes.{name}"), table) {
-            config.shapes.insert(name, shape);
-        }
-    }
-    for (name, at, table) in top.tables(&mut reader, "reporters") {
-        if let Some(reporter) = reader.reporter(&format!("reporters.{name}"), at, table) {
-            config.reporters.insert(name, reporter);
-        }
-    }
-    reader.models(config, &mut top);
-    if let Some(mut compat) = top.inner(&mut reader, "compat") {
-        if let Some((at, file)) = compat.text(&mut reader, "todo") {
-            let beside = Path::new(&layer.name).parent().unwrap_or(Path::new("")).join(&file);
-            match (reader.read)(&beside) {
-                Ok(text) => {
-                    let name = beside.display().to_string();
-                    todo::apply(config, &name, &text, variables, reader.problems);
-                    // Which store is meant has to be known before any configuration is read.
-                    if todo::todo_store(&text).is_some() {
-                        let why = "only a .waypost/todo.json chooses the store; say --store file:DIR";
-                        config.ignored.push(format!("{name}: its storage is not used: {why}"));
-                    }
-                }
-                Err(error) => {
-                    let what = format!("`compat.todo`: {file:?} cannot be read: {error}");
-                    reader.wrong(at, what, "name a file beside this one");
-                }
-            }
-        }
-        compat.end(&mut reader);
-    }
-    if let Some(mut retry) = top.inner(&mut reader, "retry") {
-        let attempts = retry.number(&mut reader, "attempts", 1, limits::ATTEMPTS_MAX.into());
-        set(&mut config.retry.attempts, attempts);
-        set(&mut config.retry.backoff_seconds, retry.seconds(&mut reader, "backoff_seconds", 0));
-        set(&mut config.retry.backoff_seconds_max, retry.seconds(&mut reader, "backoff_seconds_max", 0));
-        retry.end(&mut reader);
-    }
-    if let Some(mut lease) = top.inner(&mut reader, "lease") {
-        set(&mut config.lease_seconds, lease.seconds(&mut reader, "seconds", 2));
-        set(&mut config.heartbeat_seconds, lease.seconds(&mut reader, "heartbeat_seconds", 1));
-        lease.end(&mut reader);
-    }
-    if let Some(mut bounds) = top.inner(&mut reader, "limits") {
-        if let Some(seconds) = bounds.seconds(&mut reader, "timeout_seconds", 0) {
-            config.timeout_seconds = (seconds > 0).then_some(seconds as u32);
-        }
-        set(&mut config.stop_seconds, bounds.seconds(&mut reader, "stop_seconds", 0));
-        set(&mut config.lock_wait_seconds, bounds.seconds(&mut reader, "lock_wait_seconds", 0));
-        let output = bounds.number(&mut reader, "output_bytes_max", 1, limits::JSON_BYTES_MAX as u64);
-        config.output_bytes_max = output.unwrap_or(config.output_bytes_max);
-        let log = bounds.number(&mut reader, "log_bytes_max", 0, LOG_BYTES_LIMIT);
-        config.log_bytes_max = log.unwrap_or(config.log_bytes_max);
-        bounds.end(&mut reader);
-    }
-    if let Some(mut retention) = top.inner(&mut reader, "retention") {
-        if let Some((at, text)) = retention.text(&mut reader, "older_than") {
-            match span(&text) {
-                Some(seconds) => config.retention_seconds = Some(seconds),
-                None => {
-                    let what = format!("`retention.older_than`: {text:?} is not a duration");
-                    reader.wrong(at, what, "for example older_than = \"30d\"");
-                }
-            }
-        }
-        retention.end(&mut reader);
-    }
-    reader.tui(config, &mut top);
-    top.end(&mut reader);
+    problems.extend(reader.problems.into_inner());
 }
 
 /// Seconds of a span of time that is at least one: `90s`, `15m`, `2h`, `30d`.
@@ -162,48 +68,105 @@ fn span(text: &str) -> Option<u64> {
     number.checked_mul(factor).filter(|&seconds| seconds > 0)
 }
 
-impl Reader<'_> {
-    /// `approval = "work"`, or a table with that as its `policy`.
-    fn approval_key(&mut self, config: &mut Config, top: &mut Table<'_>) {
-        if !top.is_table("approval") {
-            if let Some((at, word)) = top.text(self, "approval") {
-                self.approval(config, at, &word);
+const POLICIES: [(&str, ApprovalPolicy); 3] =
+    [("never", ApprovalPolicy::Never), ("work", ApprovalPolicy::Work), ("all", ApprovalPolicy::All)];
+
+impl Table<'_> {
+    /// All that a file says.
+    fn file(&mut self, config: &mut Config, variables: &[(&str, &str)]) {
+        self.approval_key(config);
+        let default_executor = self.text("default_executor");
+        set(&mut config.default_executor, default_executor.map(|name| (!name.is_empty()).then_some(name)));
+        config.queues.extend(self.tables("queues", |_, table| {
+            let concurrency = table.small("concurrency", 1..=CONCURRENCY_MAX);
+            table.missing("concurrency", "for example concurrency = 4");
+            Some(Queue { concurrency: concurrency? })
+        }));
+        config.executors.extend(self.tables("executors", |_, table| table.executor()));
+        let check = |_: &str, table: &mut Table<'_>| Some(Worker::Process(Arc::new(table.process()?)));
+        config.checks.extend(self.tables("checks", check));
+        config.shapes.extend(self.tables("shapes", |_, table| table.shape()));
+        config.reporters.extend(self.tables("reporters", |_, table| table.reporter()));
+        self.models(config);
+        self.section("compat", |table| table.compat(config, variables));
+        self.section("retry", |table| {
+            let Retry { attempts, backoff_seconds, backoff_seconds_max, .. } = &mut config.retry;
+            set(attempts, table.small("attempts", 1..=limits::ATTEMPTS_MAX));
+            set(backoff_seconds, table.seconds("backoff_seconds", 0));
+            set(backoff_seconds_max, table.seconds("backoff_seconds_max", 0));
+        });
+        self.section("lease", |table| {
+            set(&mut config.lease_seconds, table.seconds("seconds", 2));
+            set(&mut config.heartbeat_seconds, table.seconds("heartbeat_seconds", 1));
+        });
+        self.section("limits", |table| {
+            let timeout = table.seconds("timeout_seconds", 0);
+            set(&mut config.timeout_seconds, timeout.map(|seconds| (seconds > 0).then_some(seconds)));
+            set(&mut config.stop_seconds, table.seconds("stop_seconds", 0));
+            set(&mut config.lock_wait_seconds, table.seconds("lock_wait_seconds", 0));
+            let output = table.number("output_bytes_max", 1..=limits::JSON_BYTES_MAX as u64);
+            set(&mut config.output_bytes_max, output);
+            set(&mut config.log_bytes_max, table.number("log_bytes_max", 0..=LOG_BYTES_LIMIT));
+        });
+        self.section("retention", |table| {
+            let Some((at, text)) = table.text_at("older_than") else { return };
+            config.retention_seconds = span(&text).or(config.retention_seconds);
+            if span(&text).is_none() {
+                let what = format!("`retention.older_than`: {text:?} is not a duration");
+                table.wrong(at, what, "for example older_than = \"30d\"");
             }
-            return;
+        });
+        self.section("tui", |table| table.tui(&mut config.tui));
+    }
+
+    fn compat(&mut self, config: &mut Config, variables: &[(&str, &str)]) {
+        let Some((at, file)) = self.text_at("todo") else { return };
+        match self.reader.read_beside(&file) {
+            (name, Ok(text)) => {
+                todo::apply(config, &name, &text, variables, &mut self.reader.problems.borrow_mut());
+                // Which store is meant has to be known before any configuration is read.
+                if todo::todo_store(&text).is_some() {
+                    let why = "only a .waypost/todo.json chooses the store; say --store file:DIR";
+                    config.ignored.push(format!("{name}: its storage is not used: {why}"));
+                }
+            }
+            (_, Err(error)) => {
+                let what = format!("`compat.todo`: {file:?} cannot be read: {error}");
+                self.wrong(at, what, "name a file beside this one");
+            }
         }
-        let Some(mut table) = top.inner(self, "approval") else { return };
-        if let Some((at, word)) = table.text(self, "policy") {
-            self.approval(config, at, &word);
+    }
+
+    /// `approval = "work"`, or a table with that as its `policy`.
+    fn approval_key(&mut self, config: &mut Config) {
+        if !self.is_table("approval") {
+            return self.approval("approval", config);
         }
-        if let Some(wanted) = table.flag(self, "elicitation") {
-            if self.layer.origin == Origin::Workspace && wanted && !config.elicitation {
-                let at = table.place("elicitation").unwrap_or(0);
+        self.section("approval", |table| {
+            table.approval("policy", config);
+            let Some(wanted) = table.flag("elicitation") else { return };
+            if table.is_of_workspace() && wanted && !config.elicitation {
                 let what =
                     "`approval.elicitation` = true lets approve where the user's own configuration does not";
-                self.wrong(at, what, "write it into the user's configuration, or take it out here");
+                table.wrong(table.place("elicitation"), what, IN_USER_CONFIG);
             } else {
                 config.elicitation = wanted;
             }
-        }
-        table.end(self);
+        });
     }
 
     /// The workspace's file travels with a repository and lies where agents write: it can ask for more approval than
     /// the user's own file, and not for less.
-    fn approval(&mut self, config: &mut Config, at: usize, word: &str) {
-        let policy = match word {
-            "never" => ApprovalPolicy::Never,
-            "work" => ApprovalPolicy::Work,
-            "all" => ApprovalPolicy::All,
-            other => {
-                let what = format!("`approval` is {other:?}, and can be work, all or never");
-                return self.wrong(at, what, "for example approval = \"work\"");
-            }
+    fn approval(&mut self, key: &'static str, config: &mut Config) {
+        let Some((at, word)) = self.text_at(key) else { return };
+        let Some((_, policy)) = POLICIES.into_iter().find(|(name, _)| *name == word) else {
+            let what = format!("`approval` is {word:?}, and can be work, all or never");
+            return self.wrong(at, what, "for example approval = \"work\"");
         };
-        if self.layer.origin == Origin::Workspace && policy < config.approval {
+        if self.is_of_workspace() && policy < config.approval {
             let what =
                 format!("`approval` = {word:?} asks for less approval than the user's own configuration");
-            return self.wrong(at, what, "write it into the user's configuration, or take it out here");
+            return self.wrong(at, what, IN_USER_CONFIG);
         }
         config.approval = policy;
     }

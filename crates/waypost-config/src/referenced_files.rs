@@ -39,14 +39,17 @@ pub struct NamedFile {
     pub role: FileRole,
 }
 
+impl NamedFile {
+    fn new(role: FileRole, path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), role }
+    }
+}
+
 impl Config {
     /// All files that it names. Of a program's arguments, each that could be a file is taken for one.
     pub fn named_files(&self) -> Vec<NamedFile> {
-        let mut files: Vec<NamedFile> = self
-            .read_from
-            .iter()
-            .map(|path| NamedFile { path: path.clone(), role: FileRole::Read })
-            .collect();
+        let read = self.read_from.iter().map(|path| NamedFile::new(FileRole::Read, path));
+        let mut files: Vec<NamedFile> = read.collect();
         for executor in self.executors.values() {
             match executor {
                 Executor::Noop | Executor::Human => {}
@@ -60,9 +63,7 @@ impl Config {
         for reporter in self.reporters.values() {
             match &reporter.report {
                 Report::Console => {}
-                Report::File { path } => {
-                    files.push(NamedFile { path: path.into(), role: FileRole::EventLog })
-                }
+                Report::File { path } => files.push(NamedFile::new(FileRole::EventLog, path)),
                 Report::Command { command, .. } => of_command(command, "", &mut files),
                 Report::Webhook(webhook) => {
                     let headers = webhook.headers.iter().map(|(_, header)| header);
@@ -75,9 +76,7 @@ impl Config {
             of_secrets(&model.key, &mut files);
             model.headers.iter().for_each(|(_, header)| of_header(header, &mut files));
         }
-        files.extend(
-            self.planner.prompts.iter().map(|path| NamedFile { path: path.into(), role: FileRole::Read }),
-        );
+        files.extend(self.planner.prompts.iter().map(|path| NamedFile::new(FileRole::Read, path)));
         files
     }
 }
@@ -96,12 +95,7 @@ fn of_worker(worker: &Worker, files: &mut Vec<NamedFile>) {
         }
         Worker::Slurm(slurm) => of_process(&slurm.process, files),
         Worker::Kubernetes(kubernetes) => {
-            files.extend(
-                kubernetes
-                    .kubeconfig
-                    .iter()
-                    .map(|path| NamedFile { path: path.into(), role: FileRole::Secret }),
-            );
+            files.extend(kubernetes.kubeconfig.iter().map(|path| NamedFile::new(FileRole::Secret, path)));
         }
     }
 }
@@ -119,7 +113,7 @@ fn of_command(command: &[String], directory: &str, files: &mut Vec<NamedFile>) {
             continue;
         }
         for path in [Path::new(word).to_owned(), Path::new(directory).join(word)] {
-            let file = NamedFile { path, role: FileRole::Run };
+            let file = NamedFile::new(FileRole::Run, path);
             if !files.contains(&file) {
                 files.push(file);
             }
@@ -138,7 +132,7 @@ fn of_secrets<'a>(secrets: impl IntoIterator<Item = &'a Secret>, files: &mut Vec
     for secret in secrets {
         match secret {
             Secret::Variable(_) => {}
-            Secret::File(path) => files.push(NamedFile { path: path.into(), role: FileRole::Secret }),
+            Secret::File(path) => files.push(NamedFile::new(FileRole::Secret, path)),
         }
     }
 }

@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use waypost_core::Retry;
+use waypost_core::{DEFAULT_QUEUE, Retry};
 
 use crate::executor::{Header, Secret, Worker};
 use crate::input_schema::Shape;
 use crate::models::{ModelServer, Planner};
 
-/// The queue of plans that name none.
-pub const DEFAULT_QUEUE: &str = "default";
 /// Tasks that a queue runs at the same time, unless the configuration says otherwise.
 pub const CONCURRENCY_DEFAULT: u32 = 4;
 /// Tasks that a queue may run at the same time.
@@ -171,7 +169,7 @@ pub const REPORT_EVENTS: [&str; 19] = [
     "task_failed",
     "task_skipped",
     "task_cancelled",
-    "plan_is",
+    "plan_phase_changed",
     "plan_active",
     "plan_paused",
     "plan_awaiting_approval",

@@ -11,6 +11,9 @@ use crate::{Actor, PlanId, Task, Timestamp};
 /// The name of the native format, and its version.
 pub const FORMAT: &str = "waypost/1";
 
+/// The queue of plans that name none.
+pub const DEFAULT_QUEUE: &str = "default";
+
 /// What the author says of a plan. Every text may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct PlanSpec {

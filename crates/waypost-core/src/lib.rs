@@ -31,7 +31,7 @@ mod validate;
 
 pub use command::{Command, Outcome, PlanChanges, Position, TaskChanges};
 pub use diff::{DiffStat, Difference, differences, reopened_tasks};
-pub use draft::{Approval, Draft, FORMAT, Phase, PlanSpec, PlanState};
+pub use draft::{Approval, DEFAULT_QUEUE, Draft, FORMAT, Phase, PlanSpec, PlanState};
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
 pub use line_diff::{Change, line_changes};

@@ -60,8 +60,8 @@ pub enum Refusal {
         /// The version that stands.
         current: u64,
     },
-    /// Somebody else has started it since: this worker was thought dead.
-    #[error("attempt {given} of task {task} is over: attempt {current} is the latest")]
+    /// Somebody else has started it since: this worker was thought dead. Or there has never been such an attempt.
+    #[error("{}: {}", stale(task, *given, *current), latest(*current))]
     StaleAttempt {
         /// The task.
         task: String,
@@ -271,5 +271,19 @@ impl Refusal {
             Self::AlreadyExists {} => "choose another id, or edit the plan that exists".into(),
             Self::NotCreated {} => "create it first".into(),
         }
+    }
+}
+
+fn stale(task: &str, given: u32, current: u32) -> String {
+    if given > current {
+        return format!("task {task} has no attempt {given}");
+    }
+    format!("attempt {given} of task {task} is over")
+}
+
+fn latest(current: u32) -> String {
+    match current {
+        0 => "it has not been started".to_owned(),
+        current => format!("attempt {current} is the latest"),
     }
 }

@@ -4,7 +4,8 @@
 
 use serde_json::{Map, Value};
 use waypost_core::{
-    Dependency, Draft, Lock, LockMode, Problem, ProblemLocation, Status, Task, TaskSpec, Timestamp, Work,
+    DEFAULT_QUEUE, Dependency, Draft, Lock, LockMode, Problem, ProblemLocation, Status, Task, TaskSpec,
+    Timestamp, Work,
 };
 
 use crate::field_reader::{
@@ -23,7 +24,6 @@ const STATE_FIELDS: &[&str] =
     &["status", "attempt", "tries", "started_at", "not_before", "created_at", "reason", "error"];
 /// The fields that tell of an item's state.
 const STATE_NAMES: [&str; 4] = ["status", "attempts", "reason", "runningSince"];
-const DEFAULT_QUEUE: &str = "default";
 
 /// Reads a run.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {

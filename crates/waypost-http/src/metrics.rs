@@ -81,12 +81,8 @@ fn text(store: &dyn Store) -> String {
 }
 
 fn totals(store: &dyn Store) -> Result<(Totals, u64, Timestamp), StoreError> {
-    let mut found = (store.totals()?, 0, Timestamp::from_micros(0));
-    store.read(&mut |read| {
-        (found.1, found.2) = (read.latest()?, read.now());
-        Ok(())
-    })?;
-    Ok(found)
+    let (latest, now) = store.query(|read| Ok((read.latest()?, read.now())))?;
+    Ok((store.totals()?, latest, now))
 }
 
 /// A page while it is written.

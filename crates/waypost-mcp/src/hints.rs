@@ -75,6 +75,7 @@ pub(crate) fn about_store(error: &StoreError) -> &'static str {
         StoreError::TooNew { .. } => "report this: a person has to update Waypost",
         StoreError::Busy => "try again",
         StoreError::Pruned { .. } => "only the final state of the plan is kept: read that",
+        StoreError::BadCursor(_) => "pass the cursor that the previous page returned",
         StoreError::Files { .. } | StoreError::BadLocation(_) => {
             "report this: a person has to make the store readable and writable"
         }

@@ -70,11 +70,6 @@ impl Workspace {
 
     /// What time it is in the store.
     pub(crate) fn now(&self) -> Result<Timestamp, StoreError> {
-        let mut now = Timestamp::from_micros(0);
-        self.plans().store().read(&mut |read| {
-            now = read.now();
-            Ok(())
-        })?;
-        Ok(now)
+        self.plans().store().query(|read| Ok(read.now()))
     }
 }

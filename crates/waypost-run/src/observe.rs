@@ -148,7 +148,7 @@ impl Observer {
             if let Ok(Some(plan)) = found
                 && self.watched.len() < PLANS_WATCHED_MAX
             {
-                watcher.on_event(&RunEvent::PlanIs { plan: id.clone(), phase: plan.state().phase });
+                watcher.on_event(&RunEvent::PlanPhaseChanged { plan: id.clone(), phase: plan.state().phase });
                 self.watched.insert(id.clone(), plan);
             }
             return Ok(());

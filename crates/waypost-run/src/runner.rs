@@ -71,17 +71,19 @@ pub struct View<'a> {
 /// Whoever is told how a run goes.
 pub trait RunObserver {
     /// Something happened, and is durable.
-    fn on_event(&mut self, notice: &RunEvent);
+    fn on_event(&mut self, _notice: &RunEvent) {}
     /// All that has happened so far was told: what was kept back to be said together is to be said.
     fn pause(&mut self) {}
     /// Somebody asked the run to end.
-    fn asked_to_end(&mut self, control: Control);
+    fn asked_to_end(&mut self, _control: Control) {}
     /// Something that concerns the run itself and none of its tasks.
     fn on_warning(&mut self, _remark: &RunWarning) {}
     /// How it looks now; called often enough for a clock to be shown, not more.
-    fn on_tick(&mut self, view: &View<'_>);
+    fn on_tick(&mut self, _view: &View<'_>) {}
     /// How long may pass between two calls of [`RunObserver::on_tick`] while nothing happens.
-    fn interval(&self) -> Duration;
+    fn interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
 }
 
 /// How a run ended.

@@ -1,29 +1,51 @@
 //! Who is there to do the work, on whatever machine: the workers that the store knows, and what this machine knows better.
 
-use waypost_core::Timestamp;
-use waypost_store::{PlanStore, StoreError, WORKERS_PAGE_MAX, Worker, WorkerState};
+use waypost_config::Config;
+use waypost_core::{EffectiveStatus, PlanId, Timestamp};
+use waypost_store::{Lease, PlanStore, StoreError, WORKERS_PAGE_MAX, Worker, WorkerState, WriteError};
 
 /// What is known of a worker. One whose process on this machine is gone is dead, whatever it last said.
 pub fn worker_state(worker: &Worker, now: Timestamp) -> WorkerState {
     if waypost_store::is_dead(&worker.name) { WorkerState::Dead } else { worker.state(now) }
 }
 
-/// Workers that take up tasks of this queue: they are alive, and not about to end.
-pub fn workers_of(plans: &PlanStore, queue: &str) -> Result<Vec<Worker>, StoreError> {
-    let (mut found, mut after) = (Vec::new(), None);
+/// The leases of a worker, at most `limit`: of tasks that run, and of tasks that are queued.
+pub fn work_of(
+    plans: &PlanStore,
+    worker: &str,
+    limit: usize,
+) -> Result<(Vec<Lease>, Vec<Lease>), StoreError> {
+    let is_running = |lease: &Lease| {
+        let status = plans.with_plan(&lease.plan, |plan| plan.effective_status(lease.task.as_str()));
+        !matches!(status, Ok(Some(EffectiveStatus::Queued)))
+    };
+    Ok(plans.leases_of(worker, limit)?.into_iter().partition(is_running))
+}
+
+/// The queue of a plan, and the workers that take up its tasks: they are alive and not about to end, and serve the queue or run
+/// this plan.
+pub fn workers_of(plans: &PlanStore, plan: &PlanId) -> Result<(String, Vec<Worker>), WriteError> {
+    let queue = plans.with_plan(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
+    let (mut found, now) = all_workers(plans)?;
+    found.retain(|worker| {
+        let takes_up = match worker_state(worker, now) {
+            WorkerState::Alive | WorkerState::Silent => !worker.draining,
+            WorkerState::Draining | WorkerState::Dead => false,
+        };
+        takes_up && (worker.serves(&queue) || worker.plans.contains(plan))
+    });
+    Ok((queue, found))
+}
+
+/// All workers that the store knows, and the time by its clock.
+pub fn all_workers(plans: &PlanStore) -> Result<(Vec<Worker>, Timestamp), StoreError> {
+    let (mut found, mut after): (Vec<Worker>, Option<String>) = (Vec::new(), None);
     loop {
         let (page, now) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
-        let takes = |worker: &Worker| {
-            let takes_up = match worker_state(worker, now) {
-                WorkerState::Alive | WorkerState::Silent => !worker.draining,
-                WorkerState::Draining | WorkerState::Dead => false,
-            };
-            takes_up && worker.serves(queue)
-        };
-        found.extend(page.items.into_iter().filter(takes));
+        found.extend(page.items);
         match page.next {
             Some(next) => after = Some(next),
-            None => return Ok(found),
+            None => return Ok((found, now)),
         }
     }
 }

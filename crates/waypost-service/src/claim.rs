@@ -5,6 +5,7 @@ use waypost_store::LeaseFilter;
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
+use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
 
 /// Tasks that are tried when somebody wants one: others may be faster, or hold a lock.
@@ -41,7 +42,7 @@ pub enum Claimed {
 }
 
 impl Service {
-    /// Starts the most urgent task that can be had, leased to the caller.
+    /// Starts the most urgent task that can be had, leased to the caller for as long as wished, as in [`crate::ClaimOptions`].
     pub fn claim_next(
         &self,
         by: &Caller,
@@ -49,7 +50,7 @@ impl Service {
         lease_seconds: Option<u32>,
     ) -> Result<Claimed, ServiceError> {
         self.reclaim_expired_leases(filter.plan)?;
-        let terms = Terms { guard: Guard::NONE, lease_seconds };
+        let terms = Terms { guard: Guard::NONE, lease_seconds: new_lease_seconds(lease_seconds) };
         let mut reasons: Vec<String> = Vec::new();
         for (plan, task) in self.claimable(filter, CANDIDATES_MAX)? {
             let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };

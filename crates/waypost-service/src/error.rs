@@ -7,7 +7,8 @@ use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 /// Why an act was not done.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ServiceError {
     /// The rules of the plan forbid it.
     #[error("{0}")]
@@ -16,10 +17,10 @@ pub enum ServiceError {
     #[error("plan {} is at version {}, not {}", .0.plan, .0.current, .0.known)]
     Conflict(Box<Conflict>),
     /// No plan has that id.
-    #[error("no plan is called {0}")]
+    #[error("no plan is called {}", shown(.0))]
     NoSuchPlan(String),
     /// The beginning of an id fits several plans or tasks.
-    #[error("{prefix} could be any of {}{}", what.plural(), candidates.join(", "))]
+    #[error("{} could be any of {}{}", shown(prefix), what.plural(), candidates.join(", "))]
     Ambiguous {
         /// What was looked for.
         what: IdOf,
@@ -51,6 +52,7 @@ pub enum ServiceError {
     },
     /// The text cannot be read as a plan.
     #[error("{name}: {error}")]
+    #[strum(serialize = "invalid")]
     Unreadable {
         /// How the text is called.
         name: String,
@@ -117,6 +119,9 @@ pub enum Subject {
     /// What the configuration does not let be written.
     #[error("what would be written")]
     Write,
+    /// What somebody reports on a task.
+    #[error("the report")]
+    Report,
     /// What was read from a text.
     #[error("what was read")]
     Text,
@@ -160,6 +165,11 @@ pub enum Hint {
     Text(String),
 }
 
+/// An id in a message: an empty one is seen, too.
+fn shown(id: &str) -> &str {
+    if id.is_empty() { "\"\"" } else { id }
+}
+
 fn until_text(until: Option<Timestamp>) -> String {
     until.map(|until| format!(", until {until} unless it renews its lease")).unwrap_or_default()
 }
@@ -177,16 +187,8 @@ impl ServiceError {
     pub fn code(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal_facts(refusal).0,
-            Self::Conflict(_) => "conflict".to_owned(),
-            Self::NoSuchPlan(_) => "no_such_plan".to_owned(),
-            Self::Ambiguous { .. } => "ambiguous".to_owned(),
-            Self::NoSuchVersion { .. } => "no_such_version".to_owned(),
-            Self::IdUsed(_) => "id_used".to_owned(),
-            Self::Invalid { .. } | Self::Unreadable { .. } => "invalid".to_owned(),
-            Self::NotOnePlan { .. } => "not_one_plan".to_owned(),
-            Self::HeldByOtherSession { .. } => "held_by_other_session".to_owned(),
-            Self::Configuration { .. } => "configuration".to_owned(),
             Self::Store(error) => error.as_str().to_owned(),
+            other => <&str>::from(other).to_owned(),
         }
     }
 

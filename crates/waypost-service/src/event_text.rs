@@ -94,7 +94,7 @@ fn event_words(event: &Event) -> String {
         Event::TaskStarted { task, attempt, worker, .. } => {
             format!("{worker} started {task}{}", again(*attempt))
         }
-        Event::TaskProgressed { task, progress } => with(&format!("{task} goes on"), progress),
+        Event::TaskProgressed { task, progress } => with(&format!("{task}: progress"), progress),
         Event::TaskDone { task, result, evidence, .. } => {
             let checked = if evidence.is_some() { " (checked)" } else { "" };
             with(&format!("{task} done{checked}"), result.as_deref().unwrap_or(""))
@@ -106,7 +106,7 @@ fn event_words(event: &Event) -> String {
             let again = if again_at.is_some() { ", to be tried again" } else { "" };
             with(&format!("{task} failed{again}"), error)
         }
-        Event::TaskReleased { task, reason } => with(&format!("{task} given back"), reason),
+        Event::TaskReleased { task, reason } => with(&format!("{task} released"), reason),
         Event::QuestionAsked { task, question } => with(&format!("{task} asks"), &question.text),
         Event::QuestionAnswered { task, answer, by } => with(&format!("{by} answered {task}"), answer),
         Event::TaskSkipped { task, reason } => {

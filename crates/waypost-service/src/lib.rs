@@ -24,7 +24,7 @@ mod update;
 mod wait_reasons;
 mod worker_registry;
 
-pub use active_workers::{no_worker, worker_state, workers_of};
+pub use active_workers::{all_workers, no_worker, work_of, worker_state, workers_of};
 pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };
@@ -37,7 +37,7 @@ pub use event_text::{consequence_summary, summary};
 pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use record::Record;
-pub use report::{ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, TaskRef, TaskReport};
+pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_seconds};
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};

@@ -11,7 +11,6 @@ use crate::admission;
 use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
 use crate::service::{Guard, Service, WriteReply, WriteResult};
-use crate::submit::{self, RunnableDraft, Start, SubmitError, Submitted};
 
 /// How a plan is created.
 #[derive(Clone, Debug, Default)]
@@ -81,27 +80,6 @@ impl Service {
         let mut problems = validate(draft);
         problems.extend(admission::problems(&*self.config()?, draft));
         Ok(problems)
-    }
-
-    /// Brings a draft into the store; the same id with the same tasks is the same plan.
-    pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
-        submit::submit_draft(self, by, draft)
-    }
-
-    /// Gives what is left of a plan that has no work to an executor.
-    pub fn assign(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        executor: &str,
-        confirmed: bool,
-    ) -> Result<(), SubmitError> {
-        submit::assign_work(self, plan, executor, by, confirmed)
-    }
-
-    /// Starts a plan, unless a person has to approve it first.
-    pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
-        submit::start_plan(self, plan, by)
     }
 
     /// Asks a person for approval.

@@ -8,19 +8,20 @@ use waypost_core::{
 use waypost_store::{Lease, LeaseFilter, LeaseUpdate, StoreError, TaskProgress};
 
 use crate::caller::{Caller, Holder};
-use crate::error::ServiceError;
+use crate::error::{ServiceError, Subject};
 use crate::human_answer::answer_command;
 use crate::service::{Guard, Service, Terms, WriteReply};
 
 /// Seconds for which a task is leased to whoever claims it, unless they say otherwise.
-pub const LEASE_SECONDS_DEFAULT: u32 = 15 * 60;
+pub(crate) const LEASE_SECONDS_DEFAULT: u32 = 15 * 60;
 /// Leases that are read to find those of one caller.
 const LEASES_MAX: usize = 10_000;
 
-/// Which task to claim, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How to claim a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClaimOptions {
-    /// Seconds of the lease; nothing never expires.
+    /// Seconds of the lease; 0 never expires. Without a wish a new lease gets the default, and one that the caller holds already
+    /// is renewed without becoming shorter.
     pub lease_seconds: Option<u32>,
     /// Take the task from another session of the same agent.
     pub take_over: bool,
@@ -28,10 +29,9 @@ pub struct ClaimOptions {
     pub reopen: bool,
 }
 
-impl Default for ClaimOptions {
-    fn default() -> Self {
-        Self { lease_seconds: Some(LEASE_SECONDS_DEFAULT), take_over: false, reopen: false }
-    }
+/// Seconds of a new lease for a wish as in [`ClaimOptions`]; nothing never expires.
+pub fn new_lease_seconds(wish: Option<u32>) -> Option<u32> {
+    Some(wish.unwrap_or(LEASE_SECONDS_DEFAULT)).filter(|&seconds| seconds > 0)
 }
 
 /// A task that the caller holds now.
@@ -101,7 +101,7 @@ impl Service {
     ) -> Result<ClaimReply, ServiceError> {
         self.reclaim_expired_leases(Some(plan))?;
         let (caller, wanted) = (by.clone(), task.clone());
-        let terms = Terms { guard, lease_seconds: options.lease_seconds };
+        let terms = Terms { guard, lease_seconds: new_lease_seconds(options.lease_seconds) };
         let (mut written, held) = self
             .write_with(by, plan, terms, move |plan| {
                 let start = Command::StartTask { task: wanted.clone(), worker: caller.worker.clone() };
@@ -132,7 +132,7 @@ impl Service {
             .map_err(|error| self.with_lease_end(plan, error))?;
         let attempt = self.read(plan, |plan| holder_of(plan, task).map_or(0, |(attempt, _)| attempt))?;
         if held {
-            self.set_lease(plan, task, attempt, options.lease_seconds)?;
+            self.extend_lease(plan, task, attempt, options.lease_seconds, None)?;
             written.changed = false;
         }
         Ok(ClaimReply { written, task: task.clone(), attempt })
@@ -164,14 +164,7 @@ impl Service {
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
         let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
-        let progress = match &report {
-            TaskReport::Progress(text) => Some(text.clone()),
-            TaskReport::Done { .. }
-            | TaskReport::Failed { .. }
-            | TaskReport::Skipped { .. }
-            | TaskReport::Released { .. }
-            | TaskReport::Question(_) => None,
-        };
+        let progress = if let TaskReport::Progress(text) = &report { Some(text.clone()) } else { None };
         let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
                 let running = holder_of(plan, &wanted);
@@ -207,30 +200,43 @@ impl Service {
                 };
                 Ok((vec![command], 0))
             })
-            .map_err(|error| self.with_lease_end(task.plan, error))?;
+            .map_err(|error| match error {
+                ServiceError::Invalid { problems, .. } => {
+                    ServiceError::Invalid { subject: Subject::Report, problems }
+                }
+                error => self.with_lease_end(task.plan, error),
+            })?;
         if let Some(text) = progress {
-            self.store_progress(task.plan, task.task, attempt, text)?;
+            self.extend_lease(task.plan, task.task, attempt, None, Some(text))?;
             reply.changed = true;
         }
         Ok(reply)
     }
 
-    /// Stores the progress of an attempt, and renews its lease for as long as it was taken for. An attempt that has ended in
-    /// between has nothing to report any more.
-    fn store_progress(
+    /// Extends the lease of an attempt: for this long from now, or without a wish for as long as it was taken for, but then never
+    /// to an earlier end. Stores progress with it. An attempt that has ended in between keeps nothing.
+    fn extend_lease(
         &self,
         plan: &PlanId,
         task: &TaskId,
         attempt: u32,
-        text: String,
+        wish: Option<u32>,
+        text: Option<String>,
     ) -> Result<(), ServiceError> {
-        let renewed = self.lease(plan, task, attempt)?.filter(|lease| lease.until.is_some());
-        let seconds = renewed.map(|lease| lease.seconds.unwrap_or(LEASE_SECONDS_DEFAULT));
+        let lease = self.lease(plan, task, attempt)?;
+        let end = lease.as_ref().and_then(|lease| lease.until);
+        let taken_for = lease.and_then(|lease| lease.seconds).unwrap_or(LEASE_SECONDS_DEFAULT);
         self.plans().store().write(&mut |transaction| {
             let at = transaction.now();
+            let in_seconds = |seconds: u32| at.plus_seconds(u64::from(seconds));
+            let until = match wish {
+                None => end.map(|end| end.max(in_seconds(taken_for))),
+                // An end can be moved but not removed: that of a lease without one is a century away.
+                Some(0) => end.map(|_| in_seconds(u32::MAX)),
+                Some(seconds) => Some(in_seconds(seconds)),
+            };
             let (plan, task) = (plan.clone(), task.clone());
-            let until = seconds.map(|seconds| at.plus_seconds(u64::from(seconds)));
-            let progress = Some(TaskProgress { text: text.clone(), at });
+            let progress = text.clone().map(|text| TaskProgress { text, at });
             transaction.update_leases(&[LeaseUpdate { plan, task, attempt, until, progress }]).map(drop)
         })?;
         Ok(())
@@ -280,38 +286,15 @@ impl Service {
 
     /// What the caller holds, in whichever session.
     pub fn leases_of(&self, by: &Caller) -> Result<Vec<Lease>, ServiceError> {
-        let mut leases = Vec::new();
-        self.plans().store().read(&mut |read| {
-            leases = read.leases(&LeaseFilter::default(), LEASES_MAX)?;
-            Ok(())
-        })?;
+        let mut leases =
+            self.plans().store().query(|read| read.leases(&LeaseFilter::default(), LEASES_MAX))?;
         leases.retain(|lease| by.actor.is_worker(&lease.worker));
         Ok(leases)
     }
 
     fn lease(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<Option<Lease>, ServiceError> {
-        let mut found = None;
-        self.plans().store().read(&mut |read| {
-            let leases = read.index(plan)?.leases;
-            found = leases.into_iter().find(|lease| lease.task == *task && lease.attempt == attempt);
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    fn set_lease(
-        &self,
-        plan: &PlanId,
-        task: &TaskId,
-        attempt: u32,
-        seconds: Option<u32>,
-    ) -> Result<(), ServiceError> {
-        let Some(seconds) = seconds else { return Ok(()) };
-        self.plans().store().write(&mut |transaction| {
-            let until = transaction.now().plus_seconds(u64::from(seconds));
-            transaction.renew_lease(plan, task.as_str(), attempt, until).map(drop)
-        })?;
-        Ok(())
+        let leases = self.plans().store().query(|read| read.index(plan))?.leases;
+        Ok(leases.into_iter().find(|lease| lease.task == *task && lease.attempt == attempt))
     }
 
     /// Says until when another session holds a task.

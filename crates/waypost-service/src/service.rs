@@ -22,15 +22,10 @@ enum ConfigSource {
 }
 
 /// Every act on the plans of one store.
+#[derive(Clone)]
 pub struct Service {
     plans: Arc<PlanStore>,
     config: Arc<ConfigSource>,
-}
-
-impl Clone for Service {
-    fn clone(&self) -> Self {
-        Self { plans: Arc::clone(&self.plans), config: Arc::clone(&self.config) }
-    }
 }
 
 /// The version that the caller has read, where it matters: nothing is written if the plan has changed since.

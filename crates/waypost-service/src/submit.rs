@@ -82,35 +82,34 @@ impl RunnableDraft {
     }
 }
 
-/// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing twice.
-pub(crate) fn submit_draft(
-    service: &Service,
-    by: &Caller,
-    RunnableDraft { draft, executor }: RunnableDraft,
-) -> Result<Submitted, SubmitError> {
-    let (plans, config) = (service.plans(), service.config()?);
-    let new = |draft: Draft| {
-        let (id, by) = (draft.id.clone(), by.actor.clone());
-        plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
-    };
-    let Some(id) = draft.id.clone() else {
-        let committed = new(draft).map_err(ServiceError::from)?;
-        return Ok(Submitted { plan: committed.plan, made: true });
-    };
-    // Whoever enters the same id at the same moment may be faster: then it is there the second time.
-    for _ in 0..2 {
-        match plans.with_plan(&id, Plan::to_draft) {
-            Ok(known) => return is_the_same(&id, known, &draft, executor.as_deref()),
-            Err(WriteError::NotFound(_)) => {}
-            Err(error) => return Err(ServiceError::from(error).into()),
+impl Service {
+    /// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing twice.
+    pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
+        let RunnableDraft { draft, executor } = draft;
+        let (plans, config) = (self.plans(), self.config()?);
+        let new = |draft: Draft| {
+            let (id, by) = (draft.id.clone(), by.actor.clone());
+            plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
+        };
+        let Some(id) = draft.id.clone() else {
+            let committed = new(draft).map_err(ServiceError::from)?;
+            return Ok(Submitted { plan: committed.plan, made: true });
+        };
+        // Whoever enters the same id at the same moment may be faster: then it is there the second time.
+        for _ in 0..2 {
+            match plans.with_plan(&id, Plan::to_draft) {
+                Ok(known) => return is_the_same(&id, known, &draft, executor.as_deref()),
+                Err(WriteError::NotFound(_)) => {}
+                Err(error) => return Err(ServiceError::from(error).into()),
+            }
+            match new(draft.clone()) {
+                Ok(committed) => return Ok(Submitted { plan: committed.plan, made: true }),
+                Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
+                Err(error) => return Err(ServiceError::from(error).into()),
+            }
         }
-        match new(draft.clone()) {
-            Ok(committed) => return Ok(Submitted { plan: committed.plan, made: true }),
-            Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
-            Err(error) => return Err(ServiceError::from(error).into()),
-        }
+        Err(ServiceError::from(Refusal::AlreadyExists {}).into())
     }
-    Err(ServiceError::from(Refusal::AlreadyExists {}).into())
 }
 
 fn is_the_same(
@@ -161,18 +160,20 @@ pub enum Start {
     },
 }
 
-/// Makes a plan active, unless a person has to approve it first.
-pub(crate) fn start_plan(service: &Service, plan: &PlanId, by: &Caller) -> Result<Start, ServiceError> {
-    let (phase, version, needed) = service.read(plan, |plan| {
-        let state = plan.state();
-        (state.phase, plan.version(), state.approval_required && state.approval.is_none())
-    })?;
-    match (phase, needed) {
-        (Phase::Active, _) => Ok(Start::Runs),
-        (_, true) => Ok(Start::NeedsApproval { version }),
-        (_, false) => {
-            service.write(by, plan, vec![Command::Activate], Guard::NONE)?;
-            Ok(Start::Runs)
+impl Service {
+    /// Makes a plan active, unless a person has to approve it first.
+    pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
+        let (phase, version, needed) = self.read(plan, |plan| {
+            let state = plan.state();
+            (state.phase, plan.version(), state.approval_required && state.approval.is_none())
+        })?;
+        match (phase, needed) {
+            (Phase::Active, _) => Ok(Start::Runs),
+            (_, true) => Ok(Start::NeedsApproval { version }),
+            (_, false) => {
+                self.write(by, plan, vec![Command::Activate], Guard::NONE)?;
+                Ok(Start::Runs)
+            }
         }
     }
 }
@@ -191,43 +192,45 @@ fn assign_in_draft(draft: &mut Draft, executor: &str) {
     }
 }
 
-/// The same in a plan of the store, for what is not done yet: a version like any other, so that everybody sees who did
-/// it, and the rules of approval hold for it. What an agent wrote down as a list of things to do was never meant for
-/// machines, so giving it to them needs a person's approval; `yes` is the word of a person who asks.
-pub(crate) fn assign_work(
-    service: &Service,
-    plan: &PlanId,
-    executor: &str,
-    by: &Caller,
-    yes: bool,
-) -> Result<(), SubmitError> {
-    let (mut commands, phase, asks) = service.read(plan, |plan| {
-        let state = plan.state();
-        let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
-        (assignments(plan, executor), state.phase, !own && state.approval.is_none())
-    })?;
-    if commands.is_empty() {
-        return Ok(());
-    }
-    match phase {
-        Phase::Draft if asks => {
-            let message = format!("tasks without work are to be done by {executor}");
-            commands.push(Command::RequestApproval { message });
+impl Service {
+    /// The same in a plan of the store, for what is not done yet: a version like any other, so that everybody sees who did
+    /// it, and the rules of approval hold for it. What an agent wrote down as a list of things to do was never meant for
+    /// machines, so giving it to them needs a person's approval; `yes` is the word of a person who asks.
+    pub fn assign(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        executor: &str,
+        confirmed: bool,
+    ) -> Result<(), SubmitError> {
+        let (mut commands, phase, asks) = self.read(plan, |plan| {
+            let state = plan.state();
+            let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
+            (assignments(plan, executor), state.phase, !own && state.approval.is_none())
+        })?;
+        if commands.is_empty() {
+            return Ok(());
         }
-        Phase::Active if asks && !(yes && by.actor.kind == ActorKind::Person) => {
-            let (plan, executor) = (plan.clone(), executor.to_owned());
-            return Err(SubmitError::NotForMachines { plan, executor });
+        match phase {
+            Phase::Draft if asks => {
+                let message = format!("tasks without work are to be done by {executor}");
+                commands.push(Command::RequestApproval { message });
+            }
+            Phase::Active if asks && !(confirmed && by.actor.kind == ActorKind::Person) => {
+                let (plan, executor) = (plan.clone(), executor.to_owned());
+                return Err(SubmitError::NotForMachines { plan, executor });
+            }
+            Phase::Draft
+            | Phase::AwaitingApproval
+            | Phase::Active
+            | Phase::Paused
+            | Phase::Completed
+            | Phase::Failed
+            | Phase::Cancelled => {}
         }
-        Phase::Draft
-        | Phase::AwaitingApproval
-        | Phase::Active
-        | Phase::Paused
-        | Phase::Completed
-        | Phase::Failed
-        | Phase::Cancelled => {}
+        self.write(by, plan, commands, Guard::NONE)?;
+        Ok(())
     }
-    service.write(by, plan, commands, Guard::NONE)?;
-    Ok(())
 }
 
 fn assignments(plan: &Plan, executor: &str) -> Vec<Command> {

@@ -2,13 +2,12 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task};
-use waypost_text::excerpt;
 
 /// Names of children and dependants that are told of one task.
 const NAMES_MAX: usize = 500;
 
-/// A task in a list: what is the same everywhere, with this much of what it says. Fields that say nothing are left out.
-pub fn task_row(plan: &Plan, task: &Task, description: String, columns: usize) -> Map<String, Value> {
+/// A task in a list: what is the same everywhere, with this much of its description. Fields that say nothing are left out.
+pub fn task_row(plan: &Plan, task: &Task, description: String) -> Map<String, Value> {
     let (spec, state) = (&task.spec, &task.state);
     let mut fields = Map::new();
     fields.insert("id".to_owned(), spec.id.as_str().into());
@@ -28,7 +27,7 @@ pub fn task_row(plan: &Plan, task: &Task, description: String, columns: usize) -
     }
     for (name, text) in [("worker", &state.worker), ("progress", &state.progress)] {
         if let Some(text) = text {
-            fields.insert(name.to_owned(), excerpt(text, columns).into());
+            fields.insert(name.to_owned(), text.clone().into());
         }
     }
     if state.attempt > 0 {

@@ -11,8 +11,6 @@ use waypost_core::{
 use waypost_store::{HeldLock, PlanStore, WriteError};
 
 use crate::active_workers::{no_worker, workers_of};
-use waypost_config::Config;
-
 /// Tasks elsewhere that are looked for to say why one task waits.
 const ELSEWHERE_MAX: usize = 20;
 
@@ -39,11 +37,7 @@ pub struct Explanation {
 
 /// Looks what a task waits for.
 pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanation, WriteError> {
-    let mut now = Timestamp::from_micros(0);
-    plans.store().read(&mut |read| {
-        now = read.now();
-        Ok(())
-    })?;
+    let now = plans.store().query(|read| Ok(read.now()))?;
     let mut known = BTreeMap::new();
     for there in plans.with_plan(plan, |plan| awaited(plan, task))? {
         known.insert(there.key(), plans.target_status(plan, &there)?.describe(&there));
@@ -138,12 +132,10 @@ fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reas
             | EffectiveStatus::Skipped
             | EffectiveStatus::Cancelled => None,
         }?;
-        let active = plan.state().phase == Phase::Active;
-        let queue = Config::queue_name(&plan.spec().queue).to_owned();
-        active.then(|| (work.executor.clone(), queue))
+        (plan.state().phase == Phase::Active).then(|| work.executor.clone())
     })?;
-    let Some((executor, queue)) = found else { return Ok(None) };
-    let workers = workers_of(plans, &queue)?;
+    let Some(executor) = found else { return Ok(None) };
+    let (queue, workers) = workers_of(plans, plan)?;
     if !workers.iter().any(|worker| worker.executors.contains(&executor)) {
         let nobody = match workers.len() {
             0 => no_worker(&queue),
@@ -158,11 +150,7 @@ fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reas
     if !workers.iter().any(|worker| worker.waits_for.contains(&queue)) {
         return Ok(None);
     }
-    let mut taken = Vec::new();
-    plans.store().read(&mut |read| {
-        taken = read.slots(&queue)?;
-        Ok(())
-    })?;
+    let taken = plans.store().query(|read| read.slots(&queue))?;
     let count: u32 = taken.iter().map(|(_, count)| *count).sum();
     let words = format!("a slot of queue {queue}: {count} are taken");
     Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
@@ -175,13 +163,10 @@ fn held(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, 
         found.map(|task| task.spec.locks.clone()).unwrap_or_default()
     })?;
     let keys: Vec<&str> = wanted.iter().map(|lock| lock.key.as_str()).collect();
-    let mut rows: Vec<HeldLock> = Vec::new();
-    if !keys.is_empty() {
-        plans.store().read(&mut |read| {
-            rows = read.locks(&keys)?;
-            Ok(())
-        })?;
+    if keys.is_empty() {
+        return Ok(Vec::new());
     }
+    let rows = plans.store().query(|read| read.locks(&keys))?;
     let clashes = rows.into_iter().filter(|row| {
         let mode = wanted.iter().find(|lock| lock.key == row.lock.key).map(|lock| lock.mode);
         (mode, row.lock.mode) != (Some(LockMode::Shared), LockMode::Shared)

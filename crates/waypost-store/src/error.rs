@@ -53,6 +53,9 @@ pub enum StoreError {
         /// When they were pruned.
         at: Timestamp,
     },
+    /// A text that is not a cursor of a list in that order.
+    #[error("{0:?} is not a cursor of this list")]
+    BadCursor(String),
     /// A text that names no store.
     #[error("{0:?} names no store: write sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory:")]
     BadLocation(String),
@@ -83,6 +86,7 @@ impl StoreError {
             },
             Self::Database(detail) => Self::Database(detail.clone()),
             Self::Pruned { plan, up_to, at } => Self::Pruned { plan: plan.clone(), up_to: *up_to, at: *at },
+            Self::BadCursor(text) => Self::BadCursor(text.clone()),
             Self::BadLocation(text) => Self::BadLocation(text.clone()),
         }
     }
@@ -96,6 +100,7 @@ impl StoreError {
             Self::Files { .. } => "see that the path exists and may be read and written",
             Self::Database(_) => "`waypost doctor` checks the store",
             Self::Pruned { .. } => "its latest state is kept: `waypost show` shows it",
+            Self::BadCursor(_) => "pass the cursor that the previous page printed, with the same --sort",
             Self::BadLocation(_) => "for example --store sqlite:.waypost/waypost.db",
         }
     }

@@ -320,7 +320,10 @@ impl PlanStore {
 
     /// Heads of plans, one page of them.
     pub fn heads(&self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
-        self.store.query(|read| read.heads(query))
+        match query.bad_cursor() {
+            Some(cursor) => Err(StoreError::BadCursor(cursor.to_owned())),
+            None => self.store.query(|read| read.heads(query)),
+        }
     }
 
     /// The versions of a plan after `after`, at most `limit`.

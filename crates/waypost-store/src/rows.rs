@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use waypost_core::{
-    Actor, Counts, Dependency, Event, ExternalTaskRef, IndexDelta, Lock, Phase, Plan, PlanId, Status, TaskId,
-    Timestamp,
+    Actor, Counts, DEFAULT_QUEUE, Dependency, Event, ExternalTaskRef, IndexDelta, Lock, Phase, Plan, PlanId,
+    Status, TaskId, Timestamp,
 };
 
 /// Between two ranks of [`PlanSummary::attention`]: more microseconds than any time has.
@@ -440,7 +440,8 @@ pub enum ArchiveFilter {
 }
 
 /// By what a list is sorted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Sort {
     /// The latest change first.
     #[default]
@@ -468,7 +469,7 @@ pub struct Query {
     pub status: Option<String>,
     /// Only plans of this agent.
     pub owner: Option<String>,
-    /// Only plans of this queue.
+    /// Only plans of this queue; plans that name none are of the default queue.
     pub queue: Option<String>,
     /// Only plans in which a task could start now ([`PlanSummary::offers_work`]).
     pub offers_work: bool,
@@ -480,6 +481,23 @@ pub struct Query {
     pub limit: usize,
     /// Go on after the plan that the last page ended with.
     pub after: Option<String>,
+}
+
+impl Query {
+    /// Whether plans that name no queue are wanted with those that name the default queue.
+    pub(crate) fn is_of_default_queue(&self) -> bool {
+        self.queue.as_deref() == Some(DEFAULT_QUEUE)
+    }
+
+    /// `after`, if no page of a list in this order can have ended with it.
+    pub(crate) fn bad_cursor(&self) -> Option<&str> {
+        let after = self.after.as_deref()?;
+        let fits = |value: &str| match self.sort {
+            Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => value.parse::<i64>().is_ok(),
+            Sort::Title | Sort::Id => true,
+        };
+        (!after.split_once('|').is_some_and(|(_, value)| fits(value))).then_some(after)
+    }
 }
 
 /// A bounded part of a list.

@@ -1,8 +1,10 @@
-//! The command line: what can be asked, and how it is written. Does nothing.
+//! The command line: what can be asked, and how it is written, and which type runs it.
 
 use clap::{Parser, Subcommand};
 
 use crate::commands as command;
+use crate::context::Context;
+use crate::error::Outcome;
 use crate::options::Global;
 
 const AFTER_HELP: &str = "\
@@ -46,10 +48,27 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-// What can be asked.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub(crate) enum Command {
+/// The commands of one level, each with its help, its names and the type that runs it.
+macro_rules! commands {
+    ($name:ident { $($(#[$help:meta])* $command:ident($runs:ty),)* }) => {
+        #[derive(Debug, Subcommand)]
+        #[command(defer = true)]
+        pub(crate) enum $name {
+            $($(#[$help])* $command($runs),)*
+        }
+
+        impl $name {
+            /// Does what was asked.
+            pub(crate) fn run(self, context: &mut Context) -> Outcome {
+                match self {
+                    $(Self::$command(asked) => asked.run(context),)*
+                }
+            }
+        }
+    };
+}
+
+commands!(Command {
     /// Create a plan
     New(command::new::New),
     /// Generate a plan for a goal with a model
@@ -186,12 +205,9 @@ pub(crate) enum Command {
     Instructions(command::instructions::Instructions),
     /// Print a shell completion script
     Completions(command::completions::Completions),
-}
+});
 
-// What can be asked of a plan's tasks.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub(crate) enum Task {
+commands!(Task {
     /// Add a task
     Add(command::task_add::Add),
     /// Change a task
@@ -213,4 +229,4 @@ pub(crate) enum Task {
     Fail(command::task_lifecycle::Fail),
     /// Claim a task and start it
     Start(command::task_lifecycle::Start),
-}
+});

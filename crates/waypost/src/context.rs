@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_config::Config;
-use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, TaskId};
+use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId};
 use waypost_service::admission as admit;
 use waypost_service::{Caller, Service, ServiceError, WriteReply, resolve_task};
 use waypost_store::{Durability, MemoryStore, PlanStore, open};
@@ -13,7 +14,7 @@ use waypost_text::sanitize_line;
 
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
-use crate::options::Global;
+use crate::options::{Global, Guard};
 use crate::output::Output;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
@@ -27,6 +28,8 @@ const NOT_CONFIGURED_NAMED_MAX: usize = 3;
 pub(crate) struct Context {
     /// Where to say it.
     pub(crate) out: Output,
+    /// The whole command line.
+    pub(crate) program: fn() -> clap::Command,
     global: Global,
 }
 
@@ -40,20 +43,36 @@ pub(crate) struct PlanHandle {
     pub(crate) id: PlanId,
 }
 
+// Which plan a write is for.
+#[derive(Debug, Args)]
+pub(crate) struct PlanWrite {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    #[command(flatten)]
+    pub(crate) guard: Guard,
+}
+
+impl PlanWrite {
+    /// The plan, who writes, and against which version.
+    pub(crate) fn find(&self, context: &Context) -> Outcome<(PlanHandle, Caller, waypost_service::Guard)> {
+        Ok((context.find(&self.plan)?, context.caller()?, (&self.guard).into()))
+    }
+}
+
 impl Context {
     /// For the options that every command has.
-    pub(crate) fn new(global: Global) -> Self {
-        Self { out: Output::new(global.json, global.color), global }
+    pub(crate) fn new(global: Global, program: fn() -> clap::Command) -> Self {
+        Self { out: Output::new(global.json, global.color), program, global }
     }
 
     /// The same for a server, which outlives the command that started it.
     pub(crate) fn for_server(&self) -> Self {
-        Self::new(self.global.clone())
+        Self::new(self.global.clone(), self.program)
     }
 
     /// The same for the user's own store.
     pub(crate) fn for_user(&self) -> Self {
-        Self::new(Global { store: None, global: true, ..self.global.clone() })
+        Self::new(Global { store: None, global: true, ..self.global.clone() }, self.program)
     }
 
     /// Whether the command line, or a variable, says which store is meant.
@@ -137,9 +156,9 @@ impl Context {
 
     /// Every act on these plans. The configuration is read when an act needs it: most do not.
     pub(crate) fn service(&self, plans: &Arc<PlanStore>) -> Service {
-        let global = self.global.clone();
+        let (global, program) = (self.global.clone(), self.program);
         let load = move || {
-            let context = Self::new(global.clone());
+            let context = Self::new(global.clone(), program);
             context.config().map(Arc::new).map_err(|failure| ServiceError::Configuration {
                 message: failure.message,
                 details: failure.details,
@@ -316,7 +335,13 @@ impl PlanHandle {
     }
 }
 
-/// The task that an id or its beginning names.
+/// The id of the task that an id or its beginning names.
 pub(crate) fn task_of(plan: &Plan, task: &str) -> Outcome<TaskId> {
     Ok(resolve_task(plan, task)?)
+}
+
+/// The task that an id or its beginning names.
+pub(crate) fn whole_task_of<'a>(plan: &'a Plan, task: &str) -> Outcome<&'a Task> {
+    let id = task_of(plan, task)?;
+    Ok(plan.task(id.as_str()).ok_or_else(|| plan.no_such_task(id.as_str()))?)
 }

@@ -105,33 +105,8 @@ impl Failure {
     }
 
     /// A text that is no plan at all.
-    pub(crate) fn unreadable(name: &str, error: &Unreadable) -> Self {
-        let (exit, hint) = match error {
-            Unreadable::UnknownFormat => {
-                (Exit::Invalid, "name it with --format; `waypost schema` lists the formats")
-            }
-            Unreadable::Syntax { .. } => (Exit::Invalid, "correct the file there"),
-            Unreadable::NoPlan(_) => (Exit::Invalid, "check that this is the right file"),
-            Unreadable::WriteOnly(_) => {
-                (Exit::Usage, "give a format that can be read; `waypost schema` lists them")
-            }
-            Unreadable::ReadOnly(_) => {
-                (Exit::Usage, "give a format that can be written; `waypost schema` lists them")
-            }
-        };
-        let message = match error {
-            Unreadable::WriteOnly(_) | Unreadable::ReadOnly(_) => error.to_string(),
-            Unreadable::UnknownFormat | Unreadable::Syntax { .. } | Unreadable::NoPlan(_) => {
-                format!("{name}: {error}")
-            }
-        };
-        let mut failure = Self::new(exit, message, hint);
-        failure.facts.insert("file".to_owned(), name.into());
-        if let Unreadable::Syntax { line, column, .. } = error {
-            failure.facts.insert("line".to_owned(), (*line).into());
-            failure.facts.insert("column".to_owned(), (*column).into());
-        }
-        failure
+    pub(crate) fn unreadable(name: &str, error: Unreadable) -> Self {
+        ServiceError::Unreadable { name: name.to_owned(), error }.into()
     }
 
     /// A plan with these problems, each named with the file that it is in.
@@ -166,6 +141,12 @@ impl Failure {
             }
             error => error.into(),
         }
+    }
+
+    /// The message with what stands between it and the hint, on one line.
+    pub(crate) fn one_line(&self) -> String {
+        let details = self.details.iter().map(|line| line.trim());
+        std::iter::once(self.message.as_str()).chain(details).collect::<Vec<_>>().join("; ")
     }
 
     /// Adds a line for people.
@@ -211,7 +192,7 @@ fn problem_json((file, problem): &(Option<String>, Problem)) -> Value {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let exit = match &error {
-            StoreError::BadLocation(_) => Exit::Usage,
+            StoreError::BadLocation(_) | StoreError::BadCursor(_) => Exit::Usage,
             StoreError::Pruned { .. } => Exit::NotFound,
             StoreError::Corrupt { .. }
             | StoreError::TooNew { .. }
@@ -243,7 +224,17 @@ impl From<ServiceError> for Failure {
                 let problems: Vec<_> = problems.iter().map(|problem| (None, problem.clone())).collect();
                 return Self::invalid(&subject.to_string(), &problems);
             }
-            ServiceError::Unreadable { name, error } => return Self::unreadable(name, error),
+            ServiceError::Unreadable { error: unreadable, .. } => {
+                let failure = match unreadable {
+                    Unreadable::WriteOnly(_) | Unreadable::ReadOnly(_) => {
+                        Self::usage(unreadable.to_string(), hint)
+                    }
+                    Unreadable::UnknownFormat | Unreadable::Syntax { .. } | Unreadable::NoPlan(_) => {
+                        Self::new(Exit::Invalid, error.to_string(), hint)
+                    }
+                };
+                return Self { facts: Box::new(error.facts()), ..failure };
+            }
             ServiceError::Conflict(conflict) => return of_conflict(error.to_string(), conflict),
             ServiceError::Configuration { message, details, hint } => {
                 let mut failure = Self::new(Exit::Invalid, message.clone(), hint.clone());

@@ -6,7 +6,6 @@ mod actor;
 mod cli;
 mod commands;
 mod context;
-mod dispatch;
 mod error;
 mod files;
 mod instructions;
@@ -15,6 +14,7 @@ mod options;
 mod output;
 mod plan_input;
 mod planning;
+mod signals;
 mod store_location;
 mod style;
 mod view;
@@ -22,8 +22,8 @@ mod webhooks;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use crate::cli::Cli;
 use crate::context::Context;
@@ -35,9 +35,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misread(&error),
     };
-    let mut context = Context::new(cli.global);
+    let mut context = Context::new(cli.global, Cli::command);
     waypost_exec::traces::begin(&load_config::variables());
-    let outcome = context.enter().and_then(|()| dispatch::run(cli.command, &mut context));
+    let outcome = context.enter().and_then(|()| cli.command.run(&mut context));
     waypost_exec::traces::finish();
     ended(context.out, outcome)
 }

@@ -1,9 +1,13 @@
 //! Options that several commands share, and how their values are parsed.
 
+use std::ops::RangeInclusive;
+
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
 use waypost_formats::Dialect;
 
+use crate::error::{Failure, Outcome};
 use crate::output::Color;
 
 // What every command takes.
@@ -61,6 +65,23 @@ pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
             None => name.parse(),
         }
     })
+}
+
+/// Reads one of these words as what it stands for in the native format.
+pub(crate) fn word<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    words: impl IntoIterator<Item = PossibleValue>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words)
+        .try_map(|word| serde_json::from_value(serde_json::Value::from(word.replace('-', "_"))))
+}
+
+/// Refuses a number out of its bounds.
+pub(crate) fn within(option: &str, found: usize, bounds: RangeInclusive<usize>) -> Outcome<usize> {
+    if bounds.contains(&found) {
+        return Ok(found);
+    }
+    let hint = format!("write a number from {} to {}", bounds.start(), bounds.end());
+    Err(Failure::usage(format!("{option} {found} is out of bounds"), hint))
 }
 
 /// Reads a span of time in seconds: `90`, `90s`, `15m`, `2h`, `1d`.

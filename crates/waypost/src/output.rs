@@ -32,7 +32,7 @@ pub(crate) struct Output {
     /// Columns to lay out in.
     pub(crate) columns: usize,
     color: bool,
-    color_talk: bool,
+    pub(crate) color_talk: bool,
     data: String,
     notes: Vec<String>,
 }
@@ -78,6 +78,14 @@ impl Output {
         }
     }
 
+    /// The same, with the end of its last line.
+    pub(crate) fn whole_lines(&mut self, text: &str) {
+        self.text(text);
+        if !text.ends_with('\n') {
+            self.data.push('\n');
+        }
+    }
+
     /// One JSON value, for programs, with the notes made so far.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> Outcome {
         let failed = |error: serde_json::Error| Failure::failed(error.to_string(), "");
@@ -109,7 +117,7 @@ impl Output {
         if self.json {
             self.notes.push(words.to_owned());
         } else {
-            let note = self.painted("note:", Look::Cyan, self.color_talk);
+            let note = painted("note:", Look::Cyan, self.color_talk);
             self.talk(&format!("{note} {}", sanitize(words)));
         }
     }
@@ -119,13 +127,13 @@ impl Output {
         if self.json {
             return self.talk(&escape_json(&failure.to_json(&self.notes).to_string()));
         }
-        let error = self.painted("error:", Look::Red, self.color_talk);
+        let error = painted("error:", Look::Red, self.color_talk);
         self.talk(&format!("{error} {}", sanitize(&failure.message)));
         for detail in &failure.details {
             self.talk(&sanitize(detail));
         }
         if !failure.hint.is_empty() {
-            let hint = self.painted("hint:", Look::Cyan, self.color_talk);
+            let hint = painted("hint:", Look::Cyan, self.color_talk);
             self.talk(&format!("{hint} {}", sanitize(&failure.hint)));
         }
     }
@@ -143,19 +151,7 @@ impl Output {
 
     /// Text with its look, where colour is wanted.
     pub(crate) fn paint(&self, text: &str, look: Look) -> String {
-        self.painted(text, look, self.color)
-    }
-
-    /// The same for what is said beside the data.
-    pub(crate) fn talk_paint(&self, text: &str, look: Look) -> String {
-        self.painted(text, look, self.color_talk)
-    }
-
-    fn painted(&self, text: &str, look: Look, color: bool) -> String {
-        if !color || look == Look::Plain || text.is_empty() {
-            return text.to_owned();
-        }
-        format!("\u{1b}[{}m{text}\u{1b}[0m", look.code())
+        painted(text, look, self.color)
     }
 
     /// Writes out what there is so far, before something else takes the screen.
@@ -198,11 +194,7 @@ impl LiveOutput {
             return;
         }
         let verb = format!("{verb:>VERB_COLUMNS$}");
-        let verb = if self.color && look != Look::Plain {
-            format!("\u{1b}[{}m{verb}\u{1b}[0m", look.code())
-        } else {
-            verb
-        };
+        let verb = painted(&verb, look, self.color);
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
         // Nobody is left to be told when stderr is gone.
         let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(words));
@@ -220,6 +212,14 @@ impl LiveOutput {
 }
 
 /// Columns of the terminal, or what `COLUMNS` says.
+/// A text with a colour, where there are colours.
+pub(crate) fn painted(text: &str, look: Look, color: bool) -> String {
+    if !color || look == Look::Plain || text.is_empty() {
+        return text.to_owned();
+    }
+    format!("\u{1b}[{}m{text}\u{1b}[0m", look.code())
+}
+
 fn columns() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let seen = || {

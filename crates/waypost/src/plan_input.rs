@@ -29,7 +29,7 @@ impl Source {
     pub(crate) fn text(path: &str, text: &str, dialect: Option<Dialect>) -> Outcome<Self> {
         let file_name = (path != "-").then_some(path);
         let name = files::name_of(path).to_owned();
-        let reading = read(text, dialect, file_name).map_err(|error| Failure::unreadable(&name, &error))?;
+        let reading = read(text, dialect, file_name).map_err(|error| Failure::unreadable(&name, error))?;
         Ok(Self { name, reading })
     }
 

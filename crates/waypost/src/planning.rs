@@ -22,7 +22,7 @@ use waypost_planner::planning::{
 use waypost_service::{Record, Service};
 use waypost_store::PlanStore;
 
-pub(crate) use failures::{note_bad, of_journal, of_order, of_thinking, out_of_bounds};
+pub(crate) use failures::{note_bad, of_journal, of_order, of_thinking};
 pub(crate) use goal::read_goal;
 pub(crate) use limits::PlanningLimits;
 pub(crate) use models::{Chosen, ModelOptions, author};
@@ -31,6 +31,7 @@ use progress::ProgressOutput;
 use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
+use crate::signals;
 use crate::view::text;
 
 /// The folder of orders and journals, in the folder that is ours.
@@ -75,25 +76,15 @@ impl PlanningSession {
 
     /// Hears Ctrl-C: the first time nothing new is asked, the second time questions under way are given up.
     pub(crate) fn listen(&self, context: &Context) -> Outcome {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
-        let mut signals = signals
-            .map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
         let (halt, stop, live) = (self.halt.clone(), self.stop.clone(), context.out.live());
-        let hear = move || {
-            for _ in &mut signals {
-                if halt.is_cancelled() {
-                    stop.now();
-                    continue;
-                }
-                halt.cancel();
-                let words =
-                    "no further model calls; waiting for those in progress (Ctrl-C again aborts them)";
-                live.line(crate::style::Look::Yellow, "ending", words);
+        signals::listen(move |_| {
+            if halt.is_cancelled() {
+                return stop.now();
             }
-        };
-        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);
-        thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), "")).map(drop)
+            halt.cancel();
+            let words = "no further model calls; waiting for those in progress (Ctrl-C again aborts them)";
+            live.line(crate::style::Look::Yellow, "ending", words);
+        })
     }
 
     /// How far to go where nobody says.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::reader::{Reader, Table};
+use super::reader::Table;
 use crate::executor::{Agent, Answer, Process, Prompt, PromptTo};
 use crate::parse::values::{one_of, stays_inside};
 use crate::problem::ConfigProblem;
@@ -64,44 +64,46 @@ impl Preset {
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn agent(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<Agent> {
-        let preset = self.preset(path, table);
-        let command = match &preset {
+impl Table<'_> {
+    pub(super) fn agent(&mut self) -> Option<Agent> {
+        let preset = self.preset();
+        let command = match preset {
             // A preset knows the name of its program; `command` is for one that lies elsewhere.
-            Some((name, _)) if table.is_without("command") => {
-                let _known = table.strings(self, "command");
-                Some((at, vec![(*name).to_owned()]))
+            Some((name, _)) if self.is_without("command") => {
+                let _known = self.strings("command");
+                Some((self.at, vec![name.to_owned()]))
             }
-            None if !table.is_without("agent") => table.strings(self, "command"),
-            Some(_) | None => self.command(path, at, table),
+            None if !self.is_without("agent") => self.strings_at("command"),
+            Some(_) | None => self.command(),
         };
-        let allowed = self.permissions(path, preset.map(|(_, preset)| preset), table);
-        let prompt_to = self.prompt_to(path, table);
-        let prompt = self.prompt(path, table);
-        let worktree = table.flag(self, "worktree").unwrap_or(false);
-        let author = self.author(path, table);
-        let directory = self.directory(path, table);
-        let environment = self.environment(table);
-        let timeout_seconds = self.timeout(table);
-        let secrets = self.secrets(path, table);
+        let allowed = self.permissions(preset.map(|(_, preset)| preset));
+        let prompt_to =
+            self.choice("prompt_to", &[("stdin", PromptTo::Stdin), ("argument", PromptTo::Argument)]);
+        let prompt = self.prompt();
+        let worktree = self.flag("worktree").unwrap_or(false);
+        let author = self.author();
+        let directory = self.directory();
+        let environment = self.environment();
+        let timeout_seconds = self.timeout();
+        let secrets = self.secrets();
         let ((command_at, mut command), directory) = (command?, directory?);
         if let Some((_, preset)) = preset {
             command.extend(preset.arguments(&allowed));
         }
+        let path = &self.path;
         let marks = command.iter().filter(|word| word.contains(PROMPT_MARK)).count();
         let prompt_to = match (prompt_to, marks) {
             (None | Some(PromptTo::Stdin), 0) => PromptTo::Stdin,
             (None | Some(PromptTo::Argument), 1) if !command[0].contains(PROMPT_MARK) => PromptTo::Argument,
             (Some(PromptTo::Argument), 0) => {
                 let what = format!("{path} has `prompt_to` = \"argument\", and no argument is for it");
-                self.wrong(command_at, what, format!("write {PROMPT_MARK} as one word of `command`"));
-                return None;
+                let hint = format!("write {PROMPT_MARK} as one word of `command`");
+                return self.refuse(command_at, what, hint);
             }
             (_, _) => {
                 let what = format!("the command of {path} has {PROMPT_MARK} where no prompt can go");
-                self.wrong(command_at, what, "write it once, as an argument, and leave `prompt_to` out");
-                return None;
+                let hint = "write it once, as an argument, and leave `prompt_to` out";
+                return self.refuse(command_at, what, hint);
             }
         };
         let process = Process { command, shell: false, directory, environment, secrets, timeout_seconds };
@@ -109,94 +111,79 @@ impl Reader<'_> {
         Some(Agent { process, prompt_to, prompt: prompt?, answer, worktree, author })
     }
 
-    fn preset(&mut self, path: &str, table: &mut Table<'_>) -> Option<(&'static str, Preset)> {
-        let (at, word) = table.text(self, "agent")?;
+    fn preset(&mut self) -> Option<(&'static str, Preset)> {
+        let (at, word) = self.text_at("agent")?;
         let found = PRESETS.into_iter().find(|(name, _)| *name == word);
         if found.is_none() {
             let hint = one_of(&word, &PRESETS.map(|(name, _)| name));
             let hint = format!("{hint}; any other agent is called by its `command` alone");
-            self.wrong(at, format!("{path} has the unknown agent {word:?}"), hint);
+            self.wrong(at, format!("{} has the unknown agent {word:?}", self.path), hint);
         }
         found
     }
 
-    fn permissions(&mut self, path: &str, preset: Option<Preset>, table: &mut Table<'_>) -> Permissions {
-        let model = table.text(self, "model");
-        let mode = table.text(self, "permission_mode");
-        let tools = table.strings(self, "allowed_tools");
-        if preset.is_none() && table.is_without("agent") {
-            for (key, at) in [
-                ("model", model.as_ref().map(|(at, _)| *at)),
-                ("permission_mode", mode.as_ref().map(|(at, _)| *at)),
-                ("allowed_tools", tools.as_ref().map(|(at, _)| *at)),
-            ] {
-                if let Some(at) = at {
-                    let what = format!("{path} has `{key}`, which this command cannot be given");
-                    self.wrong(at, what, "write the flags into `command`, or name an `agent`");
-                }
+    fn permissions(&mut self, preset: Option<Preset>) -> Permissions {
+        let model = self.text("model");
+        let mode = self.text("permission_mode");
+        let tools = self.strings("allowed_tools");
+        let path = &self.path;
+        if preset.is_none() && self.is_without("agent") {
+            let said = [
+                ("model", model.is_some()),
+                ("permission_mode", mode.is_some()),
+                ("allowed_tools", tools.is_some()),
+            ];
+            for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
+                let what = format!("{path} has `{key}`, which this command cannot be given");
+                self.wrong(self.place(key), what, "write the flags into `command`, or name an `agent`");
             }
         }
-        if let (Some(Preset::Codex), Some((at, _))) = (preset, &tools) {
+        if let (Some(Preset::Codex), Some(_)) = (preset, &tools) {
             let what = format!("{path} has `allowed_tools`, and codex has no such list");
-            self.wrong(*at, what, "use `permission_mode`, which is codex's sandbox");
+            self.wrong(self.place("allowed_tools"), what, "use `permission_mode`, which is codex's sandbox");
         }
-        for (at, word) in [&model, &mode].into_iter().flatten() {
-            if word.is_empty() || word.starts_with('-') {
-                self.wrong(*at, format!("{path} has {word:?} where a name is meant"), "correct the value");
+        for (key, word) in [("model", &model), ("permission_mode", &mode)] {
+            if let Some(word) = word.as_ref().filter(|word| word.is_empty() || word.starts_with('-')) {
+                let what = format!("{path} has {word:?} where a name is meant");
+                self.wrong(self.place(key), what, "correct the value");
             }
         }
-        let (model, mode) = (model.map(|(_, word)| word), mode.map(|(_, word)| word));
-        Permissions { model, mode, tools: tools.map(|(_, tools)| tools).unwrap_or_default() }
+        Permissions { model, mode, tools: tools.unwrap_or_default() }
     }
 
-    fn prompt_to(&mut self, path: &str, table: &mut Table<'_>) -> Option<PromptTo> {
-        let (at, word) = table.text(self, "prompt_to")?;
-        match word.as_str() {
-            "stdin" => Some(PromptTo::Stdin),
-            "argument" => Some(PromptTo::Argument),
-            other => {
-                let hint = one_of(other, &["stdin", "argument"]);
-                self.wrong(at, format!("{path} has `prompt_to` = {other:?}"), hint);
-                None
-            }
-        }
-    }
-
-    fn prompt(&mut self, path: &str, table: &mut Table<'_>) -> Option<Prompt> {
-        match (table.text(self, "prompt"), table.text(self, "template")) {
+    fn prompt(&mut self) -> Option<Prompt> {
+        let (text, file) = (self.text_at("prompt"), self.text_at("template"));
+        let path = &self.path;
+        match (text, file) {
             (Some((at, _)), Some(_)) => {
-                let what = format!("{path} has both `prompt` and `template`");
-                self.wrong(at, what, "keep one of them");
-                None
+                self.refuse(at, format!("{path} has both `prompt` and `template`"), "keep one of them")
             }
-            (Some((at, text)), None) => match Template::parse(&text) {
-                Ok(template) => Some(Prompt::Known(template)),
-                Err((_, what, hint)) => {
+            (Some((at, text)), None) => {
+                let wrong = |(_, what, hint): (usize, String, String)| {
                     self.wrong(at, format!("{path}.prompt: {what}"), hint);
-                    None
-                }
-            },
+                };
+                Template::parse(&text).map(Prompt::Known).map_err(wrong).ok()
+            }
             (None, Some((at, file))) if !stays_inside(&file) || file.is_empty() => {
                 let what = format!("{path} has its template in {file:?}, outside of the workspace");
-                self.wrong(at, what, "name a file of the workspace, relative to it");
-                None
+                self.refuse(at, what, "name a file of the workspace, relative to it")
             }
             (None, Some((at, file))) => {
-                Some(Prompt::File { file, place: self.name().to_owned(), line: self.line(at) })
+                let (place, line) = self.place_of(at);
+                Some(Prompt::File { file, place, line })
             }
             (None, None) => Template::parse(template::DEFAULT).ok().map(Prompt::Known),
         }
     }
 
-    fn author(&mut self, path: &str, table: &mut Table<'_>) -> Option<String> {
-        let (at, author) = table.text(self, "author")?;
+    fn author(&mut self) -> Option<String> {
+        let (at, author) = self.text_at("author")?;
         let parts = author.split_once(" <").filter(|(name, rest)| {
             !name.trim().is_empty() && rest.len() > 1 && rest.find('>') == Some(rest.len() - 1)
         });
         if parts.is_none() || author.chars().any(char::is_control) {
-            let what = format!("{path} has the author {author:?}");
-            self.wrong(at, what, "write it as \"Name <name@example.org>\"");
-            return None;
+            let what = format!("{} has the author {author:?}", self.path);
+            return self.refuse(at, what, "write it as \"Name <name@example.org>\"");
         }
         Some(author)
     }

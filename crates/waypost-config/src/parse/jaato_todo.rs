@@ -73,13 +73,16 @@ impl Todo<'_> {
         self.problems.push(ConfigProblem { place, line: None, what: what.into(), hint: hint.into() });
     }
 
+    /// The same for something that cannot be used.
+    fn refuse<T>(&mut self, what: impl Into<String>, hint: impl Into<String>) -> Option<T> {
+        self.wrong(what, hint);
+        None
+    }
+
     fn fields(&mut self, text: &str) -> Option<Map<String, Value>> {
         let fields = match serde_json::from_str(text) {
             Ok(Value::Object(fields)) => fields,
-            Ok(_) => {
-                self.wrong("it holds no object", "write { \"reporter\": { … } }");
-                return None;
-            }
+            Ok(_) => return self.refuse("it holds no object", "write { \"reporter\": { … } }"),
             Err(error) => {
                 let what = format!("it is not JSON: {error}");
                 self.problems.push(ConfigProblem {
@@ -120,17 +123,15 @@ impl Todo<'_> {
         let (at, kind, more) = match (fields.get("reporter"), fields.get("reporter_type")) {
             (Some(Value::Object(nested)), _) => ("reporter", nested.get("type"), Some(nested)),
             (Some(_), _) => {
-                self.wrong(
+                return self.refuse(
                     "`reporter` is no object",
                     "write { \"type\": \"webhook\", \"endpoint\": \"https://…\" }",
                 );
-                return None;
             }
             (None, flat) => match fields.get("reporter_config") {
                 Some(Value::Object(more)) => ("reporter_config", flat, Some(more)),
                 Some(_) => {
-                    self.wrong("`reporter_config` is no object", "write { \"url\": \"https://…\" }");
-                    return None;
+                    return self.refuse("`reporter_config` is no object", "write { \"url\": \"https://…\" }");
                 }
                 None => ("reporter_config", flat, None),
             },
@@ -144,8 +145,7 @@ impl Todo<'_> {
             Some("file") => self.file(at, more),
             Some(other) => {
                 let what = format!("the type of `{at}` is {other:?}");
-                self.wrong(what, "it can be console, file or webhook");
-                None
+                self.refuse(what, "it can be console, file or webhook")
             }
         }
     }
@@ -169,13 +169,9 @@ impl Todo<'_> {
             }
             Some(path) => {
                 let what = format!("`{at}.path` names {path:?}, outside of the workspace");
-                self.wrong(what, "name a file of the workspace, relative to it");
-                None
+                self.refuse(what, "name a file of the workspace, relative to it")
             }
-            None => {
-                self.wrong(format!("`{at}` has no `path`"), "for example \"path\": \"events.jsonl\"");
-                None
-            }
+            None => self.refuse(format!("`{at}` has no `path`"), "for example \"path\": \"events.jsonl\""),
         }
     }
 
@@ -185,8 +181,7 @@ impl Todo<'_> {
         let Some(url) = url.filter(|url| is_address(url)) else {
             // Not repeated: there may be a password in it.
             let hint = "it begins with http:// or https:// and names a host";
-            self.wrong(format!("`{at}` has no `url` that can be used"), hint);
-            return None;
+            return self.refuse(format!("`{at}` has no `url` that can be used"), hint);
         };
         let mut webhook = Webhook::to(Header::Text(url.to_owned()));
         match more.get("headers") {

@@ -1,160 +1,225 @@
 //! Reads tables and values of a TOML file; a wrong value is noted with its line, and reading continues.
 
+use std::cell::RefCell;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use waypost_core::nearest;
 
-use crate::layer::{Layer, ReadFile};
+use super::values::one_of;
+use crate::layer::{Layer, Origin, ReadFile};
 use crate::problem::ConfigProblem;
 use crate::settings::SECONDS_MAX;
 
-pub(super) fn set(place: &mut u32, number: Option<u64>) {
-    if let Some(number) = number {
-        *place = u32::try_from(number).unwrap_or(u32::MAX);
+pub(super) fn set<T>(place: &mut T, said: Option<T>) {
+    if let Some(said) = said {
+        *place = said;
     }
 }
 
-/// What all parts of one file share.
+/// What all tables of one file share.
 pub(super) struct Reader<'a> {
     pub(super) layer: &'a Layer,
     pub(super) read: ReadFile<'a>,
-    pub(super) problems: &'a mut Vec<ConfigProblem>,
+    pub(super) problems: RefCell<Vec<ConfigProblem>>,
 }
 
-impl<'a> Reader<'a> {
-    /// How the file is spoken of.
-    pub(super) fn name(&self) -> &str {
-        &self.layer.name
-    }
-
+impl Reader<'_> {
     /// The line of a place in the file, from 1.
-    pub(super) fn line(&self, at: usize) -> usize {
+    fn line(&self, at: usize) -> usize {
         self.layer.text.get(..at).unwrap_or("").matches('\n').count() + 1
     }
 
-    pub(super) fn wrong(&mut self, at: usize, what: impl Into<String>, hint: impl Into<String>) {
-        self.problems.push(ConfigProblem {
+    /// Reads a file that is named relative to this one. Returns its name in messages and its text.
+    pub(super) fn read_beside(&self, file: &str) -> (String, io::Result<String>) {
+        let beside = Path::new(&self.layer.name).parent().unwrap_or(Path::new("")).join(file);
+        (beside.display().to_string(), (self.read)(&beside))
+    }
+
+    pub(super) fn wrong(&self, at: usize, what: impl Into<String>, hint: impl Into<String>) {
+        self.problems.borrow_mut().push(ConfigProblem {
             place: self.layer.name.clone(),
             line: Some(self.line(at)),
             what: what.into(),
             hint: hint.into(),
         });
     }
-
-    pub(super) fn table<'t>(&self, path: &str, table: &'t DeTable<'t>) -> Table<'t> {
-        Table { path: path.to_owned(), table, known: Vec::new() }
-    }
 }
 
 /// A table that is being read, with the keys that were asked for.
 pub(super) struct Table<'t> {
-    path: String,
+    pub(super) reader: &'t Reader<'t>,
+    /// Its name in messages; empty for the whole file.
+    pub(super) path: String,
+    /// Where its name stands.
+    pub(super) at: usize,
     table: &'t DeTable<'t>,
     known: Vec<&'static str>,
+    /// Whether keys that nobody asked for are no mistakes.
+    is_open: bool,
 }
 
 impl<'t> Table<'t> {
+    pub(super) fn new(reader: &'t Reader<'t>, path: String, at: usize, table: &'t DeTable<'t>) -> Self {
+        Self { reader, path, at, table, known: Vec::new(), is_open: false }
+    }
+
+    pub(super) fn wrong(&self, at: usize, what: impl Into<String>, hint: impl Into<String>) {
+        self.reader.wrong(at, what, hint);
+    }
+
+    /// The same for a value that cannot be used.
+    pub(super) fn refuse<T>(&self, at: usize, what: impl Into<String>, hint: impl Into<String>) -> Option<T> {
+        self.wrong(at, what, hint);
+        None
+    }
+
+    /// The file and the line of a place in it.
+    pub(super) fn place_of(&self, at: usize) -> (String, usize) {
+        (self.reader.layer.name.clone(), self.reader.line(at))
+    }
+
+    /// Whether the file travels with a repository.
+    pub(super) fn is_of_workspace(&self) -> bool {
+        self.reader.layer.origin == Origin::Workspace
+    }
+
+    fn get(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
+    }
+
     pub(super) fn is_without(&self, key: &str) -> bool {
-        !self.table.iter().any(|(name, _)| name.get_ref() == key)
+        self.get(key).is_none()
     }
 
     pub(super) fn is_table(&self, key: &str) -> bool {
-        self.table.iter().any(|(name, value)| name.get_ref() == key && value.get_ref().as_table().is_some())
+        self.get(key).is_some_and(|value| value.get_ref().as_table().is_some())
     }
 
-    pub(super) fn full(&self, key: &str) -> String {
+    /// Where the value of a key stands; the table itself where there is none.
+    pub(super) fn place(&self, key: &str) -> usize {
+        self.get(key).map_or(self.at, |value| value.span().start)
+    }
+
+    fn full(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
     pub(super) fn find(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.known.push(key);
-        self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
+        self.get(key)
     }
 
-    pub(super) fn expected(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &str,
-        value: &Spanned<DeValue<'_>>,
-        wanted: &str,
-    ) {
+    pub(super) fn expected(&self, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) {
         let what = format!("`{}` is {}, and must be {wanted}", self.full(key), kind_of(value.get_ref()));
-        reader.wrong(value.span().start, what, "correct the value");
+        self.wrong(value.span().start, what, "correct the value");
     }
 
-    pub(super) fn text(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<(usize, String)> {
-        let value = self.find(key)?;
-        match value.get_ref().as_str() {
-            Some(text) => Some((value.span().start, text.to_owned())),
-            None => {
-                self.expected(reader, key, value, "a text");
-                None
-            }
+    /// Reports a key that is needed and not there; one with a wrong value was reported before.
+    pub(super) fn missing(&self, key: &str, hint: &str) {
+        if self.is_without(key) {
+            self.wrong(self.at, format!("{} has no `{key}`", self.path), hint);
         }
     }
 
-    pub(super) fn flag(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<bool> {
-        let value = self.find(key)?;
-        let flag = value.get_ref().as_bool();
-        if flag.is_none() {
-            self.expected(reader, key, value, "true or false");
-        }
-        flag
-    }
-
-    pub(super) fn number(
+    /// A value, and where it stands.
+    fn value<T>(
         &mut self,
-        reader: &mut Reader<'_>,
         key: &'static str,
-        min: u64,
-        max: u64,
-    ) -> Option<u64> {
+        wanted: &str,
+        parse: impl FnOnce(&'t DeValue<'t>) -> Option<T>,
+    ) -> Option<(usize, T)> {
         let value = self.find(key)?;
-        let number = value.get_ref().as_integer();
-        let number = number.and_then(|number| u64::from_str_radix(number.as_str(), number.radix()).ok());
-        let number = number.filter(|number| (min..=max).contains(number));
-        if number.is_none() {
-            self.expected(reader, key, value, &format!("a whole number from {min} to {max}"));
+        let parsed = parse(value.get_ref());
+        if parsed.is_none() {
+            self.expected(key, value, wanted);
         }
-        number
+        parsed.map(|parsed| (value.span().start, parsed))
     }
 
-    pub(super) fn seconds(&mut self, reader: &mut Reader<'_>, key: &'static str, min: u64) -> Option<u64> {
-        self.number(reader, key, min, SECONDS_MAX.into())
+    pub(super) fn text_at(&mut self, key: &'static str) -> Option<(usize, String)> {
+        self.value(key, "a text", |value| value.as_str().map(str::to_owned))
     }
 
-    pub(super) fn strings(
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        self.text_at(key).map(|(_, text)| text)
+    }
+
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.value(key, "true or false", DeValue::as_bool).map(|(_, flag)| flag)
+    }
+
+    pub(super) fn number(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+        let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+        let parse = |value: &DeValue<'_>| {
+            let number = value.as_integer()?;
+            u64::from_str_radix(number.as_str(), number.radix()).ok().filter(|number| range.contains(number))
+        };
+        self.value(key, &wanted, parse).map(|(_, number)| number)
+    }
+
+    pub(super) fn small(&mut self, key: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
+        let number = self.number(key, u64::from(*range.start())..=u64::from(*range.end()))?;
+        u32::try_from(number).ok()
+    }
+
+    pub(super) fn seconds(&mut self, key: &'static str, min: u32) -> Option<u32> {
+        self.small(key, min..=SECONDS_MAX)
+    }
+
+    /// A number from 0 that may have places after its point.
+    pub(super) fn decimal(&mut self, key: &'static str, max: f64) -> Option<f64> {
+        let parse = |value: &DeValue<'_>| {
+            let text = match value {
+                DeValue::Integer(number) => number.as_str(),
+                DeValue::Float(number) => number.as_str(),
+                _ => return None,
+            };
+            text.parse::<f64>().ok().filter(|number| (0.0..=max).contains(number))
+        };
+        self.value(key, &format!("a number from 0 to {max}"), parse).map(|(_, number)| number)
+    }
+
+    pub(super) fn strings_at(&mut self, key: &'static str) -> Option<(usize, Vec<String>)> {
+        self.value(key, "a list of texts", |value| {
+            value.as_array()?.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect()
+        })
+    }
+
+    pub(super) fn strings(&mut self, key: &'static str) -> Option<Vec<String>> {
+        self.strings_at(key).map(|(_, words)| words)
+    }
+
+    /// One of the words that are known, and what it stands for.
+    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, known: &[(&'static str, T)]) -> Option<T> {
+        let (at, word) = self.text_at(key)?;
+        let found = known.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning);
+        if found.is_none() {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let what = format!("{} has the unknown {key} {word:?}", self.path);
+            self.wrong(at, what, one_of(&word, &names));
+        }
+        found
+    }
+
+    /// A table inside, which the caller ends.
+    pub(super) fn inner(&mut self, key: &'static str) -> Option<Table<'t>> {
+        let (at, table) = self.value(key, "a table", DeValue::as_table)?;
+        Some(Table::new(self.reader, self.full(key), at, table))
+    }
+
+    /// Reads a table inside, if it is there, to its end.
+    pub(super) fn section<T>(
         &mut self,
-        reader: &mut Reader<'_>,
         key: &'static str,
-    ) -> Option<(usize, Vec<String>)> {
-        let value = self.find(key)?;
-        let words = value.get_ref().as_array().and_then(|list| {
-            list.iter()
-                .map(|word| word.get_ref().as_str().map(str::to_owned))
-                .collect::<Option<Vec<String>>>()
-        });
-        if words.is_none() {
-            self.expected(reader, key, value, "a list of texts");
-        }
-        words.map(|words| (value.span().start, words))
-    }
-
-    pub(super) fn inner(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<Table<'t>> {
-        let value = self.find(key)?;
-        match value.get_ref().as_table() {
-            Some(table) => Some(reader.table(&self.full(key), table)),
-            None => {
-                self.expected(reader, key, value, "a table");
-                None
-            }
-        }
-    }
-
-    /// Where the value of a key stands.
-    pub(super) fn place(&self, key: &str) -> Option<usize> {
-        let found = self.table.iter().find(|(name, _)| name.get_ref() == key);
-        found.map(|(_, value)| value.span().start)
+        read: impl FnOnce(&mut Table<'t>) -> T,
+    ) -> Option<T> {
+        let mut inner = self.inner(key)?;
+        let found = read(&mut inner);
+        inner.end();
+        Some(found)
     }
 
     /// Everything in a table whose names are free: each with its name and where it stands.
@@ -163,50 +228,54 @@ impl<'t> Table<'t> {
         entries.map(|(name, value)| (name.get_ref().to_string(), name.span().start, value.get_ref()))
     }
 
-    /// The named tables in a table: each with its name and where it stands.
-    pub(super) fn tables(
+    /// Reads the named tables in a table, each to its end. Returns what is right, by its name.
+    pub(super) fn tables<T>(
         &mut self,
-        reader: &mut Reader<'_>,
         key: &'static str,
-    ) -> Vec<(String, usize, &'t DeTable<'t>)> {
-        let Some(outer) = self.inner(reader, key) else { return Vec::new() };
+        mut read: impl FnMut(&str, &mut Table<'t>) -> Option<T>,
+    ) -> Vec<(String, T)> {
+        let Some(outer) = self.inner(key) else { return Vec::new() };
         let mut tables = Vec::new();
         for (name, value) in outer.table.iter() {
-            match value.get_ref().as_table() {
-                Some(table) => tables.push((name.get_ref().to_string(), name.span().start, table)),
-                None => outer.expected(reader, name.get_ref(), value, "a table"),
-            }
+            let (name, at) = (name.get_ref().to_string(), name.span().start);
+            let Some(table) = value.get_ref().as_table() else {
+                outer.expected(&name, value, "a table");
+                continue;
+            };
+            let mut table = Table::new(self.reader, outer.full(&name), at, table);
+            let found = read(&name, &mut table);
+            table.end();
+            tables.extend(found.map(|found| (name, found)));
         }
         tables
     }
 
-    /// The tables of a list, each with where it stands.
-    pub(super) fn list_of_tables(
-        &mut self,
-        reader: &mut Reader<'_>,
-        key: &'static str,
-    ) -> Vec<(usize, &'t DeTable<'t>)> {
-        let Some(value) = self.find(key) else { return Vec::new() };
-        let tables = value.get_ref().as_array().and_then(|list| {
-            let one = |item: &'t Spanned<DeValue<'t>>| Some((item.span().start, item.get_ref().as_table()?));
-            list.iter().map(one).collect::<Option<Vec<_>>>()
-        });
-        tables.unwrap_or_else(|| {
-            self.expected(reader, key, value, "a list of tables");
-            Vec::new()
-        })
+    /// The tables of a list.
+    pub(super) fn list_of_tables(&mut self, key: &'static str) -> Vec<Table<'t>> {
+        let (reader, path) = (self.reader, self.full(key));
+        let table = |item: &'t Spanned<DeValue<'t>>| {
+            Some(Table::new(reader, path.clone(), item.span().start, item.get_ref().as_table()?))
+        };
+        let tables =
+            self.value(key, "a list of tables", |value| value.as_array()?.iter().map(table).collect());
+        tables.map(|(_, tables)| tables).unwrap_or_default()
+    }
+
+    /// Accepts every other key: what they mean cannot be known.
+    pub(super) fn accept_rest(&mut self) {
+        self.is_open = true;
     }
 
     /// Reports every key that nobody asked for.
-    pub(super) fn end(self, reader: &mut Reader<'_>) {
-        for (name, _) in self.table.iter().filter(|(name, _)| !self.known.contains(&name.get_ref().as_ref()))
-        {
-            let hint = match nearest(name.get_ref(), self.known.iter().copied()) {
+    pub(super) fn end(self) {
+        let is_known = |name: &str| self.is_open || self.known.contains(&name);
+        for (name, _) in self.table.iter().filter(|(name, _)| !is_known(name.get_ref())) {
+            let hint = match waypost_core::nearest(name.get_ref(), self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("it can be {}", self.known.join(", ")),
             };
             let what = format!("`{}` is not a key of the configuration", self.full(name.get_ref()));
-            reader.wrong(name.span().start, what, hint);
+            self.wrong(name.span().start, what, hint);
         }
     }
 }

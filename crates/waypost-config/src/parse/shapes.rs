@@ -1,77 +1,50 @@
 //! `[shapes.NAME]`: a description and a schema, which stands inline or in a file beside the configuration.
 
-use std::path::Path;
-
 use serde_json::{Map, Value};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
-use super::reader::{Reader, Table};
-use crate::input_schema::Shape;
+use super::reader::Table;
+use crate::input_schema::{BadSchema, Shape};
 use crate::settings::SCHEMA_BYTES_MAX;
 
-impl Reader<'_> {
-    /// The shape that a table describes; nothing when it is wrong, which was reported then.
-    pub(super) fn shape(&mut self, path: &str, table: &DeTable<'_>) -> Option<Shape> {
-        let mut table = self.table(path, table);
-        let description = table.text(self, "description").map(|(_, text)| text).unwrap_or_default();
-        let schema = table.find("input_schema");
-        let shape = match schema {
+impl Table<'_> {
+    /// The shape that the table describes; nothing when it is wrong, which was reported then.
+    pub(super) fn shape(&mut self) -> Option<Shape> {
+        let description = self.text("description").unwrap_or_default();
+        match self.find("input_schema") {
             None => Some(Shape::without_schema(description)),
-            Some(value) => self.schema(path, &table, description, value),
-        };
-        table.end(self);
-        shape
-    }
-
-    fn schema(
-        &mut self,
-        path: &str,
-        table: &Table<'_>,
-        description: String,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Option<Shape> {
-        let at = value.span().start;
-        let (schema, from) = match value.get_ref() {
-            DeValue::String(file) => {
-                let read = self.schema_file(file);
-                match read {
-                    Ok(schema) => (schema, format!("`{path}.input_schema` ({file})")),
-                    Err(why) => {
-                        let what = format!("`{path}.input_schema` is the file {file:?}, and {why}");
-                        self.wrong(
-                            at,
-                            what,
-                            "name a JSON file, relative to this one, or write the schema here",
-                        );
-                        return None;
-                    }
-                }
-            }
-            DeValue::Table(_) => (json(value.get_ref()), format!("`{path}.input_schema`")),
-            DeValue::Boolean(_)
-            | DeValue::Integer(_)
-            | DeValue::Float(_)
-            | DeValue::Datetime(_)
-            | DeValue::Array(_) => {
-                table.expected(self, "input_schema", value, "a table or the name of a file");
-                return None;
-            }
-        };
-        match Shape::new(description, schema) {
-            Ok(shape) => Some(shape),
-            Err(bad) => {
-                let place = if bad.at.is_empty() { String::new() } else { format!(" at {}", bad.at) };
-                let what = format!("{from} is not a JSON Schema{place}: {}", bad.what);
-                self.wrong(place_in(value, &bad.at), what, "correct the schema there");
-                None
-            }
+            Some(value) => self.schema(description, value),
         }
     }
 
+    fn schema(&self, description: String, value: &Spanned<DeValue<'_>>) -> Option<Shape> {
+        let name = format!("`{}.input_schema`", self.path);
+        let (schema, from) = match value.get_ref() {
+            DeValue::String(file) => match self.schema_file(file) {
+                Ok(schema) => (schema, format!("{name} ({file})")),
+                Err(why) => {
+                    let what = format!("{name} is the file {file:?}, and {why}");
+                    let hint = "name a JSON file, relative to this one, or write the schema here";
+                    return self.refuse(value.span().start, what, hint);
+                }
+            },
+            DeValue::Table(_) => (json(value.get_ref()), name),
+            _ => {
+                self.expected("input_schema", value, "a table or the name of a file");
+                return None;
+            }
+        };
+        let wrong = |bad: BadSchema| {
+            let place = if bad.at.is_empty() { String::new() } else { format!(" at {}", bad.at) };
+            let what = format!("{from} is not a JSON Schema{place}: {}", bad.what);
+            self.wrong(place_in(value, &bad.at), what, "correct the schema there");
+        };
+        Shape::new(description, schema).map_err(wrong).ok()
+    }
+
     fn schema_file(&self, file: &str) -> Result<Value, String> {
-        let beside = Path::new(&self.layer.name).parent().unwrap_or(Path::new("")).join(file);
-        let text = (self.read)(&beside).map_err(|error| format!("it cannot be read: {error}"))?;
+        let text = self.reader.read_beside(file).1.map_err(|error| format!("it cannot be read: {error}"))?;
         if text.len() > SCHEMA_BYTES_MAX {
             return Err(format!("it has more than {SCHEMA_BYTES_MAX} bytes"));
         }

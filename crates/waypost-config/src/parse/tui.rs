@@ -2,33 +2,29 @@
 
 use toml::de::DeValue;
 
-use super::reader::{Reader, Table};
-use crate::settings::{Binding, Config};
+use super::reader::{Table, set};
+use crate::settings::{Binding, Tui};
 
-impl Reader<'_> {
+impl Table<'_> {
     /// Reads the table over what stands.
-    pub(super) fn tui(&mut self, config: &mut Config, top: &mut Table<'_>) {
-        let Some(mut table) = top.inner(self, "tui") else { return };
-        if let Some(mouse) = table.flag(self, "mouse") {
-            config.tui.mouse = mouse;
-        }
-        if let Some(keys) = table.inner(self, "keys") {
-            for (place, at, value) in keys.entries() {
-                match value.as_table() {
-                    Some(actions) => {
-                        for (action, at, value) in self.table("", actions).entries() {
-                            self.binding(config, format!("{place}.{action}"), at, value);
-                        }
+    pub(super) fn tui(&mut self, tui: &mut Tui) {
+        set(&mut tui.mouse, self.flag("mouse"));
+        let Some(keys) = self.inner("keys") else { return };
+        for (place, at, value) in keys.entries() {
+            match value.as_table() {
+                Some(actions) => {
+                    let actions = Table::new(self.reader, String::new(), at, actions);
+                    for (action, at, value) in actions.entries() {
+                        self.binding(tui, format!("{place}.{action}"), at, value);
                     }
-                    None => self.binding(config, place, at, value),
                 }
+                None => self.binding(tui, place, at, value),
             }
         }
-        table.end(self);
     }
 
     /// One key as a text, or several as a list; none takes them away.
-    fn binding(&mut self, config: &mut Config, action: String, at: usize, value: &DeValue<'_>) {
+    fn binding(&self, tui: &mut Tui, action: String, at: usize, value: &DeValue<'_>) {
         let one = value.as_str().map(|key| vec![key.to_owned()]);
         let many = || {
             let words = value.as_array()?.iter().map(|key| key.get_ref().as_str().map(str::to_owned));
@@ -38,8 +34,8 @@ impl Reader<'_> {
             let what = format!("`tui.keys.{action}` must be a key or a list of keys");
             return self.wrong(at, what, "for example editor.save = [\"s\", \"ctrl+s\"]");
         };
-        config.tui.keys.retain(|known| known.action != action);
-        let (place, line) = (self.name().to_owned(), self.line(at));
-        config.tui.keys.push(Binding { action, keys, place, line });
+        tui.keys.retain(|known| known.action != action);
+        let (place, line) = self.place_of(at);
+        tui.keys.push(Binding { action, keys, place, line });
     }
 }

@@ -1,17 +1,15 @@
 //! Actions on a plan or a task: approve, start, pause, claim, answer, mark as done, and the like.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Json, Phase, Plan, QuestionRequest};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
-use super::extract::{Body, IfMatch, PlanPath, TaskPath, Writer, parameter};
-use super::response::{Problem, Versioned};
-use super::state::{Api, run_blocking};
+use super::extract::{TaskPath, Write, parameter};
+use super::response::{Problem, Reply, Versioned};
+use super::state::Api;
 
 /// What goes with an action; each takes only some of it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -33,7 +31,7 @@ pub(crate) struct ActionBody {
     /// The attempt that reports, as claim returned it. Refused if the task has been started again since. Without it, only the
     /// holder of the task and people may report.
     attempt: Option<u32>,
-    /// Seconds of the lease that claim takes; 0 never expires.
+    /// Seconds of the lease that claim takes; 0 never expires. Without it 900, or as long as the lease that the caller holds.
     lease_seconds: Option<u32>,
     /// Lets claim take the task from another session of the same agent.
     #[serde(default)]
@@ -45,66 +43,45 @@ fn required(value: Option<String>, name: &str) -> Result<String, Problem> {
     value.ok_or_else(|| Problem::bad(format!("{name} is missing"), format!("send {{\"{name}\": …}}")))
 }
 
-/// The options of a claim: without a number the default lease, and with 0 one that never expires.
-pub(super) fn claim_options(lease_seconds: Option<u32>, take_over: bool) -> ClaimOptions {
-    match lease_seconds {
-        None => ClaimOptions { take_over, ..ClaimOptions::default() },
-        Some(seconds) => ClaimOptions {
-            lease_seconds: Some(seconds).filter(|&seconds| seconds > 0),
-            take_over,
-            ..ClaimOptions::default()
-        },
-    }
-}
-
 /// `POST /plans/{plan}/actions/{action}`
-pub(crate) async fn on_plan(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    Path(path): Path<Vec<(String, String)>>,
-    IfMatch(guard): IfMatch,
-    Writer(by): Writer,
-    Body(body): Body<ActionBody>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn on_plan(
+    api: &Api,
+    (Path(path), Write { plan: id, guard, by, body }): (Path<Vec<(String, String)>>, Write<ActionBody>),
+) -> Reply {
     let action = parameter(&path, "action").to_owned();
-    run_blocking(api, move |api| {
-        let service = &api.service;
-        let reason = body.reason.unwrap_or_default();
-        let written = match action.as_str() {
-            "request-approval" => {
-                service.request_approval(&by, &id, &body.message.unwrap_or_default(), guard)?
-            }
-            "approve" => {
-                let seen = match guard.known_version {
-                    Some(version) => version,
-                    None => service.read(&id, Plan::version)?,
-                };
-                service.approve(&by, &id, seen, &body.note.unwrap_or_default(), guard)?
-            }
-            "reject" => service.reject(&by, &id, &reason, guard)?,
-            "start" => service.activate(&by, &id, guard)?,
-            "pause" => service.pause(&by, &id, &reason, guard)?,
-            "resume" => service.resume(&by, &id, guard)?,
-            "cancel" => service.finish(&by, &id, Phase::Cancelled, &reason, guard)?,
-            "retry" => service.retry_plan(&by, &id, guard)?,
-            "archive" => service.archive(&by, &id, guard)?,
-            "unarchive" => service.unarchive(&by, &id, guard)?,
-            "finish" => {
-                let phase = final_phase(body.phase.as_deref())?;
-                service.finish(&by, &id, phase, &body.summary.unwrap_or_default(), guard)?
-            }
-            other => {
-                return Err(Problem::not_found(
-                    format!("unknown action {other}"),
-                    "one of request-approval, approve, reject, start, pause, resume, cancel, retry, archive, unarchive, finish",
-                ));
-            }
-        };
-        let phase = service.read(&id, |plan| plan.state().phase)?;
-        let reply = json!({ "id": id, "version": written.version, "phase": phase });
-        Ok(Versioned::at(reply, written.version))
-    })
-    .await
+    let service = &api.service;
+    let reason = body.reason.unwrap_or_default();
+    let written = match action.as_str() {
+        "request-approval" => service.request_approval(&by, &id, &body.message.unwrap_or_default(), guard)?,
+        "approve" => {
+            let seen = match guard.known_version {
+                Some(version) => version,
+                None => service.read(&id, Plan::version)?,
+            };
+            service.approve(&by, &id, seen, &body.note.unwrap_or_default(), guard)?
+        }
+        "reject" => service.reject(&by, &id, &reason, guard)?,
+        "start" => service.activate(&by, &id, guard)?,
+        "pause" => service.pause(&by, &id, &reason, guard)?,
+        "resume" => service.resume(&by, &id, guard)?,
+        "cancel" => service.finish(&by, &id, Phase::Cancelled, &reason, guard)?,
+        "retry" => service.retry_plan(&by, &id, guard)?,
+        "archive" => service.archive(&by, &id, guard)?,
+        "unarchive" => service.unarchive(&by, &id, guard)?,
+        "finish" => {
+            let phase = final_phase(body.phase.as_deref())?;
+            service.finish(&by, &id, phase, &body.summary.unwrap_or_default(), guard)?
+        }
+        other => {
+            return Err(Problem::not_found(
+                format!("unknown action {other}"),
+                "one of request-approval, approve, reject, start, pause, resume, cancel, retry, archive, unarchive, finish",
+            ));
+        }
+    };
+    let phase = service.read(&id, |plan| plan.state().phase)?;
+    let reply = json!({ "id": id, "version": written.version, "phase": phase });
+    Ok(Versioned::at(reply, written.version))
 }
 
 fn final_phase(word: Option<&str>) -> Result<Phase, Problem> {
@@ -120,59 +97,56 @@ fn final_phase(word: Option<&str>) -> Result<Phase, Problem> {
 }
 
 /// `POST /plans/{plan}/tasks/{task}/actions/{action}`
-pub(crate) async fn on_task(
-    State(api): State<Arc<Api>>,
-    TaskPath(id, task): TaskPath,
-    Path(path): Path<Vec<(String, String)>>,
-    IfMatch(guard): IfMatch,
-    Writer(by): Writer,
-    Body(body): Body<ActionBody>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn on_task(
+    api: &Api,
+    (TaskPath(id, task), Path(path), Write { plan: _, guard, by, body }): (
+        TaskPath,
+        Path<Vec<(String, String)>>,
+        Write<ActionBody>,
+    ),
+) -> Reply {
     let action = parameter(&path, "action").to_owned();
-    run_blocking(api, move |api| {
-        let service = &api.service;
-        let attempt = body.attempt;
-        let report = |report: TaskReport| {
-            service.report(&by, TaskRef { plan: &id, task: &task, attempt }, report, guard)
-        };
-        let written = match action.as_str() {
-            "claim" => {
-                let options = claim_options(body.lease_seconds, body.take_over);
-                service.claim(&by, &id, &task, options, guard)?.written
-            }
-            "progress" => report(TaskReport::Progress(required(body.progress, "progress")?))?,
-            "done" => {
-                let output = body.output.as_ref().map(Json::of);
-                report(TaskReport::Done { result: body.result, output })?
-            }
-            "fail" => report(TaskReport::Failed { error: required(body.error, "error")? })?,
-            "skip" => report(TaskReport::Skipped { reason: body.reason })?,
-            "release" => report(TaskReport::Released { reason: body.reason.unwrap_or_default() })?,
-            "ask" => {
-                let text = required(body.question, "question")?;
-                let ask = QuestionRequest { text, choices: body.choices, state: None };
-                report(TaskReport::Question(Box::new(ask)))?
-            }
-            "answer" => service.answer(&by, &id, &task, &required(body.answer, "answer")?, guard)?,
-            "retry" => service.retry_task(&by, &id, &task, guard)?,
-            "cancel" => service.cancel_task(&by, &id, &task, &body.reason.unwrap_or_default(), guard)?,
-            other => {
-                return Err(Problem::not_found(
-                    format!("unknown action {other}"),
-                    "one of claim, progress, done, fail, skip, retry, cancel, ask, answer, release",
-                ));
-            }
-        };
-        let reply = service.read(&id, |plan| {
-            json!({
-                "id": id,
-                "task": task,
-                "version": written.version,
-                "standing": plan.effective_status(task.as_str()),
-                "attempt": plan.task(task.as_str()).map(|found| found.state.attempt),
-            })
-        })?;
-        Ok(Versioned::at(reply, written.version))
-    })
-    .await
+    let service = &api.service;
+    let attempt = body.attempt;
+    let report =
+        |report: TaskReport| service.report(&by, TaskRef { plan: &id, task: &task, attempt }, report, guard);
+    let written = match action.as_str() {
+        "claim" => {
+            let (lease_seconds, take_over) = (body.lease_seconds, body.take_over);
+            let options = ClaimOptions { lease_seconds, take_over, reopen: false };
+            service.claim(&by, &id, &task, options, guard)?.written
+        }
+        "progress" => report(TaskReport::Progress(required(body.progress, "progress")?))?,
+        "done" => {
+            let output = body.output.as_ref().map(Json::of);
+            report(TaskReport::Done { result: body.result, output })?
+        }
+        "fail" => report(TaskReport::Failed { error: required(body.error, "error")? })?,
+        "skip" => report(TaskReport::Skipped { reason: body.reason })?,
+        "release" => report(TaskReport::Released { reason: body.reason.unwrap_or_default() })?,
+        "ask" => {
+            let text = required(body.question, "question")?;
+            let ask = QuestionRequest { text, choices: body.choices, state: None };
+            report(TaskReport::Question(Box::new(ask)))?
+        }
+        "answer" => service.answer(&by, &id, &task, &required(body.answer, "answer")?, guard)?,
+        "retry" => service.retry_task(&by, &id, &task, guard)?,
+        "cancel" => service.cancel_task(&by, &id, &task, &body.reason.unwrap_or_default(), guard)?,
+        other => {
+            return Err(Problem::not_found(
+                format!("unknown action {other}"),
+                "one of claim, progress, done, fail, skip, retry, cancel, ask, answer, release",
+            ));
+        }
+    };
+    let reply = service.read(&id, |plan| {
+        json!({
+            "id": id,
+            "task": task,
+            "version": written.version,
+            "standing": plan.effective_status(task.as_str()),
+            "attempt": plan.task(task.as_str()).map(|found| found.state.attempt),
+        })
+    })?;
+    Ok(Versioned::at(reply, written.version))
 }

@@ -1,15 +1,12 @@
 //! What a person has to know before they approve a plan: what it would run, and what changed since the last approval.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use serde_json::{Value, json};
 use waypost_core::{Difference, Event, PlanId, differences};
 use waypost_service::{ApprovalPreview, approval_preview, is_to_be_run};
 
 use super::extract::PlanPath;
-use super::response::{Problem, Versioned};
-use super::state::{Api, run_blocking};
+use super::response::{Problem, Reply, Versioned};
+use super::state::Api;
 
 /// Tasks whose commands are listed.
 const RUNS_MAX: usize = 500;
@@ -19,49 +16,43 @@ const DIFFERENCES_MAX: usize = 200;
 const VERSIONS_SEARCHED_MAX: u64 = 5_000;
 
 /// `GET /plans/{plan}/approval`: what a person has to know before they decide.
-pub(crate) async fn approval(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-) -> Result<Versioned<Value>, Problem> {
-    run_blocking(api, move |api| {
-        let mut value = api.approvals.describe(api.plans(), &id)?;
-        let (draft, version) = api.plans().with_plan(&id, |plan| (plan.to_draft(), plan.version()))?;
-        let config = api.service.config()?;
-        let runs = || draft.tasks.iter().filter(|task| is_to_be_run(task));
-        let listed: Vec<Value> = runs()
-            .take(RUNS_MAX)
-            .map(|task| {
-                let work = task.spec.work.as_ref();
-                let ApprovalPreview { program, particulars } = approval_preview(&config, &task.spec);
-                // These have a field of their own, in which they are JSON.
-                let particulars = particulars.iter().filter(|(name, _)| *name != "inputs");
-                let named = |(name, text): &(&str, String)| json!({ "name": name, "text": text });
-                json!({
-                    "task": task.spec.id,
-                    "executor": work.map(|work| work.executor.clone()).unwrap_or_default(),
-                    "commands": [program],
-                    "inputs": work.map(|work| work.inputs.value()),
-                    "particulars": particulars.map(named).collect::<Vec<_>>(),
-                })
+pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
+    let mut value = api.approvals.describe(api.plans(), &id)?;
+    let (draft, version) = api.plans().with_plan(&id, |plan| (plan.to_draft(), plan.version()))?;
+    let config = api.service.config()?;
+    let runs = || draft.tasks.iter().filter(|task| is_to_be_run(task));
+    let listed: Vec<Value> = runs()
+        .take(RUNS_MAX)
+        .map(|task| {
+            let work = task.spec.work.as_ref();
+            let ApprovalPreview { program, particulars } = approval_preview(&config, &task.spec);
+            // These have a field of their own, in which they are JSON.
+            let particulars = particulars.iter().filter(|(name, _)| *name != "inputs");
+            let named = |(name, text): &(&str, String)| json!({ "name": name, "text": text });
+            json!({
+                "task": task.spec.id,
+                "executor": work.map(|work| work.executor.clone()).unwrap_or_default(),
+                "commands": [program],
+                "inputs": work.map(|work| work.inputs.value()),
+                "particulars": particulars.map(named).collect::<Vec<_>>(),
             })
-            .collect();
-        value["runs"] = json!(listed);
-        value["runs_total"] = json!(runs().count());
-        let problems = api.service.problems(&draft)?;
-        value["problems"] =
-            problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();
-        if let Some(approved) = last_approved(api, &id, version)? {
-            let before = api.plans().at_version(&id, approved)?.to_draft();
-            let mut found = differences(&before, &draft);
-            found.retain(|difference| !is_progress(difference));
-            let total = found.len();
-            found.truncate(DIFFERENCES_MAX);
-            value["since_approval"] =
-                json!({ "version": approved, "differences": found, "differences_total": total });
-        }
-        Ok(Versioned::at(value, version))
-    })
-    .await
+        })
+        .collect();
+    value["runs"] = json!(listed);
+    value["runs_total"] = json!(runs().count());
+    let problems = api.service.problems(&draft)?;
+    value["problems"] =
+        problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();
+    if let Some(approved) = last_approved(api, &id, version)? {
+        let before = api.plans().at_version(&id, approved)?.to_draft();
+        let mut found = differences(&before, &draft);
+        found.retain(|difference| !is_progress(difference));
+        let total = found.len();
+        found.truncate(DIFFERENCES_MAX);
+        value["since_approval"] =
+            json!({ "version": approved, "differences": found, "differences_total": total });
+    }
+    Ok(Versioned::at(value, version))
 }
 
 /// Whether a difference is only progress of the work.

@@ -1,8 +1,5 @@
 //! Edits of a plan: small operations in one version, the whole content, an earlier version.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,10 +8,10 @@ use waypost_core::{
 };
 use waypost_service::{EditOp, NewTask, SourceText};
 
-use super::extract::{Body, IfMatch, PlanPath, Writer, nullable};
+use super::extract::{Write, nullable};
 use super::plans::{TEXT_NAME, parse_format};
-use super::response::{Problem, Versioned, written};
-use super::state::{Api, run_blocking};
+use super::response::{Problem, Reply, Versioned, written};
+use super::state::Api;
 
 /// Operations in one request.
 const OPERATIONS_MAX: usize = 1_000;
@@ -143,13 +140,7 @@ impl From<Set> for TaskChanges {
 }
 
 /// `POST /plans/{plan}/edits`
-pub(crate) async fn edit(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    IfMatch(guard): IfMatch,
-    Writer(by): Writer,
-    Body(edits): Body<Edits>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn edit(api: &Api, Write { plan: id, guard, by, body: edits }: Write<Edits>) -> Reply {
     let count = edits.operations.len();
     if !(1..=OPERATIONS_MAX).contains(&count) {
         return Err(Problem::bad(format!("{count} operations: send 1 to {OPERATIONS_MAX}"), ""));
@@ -157,13 +148,10 @@ pub(crate) async fn edit(
     let ops = edits.operations.into_iter().enumerate();
     let ops = ops.map(|(number, operation)| edit_op(operation, &format!("operations[{number}]")));
     let ops = ops.collect::<Result<Vec<_>, _>>()?;
-    run_blocking(api, move |api| {
-        let reply = api.service.edit(&by, &id, ops, guard)?;
-        let mut value = written(&reply);
-        value["added"] = json!(reply.added);
-        Ok(Versioned::at(value, reply.version))
-    })
-    .await
+    let reply = api.service.edit(&by, &id, ops, guard)?;
+    let mut value = written(&reply);
+    value["added"] = json!(reply.added);
+    Ok(Versioned::at(value, reply.version))
 }
 
 fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
@@ -231,26 +219,17 @@ pub(crate) struct Content {
 }
 
 /// `PUT /plans/{plan}/content`
-pub(crate) async fn replace(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    IfMatch(guard): IfMatch,
-    Writer(by): Writer,
-    Body(content): Body<Content>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn replace(api: &Api, Write { plan: id, guard, by, body: content }: Write<Content>) -> Reply {
     let format = parse_format(content.format.as_deref())?;
     let source = SourceText { text: content.text, format, file_name: None, name: TEXT_NAME.to_owned() };
-    run_blocking(api, move |api| {
-        let reply = api.service.update(&by, &id, source, guard)?;
-        let mut value = written(&reply.written);
-        value["changes"] = json!(reply.changes);
-        value["again"] = json!(reply.again);
-        value["approval_voided"] = json!(reply.approval_voided);
-        let notes = reply.written.notes().into_iter().chain(reply.notes);
-        value["notes"] = notes.collect();
-        Ok(Versioned::at(value, reply.written.version))
-    })
-    .await
+    let reply = api.service.update(&by, &id, source, guard)?;
+    let mut value = written(&reply.written);
+    value["changes"] = json!(reply.changes);
+    value["again"] = json!(reply.again);
+    value["approval_voided"] = json!(reply.approval_voided);
+    let notes = reply.written.notes().into_iter().chain(reply.notes);
+    value["notes"] = notes.collect();
+    Ok(Versioned::at(value, reply.written.version))
 }
 
 /// Which version is to be restored.
@@ -261,16 +240,7 @@ pub(crate) struct RestoreBody {
 }
 
 /// `POST /plans/{plan}/restore`
-pub(crate) async fn restore(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    IfMatch(guard): IfMatch,
-    Writer(by): Writer,
-    Body(body): Body<RestoreBody>,
-) -> Result<Versioned<Value>, Problem> {
-    run_blocking(api, move |api| {
-        let reply = api.service.restore(&by, &id, body.version, guard)?;
-        Ok(Versioned::at(written(&reply), reply.version))
-    })
-    .await
+pub(crate) fn restore(api: &Api, Write { plan: id, guard, by, body }: Write<RestoreBody>) -> Reply {
+    let reply = api.service.restore(&by, &id, body.version, guard)?;
+    Ok(Versioned::written(&reply))
 }

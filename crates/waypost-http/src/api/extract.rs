@@ -156,6 +156,27 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
     }
 }
 
+/// A write to a plan: by whom, against which version, and what.
+#[derive(Clone, Debug)]
+pub(crate) struct Write<T> {
+    pub(crate) plan: PlanId,
+    pub(crate) guard: Guard,
+    pub(crate) by: Caller,
+    pub(crate) body: T,
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Write<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let PlanPath(plan) = PlanPath::from_request_parts(&mut parts, state).await?;
+        let IfMatch(guard) = IfMatch::from_request_parts(&mut parts, state).await?;
+        let Writer(by) = Writer::from_request_parts(&mut parts, state).await?;
+        let Body(body) = Body::from_request(Request::from_parts(parts, body), state).await?;
+        Ok(Self { plan, guard, by, body })
+    }
+}
+
 /// How many rows the caller wants.
 pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Result<usize, Problem> {
     let wanted = limit.unwrap_or(default);

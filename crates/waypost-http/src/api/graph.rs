@@ -1,19 +1,16 @@
 //! A plan's tasks as columns, with places to draw them at.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use waypost_core::{Counts, Dependency, EffectiveStatus, Plan, Task, levels};
 use waypost_formats::places;
 
 use super::extract::{Parameters, PlanPath};
 use super::plans::longest_chain;
-use super::response::{Problem, Versioned};
-use super::state::{Api, run_blocking};
+use super::response::{Problem, Reply, Versioned};
+use super::state::Api;
 use super::tasks::label;
 
 /// Tasks that are drawn one by one; of a plan with more, some levels at a time.
@@ -48,18 +45,14 @@ impl GraphQuery {
 }
 
 /// `GET /plans/{plan}/graph`
-pub(crate) async fn graph(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    Parameters(wanted): Parameters<GraphQuery>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn graph(
+    api: &Api,
+    (PlanPath(id), Parameters(wanted)): (PlanPath, Parameters<GraphQuery>),
+) -> Reply {
     let range = wanted.range()?;
-    run_blocking(api, move |api| {
-        let (value, version) =
-            api.plans().with_plan(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
-        Ok(Versioned::at(value, version))
-    })
-    .await
+    let (value, version) =
+        api.plans().with_plan(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
+    Ok(Versioned::at(value, version))
 }
 
 /// A standing in one letter.

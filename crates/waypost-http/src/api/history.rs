@@ -1,23 +1,21 @@
 //! History: versions, differences, the timeline of attempts; and export in any format.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use waypost_core::{Plan, Timestamp, differences};
 use waypost_formats::{Dialect, Form};
 use waypost_service::summary;
 
 use super::attempts::{Attempt, attempts};
 use super::extract::{Parameters, PlanPath, page_size, parameter};
-use super::response::{Problem, Versioned};
-use super::state::{Api, run_blocking};
+use super::response::{Problem, Reply, Versioned};
+use super::state::Api;
 use super::tasks::label;
 
 /// Versions on a page: by default, and at most.
@@ -39,52 +37,43 @@ pub(crate) struct HistoryQuery {
 }
 
 /// `GET /plans/{plan}/history`: the latest first.
-pub(crate) async fn history(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    Parameters(paging): Parameters<HistoryQuery>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn history(
+    api: &Api,
+    (PlanPath(id), Parameters(paging)): (PlanPath, Parameters<HistoryQuery>),
+) -> Reply {
     let limit = page_size(paging.limit, VERSIONS_DEFAULT, VERSIONS_MAX)?;
-    run_blocking(api, move |api| {
-        let current = api.plans().with_plan(&id, Plan::version)?;
-        let before = paging.before.unwrap_or(current + 1).min(current + 1);
-        let from = before.saturating_sub(limit as u64 + 1);
-        let count = before.saturating_sub(1).saturating_sub(from);
-        let mut entries =
-            api.plans().history(&id, from, usize::try_from(count).unwrap_or(usize::MAX).max(1))?;
-        entries.retain(|entry| entry.version < before);
-        entries.reverse();
-        let versions: Vec<Value> = entries
-            .iter()
-            .map(|entry| {
-                json!({
-                    "version": entry.version,
-                    "at": entry.at,
-                    "actor": entry.actor,
-                    "command": entry.command,
-                    "summary": summary(&entry.events),
-                })
+    let current = api.plans().with_plan(&id, Plan::version)?;
+    let before = paging.before.unwrap_or(current + 1).min(current + 1);
+    let from = before.saturating_sub(limit as u64 + 1);
+    let count = before.saturating_sub(1).saturating_sub(from);
+    let mut entries = api.plans().history(&id, from, usize::try_from(count).unwrap_or(usize::MAX).max(1))?;
+    entries.retain(|entry| entry.version < before);
+    entries.reverse();
+    let versions: Vec<Value> = entries
+        .iter()
+        .map(|entry| {
+            json!({
+                "version": entry.version,
+                "at": entry.at,
+                "actor": entry.actor,
+                "command": entry.command,
+                "summary": summary(&entry.events),
             })
-            .collect();
-        let earlier = entries.last().map(|entry| entry.version).filter(|&version| version > 1);
-        Ok(Versioned::at(json!({ "versions": versions, "before": earlier }), current))
-    })
-    .await
+        })
+        .collect();
+    let earlier = entries.last().map(|entry| entry.version).filter(|&version| version > 1);
+    Ok(Versioned::at(json!({ "versions": versions, "before": earlier }), current))
 }
 
 /// `GET /plans/{plan}/versions/{version}`: the plan as it was, in the native format.
-pub(crate) async fn version(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    Path(path): Path<Vec<(String, String)>>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn version(
+    api: &Api,
+    (PlanPath(id), Path(path)): (PlanPath, Path<Vec<(String, String)>>),
+) -> Reply {
     let wanted = parameter(&path, "version").parse::<u64>();
     let wanted = wanted.map_err(|_| Problem::not_found("a version is a number from 1", ""))?;
-    run_blocking(api, move |api| {
-        let draft = api.plans().at_version(&id, wanted)?.to_draft();
-        Ok(Versioned::at(json!(draft), wanted))
-    })
-    .await
+    let draft = api.plans().at_version(&id, wanted)?.to_draft();
+    Ok(Versioned::at(json!(draft), wanted))
 }
 
 /// DiffQuery which versions.
@@ -96,26 +85,22 @@ pub(crate) struct DiffQuery {
 }
 
 /// `GET /plans/{plan}/diff`
-pub(crate) async fn diff(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    Parameters(between): Parameters<DiffQuery>,
-) -> Result<Versioned<Value>, Problem> {
-    run_blocking(api, move |api| {
-        let to = match between.to {
-            Some(to) => to,
-            None => api.plans().with_plan(&id, Plan::version)?,
-        };
-        let old = api.plans().at_version(&id, between.from)?.to_draft();
-        let new = api.plans().at_version(&id, to)?.to_draft();
-        let mut found = differences(&old, &new);
-        let total = found.len();
-        found.truncate(DIFFERENCES_MAX);
-        Ok(Versioned::of(
-            json!({ "from": between.from, "to": to, "differences": found, "differences_total": total }),
-        ))
-    })
-    .await
+pub(crate) fn diff(
+    api: &Api,
+    (PlanPath(id), Parameters(between)): (PlanPath, Parameters<DiffQuery>),
+) -> Reply {
+    let to = match between.to {
+        Some(to) => to,
+        None => api.plans().with_plan(&id, Plan::version)?,
+    };
+    let old = api.plans().at_version(&id, between.from)?.to_draft();
+    let new = api.plans().at_version(&id, to)?.to_draft();
+    let mut found = differences(&old, &new);
+    let total = found.len();
+    found.truncate(DIFFERENCES_MAX);
+    Ok(Versioned::of(
+        json!({ "from": between.from, "to": to, "differences": found, "differences_total": total }),
+    ))
 }
 
 /// In which format.
@@ -127,37 +112,33 @@ pub(crate) struct ExportQuery {
 }
 
 /// `GET /plans/{plan}/export`
-pub(crate) async fn export(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    Parameters(wanted): Parameters<ExportQuery>,
+pub(crate) fn export(
+    api: &Api,
+    (PlanPath(id), Parameters(wanted)): (PlanPath, Parameters<ExportQuery>),
 ) -> Result<Response, Problem> {
     let dialect = wanted.format.as_deref().unwrap_or("native").parse::<Dialect>();
     let dialect =
         dialect.map_err(|error| Problem::bad(error.to_string(), "omit `format` for the native format"))?;
-    run_blocking(api, move |api| {
-        let draft = match wanted.version {
-            Some(version) => api.plans().at_version(&id, version)?.to_draft(),
-            None => api.plans().with_plan(&id, Plan::to_draft)?,
-        };
-        let writing = waypost_formats::write(&draft, dialect, Form::AsRead);
-        let writing = writing.map_err(|error| Problem::bad(error.to_string(), "choose another `format`"))?;
-        let (kind, ending) = kind(dialect);
-        let mut response = ([(CONTENT_TYPE, kind)], writing.text).into_response();
-        let headers = response.headers_mut();
-        // A picture is shown nowhere but where its owner put it: as a file it can run nothing here.
-        if let Ok(name) = HeaderValue::from_str(&format!("attachment; filename=\"{id}.{ending}\"")) {
-            headers.insert(CONTENT_DISPOSITION, name);
-        }
-        let losses: Vec<String> = writing.losses.iter().take(50).map(ToString::to_string).collect();
-        if let Some(told) = (!losses.is_empty()).then(|| json!(losses).to_string())
-            && let Ok(value) = HeaderValue::from_str(&told)
-        {
-            headers.insert("x-waypost-losses", value);
-        }
-        Ok(response)
-    })
-    .await
+    let draft = match wanted.version {
+        Some(version) => api.plans().at_version(&id, version)?.to_draft(),
+        None => api.plans().with_plan(&id, Plan::to_draft)?,
+    };
+    let writing = waypost_formats::write(&draft, dialect, Form::AsRead);
+    let writing = writing.map_err(|error| Problem::bad(error.to_string(), "choose another `format`"))?;
+    let (kind, ending) = kind(dialect);
+    let mut response = ([(CONTENT_TYPE, kind)], writing.text).into_response();
+    let headers = response.headers_mut();
+    // A picture is shown nowhere but where its owner put it: as a file it can run nothing here.
+    if let Ok(name) = HeaderValue::from_str(&format!("attachment; filename=\"{id}.{ending}\"")) {
+        headers.insert(CONTENT_DISPOSITION, name);
+    }
+    let losses: Vec<String> = writing.losses.iter().take(50).map(ToString::to_string).collect();
+    if let Some(told) = (!losses.is_empty()).then(|| json!(losses).to_string())
+        && let Ok(value) = HeaderValue::from_str(&told)
+    {
+        headers.insert("x-waypost-losses", value);
+    }
+    Ok(response)
 }
 
 /// The media type of a format, and how its files end.
@@ -187,44 +168,38 @@ pub(crate) struct PageQuery {
 }
 
 /// `GET /plans/{plan}/timeline`: when each task ran, in the order of their first starts.
-pub(crate) async fn timeline(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    Parameters(after): Parameters<PageQuery>,
-) -> Result<Versioned<Value>, Problem> {
-    run_blocking(api, move |api| {
-        let mut found = attempts(api.plans(), &id, None)?;
-        let (labels, version) = api.plans().with_plan(&id, |plan| {
-            let labels: BTreeMap<String, String> = plan
-                .tasks()
-                .filter(|(task, _)| task.state.attempt > 0)
-                .map(|(task, _)| (task.spec.id.to_string(), label(task, LABEL_COLUMNS_MAX)))
+pub(crate) fn timeline(
+    api: &Api,
+    (PlanPath(id), Parameters(after)): (PlanPath, Parameters<PageQuery>),
+) -> Reply {
+    let mut found = attempts(api.plans(), &id, None)?;
+    let (labels, version) = api.plans().with_plan(&id, |plan| {
+        let labels: BTreeMap<String, String> = plan
+            .tasks()
+            .filter(|(task, _)| task.state.attempt > 0)
+            .map(|(task, _)| (task.spec.id.to_string(), label(task, LABEL_COLUMNS_MAX)))
+            .collect();
+        (labels, plan.version())
+    })?;
+    let mut rows: Vec<(Option<Timestamp>, String)> =
+        found.iter().map(|(task, all)| (all.first().and_then(|one| one.started_at), task.clone())).collect();
+    rows.sort();
+    let skipped = after.after.as_ref().and_then(|last| rows.iter().position(|(_, task)| task == last));
+    let rows: Vec<String> =
+        rows.into_iter().skip(skipped.map_or(0, |at| at + 1)).map(|(_, task)| task).collect();
+    let next = (rows.len() > ROWS_MAX).then(|| rows[ROWS_MAX - 1].clone());
+    let rows: Vec<Value> = rows
+        .iter()
+        .take(ROWS_MAX)
+        .map(|task| {
+            let attempts: Vec<Attempt> = found
+                .remove(task)
+                .unwrap_or_default()
+                .into_iter()
+                .filter(|one| one.started_at.is_some())
                 .collect();
-            (labels, plan.version())
-        })?;
-        let mut rows: Vec<(Option<Timestamp>, String)> = found
-            .iter()
-            .map(|(task, all)| (all.first().and_then(|one| one.started_at), task.clone()))
-            .collect();
-        rows.sort();
-        let skipped = after.after.as_ref().and_then(|last| rows.iter().position(|(_, task)| task == last));
-        let rows: Vec<String> =
-            rows.into_iter().skip(skipped.map_or(0, |at| at + 1)).map(|(_, task)| task).collect();
-        let next = (rows.len() > ROWS_MAX).then(|| rows[ROWS_MAX - 1].clone());
-        let rows: Vec<Value> = rows
-            .iter()
-            .take(ROWS_MAX)
-            .map(|task| {
-                let attempts: Vec<Attempt> = found
-                    .remove(task)
-                    .unwrap_or_default()
-                    .into_iter()
-                    .filter(|one| one.started_at.is_some())
-                    .collect();
-                json!({ "task": task, "label": labels.get(task), "attempts": attempts })
-            })
-            .collect();
-        Ok(Versioned::at(json!({ "version": version, "rows": rows, "next": next }), version))
-    })
-    .await
+            json!({ "task": task, "label": labels.get(task), "attempts": attempts })
+        })
+        .collect();
+    Ok(Versioned::at(json!({ "version": version, "rows": rows, "next": next }), version))
 }

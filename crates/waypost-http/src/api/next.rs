@@ -1,18 +1,14 @@
 //! The tasks that can be started now, in one plan or in all, and claiming the first of them.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use waypost_core::PlanId;
-use waypost_service::{ClaimFilter, Claimed, whole_task};
+use waypost_service::{ClaimFilter, Claimed, new_lease_seconds, whole_task};
 
-use super::actions::claim_options;
 use super::extract::{Body, Parameters, Writer, page_size};
-use super::response::{Problem, Versioned};
-use super::state::{Api, run_blocking};
+use super::response::{Problem, Reply, Versioned};
+use super::state::Api;
 use super::tasks;
 
 /// Tasks that are listed: by default, and at most.
@@ -39,26 +35,20 @@ fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
 }
 
 /// `GET /next`: the most urgent first.
-pub(crate) async fn list(
-    State(api): State<Arc<Api>>,
-    Parameters(listing): Parameters<OfferQuery>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn list(api: &Api, Parameters(listing): Parameters<OfferQuery>) -> Reply {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
-    run_blocking(api, move |api| {
-        let plan = plan_id(api, listing.plan)?;
-        let mut rows = Vec::new();
-        let filter = ClaimFilter { plan: plan.as_ref(), queue: listing.queue.as_deref() };
-        for (plan, task) in api.service.claimable(filter, limit)? {
-            let row = api.plans().with_plan(&plan, |plan| {
-                let mut row = tasks::row(plan, plan.task(task.as_str())?);
-                row["plan"] = json!(plan.id());
-                Some(row)
-            })?;
-            rows.extend(row);
-        }
-        Ok(Versioned::of(json!({ "tasks": rows })))
-    })
-    .await
+    let plan = plan_id(api, listing.plan)?;
+    let mut rows = Vec::new();
+    let filter = ClaimFilter { plan: plan.as_ref(), queue: listing.queue.as_deref() };
+    for (plan, task) in api.service.claimable(filter, limit)? {
+        let row = api.plans().with_plan(&plan, |plan| {
+            let mut row = tasks::row(plan, plan.task(task.as_str())?);
+            row["plan"] = json!(plan.id());
+            Some(row)
+        })?;
+        rows.extend(row);
+    }
+    Ok(Versioned::of(json!({ "tasks": rows })))
 }
 
 /// Of which plan or queue, and for how long.
@@ -72,30 +62,22 @@ pub(crate) struct ClaimBody {
 }
 
 /// `POST /next`: claims the first of them, leased to the caller.
-pub(crate) async fn take(
-    State(api): State<Arc<Api>>,
-    Writer(by): Writer,
-    Body(body): Body<ClaimBody>,
-) -> Result<Versioned<Value>, Problem> {
-    run_blocking(api, move |api| {
-        let plan = plan_id(api, body.plan)?;
-        let filter = ClaimFilter { plan: plan.as_ref(), queue: body.queue.as_deref() };
-        let lease_seconds = claim_options(body.lease_seconds, false).lease_seconds;
-        let (written, task) = match api.service.claim_next(&by, filter, lease_seconds)? {
-            Claimed::Taken { written, task } => (written, task),
-            Claimed::Nothing { reasons } => {
-                return Ok(Versioned::of(json!({ "task": null, "reasons": reasons })));
-            }
-        };
-        let whole = api
-            .service
-            .read(&written.plan, |plan| plan.task(task.as_str()).map(|found| whole_task(plan, found)))?;
-        Ok(Versioned::of(json!({
-            "plan": written.plan,
-            "version": written.version,
-            "task": whole,
-            "lease_seconds": lease_seconds,
-        })))
-    })
-    .await
+pub(crate) fn take(api: &Api, (Writer(by), Body(body)): (Writer, Body<ClaimBody>)) -> Reply {
+    let plan = plan_id(api, body.plan)?;
+    let filter = ClaimFilter { plan: plan.as_ref(), queue: body.queue.as_deref() };
+    let (written, task) = match api.service.claim_next(&by, filter, body.lease_seconds)? {
+        Claimed::Taken { written, task } => (written, task),
+        Claimed::Nothing { reasons } => {
+            return Ok(Versioned::of(json!({ "task": null, "reasons": reasons })));
+        }
+    };
+    let whole = api
+        .service
+        .read(&written.plan, |plan| plan.task(task.as_str()).map(|found| whole_task(plan, found)))?;
+    Ok(Versioned::of(json!({
+        "plan": written.plan,
+        "version": written.version,
+        "task": whole,
+        "lease_seconds": new_lease_seconds(body.lease_seconds),
+    })))
 }

@@ -1,8 +1,5 @@
 //! Plans as a whole: list, create, read, revise, archive and purge.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -14,9 +11,9 @@ use waypost_formats::{Dialect, Reading};
 use waypost_service::{Caller, CreateOptions, EditOp, ServiceError, Subject};
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 
-use super::extract::{Body, IfMatch, Parameters, PlanPath, Writer, is_unchanged, nullable, page_size};
-use super::response::{Problem, Versioned, tag, written};
-use super::state::{Api, run_blocking};
+use super::extract::{Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unchanged, nullable, page_size};
+use super::response::{Problem, Reply, Versioned, tag, written};
+use super::state::Api;
 
 /// How messages call the text of a request.
 pub(super) const TEXT_NAME: &str = "the text";
@@ -56,30 +53,13 @@ impl PlanQuery {
             Some("all") => ArchiveFilter::All,
             Some(_) => return Err(word("archived", "true, false, all")),
         };
-        let sort = match self.sort.as_deref() {
-            None | Some("updated") => Sort::Updated,
-            Some("attention") => Sort::Attention,
-            Some("created") => Sort::Created,
-            Some("title") => Sort::Title,
-            Some("id") => Sort::Id,
-            Some("urgency") => Sort::Urgency,
-            Some(_) => return Err(word("sort", "attention, updated, created, title, id, urgency")),
-        };
+        let sort = self.sort.as_deref().unwrap_or("updated").parse::<Sort>();
+        let sort = sort.map_err(|_| word("sort", "attention, updated, created, title, id, urgency"))?;
         let limit = page_size(self.limit, PLANS_DEFAULT, PLANS_MAX)?;
         let (status, owner, queue) = (self.status, self.owner, self.queue);
         let text = self.text.filter(|text| !text.is_empty());
-        Ok(Query {
-            shelf,
-            phases,
-            status,
-            owner,
-            queue,
-            offers_work: false,
-            text,
-            sort,
-            limit,
-            after: self.after,
-        })
+        let after = self.after;
+        Ok(Query { shelf, phases, status, owner, queue, text, sort, limit, after, offers_work: false })
     }
 }
 
@@ -88,15 +68,9 @@ fn phase(word: &str) -> Result<Phase, Problem> {
 }
 
 /// `GET /plans`
-pub(crate) async fn list(
-    State(api): State<Arc<Api>>,
-    Parameters(listing): Parameters<PlanQuery>,
-) -> Result<Versioned<Value>, Problem> {
-    run_blocking(api, move |api| {
-        let page = api.plans().heads(&listing.query()?)?;
-        Ok(Versioned::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
-    })
-    .await
+pub(crate) fn list(api: &Api, Parameters(listing): Parameters<PlanQuery>) -> Reply {
+    let page = api.plans().heads(&listing.query()?)?;
+    Ok(Versioned::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
 }
 
 /// A plan to create.
@@ -114,11 +88,9 @@ pub(crate) struct CreateBody {
 }
 
 /// `POST /plans`
-pub(crate) async fn create(
-    State(api): State<Arc<Api>>,
-    Writer(by): Writer,
-    headers: HeaderMap,
-    Body(new): Body<CreateBody>,
+pub(crate) fn create(
+    api: &Api,
+    (Writer(by), headers, Body(new)): (Writer, HeaderMap, Body<CreateBody>),
 ) -> Result<Response, Problem> {
     let key = headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default().to_owned());
     if key.as_ref().is_some_and(|key| key.is_empty() || key.chars().count() > KEY_CHARACTERS_MAX) {
@@ -127,31 +99,28 @@ pub(crate) async fn create(
             "",
         ));
     }
-    run_blocking(api, move |api| {
-        let mut draft = read(new.text, new.format.as_deref(), new.plan)?;
-        let named = new.id.map(PlanId::new).transpose();
-        let named = named.map_err(|error| Problem::bad(error.to_string(), ""))?.or_else(|| draft.id.take());
-        let keyed = key.filter(|_| named.is_none()).map(|key| keyed_id(&by, &key));
-        let options = CreateOptions { id: named.or_else(|| keyed.clone()), ..CreateOptions::default() };
-        draft.id = None;
-        let (value, version) = match (api.service.create(&by, draft, options), keyed) {
-            (Ok(reply), _) => (written(&reply), reply.version),
-            // The same key again: the reply is the plan that was created then.
-            (Err(ServiceError::Refused(Refusal::AlreadyExists {})), Some(id)) => {
-                let version = api.service.read(&id, Plan::version)?;
-                (json!({ "id": id, "version": version, "warnings": [], "notes": [] }), version)
-            }
-            (Err(error), _) => return Err(error.into()),
-        };
-        let location = format!("/api/v1/plans/{}", value["id"].as_str().unwrap_or_default());
-        let reply = Versioned { status: StatusCode::CREATED, ..Versioned::at(value, version) };
-        let mut response = reply.into_response();
-        if let Ok(location) = HeaderValue::from_str(&location) {
-            response.headers_mut().insert(LOCATION, location);
+    let mut draft = read(new.text, new.format.as_deref(), new.plan)?;
+    let named = new.id.map(PlanId::new).transpose();
+    let named = named.map_err(|error| Problem::bad(error.to_string(), ""))?.or_else(|| draft.id.take());
+    let keyed = key.filter(|_| named.is_none()).map(|key| keyed_id(&by, &key));
+    let options = CreateOptions { id: named.or_else(|| keyed.clone()), ..CreateOptions::default() };
+    draft.id = None;
+    let (value, version) = match (api.service.create(&by, draft, options), keyed) {
+        (Ok(reply), _) => (written(&reply), reply.version),
+        // The same key again: the reply is the plan that was created then.
+        (Err(ServiceError::Refused(Refusal::AlreadyExists {})), Some(id)) => {
+            let version = api.service.read(&id, Plan::version)?;
+            (json!({ "id": id, "version": version, "warnings": [], "notes": [] }), version)
         }
-        Ok(response)
-    })
-    .await
+        (Err(error), _) => return Err(error.into()),
+    };
+    let location = format!("/api/v1/plans/{}", value["id"].as_str().unwrap_or_default());
+    let reply = Versioned { status: StatusCode::CREATED, ..Versioned::at(value, version) };
+    let mut response = reply.into_response();
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
 }
 
 /// The id of a plan that is created with an idempotency key: the same key of the same caller is the same plan.
@@ -197,27 +166,20 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
 }
 
 /// `GET /plans/{plan}`
-pub(crate) async fn get(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    run_blocking(api, move |api| {
-        let (value, version, has_progress) = api.plans().with_progress(&id, |plan| {
-            let has_progress = plan.running().any(|task| task.state.progress.is_some());
-            (whole(plan), plan.version(), has_progress)
-        })?;
-        // Progress changes without a version.
-        if !has_progress && is_unchanged(&headers, version) {
-            let unchanged = [(axum::http::header::ETAG, tag(version))];
-            return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
-        }
-        let mut value = value;
-        let approval = api.approvals.describe(api.plans(), &id)?;
-        value.insert("approval".to_owned(), approval);
-        Ok(Versioned::at(Value::Object(value), version).into_response())
-    })
-    .await
+pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
+    let (value, version, has_progress) = api.plans().with_progress(&id, |plan| {
+        let has_progress = plan.running().any(|task| task.state.progress.is_some());
+        (whole(plan), plan.version(), has_progress)
+    })?;
+    // Progress changes without a version.
+    if !has_progress && is_unchanged(&headers, version) {
+        let unchanged = [(axum::http::header::ETAG, tag(version))];
+        return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
+    }
+    let mut value = value;
+    let approval = api.approvals.describe(api.plans(), &id)?;
+    value.insert("approval".to_owned(), approval);
+    Ok(Versioned::at(Value::Object(value), version).into_response())
 }
 
 /// The head of a plan, with its questions, running and failed tasks.
@@ -282,20 +244,11 @@ pub(crate) struct PlanPatch {
 }
 
 /// `PATCH /plans/{plan}`
-pub(crate) async fn revise(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    IfMatch(guard): IfMatch,
-    Writer(by): Writer,
-    Body(patch): Body<PlanPatch>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn revise(api: &Api, Write { plan: id, guard, by, body: patch }: Write<PlanPatch>) -> Reply {
     let PlanPatch { title, goal, status, owner, queue, body, token_budget } = patch;
     let changes = PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign: None };
-    run_blocking(api, move |api| {
-        let reply = api.service.edit(&by, &id, vec![EditOp::RevisePlan(Box::new(changes))], guard)?;
-        Ok(Versioned::at(written(&reply), reply.version))
-    })
-    .await
+    let reply = api.service.edit(&by, &id, vec![EditOp::RevisePlan(Box::new(changes))], guard)?;
+    Ok(Versioned::written(&reply))
 }
 
 /// How a plan is deleted.
@@ -307,20 +260,19 @@ pub(crate) struct DeleteQuery {
 }
 
 /// `DELETE /plans/{plan}`: archives it; with `purge=true` a person deletes it for good.
-pub(crate) async fn delete(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    IfMatch(guard): IfMatch,
-    Writer(by): Writer,
-    Parameters(query): Parameters<DeleteQuery>,
+pub(crate) fn delete(
+    api: &Api,
+    (PlanPath(id), IfMatch(guard), Writer(by), Parameters(query)): (
+        PlanPath,
+        IfMatch,
+        Writer,
+        Parameters<DeleteQuery>,
+    ),
 ) -> Result<Response, Problem> {
-    run_blocking(api, move |api| {
-        if query.purge {
-            api.service.purge(&by, &id)?;
-            return Ok(StatusCode::NO_CONTENT.into_response());
-        }
-        let reply = api.service.archive(&by, &id, guard)?;
-        Ok(Versioned::at(written(&reply), reply.version).into_response())
-    })
-    .await
+    if query.purge {
+        api.service.purge(&by, &id)?;
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let reply = api.service.archive(&by, &id, guard)?;
+    Ok(Versioned::written(&reply).into_response())
 }

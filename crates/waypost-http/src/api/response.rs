@@ -122,7 +122,9 @@ fn status_of(error: &ServiceError) -> StatusCode {
         | ServiceError::HeldByOtherSession { .. } => StatusCode::CONFLICT,
         ServiceError::Conflict(_) => StatusCode::PRECONDITION_FAILED,
         ServiceError::Invalid { .. } | ServiceError::Unreadable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-        ServiceError::NotOnePlan { .. } => StatusCode::BAD_REQUEST,
+        ServiceError::NotOnePlan { .. } | ServiceError::Store(StoreError::BadCursor(_)) => {
+            StatusCode::BAD_REQUEST
+        }
         ServiceError::Store(StoreError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
         ServiceError::Store(_) | ServiceError::Configuration { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -135,6 +137,9 @@ fn hint_of(error: &ServiceError) -> String {
         ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
         ServiceError::Store(StoreError::Pruned { plan, .. }) => {
             return format!("GET /api/v1/plans/{plan} returns its latest state");
+        }
+        ServiceError::Store(StoreError::BadCursor(_)) => {
+            return "send `next` of the previous page as `after`, with the same `sort`".to_owned();
         }
         ServiceError::Store(_) => return "ask the operator of this server to check its store".to_owned(),
         _ => {}
@@ -194,6 +199,9 @@ impl IntoResponse for Problem {
     }
 }
 
+/// What most requests are answered with.
+pub(crate) type Reply = Result<Versioned<Value>, Problem>;
+
 /// JSON, with the version of the plan that it describes.
 pub(crate) struct Versioned<T> {
     pub(crate) status: StatusCode,
@@ -208,6 +216,13 @@ impl<T> Versioned<T> {
 
     pub(crate) fn at(body: T, version: u64) -> Self {
         Self { version: Some(version), ..Self::of(body) }
+    }
+}
+
+impl Versioned<Value> {
+    /// What was written to a plan.
+    pub(crate) fn written(reply: &WriteReply) -> Self {
+        Self::at(written(reply), reply.version)
     }
 }
 

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{FromRequest, State};
 use axum::handler::Handler;
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use axum::routing::on;
 use serde_json::Value;
 
 use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, document, get};
 use super::response::{Problem, Versioned};
-use super::state::Api;
+use super::state::{Api, run_blocking};
 use super::{
     actions, approval, edits, events, graph, history, log, me, next, plans, tasks, validate, workers,
 };
@@ -48,6 +50,19 @@ struct Routes {
 }
 
 impl Routes {
+    /// A route whose handler waits for the store.
+    fn blocking<T, M, R>(self, doc: RouteDoc, handler: fn(&Api, T) -> Result<R, Problem>) -> Self
+    where
+        T: FromRequest<Arc<Api>, M> + Send + 'static,
+        M: 'static,
+        R: IntoResponse + Send + 'static,
+    {
+        let handler = move |State(api): State<Arc<Api>>, request: T| {
+            run_blocking(api, move |api| handler(api, request))
+        };
+        self.add(doc, handler)
+    }
+
     fn add<H: Handler<T, Arc<Api>>, T: 'static>(mut self, doc: RouteDoc, handler: H) -> Self {
         self.router = self.router.route(doc.path, on(doc.verb.1, handler));
         self.docs.push(doc);
@@ -71,13 +86,13 @@ fn of_server(routes: Routes) -> Routes {
     routes
         .add(get("/openapi.json", "Get this document", "Any"), served)
         .add(get("/me", "Get the caller and the server", "Me"), me::me)
-        .add(get("/next", "List ready tasks", "TaskPage").query::<next::OfferQuery>(), next::list)
-        .add(claim.body::<next::ClaimBody>(), next::take)
-        .add(get("/workers", "List workers and what they run", "Workers"), workers::workers)
-        .add(get("/agents", "List agents and what they work on", "Agents"), workers::agents)
-        .add(get("/queues", "List configured queues", "Queues"), workers::queues)
-        .add(get("/executors", "List configured executors", "Executors"), workers::executors)
-        .add(validate.body::<validate::Text>(), validate::validate)
+        .blocking(get("/next", "List ready tasks", "TaskPage").query::<next::OfferQuery>(), next::list)
+        .blocking(claim.body::<next::ClaimBody>(), next::take)
+        .blocking(get("/workers", "List workers and what they run", "Workers"), workers::workers)
+        .blocking(get("/agents", "List agents and what they work on", "Agents"), workers::agents)
+        .blocking(get("/queues", "List configured queues", "Queues"), workers::queues)
+        .blocking(get("/executors", "List configured executors", "Executors"), workers::executors)
+        .blocking(validate.body::<validate::Text>(), validate::validate)
         .add(events.query::<events::EventQuery>().headers(&["Last-Event-ID"]), events::events)
 }
 
@@ -98,22 +113,22 @@ fn of_plans(routes: Routes) -> Routes {
     let diff = get("/plans/{plan}/diff", "Compare two versions", "Differences");
     let export = RouteDoc::new(GET, "/plans/{plan}/export", "Export a plan in any format", Answer::Text);
     routes
-        .add(get("/plans", "List plans", "PlanPage").query::<plans::PlanQuery>(), plans::list)
-        .add(create.headers(&["Idempotency-Key"]).body::<plans::CreateBody>(), plans::create)
-        .add(plan.headers(&["If-None-Match"]), plans::get)
-        .add(revise.body::<plans::PlanPatch>(), plans::revise)
-        .add(delete.query::<plans::DeleteQuery>(), plans::delete)
-        .add(content.body::<edits::Content>(), edits::replace)
-        .add(edits.body::<edits::Edits>(), edits::edit)
-        .add(restore.body::<edits::RestoreBody>(), edits::restore)
-        .add(action.body::<actions::ActionBody>(), actions::on_plan)
-        .add(approval, approval::approval)
-        .add(graph.query::<graph::GraphQuery>(), graph::graph)
-        .add(timeline.query::<history::PageQuery>(), history::timeline)
-        .add(history.query::<history::HistoryQuery>(), history::history)
-        .add(version, history::version)
-        .add(diff.query::<history::DiffQuery>(), history::diff)
-        .add(export.query::<history::ExportQuery>(), history::export)
+        .blocking(get("/plans", "List plans", "PlanPage").query::<plans::PlanQuery>(), plans::list)
+        .blocking(create.headers(&["Idempotency-Key"]).body::<plans::CreateBody>(), plans::create)
+        .blocking(plan.headers(&["If-None-Match"]), plans::get)
+        .blocking(revise.body::<plans::PlanPatch>(), plans::revise)
+        .blocking(delete.query::<plans::DeleteQuery>(), plans::delete)
+        .blocking(content.body::<edits::Content>(), edits::replace)
+        .blocking(edits.body::<edits::Edits>(), edits::edit)
+        .blocking(restore.body::<edits::RestoreBody>(), edits::restore)
+        .blocking(action.body::<actions::ActionBody>(), actions::on_plan)
+        .blocking(approval, approval::approval)
+        .blocking(graph.query::<graph::GraphQuery>(), graph::graph)
+        .blocking(timeline.query::<history::PageQuery>(), history::timeline)
+        .blocking(history.query::<history::HistoryQuery>(), history::history)
+        .blocking(version, history::version)
+        .blocking(diff.query::<history::DiffQuery>(), history::diff)
+        .blocking(export.query::<history::ExportQuery>(), history::export)
 }
 
 fn of_tasks(routes: Routes) -> Routes {
@@ -121,8 +136,11 @@ fn of_tasks(routes: Routes) -> Routes {
     let path = "/plans/{plan}/tasks/{task}/actions/{action}";
     let action = write(POST, path, "Claim, finish, answer and so on");
     routes
-        .add(get("/plans/{plan}/tasks", "List tasks", "TaskPage").query::<tasks::TaskQuery>(), tasks::list)
-        .add(get("/plans/{plan}/tasks/{task}", "Get a task", "Task"), tasks::get)
+        .blocking(
+            get("/plans/{plan}/tasks", "List tasks", "TaskPage").query::<tasks::TaskQuery>(),
+            tasks::list,
+        )
+        .blocking(get("/plans/{plan}/tasks/{task}", "Get a task", "Task"), tasks::get)
         .add(log.query::<log::LogQuery>().headers(&["Last-Event-ID"]), log::log)
-        .add(action.body::<actions::ActionBody>(), actions::on_task)
+        .blocking(action.body::<actions::ActionBody>(), actions::on_task)
 }

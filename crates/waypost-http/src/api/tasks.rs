@@ -1,8 +1,5 @@
 //! Tasks of a plan: pages of them, one in full.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,8 +10,8 @@ use waypost_text::excerpt;
 
 use super::attempts;
 use super::extract::{Parameters, PlanPath, TaskPath, page_size};
-use super::response::{Problem, Versioned};
-use super::state::{Api, run_blocking};
+use super::response::{Problem, Reply, Versioned};
+use super::state::Api;
 
 /// Tasks on a page: by default, and at most.
 const TASKS_DEFAULT: usize = 200;
@@ -41,18 +38,14 @@ pub(super) fn label(task: &Task, columns: usize) -> String {
 }
 
 /// `GET /plans/{plan}/tasks`
-pub(crate) async fn list(
-    State(api): State<Arc<Api>>,
-    PlanPath(id): PlanPath,
-    Parameters(listing): Parameters<TaskQuery>,
-) -> Result<Versioned<Value>, Problem> {
+pub(crate) fn list(
+    api: &Api,
+    (PlanPath(id), Parameters(listing)): (PlanPath, Parameters<TaskQuery>),
+) -> Reply {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
-    run_blocking(api, move |api| {
-        let (value, version) =
-            api.plans().with_progress(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
-        Ok(Versioned::at(value?, version))
-    })
-    .await
+    let (value, version) =
+        api.plans().with_progress(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
+    Ok(Versioned::at(value?, version))
 }
 
 fn page(plan: &Plan, listing: &TaskQuery, limit: usize) -> Result<Value, Problem> {
@@ -96,7 +89,7 @@ fn page(plan: &Plan, listing: &TaskQuery, limit: usize) -> Result<Value, Problem
 }
 
 pub(super) fn row(plan: &Plan, task: &Task) -> Value {
-    let mut fields = task_row(plan, task, label(task, LABEL_COLUMNS_MAX), LABEL_COLUMNS_MAX);
+    let mut fields = task_row(plan, task, label(task, LABEL_COLUMNS_MAX));
     if task.spec.priority != 0 {
         fields.insert("priority".to_owned(), task.spec.priority.into());
     }
@@ -109,21 +102,15 @@ pub(super) fn row(plan: &Plan, task: &Task) -> Value {
 }
 
 /// `GET /plans/{plan}/tasks/{task}`
-pub(crate) async fn get(
-    State(api): State<Arc<Api>>,
-    TaskPath(id, task): TaskPath,
-) -> Result<Versioned<Value>, Problem> {
-    run_blocking(api, move |api| {
-        let found = api.plans().with_progress(&id, |plan| {
-            let found = plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()));
-            found.ok_or_else(|| plan.no_such_task(task.as_str()))
-        })?;
-        let (mut value, version) = found.map_err(ServiceError::from)?;
-        value["attempts"] = json!(attempts_of(api, &id, &task)?);
-        value["why"] = json!(why(api.plans(), &id, &task)?.reasons);
-        Ok(Versioned::at(value, version))
-    })
-    .await
+pub(crate) fn get(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
+    let found = api.plans().with_progress(&id, |plan| {
+        let found = plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()));
+        found.ok_or_else(|| plan.no_such_task(task.as_str()))
+    })?;
+    let (mut value, version) = found.map_err(ServiceError::from)?;
+    value["attempts"] = json!(attempts_of(api, &id, &task)?);
+    value["why"] = json!(why(api.plans(), &id, &task)?.reasons);
+    Ok(Versioned::at(value, version))
 }
 
 /// The attempts of a task, from its plan's history.

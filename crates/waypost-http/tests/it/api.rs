@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use waypost_config::Config;
-use waypost_core::{Actor, PlanId, TaskId, Timestamp};
+use waypost_core::{Actor, Command, PlanId, TaskId, Timestamp};
 use waypost_http::{Api, BODY_BYTES_MAX, HostOriginGuard, Role, Site, Tokens, openapi, serve};
-use waypost_service::Service;
-use waypost_store::{MemoryStore, PlanStore};
+use waypost_service::{Record, Service};
+use waypost_store::{MemoryStore, PlanStore, Worker, WorkerKind};
 
 use super::Folder;
 
@@ -230,6 +230,61 @@ fn who_writes_over_what_others_wrote_is_told_what_changed() {
     assert!(conflict["conflict"]["writers"].to_string().contains("planner"), "{conflict}");
     revise(&desk.person, "yesterday", "x").problem(400);
     assert_eq!(desk.get("/plans/p").ok()["title"], json!("By the agent"));
+}
+
+#[test]
+fn tasks_that_a_worker_has_queued_do_not_run() {
+    let desk = Desk::new();
+    let plan = json!({ "format": "waypost/1", "title": "p", "tasks": [{ "id": "a" }, { "id": "b" }, { "id": "c" }] });
+    desk.post("/plans", &json!({ "id": "p", "plan": plan })).ok();
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+    let now = Timestamp::from_micros(0);
+    let mut row = Worker {
+        name: "mill:1".to_owned(),
+        host: "mill".to_owned(),
+        kind: WorkerKind::Worker,
+        queues: vec!["default".to_owned()],
+        plans: Vec::new(),
+        executors: Vec::new(),
+        capacity: None,
+        version: String::new(),
+        began: now,
+        seen: now,
+        until: now,
+        draining: false,
+        waits_for: Vec::new(),
+    };
+    desk.service.register_worker(&mut row, 60).unwrap();
+    let (task, worker) = (|id: &str| TaskId::new(id).unwrap(), || row.name.clone());
+    let commands = vec![
+        Command::StartTask { task: task("a"), worker: worker() },
+        Command::QueueTask { task: task("b"), worker: worker() },
+        Command::QueueTask { task: task("c"), worker: worker() },
+    ];
+    let (plan, by) = (PlanId::new("p").unwrap(), Actor::worker("mill:1"));
+    let record = Record { plan, by, commands, known_version: None, lease_seconds: Some(60) };
+    desk.service.record(record).unwrap();
+    let worker = &desk.get("/workers").ok()["workers"][0];
+    let tasks = |list: &Value| -> Vec<Value> {
+        list.as_array().unwrap().iter().map(|lease| lease["task"].clone()).collect()
+    };
+    assert_eq!(tasks(&worker["running"]), [json!("a")], "{worker}");
+    assert_eq!(tasks(&worker["queued"]), [json!("b"), json!("c")], "{worker}");
+}
+
+#[test]
+fn a_plan_that_names_no_queue_is_of_the_default_queue() {
+    let desk = Desk::new();
+    for id in ["one", "two"] {
+        desk.plan(id, &["a"]);
+        desk.post(&format!("/plans/{id}/actions/start"), &json!({})).ok();
+    }
+    desk.by(&desk.person, "PATCH", "/plans/two", &[], &json!({ "queue": "default" })).ok();
+    let queues = desk.get("/queues").ok();
+    let default = &queues["queues"][0];
+    assert_eq!((&default["name"], &default["ready"]), (&json!("default"), &json!(2)), "{queues}");
+    assert_eq!(desk.get("/plans?queue=default").ok()["total"], 2);
+    desk.get("/plans?after=zzz").problem(400);
 }
 
 #[test]

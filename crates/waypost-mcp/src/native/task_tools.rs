@@ -3,10 +3,7 @@
 use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Json, Phase, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState, Timestamp};
-use waypost_service::{
-    ClaimFilter, ClaimOptions, Claimed, Guard, Holder, LEASE_SECONDS_DEFAULT, ServiceError, TaskRef,
-    TaskReport,
-};
+use waypost_service::{ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport};
 
 use super::arguments::Arguments;
 use super::edit::check_false_done;
@@ -44,7 +41,7 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
         return Ok(nothing(&why));
     }
     let filter = ClaimFilter { plan: plan.as_ref(), queue };
-    match call.service().claim_next(&call.caller, filter, Some(LEASE_SECONDS_DEFAULT))? {
+    match call.service().claim_next(&call.caller, filter, None)? {
         Claimed::Taken { written, task } => {
             call.remember(&written.plan)?;
             call.read(&written.plan, |plan| taken(plan, &task))?

@@ -16,11 +16,9 @@ pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Too
     Ok(call.read(plan, |plan| resolve_task(plan, word))??)
 }
 
-/// How many workers that are alive, on whatever machine, take up tasks of the queue that a plan is on.
+/// How many workers that are alive, on whatever machine, take up tasks of a plan.
 pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError> {
-    let plans = call.workspace.plans();
-    let queue = plans.with_plan(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
-    Ok(waypost_service::workers_of(plans, &queue)?.len())
+    Ok(waypost_service::workers_of(call.workspace.plans(), plan)?.1.len())
 }
 
 /// What has to happen before anything runs, if it is not up to the agent.

@@ -130,6 +130,6 @@ fn describe_notice(notice: &RunEvent) -> String {
             (Status::Done, _) | (_, None) => format!("{task} {}", status.as_str()),
             (_, Some(why)) => format!("{task} {}: {}", status.as_str(), excerpt(why)),
         },
-        RunEvent::PlanIs { phase, .. } => format!("the plan is {}", phase.as_str()),
+        RunEvent::PlanPhaseChanged { phase, .. } => format!("the plan is {}", phase.as_str()),
     }
 }

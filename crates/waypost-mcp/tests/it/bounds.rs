@@ -94,7 +94,7 @@ fn an_attempt_that_never_was_is_not_taken_for_work_that_was_lost() {
     session.call("plan_create", json!({ "tasks": ["a"] }));
     session.call("task_next", json!({}));
     let said = session.refused("task_report", json!({ "task": "t1", "status": "done", "attempt": 7 }));
-    let expected = "attempt 7 of task t1 is over: attempt 1 is the latest; \
+    let expected = "task t1 has no attempt 7: attempt 1 is the latest; \
                     send the attempt returned when the task was claimed, or none";
     assert_eq!(said, expected);
 }

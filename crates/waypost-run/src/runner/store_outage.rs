@@ -32,6 +32,7 @@ impl Runner {
             StoreError::Corrupt { .. }
             | StoreError::TooNew { .. }
             | StoreError::Pruned { .. }
+            | StoreError::BadCursor(_)
             | StoreError::BadLocation(_) => false,
         };
         let patient = self.plans.store().reach() == SharingScope::Machines && will_pass;

@@ -105,7 +105,7 @@ pub enum RunEvent {
         evidence: Option<Box<Evidence>>,
     },
     /// The plan came into another phase.
-    PlanIs {
+    PlanPhaseChanged {
         /// The plan.
         plan: PlanId,
         /// Which.
@@ -167,7 +167,7 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<Run
             | Event::PlanPaused { .. }
             | Event::PlanResumed { .. }
             | Event::ApprovalVoided {} => {
-                notices.push(RunEvent::PlanIs { plan: id(), phase: plan.state().phase });
+                notices.push(RunEvent::PlanPhaseChanged { plan: id(), phase: plan.state().phase });
             }
             Event::PlanCreated { .. }
             | Event::PlanRevised { .. }
@@ -228,7 +228,7 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<Run
     }
     let phase = plan.state().phase;
     if phase.is_finished() && !touched.finished.is_empty() {
-        notices.push(RunEvent::PlanIs { plan: id(), phase });
+        notices.push(RunEvent::PlanPhaseChanged { plan: id(), phase });
     }
     notices
 }

@@ -206,7 +206,10 @@ fn a_worker_is_told_what_to_do_and_its_output_reaches_those_who_depend_on_it() {
     );
     assert_eq!(told["idempotency_key"], format!("{}/b/1", plan.id()));
     assert_eq!(told["outputs"]["a"]["task"], "a");
-    assert!(matches!(notices.last(), Some(RunEvent::PlanIs { phase: Phase::Completed, .. })), "{notices:?}");
+    assert!(
+        matches!(notices.last(), Some(RunEvent::PlanPhaseChanged { phase: Phase::Completed, .. })),
+        "{notices:?}"
+    );
 }
 
 #[test]

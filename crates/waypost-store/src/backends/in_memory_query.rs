@@ -70,7 +70,7 @@ fn is_wanted(head: &PlanSummary, query: &Query) -> bool {
         && (query.phases.is_empty() || query.phases.contains(&head.phase))
         && same(&query.status, &head.status)
         && same(&query.owner, &head.owner)
-        && same(&query.queue, &head.queue)
+        && (same(&query.queue, &head.queue) || query.is_of_default_queue() && head.queue.is_empty())
 }
 
 /// The page of `heads` that `query` asks for.

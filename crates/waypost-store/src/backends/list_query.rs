@@ -62,7 +62,10 @@ impl ListQuery {
         {
             if let Some(wanted) = wanted {
                 values.push(Value::Text(text(wanted)));
-                conditions.push(format!("{column} = {parameter}{}", values.len()));
+                let at = values.len();
+                // Plans that name no queue are of the default queue.
+                let also = if column == "queue" && query.is_of_default_queue() { ", ''" } else { "" };
+                conditions.push(format!("{column} IN ({parameter}{at}{also})"));
             }
         }
         if let Some(wanted) = &query.text {

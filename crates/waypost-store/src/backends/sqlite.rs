@@ -126,6 +126,7 @@ impl SqliteStore {
             | StoreError::Busy
             | StoreError::Files { .. }
             | StoreError::Pruned { .. }
+            | StoreError::BadCursor(_)
             | StoreError::BadLocation(_)) => other,
         };
         let mut connection = Connection::open(&self.path).map_err(named)?;

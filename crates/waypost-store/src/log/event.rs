@@ -37,7 +37,7 @@ impl fmt::Display for Cursor {
 /// A text that is not a place in the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no place in the log: write the number of a version, such as 120, or a cursor as it was given"
+    "{0:?} is not a cursor of the log: pass a sequence number such as 120, or a cursor from an earlier reply"
 )]
 pub struct BadCursor(pub String);
 

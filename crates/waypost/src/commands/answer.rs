@@ -10,7 +10,7 @@ use waypost_store::{PlanStore, PlanSummary, Query, Sort};
 use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
 use crate::load_config;
-use crate::options::Guard;
+use crate::options::{Guard, within};
 use crate::view::text;
 
 /// Rows on a page, unless somebody says otherwise.
@@ -61,10 +61,7 @@ struct Row {
 
 impl Answer {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if self.limit == 0 || self.limit > ROWS_MAX {
-            let hint = format!("write a number from 1 to {ROWS_MAX}");
-            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
-        }
+        within("--limit", self.limit, 1..=ROWS_MAX)?;
         let config = load_config::load(&context.folders()?, None)?;
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {

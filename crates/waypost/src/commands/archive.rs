@@ -3,26 +3,22 @@
 use clap::Args;
 use serde_json::json;
 use waypost_core::{ActorKind, Refusal};
-use waypost_service::Caller;
 
-use crate::context::Context;
+use crate::context::{Context, PlanWrite};
 use crate::error::{Failure, Outcome};
-use crate::options::Guard;
 use crate::output;
 
 // Put away.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
     #[command(flatten)]
-    guard: Guard,
+    on: PlanWrite,
 }
 
 impl Archive {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
-        let reply = found.service.archive(&context.caller()?, &found.id, (&self.guard).into())?;
+        let (found, by, guard) = self.on.find(context)?;
+        let reply = found.service.archive(&by, &found.id, guard)?;
         context.done(&found, &reply, "archived")
     }
 }
@@ -30,16 +26,14 @@ impl Archive {
 // Take out.
 #[derive(Debug, Args)]
 pub(crate) struct Unarchive {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
     #[command(flatten)]
-    guard: Guard,
+    on: PlanWrite,
 }
 
 impl Unarchive {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
-        let reply = found.service.unarchive(&context.caller()?, &found.id, (&self.guard).into())?;
+        let (found, by, guard) = self.on.find(context)?;
+        let reply = found.service.unarchive(&by, &found.id, guard)?;
         context.done(&found, &reply, "restored from the archive")
     }
 }
@@ -47,25 +41,22 @@ impl Unarchive {
 // Put away, or forget.
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Delete the plan and its history for good; prompts for the id at a terminal
     #[arg(long)]
     purge: bool,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl Delete {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
+        let (found, by, guard) = self.on.find(context)?;
         if !self.purge {
-            let reply = found.service.archive(&context.caller()?, &found.id, (&self.guard).into())?;
+            let reply = found.service.archive(&by, &found.id, guard)?;
             return context.done(&found, &reply, "archived; `waypost unarchive` restores it");
         }
-        let by = context.actor()?;
-        if by.kind != ActorKind::Person {
-            return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
+        if by.actor.kind != ActorKind::Person {
+            return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.actor.kind }.into());
         }
         if !output::can_ask() {
             let message = format!("plan {} was not purged: there is no terminal to confirm it", found.id);
@@ -84,7 +75,7 @@ impl Delete {
         if answer != found.id.as_str() {
             return Err(Failure::failed("the id was not confirmed; nothing was purged", ""));
         }
-        found.service.purge(&Caller::new(by), &found.id)?;
+        found.service.purge(&by, &found.id)?;
         if context.out.json {
             return context.out.value(&json!({ "id": found.id, "purged": true }));
         }

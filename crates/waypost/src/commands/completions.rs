@@ -20,10 +20,9 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// Prints the script for the program whose command line this is.
-    pub(crate) fn run(self, context: &mut Context, program: &mut clap::Command) -> Outcome {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, program, "waypost", &mut script);
+        clap_complete::generate(self.shell, &mut (context.program)(), "waypost", &mut script);
         let script = String::from_utf8(script).map_err(|error| Failure::failed(error.to_string(), ""))?;
         context.out.text(&script);
         Ok(())

@@ -5,8 +5,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::Timestamp;
 use waypost_exec::look_at_slurm;
-use waypost_service::worker_state;
-use waypost_store::{Lease, LeaseFilter, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerState};
+use waypost_service::{all_workers, worker_state};
+use waypost_store::{Lease, LeaseFilter, PlanStore, Worker, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -133,30 +133,20 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
 
 /// Leases that ended unseen, the first of them, and how many seconds this machine's clock is ahead of the store's.
 fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
-    let (mut overdue, mut now) = (Vec::new(), text::now());
-    plans.store().read(&mut |read| {
-        now = read.now();
-        overdue = read.leases(&LeaseFilter::ended(now), LEASES_TOLD_MAX)?;
-        Ok(())
+    let (overdue, now) = plans.store().query(|read| {
+        let now = read.now();
+        Ok((read.leases(&LeaseFilter::ended(now), LEASES_TOLD_MAX)?, now))
     })?;
     Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))
 }
 
 /// Workers that should have been heard of and were not, the first of them.
 fn unheard(plans: &PlanStore) -> Outcome<Vec<(Worker, WorkerState)>> {
-    let (mut found, mut after): (Vec<_>, Option<String>) = (Vec::new(), None);
-    loop {
-        let (page, now) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
-        let states = page.items.into_iter().map(|worker| {
-            let state = worker_state(&worker, now);
-            (worker, state)
-        });
-        found.extend(states.filter(|(_, state)| matches!(state, WorkerState::Silent | WorkerState::Dead)));
-        match page.next.filter(|_| found.len() < WORKERS_TOLD_MAX) {
-            Some(next) => after = Some(next),
-            None => break,
-        }
-    }
-    found.truncate(WORKERS_TOLD_MAX);
-    Ok(found)
+    let (workers, now) = all_workers(plans)?;
+    let states = workers.into_iter().map(|worker| {
+        let state = worker_state(&worker, now);
+        (worker, state)
+    });
+    let unheard = states.filter(|(_, state)| matches!(state, WorkerState::Silent | WorkerState::Dead));
+    Ok(unheard.take(WORKERS_TOLD_MAX).collect())
 }

@@ -70,7 +70,7 @@ impl Edit {
             EditFormat::Native => (Dialect::Native, Form::AsRead, "json"),
         };
         let text =
-            write(&before, dialect, form).map_err(|error| Failure::unreadable("the plan", &error))?.text;
+            write(&before, dialect, form).map_err(|error| Failure::unreadable("the plan", error))?.text;
         let path =
             files::write_private(&std::env::temp_dir(), &format!("waypost-{}", found.id), ending, &text)?;
         loop {

@@ -11,6 +11,7 @@ use waypost_store::{Cursor, EventFilter, EventSource, LogEvent, LogFilter, PlanS
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::within;
 use crate::view::text;
 
 /// Versions that are read at a time, and shown where nobody says how many.
@@ -60,10 +61,7 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if self.limit == 0 || self.limit > VERSIONS_MAX {
-            let hint = format!("write a number from 1 to {VERSIONS_MAX}");
-            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
-        }
+        within("--limit", self.limit, 1..=VERSIONS_MAX)?;
         let plans = context.plans()?;
         let plan: Option<PlanId> = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         let chosen = !(self.kind.is_empty() && self.task.is_empty() && self.agent.is_empty());
@@ -104,24 +102,26 @@ fn follow(context: &Context, plans: &PlanStore, filter: &LogFilter, mut after: u
     loop {
         let latest = plans.latest()?;
         let entries = plans.log(after, filter, VERSIONS_PAGE)?;
-        let mut stdout = io::stdout().lock();
-        for entry in &entries {
-            after = entry.sequence;
-            if writeln!(stdout, "{}", line(context.out.json, entry)).is_err() {
-                // Whoever read has gone away.
-                return Ok(());
-            }
-        }
-        if stdout.flush().is_err() {
+        after = entries.last().map_or(after, |last| last.sequence);
+        if print(entries.iter().map(|entry| line(context.out.json, entry))).is_err() {
+            // Whoever read has gone away.
             return Ok(());
         }
-        drop(stdout);
         if entries.len() < VERSIONS_PAGE {
             // What was left out is not looked at again.
             after = after.max(latest);
             watch.wait(FOLLOW_WAIT)?;
         }
     }
+}
+
+/// Prints lines at once, while the command runs.
+fn print(lines: impl Iterator<Item = String>) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for line in lines {
+        writeln!(stdout, "{line}")?;
+    }
+    stdout.flush()
 }
 
 fn line(for_programs: bool, entry: &VersionRecord) -> String {
@@ -164,17 +164,10 @@ fn single(
         };
         cursor = page.cursor;
         forgotten += page.forgotten;
-        let mut stdout = io::stdout().lock();
-        for event in &page.events {
-            if writeln!(stdout, "{}", event_line(context.out.json, event)).is_err() {
-                // Whoever read has gone away.
-                return Ok(());
-            }
-        }
-        if stdout.flush().is_err() {
+        if print(page.events.iter().map(|event| event_line(context.out.json, event))).is_err() {
+            // Whoever read has gone away.
             return Ok(());
         }
-        drop(stdout);
         let Some(left) = &mut left else { continue };
         *left -= page.events.len();
         if *left == 0 || !page.more {

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::dialect;
+use crate::view::text;
 
 /// Tasks that are named for each field that was lost.
 const NAMES_MAX: usize = 5;
@@ -103,10 +104,7 @@ pub(crate) fn loss_lines(losses: &[Loss]) -> Vec<String> {
         lines.push(format!("{} of the plan", of_plan.join(", ")));
     }
     for (field, tasks) in of_tasks {
-        let more =
-            if tasks.len() > NAMES_MAX { format!(", +{}", tasks.len() - NAMES_MAX) } else { String::new() };
-        let names: Vec<&str> = tasks.into_iter().take(NAMES_MAX).collect();
-        lines.push(format!("{field} of {}{more}", names.join(", ")));
+        lines.push(format!("{field} of {}", text::names(tasks.into_iter(), NAMES_MAX)));
     }
     lines
 }
@@ -138,7 +136,7 @@ impl Export {
             [draft] => write(draft, self.format, form),
             drafts => write_many(drafts, self.format, form),
         };
-        let writing = written.map_err(|error| Failure::unreadable("export", &error))?;
+        let writing = written.map_err(|error| Failure::unreadable("export", error))?;
         report_losses(context, &writing.losses, self.format, self.strict)?;
         let versions: Vec<_> =
             drafts.iter().map(|draft| json!({ "id": draft.id, "version": draft.version })).collect();
@@ -147,10 +145,7 @@ impl Export {
                 let answer = json!({ "plans": versions, "format": self.format, "losses": writing.losses, "text": writing.text });
                 return context.out.value(&answer);
             }
-            context.out.text(&writing.text);
-            if !writing.text.ends_with('\n') {
-                context.out.text("\n");
-            }
+            context.out.whole_lines(&writing.text);
             return Ok(());
         };
         files::write(path, &writing.text, self.force)?;

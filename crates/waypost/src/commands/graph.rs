@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::json;
-use waypost_core::Draft;
 use waypost_formats::{Dialect, Form, write};
 
 use crate::context::Context;
@@ -26,8 +26,8 @@ pub(crate) struct Graph {
     /// Plan id or prefix, or a file of any format; - is standard input
     plan: String,
     /// Output language
-    #[arg(long, value_enum, default_value_t)]
-    format: Picture,
+    #[arg(long, value_parser = PossibleValuesParser::new(pictures()), default_value = "mermaid")]
+    format: String,
     /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -36,37 +36,28 @@ pub(crate) struct Graph {
     force: bool,
 }
 
-/// A language for graphs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Picture {
-    /// A Mermaid flowchart.
-    #[default]
-    Mermaid,
-    /// The tree, drawn with letters.
-    Ascii,
-    /// Graphviz.
-    Dot,
-    /// GraphML.
-    Graphml,
-    /// Drawn.
-    Svg,
+/// The languages for graphs, and letters.
+fn pictures() -> [PossibleValue; 5] {
+    [
+        PossibleValue::new("mermaid").help("A Mermaid flowchart"),
+        PossibleValue::new("ascii").help("The tree, drawn with letters"),
+        PossibleValue::new("dot").help("Graphviz"),
+        PossibleValue::new("graphml").help("GraphML"),
+        PossibleValue::new("svg").help("Drawn"),
+    ]
 }
 
 impl Graph {
-    fn written(&self, draft: &Draft, dialect: Dialect) -> Outcome<(String, &'static str)> {
-        let picture = write(draft, dialect, Form::default());
-        let picture = picture.map_err(|error| Failure::unreadable(&self.plan, &error))?;
-        Ok((picture.text, dialect.name()))
-    }
-
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let draft = plan_input::one_plan(context, &self.plan, None)?;
-        let (text, format) = match self.format {
-            Picture::Mermaid => self.written(&draft, Dialect::Mermaid)?,
-            Picture::Ascii => (ascii::draw(&draft), "ascii"),
-            Picture::Dot => self.written(&draft, Dialect::Dot)?,
-            Picture::Graphml => self.written(&draft, Dialect::Graphml)?,
-            Picture::Svg => self.written(&draft, Dialect::Svg)?,
+        let format = self.format.as_str();
+        let text = match format.parse::<Dialect>() {
+            Ok(dialect) => {
+                let picture = write(&draft, dialect, Form::default());
+                picture.map_err(|error| Failure::unreadable(&self.plan, error))?.text
+            }
+            // The only one that is not a format of plans.
+            Err(_) => ascii::draw(&draft),
         };
         match &self.output {
             Some(path) => {
@@ -80,12 +71,7 @@ impl Graph {
             None if context.out.json => {
                 return context.out.value(&json!({ "format": format, "text": text }));
             }
-            None => {
-                context.out.text(&text);
-                if !text.ends_with('\n') {
-                    context.out.text("\n");
-                }
-            }
+            None => context.out.whole_lines(&text),
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use waypost_service::summary;
 use waypost_store::{HISTORY_PAGE, Pruned, VersionRecord};
 
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::Outcome;
+use crate::options::within;
 use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
@@ -34,16 +35,10 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if self.limit == 0 || self.limit > VERSIONS_MAX {
-            let hint = format!("write a number from 1 to {VERSIONS_MAX}");
-            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
-        }
+        within("--limit", self.limit, 1..=VERSIONS_MAX)?;
         let found = context.find(&self.plan)?;
-        let mut current = 0;
-        found.plans.store().read(&mut |read| {
-            current = read.head(&found.id)?.map_or(0, |head| head.version);
-            Ok(())
-        })?;
+        let head = found.plans.store().query(|read| read.head(&found.id))?;
+        let current = head.map_or(0, |head| head.version);
         let last = self.before.map_or(current, |before| before.saturating_sub(1).min(current));
         let after = last.saturating_sub(self.limit as u64);
         let pruned = found.plans.pruned(&found.id)?;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Draft, PlanId, Problem, Refusal, Status, validate};
+use waypost_core::{Draft, PlanId, Problem, Refusal, Status, TaskId, validate};
 use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
 use waypost_service::admission::forbids_writing;
@@ -216,12 +216,8 @@ fn put(
     id: Option<PlanId>,
 ) -> Outcome<Value> {
     let Read { from, dialect, draft } = read;
-    let running: Vec<String> = draft
-        .tasks
-        .iter()
-        .filter(|task| task.state.status == Status::Running)
-        .map(|task| task.spec.id.to_string())
-        .collect();
+    let running = draft.tasks.iter().filter(|task| task.state.status == Status::Running);
+    let running: Vec<TaskId> = running.map(|task| task.spec.id.clone()).collect();
     let own = draft.id.clone();
     let said = id.is_some();
     if let Some(own) = own.as_ref().filter(|_| !said)
@@ -256,15 +252,10 @@ fn put(
     };
     context.warn(&committed);
     if !running.is_empty() {
-        let count = running.len();
-        let mut names = running;
-        names.truncate(NAMES_MAX);
-        let more =
-            if count > names.len() { format!(" and {} more", count - names.len()) } else { String::new() };
         context.out.note(format!(
-            "{from}: {}{more} ran elsewhere; no worker runs {} here, so reset to pending",
-            names.join(", "),
-            if count == 1 { "it" } else { "them" }
+            "{from}: {} ran elsewhere; no worker runs {} here, so reset to pending",
+            text::names(running.iter(), NAMES_MAX),
+            if running.len() == 1 { "it" } else { "them" }
         ));
     }
     let (head, awaits) = plans.with_plan(&committed.plan, |plan| {

@@ -63,14 +63,14 @@ impl Init {
         let clients = self.wanted(&folders.workspace);
         let entry = self.entry(context);
         let mut report =
-            Report::new(&folders.workspace, clients.iter().map(|client| client.as_str()).collect());
+            Report::new(&folders.workspace, clients.iter().map(|client| client.known().word).collect());
         for step in steps(&folders, &clients, &entry) {
             let fate = self.apply(context, &step, is_person)?;
             report.add(step, fate);
         }
         self.note(context, &folders.workspace, &clients, &entry);
-        for client in clients.iter().filter(|client| report.has_written(client.file())) {
-            context.out.say(client.next());
+        for client in clients.iter().filter(|client| report.has_written(client.known().file)) {
+            context.out.say(client.known().next);
         }
         report.end(context, self.print)
     }
@@ -134,7 +134,7 @@ impl Init {
     /// Says what else somebody should know.
     fn note(&self, context: &mut Context, workspace: &Path, clients: &[Host], entry: &Entry) {
         if clients.is_empty() {
-            let words: Vec<&str> = Host::ALL.iter().map(|client| client.as_str()).collect();
+            let words: Vec<&str> = Host::ALL.iter().map(|client| client.known().word).collect();
             context
                 .out
                 .note(format!("no agent host found here; set one up with --client: {}", words.join(", ")));
@@ -146,10 +146,11 @@ impl Init {
             context.out.note(format!("{} is not on PATH: {hint}", entry.command));
         }
         for client in clients {
-            if let Some(file) = client.instead_of_agents().filter(|file| !workspace.join(file).exists()) {
+            if let Some(file) = client.known().instead_of_agents.filter(|file| !workspace.join(file).exists())
+            {
                 context.out.note(format!(
                     "{} does not read {AGENTS}: a {file} with the line @{AGENTS} lets it",
-                    client.as_str()
+                    client.known().word
                 ));
             }
         }
@@ -180,11 +181,11 @@ fn steps(folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> 
         }
     };
     for client in clients {
-        add(client.file(), &|old| client.merged(old, entry));
+        add(client.known().file, &|old| client.merged(old, entry));
     }
     let section = |old: Option<&str>| merge::section(old, &instructions::section());
     add(AGENTS, &section);
-    for file in Host::ALL.into_iter().filter_map(Host::instead_of_agents) {
+    for file in Host::ALL.into_iter().filter_map(|host| host.known().instead_of_agents) {
         if is_text_of_its_own(&folders.workspace.join(file)) {
             add(file, &section);
         }

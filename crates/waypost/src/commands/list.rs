@@ -1,12 +1,14 @@
 //! `waypost list`: plans on one bounded page. Reads heads, never plans.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use waypost_core::Phase;
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::Outcome;
+use crate::options::within;
 use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::{phase_sign, phase_words, sign_look, text};
@@ -43,8 +45,8 @@ pub(crate) struct List {
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
     /// Sort order
-    #[arg(long, value_enum, default_value_t)]
-    sort: Order,
+    #[arg(long, value_parser = sort(), default_value = "updated")]
+    sort: Sort,
     /// Only archived plans
     #[arg(long, conflicts_with = "all")]
     archived: bool,
@@ -59,31 +61,18 @@ pub(crate) struct List {
     cursor: Option<String>,
 }
 
-/// By what to sort.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Order {
-    /// The latest change first.
-    #[default]
-    Updated,
-    /// The newest first.
-    Created,
-    /// By title.
-    Title,
-    /// By id.
-    Id,
-}
-
 fn phase(text: &str) -> Result<Phase, String> {
     let unknown = |_| format!("write one of {}", Phase::ALL.map(Phase::as_str).join(", "));
     text.replace('-', "_").parse().map_err(unknown)
 }
 
+fn sort() -> impl TypedValueParser<Value = Sort> {
+    PossibleValuesParser::new(["updated", "created", "title", "id"]).try_map(|word| word.parse())
+}
+
 impl List {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if self.limit == 0 || self.limit > PLANS_MAX {
-            let hint = format!("write a number from 1 to {PLANS_MAX}");
-            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
-        }
+        within("--limit", self.limit, 1..=PLANS_MAX)?;
         let narrowed = !self.phase.is_empty()
             || [&self.status, &self.owner, &self.queue, &self.search].iter().any(|filter| filter.is_some());
         let query = Query {
@@ -97,12 +86,7 @@ impl List {
             owner: self.owner,
             queue: self.queue,
             text: self.search,
-            sort: match self.sort {
-                Order::Updated => Sort::Updated,
-                Order::Created => Sort::Created,
-                Order::Title => Sort::Title,
-                Order::Id => Sort::Id,
-            },
+            sort: self.sort,
             limit: self.limit,
             after: self.cursor,
             ..Query::default()

@@ -89,11 +89,8 @@ impl Mcp {
 pub(crate) fn opener(context: &Context, relays: &Arc<Relays>) -> Opener {
     let (context, relays) = (context.for_server(), Arc::clone(relays));
     Arc::new(move |folder: Option<&Path>| {
-        workspace(&context, folder, &relays).map_err(|failure| {
-            let details: Vec<&str> = failure.details.iter().map(|line| line.trim()).collect();
-            let message = [&[failure.message.as_str()], details.as_slice()].concat().join("; ");
-            Unopened { message, hint: failure.hint }
-        })
+        workspace(&context, folder, &relays)
+            .map_err(|failure| Unopened { message: failure.one_line(), hint: failure.hint })
     })
 }
 

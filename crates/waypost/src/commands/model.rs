@@ -81,10 +81,10 @@ impl List {
         for (name, server) in &config.models {
             let roles = roles_of(config, name);
             let has = self.ask.then(|| Client::new(name, server, around)?.models(&Stop::new()));
-            if context.out.json {
-                told.push(model_json(config, around, name, server, &roles, has.as_ref()));
-            } else {
-                show(context, around, name, server, &roles, has.as_ref());
+            let listed = Listed { name, server, roles, key: key_words(server, around), has };
+            match context.out.json {
+                true => told.push(listed.to_json(config)),
+                false => listed.show(context),
             }
         }
         if context.out.json {
@@ -127,65 +127,65 @@ fn key_words(server: &ModelServer, around: &ExecutionEnv) -> String {
     }
 }
 
-fn model_json(
-    config: &Config,
-    around: &ExecutionEnv,
-    name: &str,
-    server: &ModelServer,
-    roles: &[&str],
-    has: Option<&Result<Vec<String>, ModelError>>,
-) -> Value {
-    let mut told = json!({
-        "name": name,
-        "api": server.api.name(),
-        "base_url": server.base_url,
-        "model": server.model,
-        "key": key_words(server, around),
-        "roles": roles,
-        "from": if config.user_models.contains(name) { "user" } else { "workspace" },
-        "priced": server.price_in.is_some() && server.price_out.is_some(),
-    });
-    match has {
-        Some(Ok(names)) => told["has"] = json!(names),
-        Some(Err(error)) => {
-            told["error"] =
-                json!({ "code": error.code(), "message": error.to_string(), "hint": error.hint() })
-        }
-        None => {}
-    }
-    told
+/// A model of the configuration, and what its server says it has.
+struct Listed<'a> {
+    name: &'a str,
+    server: &'a ModelServer,
+    roles: Vec<&'static str>,
+    key: String,
+    has: Option<Result<Vec<String>, ModelError>>,
 }
 
-fn show(
-    context: &mut Context,
-    around: &ExecutionEnv,
-    name: &str,
-    server: &ModelServer,
-    roles: &[&str],
-    has: Option<&Result<Vec<String>, ModelError>>,
-) {
-    let used = if roles.is_empty() { "unused".to_owned() } else { roles.join(", ") };
-    let model = server.model.as_deref().unwrap_or("the server's default");
-    let line = format!(
-        "{}  {}  {model}  {}  {}  ({used})",
-        context.out.paint(name, Look::Bold),
-        server.api.name(),
-        if server.base_url.is_empty() { "no usable address" } else { &server.base_url },
-        key_words(server, around)
-    );
-    context.out.line(line);
-    match has {
-        Some(Ok(names)) => {
-            names.iter().take(NAMES_SHOWN_MAX).for_each(|name| context.out.line(format!("  {name}")));
-            if names.len() > NAMES_SHOWN_MAX {
-                context.out.line(format!("  and {} more; --json lists all", names.len() - NAMES_SHOWN_MAX));
+impl Listed<'_> {
+    fn to_json(&self, config: &Config) -> Value {
+        let mut told = json!({
+            "name": self.name,
+            "api": self.server.api.name(),
+            "base_url": self.server.base_url,
+            "model": self.server.model,
+            "key": self.key,
+            "roles": self.roles,
+            "from": if config.user_models.contains(self.name) { "user" } else { "workspace" },
+            "priced": self.server.price_in.is_some() && self.server.price_out.is_some(),
+        });
+        match &self.has {
+            Some(Ok(names)) => told["has"] = json!(names),
+            Some(Err(error)) => {
+                told["error"] =
+                    json!({ "code": error.code(), "message": error.to_string(), "hint": error.hint() })
             }
+            None => {}
         }
-        Some(Err(error)) => {
-            context.out.line(format!("  {error}"));
-            context.out.line(format!("  hint: {}", error.hint()));
+        told
+    }
+
+    fn show(&self, context: &mut Context) {
+        let Self { name, server, roles, .. } = self;
+        let used = if roles.is_empty() { "unused".to_owned() } else { roles.join(", ") };
+        let model = server.model.as_deref().unwrap_or("the server's default");
+        let line = format!(
+            "{}  {}  {model}  {}  {}  ({used})",
+            context.out.paint(name, Look::Bold),
+            server.api.name(),
+            if server.base_url.is_empty() { "no usable address" } else { &server.base_url },
+            self.key
+        );
+        context.out.line(line);
+        match &self.has {
+            Some(Ok(names)) => {
+                names.iter().take(NAMES_SHOWN_MAX).for_each(|name| context.out.line(format!("  {name}")));
+                if names.len() > NAMES_SHOWN_MAX {
+                    context
+                        .out
+                        .line(format!("  and {} more; --json lists all", names.len() - NAMES_SHOWN_MAX));
+                }
+            }
+            Some(Err(error)) => {
+                context.out.line(format!("  {error}"));
+                context.out.line(format!("  hint: {}", error.hint()));
+            }
+            None => {}
         }
-        None => {}
     }
 }
 

@@ -8,10 +8,9 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_service::{ClaimFilter, Claimed};
 use waypost_store::PlanStore;
 
-use super::task_lifecycle::lease;
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::options::seconds;
+use crate::error::Outcome;
+use crate::options::{seconds, within};
 use crate::view::{self, text};
 
 /// Tasks that are listed, unless somebody says otherwise.
@@ -35,9 +34,9 @@ pub(crate) struct Next {
     /// Claim the first one: start it under a lease
     #[arg(long)]
     claim: bool,
-    /// Lease duration, e.g. 15m or 2h; 0 never expires
-    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
-    lease: u32,
+    /// Lease duration, e.g. 15m or 2h; 0 never expires [default: 15m]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    lease: Option<u32>,
     /// Only plans of this queue
     #[arg(long, conflicts_with = "plan")]
     queue: Option<String>,
@@ -48,10 +47,7 @@ pub(crate) struct Next {
 
 impl Next {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if self.limit == 0 || self.limit > TASKS_MAX {
-            let hint = format!("write a number from 1 to {TASKS_MAX}");
-            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
-        }
+        within("--limit", self.limit, 1..=TASKS_MAX)?;
         let plans = context.plans()?;
         let plan = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         if self.claim {
@@ -64,7 +60,7 @@ impl Next {
 
     fn take_first(&self, context: &mut Context, plans: &Arc<PlanStore>, plan: Option<&PlanId>) -> Outcome {
         let filter = ClaimFilter { plan, queue: self.queue.as_deref() };
-        let claimed = context.service(plans).claim_next(&context.caller()?, filter, lease(self.lease));
+        let claimed = context.service(plans).claim_next(&context.caller()?, filter, self.lease);
         let reasons = match claimed? {
             Claimed::Taken { written, task } => return taken(context, plans, &written.plan, &task),
             Claimed::Nothing { reasons } => reasons,

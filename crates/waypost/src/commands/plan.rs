@@ -12,9 +12,8 @@ use crate::commands::plan::generate::{Generation, Saving};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::planning::{
-    ModelOptions, PlanningLimits, PlanningSession, note_bad, of_order, out_of_bounds, read_goal,
-};
+use crate::options::within;
+use crate::planning::{ModelOptions, PlanningLimits, PlanningSession, note_bad, of_order, read_goal};
 
 /// Bytes of all texts that a model is given to read.
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -83,10 +82,7 @@ impl Plan {
         // Who cannot be asked leaves no order behind.
         let chosen = planning.choose(&self.asked)?;
         let tasks_max = self.max_tasks.unwrap_or(planning.config.planner.tasks_max as usize);
-        if !(2..=TASKS_ASKED_MAX).contains(&tasks_max) {
-            let hint = format!("write a number from 2 to {TASKS_ASKED_MAX}");
-            return Err(out_of_bounds("--max-tasks", tasks_max, &hint));
-        }
+        within("--max-tasks", tasks_max, 2..=TASKS_ASKED_MAX)?;
         let want = PlanningGoal::Plan {
             goal,
             context: texts(&self.files, &planning, context)?,

@@ -1,11 +1,12 @@
 //! What can be asked of a plan as a whole: approve, reject, pause, resume, end.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValue;
 use waypost_core::{Phase, Plan};
 
-use crate::context::Context;
+use crate::context::{Context, PlanWrite};
 use crate::error::Outcome;
-use crate::options::Guard;
+use crate::options::word;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
@@ -19,24 +20,21 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = APPROVE_EXAMPLES)]
 pub(crate) struct Approve {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Note
     #[arg(long, default_value = "")]
     note: String,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl Approve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
+        let (found, by, guard) = self.on.find(context)?;
         let (current, machine_tasks) = found.read(|plan| {
             let machine_tasks = plan.tasks().filter(|(task, _)| task.spec.work.is_some()).count();
             (plan.version(), machine_tasks)
         })?;
-        let version = self.guard.expect_version.unwrap_or(current);
-        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let version = self.on.guard.expect_version.unwrap_or(current);
         let reply = found.service.approve(&by, &found.id, version, &self.note, guard)?;
         let said = format!("approved version {version}, {} for machines", text::count(machine_tasks, "task"));
         context.done(&found, &reply, &said)
@@ -46,20 +44,17 @@ impl Approve {
 // Do not allow it.
 #[derive(Debug, Args)]
 pub(crate) struct Reject {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Reason
     #[arg(long, default_value = "")]
     reason: String,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl Reject {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
-        let reply =
-            found.service.reject(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
+        let (found, by, guard) = self.on.find(context)?;
+        let reply = found.service.reject(&by, &found.id, &self.reason, guard)?;
         context.done(&found, &reply, "rejected")
     }
 }
@@ -67,19 +62,16 @@ impl Reject {
 // Ask.
 #[derive(Debug, Args)]
 pub(crate) struct RequestApproval {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Message to the person
     #[arg(long, default_value = "")]
     message: String,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl RequestApproval {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
-        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let (found, by, guard) = self.on.find(context)?;
         let reply = found.service.request_approval(&by, &found.id, &self.message, guard)?;
         context.done(&found, &reply, "waits for a person's approval")
     }
@@ -88,20 +80,18 @@ impl RequestApproval {
 // Start nothing new.
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Reason
     #[arg(long, default_value = "")]
     reason: String,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl Pause {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
+        let (found, by, guard) = self.on.find(context)?;
         let running = found.read(|plan: &Plan| plan.in_progress().count())?;
-        let reply = found.service.pause(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
+        let reply = found.service.pause(&by, &found.id, &self.reason, guard)?;
         let said = match running {
             0 => "paused".to_owned(),
             running => format!("paused; {} still running", text::count(running, "task")),
@@ -113,56 +103,43 @@ impl Pause {
 // Go on.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
     #[command(flatten)]
-    guard: Guard,
+    on: PlanWrite,
 }
 
 impl Resume {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
-        let reply = found.service.resume(&context.caller()?, &found.id, (&self.guard).into())?;
+        let (found, by, guard) = self.on.find(context)?;
+        let reply = found.service.resume(&by, &found.id, guard)?;
         context.done(&found, &reply, "resumed")
     }
 }
 
-/// How a plan ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FinalPhase {
-    /// All work is done.
-    Completed,
-    /// The plan did not reach its goal.
-    Failed,
-    /// The plan was stopped.
-    Cancelled,
+fn endings() -> [PossibleValue; 3] {
+    [
+        PossibleValue::new("completed").help("All work is done"),
+        PossibleValue::new("failed").help("The plan did not reach its goal"),
+        PossibleValue::new("cancelled").help("The plan was stopped"),
+    ]
 }
 
 // End it.
 #[derive(Debug, Args)]
 pub(crate) struct FinishPlan {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Final phase
-    #[arg(value_enum)]
-    ending: FinalPhase,
+    #[arg(value_parser = word::<Phase>(endings()))]
+    ending: Phase,
     /// Summary of the result
     #[arg(long, default_value = "")]
     summary: String,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl FinishPlan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
-        let phase = match self.ending {
-            FinalPhase::Completed => Phase::Completed,
-            FinalPhase::Failed => Phase::Failed,
-            FinalPhase::Cancelled => Phase::Cancelled,
-        };
-        let (by, guard) = (context.caller()?, (&self.guard).into());
-        let reply = found.service.finish(&by, &found.id, phase, &self.summary, guard)?;
-        context.done(&found, &reply, &format!("ended as {}", phase.as_str()))
+        let (found, by, guard) = self.on.find(context)?;
+        let reply = found.service.finish(&by, &found.id, self.ending, &self.summary, guard)?;
+        context.done(&found, &reply, &format!("ended as {}", self.ending.as_str()))
     }
 }

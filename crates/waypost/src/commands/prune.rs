@@ -189,15 +189,10 @@ fn sweep_logs(plans: &PlanStore, logs: &Path, mode: PruneMode, found: &mut Prune
 
 /// Whether a plan was purged, or pruned to its end.
 fn is_over(plans: &PlanStore, id: &PlanId) -> Result<bool, StoreError> {
-    let mut over = false;
-    plans.store().read(&mut |read| {
-        over = match read.version(id)? {
-            Some(version) => read.pruned(id)?.is_some_and(|pruned| pruned.up_to == version),
-            None => read.was_used(id)?,
-        };
-        Ok(())
-    })?;
-    Ok(over)
+    plans.store().query(|read| match read.version(id)? {
+        Some(version) => Ok(read.pruned(id)?.is_some_and(|pruned| pruned.up_to == version)),
+        None => read.was_used(id),
+    })
 }
 
 /// How many files a folder has, and how many bytes.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use waypost_core::{Digest, Plan, Task};
 use waypost_llm::{JournalLine, read_journal};
 
-use crate::context::{Context, task_of};
-use crate::error::{Failure, Outcome};
+use crate::context::{Context, whole_task_of};
+use crate::error::Outcome;
 use crate::output::Output;
 use crate::planning;
 use crate::style::Look;
@@ -45,14 +45,9 @@ impl Review {
     }
 
     fn tell(&self, plan: &Plan, lines: &[JournalLine], context: &mut Context) -> Outcome {
-        let id = self.task.as_ref().map(|task| task_of(plan, task)).transpose()?;
-        let task = match &id {
-            None => None,
-            Some(id) => Some(plan.task(id.as_str()).ok_or_else(|| {
-                Failure::not_found(format!("no task is called {id}"), "`waypost show PLAN` lists its tasks")
-            })?),
-        };
-        let lines: Vec<&JournalLine> = lines.iter().filter(|line| is_about(line, id.as_ref())).collect();
+        let task = self.task.as_ref().map(|task| whole_task_of(plan, task)).transpose()?;
+        let id = task.map(|task| &task.spec.id);
+        let lines: Vec<&JournalLine> = lines.iter().filter(|line| is_about(line, id)).collect();
         if context.out.json {
             let calls: Vec<Value> = lines.iter().map(|line| call_json(line, self.calls)).collect();
             let mut value = match task {

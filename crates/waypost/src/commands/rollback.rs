@@ -6,9 +6,8 @@ use waypost_core::{Plan, TaskId};
 use waypost_llm::JournalError;
 use waypost_planner::planning::forget_outdated;
 
-use crate::context::Context;
+use crate::context::{Context, PlanWrite};
 use crate::error::Outcome;
-use crate::options::Guard;
 use crate::planning::{self, PlanningSession};
 use crate::view::text;
 
@@ -23,23 +22,20 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Rollback {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Goal: task id, or an unambiguous prefix
     task: String,
     /// Also remove outside dependencies on the discarded tasks
     #[arg(long, alias = "detach")]
     drop_dependencies: bool,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl Rollback {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
+        let (found, by, guard) = self.on.find(context)?;
         let task = found.task(&self.task)?;
         let (version, below) = found.read(|plan| (plan.version(), below(plan, &task)))?;
-        let (by, guard) = (context.caller()?, (&self.guard).into());
         let reply = found.service.roll_back(&by, &found.id, &task, self.drop_dependencies, guard)?;
         context.warn(&reply);
         self.forget(context, &found.id, version)?;

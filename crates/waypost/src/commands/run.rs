@@ -12,26 +12,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use signal_hook::consts::SIGTERM;
 use waypost_config::Config;
 use waypost_core::{Draft, Phase, PlanId};
 use waypost_formats::Dialect;
 use waypost_run::{
     AfterFailure, Control, Controller, ExitPolicy, Idleness, Options, RunError, RunObserver, Runner, Summary,
+    View,
 };
 use waypost_store::PlanStore;
+use waypost_tui::Start;
 use waypost_tui::run_view::Intent;
 
 use prepare::{Approval, RunRequest};
-use progress::Scope;
+use progress::{Hooked, Scope};
 use watch_file::{FileWatcher, Quiet};
-use write_back::{WriteBack, Writing};
+use write_back::WriteBack;
 
-use super::tui::{self, First};
+use super::tui;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::options::dialect;
 use crate::plan_input;
+use crate::signals;
 use crate::view::text;
 use crate::webhooks;
 
@@ -124,7 +128,7 @@ impl Run {
         }
         begin.assign(context, &plans, &id)?;
         if self.tui {
-            tui::show(context, First::Run(id.clone(), Intent::Execute), false)?;
+            tui::show(context, Start::Run(tui::key(&id), Intent::Execute), false)?;
             let summary =
                 Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };
             return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
@@ -218,7 +222,12 @@ impl Run {
             let scope = if self.watch { Scope::Staying(id.clone()) } else { Scope::One(id.clone()) };
             let inner: Box<dyn RunObserver> =
                 if asking { Box::new(Quiet) } else { progress::watcher(context, scope, config) };
-            let mut watcher = Writing { inner, back: back.as_deref_mut() };
+            let mut write_back = |view: &View<'_>| {
+                if let (Some(back), Some(plan)) = (&mut back, view.plans.first()) {
+                    back.put_again(plan);
+                }
+            };
+            let mut watcher = Hooked { inner, on_event: &mut |_| {}, on_tick: &mut write_back };
             let summary = runner.run(&mut watcher).map_err(failed_run)?;
             drop(watcher);
             let Some(again) = again.as_mut().filter(|_| summary.aside) else { return Ok(summary) };
@@ -293,21 +302,13 @@ impl InterruptFlag {
 
 /// Hears Ctrl-C: the first time nothing new is started, the second time the work is stopped.
 pub(crate) fn listen(controller: Controller, how: Signals) -> Outcome<InterruptFlag> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
-    let mut signals =
-        signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
     let heard = InterruptFlag(Arc::default());
     let tell = heard.clone();
-    let hear = move || {
-        let mut count = 0;
-        for signal in &mut signals {
-            tell.0.store(true, Ordering::Release);
-            count += if signal == SIGTERM && how == Signals::TerminateAtOnce { 2 } else { 1 };
-            controller.say(if count == 1 { Control::Drain } else { Control::Stop });
-        }
-    };
-    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);
-    thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
+    let mut count = 0;
+    signals::listen(move |signal| {
+        tell.0.store(true, Ordering::Release);
+        count += if signal == SIGTERM && how == Signals::TerminateAtOnce { 2 } else { 1 };
+        controller.say(if count == 1 { Control::Drain } else { Control::Stop });
+    })?;
     Ok(heard)
 }

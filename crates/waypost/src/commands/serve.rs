@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use tokio::sync::mpsc;
 use waypost_core::ActorKind;
 use waypost_http::{Api, BODY_BYTES_MAX, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve};
@@ -19,6 +17,7 @@ use super::http_listener::{address, host_origin_guard};
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::signals;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -161,36 +160,24 @@ fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
 
 /// Told of each Ctrl-C or request to end.
 fn stopped() -> Outcome<mpsc::UnboundedReceiver<()>> {
-    let signals = Signals::new([SIGINT, SIGTERM]);
-    let mut signals =
-        signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
     let (tell, told) = mpsc::unbounded_channel();
-    let hear = move || {
-        for _ in signals.forever() {
-            let _ended_already = tell.send(());
-        }
-    };
-    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);
-    thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
+    signals::listen(move |_| {
+        let _ended_already = tell.send(());
+    })?;
     Ok(told)
 }
 
 /// Why tokens could not be read or changed.
 pub(crate) fn failure(error: &TokenError) -> Failure {
-    let failure = match error {
-        TokenError::NotOne(..) => Failure::not_found(error.to_string(), error.hint()),
-        TokenError::OnlyAPerson(_)
-        | TokenError::File { .. }
-        | TokenError::Corrupt { .. }
-        | TokenError::TooMany
-        | TokenError::Random(_) => Failure::failed(error.to_string(), error.hint()),
-    };
+    let (message, hint) = (error.to_string(), error.hint());
     match error {
-        TokenError::OnlyAPerson(_) => Failure { code: "only_a_person".to_owned(), ..failure },
+        TokenError::NotOne(..) => Failure::not_found(message, hint),
+        TokenError::OnlyAPerson(_) => {
+            Failure { code: "only_a_person".to_owned(), ..Failure::failed(message, hint) }
+        }
         TokenError::File { .. }
         | TokenError::Corrupt { .. }
         | TokenError::TooMany
-        | TokenError::NotOne(..)
-        | TokenError::Random(_) => failure,
+        | TokenError::Random(_) => Failure::failed(message, hint),
     }
 }

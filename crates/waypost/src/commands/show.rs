@@ -5,7 +5,7 @@ use serde_json::json;
 use waypost_core::Plan;
 use waypost_formats::render_plan_command;
 
-use crate::context::{Context, task_of};
+use crate::context::{Context, task_of, whole_task_of};
 use crate::error::{Failure, Outcome};
 use crate::view::tree::Page;
 use crate::view::{self, levels, text};
@@ -183,13 +183,7 @@ impl Show {
 }
 
 fn print_task(plan: &Plan, task: &str, context: &mut Context) -> Outcome {
-    let id = task_of(plan, task)?;
-    let Some(task) = plan.task(id.as_str()) else {
-        return Err(Failure::not_found(
-            format!("no task is called {id}"),
-            "`waypost show PLAN` lists its tasks",
-        ));
-    };
+    let task = whole_task_of(plan, task)?;
     if context.out.json {
         return context.out.value(&view::json::task(plan, task, text::now()));
     }

@@ -3,10 +3,10 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use waypost_core::PlanChanges;
-use waypost_service::EditOp;
+use waypost_service::{EditOp, ServiceError};
 
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::Outcome;
 use crate::options::Guard;
 
 // Read or write.
@@ -48,17 +48,8 @@ impl Status {
 impl Get {
     fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let mut head = None;
-        found.plans.store().read(&mut |read| {
-            head = read.head(&found.id)?;
-            Ok(())
-        })?;
-        let Some(head) = head else {
-            return Err(Failure::not_found(
-                format!("no plan is called {}", found.id),
-                "`waypost list` shows the plans",
-            ));
-        };
+        let head = found.plans.store().query(|read| read.head(&found.id))?;
+        let head = head.ok_or_else(|| ServiceError::NoSuchPlan(found.id.to_string()))?;
         if context.out.json {
             return context
                 .out

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use waypost_config::Config;
-use waypost_core::Phase;
+use waypost_core::{Phase, Plan};
 use waypost_formats::Dialect;
 use waypost_service::{Guard, WriteReply};
 use waypost_service::{no_worker, workers_of};
@@ -96,10 +95,9 @@ impl Submit {
                 }
             }
         }
-        let (version, queue) = found.read(|plan| (plan.version(), plan.spec().queue.clone()))?;
-        let queue = Config::queue_name(&queue).to_owned();
-        let alive = workers_of(&found.plans, &queue)?.len();
-        if runs && alive == 0 {
+        let version = found.read(Plan::version)?;
+        let (queue, workers) = workers_of(&found.plans, &found.id)?;
+        if runs && workers.is_empty() {
             let nobody = no_worker(&queue);
             context.out.note(format!("{nobody}: start one with `waypost worker --queue {queue}`"));
         }
@@ -108,7 +106,7 @@ impl Submit {
         let mut more: Map<String, Value> = Map::new();
         more.insert("created".to_owned(), entered.made.into());
         more.insert("queue".to_owned(), queue.into());
-        more.insert("workers".to_owned(), alive.into());
+        more.insert("workers".to_owned(), workers.len().into());
         context.answer(&found, &reply, &said, None, more)
     }
 }

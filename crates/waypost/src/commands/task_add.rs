@@ -78,8 +78,8 @@ impl Add {
         let options = &self.options;
         let placeholder = TaskId::new("t").map_err(|error| Failure::failed(error.to_string(), ""))?;
         let mut spec = TaskSpec::new(placeholder, files::text_argument(&self.description)?);
-        spec.when = options.when().unwrap_or_default();
-        spec.complexity = options.complexity();
+        spec.when = options.when.unwrap_or_default();
+        spec.complexity = options.complexity;
         spec.notes = options.notes()?.unwrap_or_default();
         spec.tools = (!options.tools.is_empty()).then(|| options.tools.clone());
         spec.locks = options.locks();

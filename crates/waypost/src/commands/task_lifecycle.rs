@@ -6,7 +6,7 @@ use waypost_core::{Json, Phase, Status, TaskId};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
 use super::task_options::json;
-use crate::context::{Context, PlanHandle, task_of};
+use crate::context::{Context, PlanHandle, PlanWrite, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::{Guard, seconds};
@@ -34,22 +34,17 @@ impl TaskArgs {
 pub(crate) struct Start {
     #[command(flatten)]
     which: TaskArgs,
-    /// Lease duration, e.g. 15m or 2h; 0 never expires
-    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
-    lease: u32,
+    /// Lease duration, e.g. 15m or 2h; 0 never expires [default: 15m, or as long as the lease you hold]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    lease: Option<u32>,
     #[command(flatten)]
     guard: Guard,
-}
-
-/// For how long a started task is believed to be worked on.
-pub(crate) fn lease(seconds: u32) -> Option<u32> {
-    (seconds > 0).then_some(seconds)
 }
 
 impl Start {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let options = ClaimOptions { lease_seconds: lease(self.lease), ..ClaimOptions::default() };
+        let options = ClaimOptions { lease_seconds: self.lease, ..ClaimOptions::default() };
         let by = context.caller()?;
         let claimed = found.service.claim(&by, &found.id, &task, options, (&self.guard).into())?;
         let (reply, attempt) = (claimed.written, claimed.attempt);
@@ -206,23 +201,21 @@ impl Skip {
 // Again.
 #[derive(Debug, Args)]
 pub(crate) struct Retry {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Task id or prefix [default: everything that failed or was cancelled]
     task: Option<String>,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl Retry {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
+        let (found, by, guard) = self.on.find(context)?;
         let Some(task) = &self.task else {
-            let reply = found.service.retry_plan(&context.caller()?, &found.id, (&self.guard).into())?;
+            let reply = found.service.retry_plan(&by, &found.id, guard)?;
             return context.done(&found, &reply, "failed tasks will be retried");
         };
         let task = found.task(task)?;
-        let reply = found.service.retry_task(&context.caller()?, &found.id, &task, (&self.guard).into())?;
+        let reply = found.service.retry_task(&by, &found.id, &task, guard)?;
         context.done_task(&found, &reply, &task, &format!("{task} will be retried"))
     }
 }
@@ -230,27 +223,23 @@ impl Retry {
 // Stop.
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    #[command(flatten)]
+    on: PlanWrite,
     /// Task id or prefix [default: the whole plan]
     task: Option<String>,
     /// Reason
     #[arg(long, default_value = "")]
     reason: String,
-    #[command(flatten)]
-    guard: Guard,
 }
 
 impl Cancel {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let found = context.find(&self.plan)?;
+        let (found, by, guard) = self.on.find(context)?;
         let Some(task) = &self.task else {
-            let (by, guard) = (context.caller()?, (&self.guard).into());
             let reply = found.service.finish(&by, &found.id, Phase::Cancelled, &self.reason, guard)?;
             return context.done(&found, &reply, "cancelled the plan");
         };
         let task = found.task(task)?;
-        let (by, guard) = (context.caller()?, (&self.guard).into());
         let reply = found.service.cancel_task(&by, &found.id, &task, &self.reason, guard)?;
         context.done_task(&found, &reply, &task, &format!("{task} is cancelled"))
     }

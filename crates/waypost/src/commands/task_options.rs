@@ -1,6 +1,7 @@
 //! Options that describe a task, for `task add` and `task revise`. Does not read the store.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValue;
 use waypost_core::{
     BadId, Complexity, Dependency, DependencyRule, ExternalTaskRef, Json, Lock, LockMode, Plan, PlanId,
     Retry, TaskId, Work,
@@ -9,7 +10,7 @@ use waypost_core::{
 use crate::context::task_of;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
-use crate::options::seconds;
+use crate::options::{seconds, word};
 
 // What can be said of a task.
 #[derive(Debug, Args)]
@@ -23,11 +24,11 @@ pub(crate) struct TaskOptions {
     #[arg(long, value_name = "AGENT:TASK", hide = true)]
     on_agent: Vec<String>,
     /// Required outcome of the dependencies
-    #[arg(long, value_enum)]
-    pub(crate) when: Option<WhenWord>,
+    #[arg(long, value_parser = word::<DependencyRule>(rules()))]
+    pub(crate) when: Option<DependencyRule>,
     /// Estimated complexity
-    #[arg(long, value_enum)]
-    pub(crate) complexity: Option<ComplexityWord>,
+    #[arg(long, value_parser = word::<Complexity>(["low", "medium", "high"].map(PossibleValue::new)))]
+    pub(crate) complexity: Option<Complexity>,
     /// Notes for the worker; @FILE reads them from a file
     #[arg(long)]
     pub(crate) notes: Option<String>,
@@ -72,50 +73,15 @@ pub(crate) struct TaskOptions {
     pub(crate) provides: Option<String>,
 }
 
-/// Required outcome of a task's dependencies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WhenWord {
-    /// All are done.
-    #[value(alias = "all_done")]
-    AllDone,
-    /// All have finished, with any outcome.
-    #[value(alias = "all_finished")]
-    AllFinished,
-    /// At least one is done.
-    #[value(alias = "any_done")]
-    AnyDone,
-}
-
-/// The author's estimate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ComplexityWord {
-    /// One step.
-    Low,
-    /// Several steps.
-    Medium,
-    /// Much reasoning.
-    High,
+fn rules() -> [PossibleValue; 3] {
+    [
+        PossibleValue::new("all-done").alias("all_done").help("All are done"),
+        PossibleValue::new("all-finished").alias("all_finished").help("All have finished, with any outcome"),
+        PossibleValue::new("any-done").alias("any_done").help("At least one is done"),
+    ]
 }
 
 impl TaskOptions {
-    /// How the tasks that it waits for must have ended.
-    pub(crate) fn when(&self) -> Option<DependencyRule> {
-        self.when.map(|word| match word {
-            WhenWord::AllDone => DependencyRule::AllDone,
-            WhenWord::AllFinished => DependencyRule::AllFinished,
-            WhenWord::AnyDone => DependencyRule::AnyDone,
-        })
-    }
-
-    /// The author's estimate.
-    pub(crate) fn complexity(&self) -> Option<Complexity> {
-        self.complexity.map(|word| match word {
-            ComplexityWord::Low => Complexity::Low,
-            ComplexityWord::Medium => Complexity::Medium,
-            ComplexityWord::High => Complexity::High,
-        })
-    }
-
     /// Free text.
     pub(crate) fn notes(&self) -> Outcome<Option<String>> {
         self.notes.as_deref().map(files::text_argument).transpose()

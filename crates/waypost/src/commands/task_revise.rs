@@ -5,7 +5,7 @@ use waypost_core::{Dependency, Plan, TaskChanges, TaskId};
 use waypost_service::EditOp;
 
 use super::task_options::TaskOptions;
-use crate::context::{Context, task_of};
+use crate::context::{Context, task_of, whole_task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::Guard;
@@ -84,20 +84,14 @@ impl Revise {
     }
 
     fn changes(&self, plan: &Plan) -> Outcome<(TaskId, TaskChanges)> {
-        let task = task_of(plan, &self.task)?;
-        let Some(now) = plan.task(task.as_str()) else {
-            return Err(Failure::not_found(
-                format!("no task is called {task}"),
-                "`waypost show PLAN` lists its tasks",
-            ));
-        };
+        let now = whole_task_of(plan, &self.task)?;
         let options = &self.options;
         let mut changes = TaskChanges {
             description: self.description.as_deref().map(files::text_argument).transpose()?,
             add_dependencies: options.dependencies(plan)?,
             remove_dependencies: self.no_more(plan, now)?,
-            when: options.when(),
-            complexity: options.complexity().map(Some),
+            when: options.when,
+            complexity: options.complexity.map(Some),
             notes: options.notes()?,
             tools: (!options.tools.is_empty()).then(|| Some(options.tools.clone())),
             work: options.work(now.spec.work.as_deref())?.map(Some),
@@ -125,7 +119,7 @@ impl Revise {
                 Field::Provides => changes.provides = Some(None),
             }
         }
-        Ok((task, changes))
+        Ok((now.spec.id.clone(), changes))
     }
 
     /// What it no longer waits for: tasks here by their names, tasks elsewhere as they are shown.

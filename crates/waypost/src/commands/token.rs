@@ -1,5 +1,6 @@
 //! `waypost token`: the tokens that agents call `waypost serve` with. Only a person makes and revokes them.
 
+use clap::builder::PossibleValue;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use waypost_core::ActorKind;
@@ -9,7 +10,10 @@ use super::mcp;
 use super::serve::failure;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::word;
 use crate::view::text;
+
+const ROLES: [&str; 4] = ["person", "agent", "worker", "reader"];
 
 const EXAMPLES: &str = "\
 The token is shown this once; what is kept cannot be turned back into it.
@@ -41,18 +45,11 @@ pub(crate) struct New {
     #[arg(long, alias = "name", value_name = "NAME", value_parser = mcp::agent)]
     agent: String,
     /// Role: person (everything, including approval), agent, worker, reader (read only)
-    #[arg(long, value_name = "ROLE", value_parser = role, default_value = "agent")]
+    #[arg(long, value_name = "ROLE", value_parser = word::<Role>(ROLES.map(PossibleValue::new)), default_value = "agent")]
     role: Role,
     /// Grant access to /metrics only
     #[arg(long)]
     only_metrics: bool,
-}
-
-fn role(word: &str) -> Result<Role, String> {
-    let all = [Role::Person, Role::Agent, Role::Worker, Role::Reader];
-    all.into_iter()
-        .find(|role| role.as_str() == word)
-        .ok_or_else(|| format!("one of {}", all.map(Role::as_str).join(", ")))
 }
 
 // Which.

@@ -53,33 +53,27 @@ pub(crate) struct Tui {
 impl Tui {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let plan = self.plan.as_deref().map(|plan| context.find(plan)).transpose()?;
-        let first = match (plan.as_ref().map(|found| &found.id), self.watch) {
-            (None, _) => First::Browser,
-            (Some(plan), true) => First::Run(plan.clone(), Intent::Watch),
-            (Some(plan), false) => First::Editor(plan.clone()),
+        let start = match (plan.as_ref().map(|found| key(&found.id)), self.watch) {
+            (None, _) => Start::PlanList,
+            (Some(plan), true) => Start::Run(plan, Intent::Watch),
+            (Some(plan), false) => Start::Editor(plan),
         };
-        show(context, first, self.dry_run)
+        show(context, start, self.dry_run)
     }
 }
 
-/// What is seen first.
-#[derive(Clone, Debug)]
-pub(crate) enum First {
-    /// All plans.
-    Browser,
-    /// This plan in the editor.
-    Editor(PlanId),
-    /// The run of this plan.
-    Run(PlanId, Intent),
+/// A plan of the store that the command line means.
+pub(crate) fn key(id: &PlanId) -> PlanKey {
+    PlanKey { store: 0, id: id.clone() }
 }
 
 /// Opens a plan of the context's own store, in the editor or in the run view, until the person leaves.
 pub(crate) fn open(context: &Context, plan: &PlanId, start_in_editor: bool) -> Outcome {
-    let first = match start_in_editor {
-        true => First::Editor(plan.clone()),
-        false => First::Run(plan.clone(), Intent::Watch),
+    let start = match start_in_editor {
+        true => Start::Editor(key(plan)),
+        false => Start::Run(key(plan), Intent::Watch),
     };
-    show(context, first, false)
+    show(context, start, false)
 }
 
 /// Whether a whole screen can be shown here.
@@ -88,7 +82,7 @@ pub(crate) fn fits() -> Result<(), terminal::Unfit> {
 }
 
 /// Shows it until the person leaves.
-pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
+pub(crate) fn show(context: &Context, start: Start, dry_run: bool) -> Outcome {
     if context.out.json {
         let hint = "`waypost list`, `show`, `watch` and `history` answer in JSON";
         return Err(Failure::usage("the terminal UI has no JSON output", hint));
@@ -102,12 +96,6 @@ pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
         dry_run,
         keys,
         theme: if context.out.has_colour() { Theme::Colours } else { Theme::Plain },
-    };
-    let of_plan = |id: PlanId| PlanKey { store: 0, id };
-    let start = match first {
-        First::Browser => Start::PlanList,
-        First::Editor(plan) => Start::Editor(of_plan(plan)),
-        First::Run(plan, intent) => Start::Run(of_plan(plan), intent),
     };
     let edit = |text: &str, ending: &str| edit::edit_text("waypost-tui", ending, text).map_err(error_message);
     let kept = Rc::new(RefCell::new(Vec::new()));
@@ -157,9 +145,7 @@ fn workspace(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Wor
 }
 
 fn error_message(failure: Failure) -> ErrorMessage {
-    let details: Vec<&str> = failure.details.iter().map(|line| line.trim()).collect();
-    let what = [&[failure.message.as_str()], details.as_slice()].concat().join("; ");
-    ErrorMessage { what, hint: failure.hint }
+    ErrorMessage { what: failure.one_line(), hint: failure.hint }
 }
 
 /// The keys as the configuration has them.

@@ -4,19 +4,15 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 use waypost_config::Config;
 use waypost_core::Status;
-use waypost_run::{
-    AfterFailure, Control, ExitPolicy, Follow, Options, RunEvent, RunObserver, RunWarning, Runner,
-    TaskFilter, View,
-};
+use waypost_run::{AfterFailure, Control, ExitPolicy, Follow, Options, RunEvent, Runner, TaskFilter};
 
 use super::http_listener::{Metrics, address};
-use super::run::progress::{self, Scope};
+use super::run::progress::{self, Hooked, Scope};
 use super::run::{Signals, failed_run, listen};
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
@@ -114,22 +110,24 @@ impl Worker {
         let mut runner =
             Runner::with(plans, Arc::clone(&config), folders.execution_env(), options).map_err(failed_run)?;
         listen(runner.controller(), Signals::CountAll)?;
-        let mut watcher =
-            Counting { inner: progress::watcher(context, Scope::Many, &config), counts: [0; 6] };
+        let (mut done, mut failed) = (0, 0);
+        let mut count = |event: &RunEvent| match event {
+            RunEvent::TaskEnded { status: Status::Done, .. } => done += 1,
+            RunEvent::TaskEnded { status: Status::Failed, .. } => failed += 1,
+            _ => {}
+        };
+        let inner = progress::watcher(context, Scope::Many, &config);
+        let mut watcher = Hooked { inner, on_event: &mut count, on_tick: &mut |_| {} };
         let summary = runner.run(&mut watcher).map_err(failed_run)?;
-        let Counting { inner, counts } = watcher;
-        drop(inner);
+        drop(watcher);
         let unreported: Vec<String> = summary.unreported.iter().cloned().chain(relay.finish()).collect();
         webhooks::report_failures(context, &unreported);
-        let [done, failed] =
-            [Status::Done, Status::Failed].map(|status| Status::ALL.iter().position(|one| *one == status));
-        let count = |place: Option<usize>| place.map_or(0, |place| counts[place]);
         if context.out.json {
-            let line = json!({ "event": "worker_ended", "done": count(done), "failed": count(failed) });
+            let line = json!({ "event": "worker_ended", "done": done, "failed": failed });
             context.out.line(line.to_string());
         } else {
-            let done = text::count(count(done), "task");
-            context.out.line(format!("the worker ended: {done} done, {} failed", count(failed)));
+            let done = text::count(done, "task");
+            context.out.line(format!("the worker ended: {done} done, {failed} failed"));
         }
         match summary.asked_to_end {
             Some(Control::Stop) => {
@@ -148,37 +146,5 @@ impl Worker {
         let queues: Vec<String> = queues(config, &self.queue).iter().map(bound).collect();
         let ends = if self.until_idle { "exits when no work is left" } else { "Ctrl-C stops it" };
         context.out.say(format!("working on queue {}; {ends}", queues.join(", ")));
-    }
-}
-
-/// Counts how tasks ended.
-struct Counting {
-    inner: Box<dyn RunObserver>,
-    counts: [usize; 6],
-}
-
-impl RunObserver for Counting {
-    fn on_event(&mut self, notice: &RunEvent) {
-        if let RunEvent::TaskEnded { status, .. } = notice
-            && let Some(place) = Status::ALL.iter().position(|one| one == status)
-        {
-            self.counts[place] += 1;
-        }
-        self.inner.on_event(notice);
-    }
-    fn pause(&mut self) {
-        self.inner.pause();
-    }
-    fn asked_to_end(&mut self, control: Control) {
-        self.inner.asked_to_end(control);
-    }
-    fn on_warning(&mut self, remark: &RunWarning) {
-        self.inner.on_warning(remark);
-    }
-    fn on_tick(&mut self, view: &View<'_>) {
-        self.inner.on_tick(view);
-    }
-    fn interval(&self) -> Duration {
-        self.inner.interval()
     }
 }

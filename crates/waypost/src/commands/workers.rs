@@ -3,11 +3,12 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use waypost_core::{ActorKind, Refusal, Timestamp};
-use waypost_service::worker_state;
+use waypost_service::{all_workers, work_of, worker_state};
 use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState, WriteError};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::within;
 use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
@@ -69,20 +70,20 @@ impl Workers {
         if let Some(What::Drain(drain)) = &self.what {
             return drain.run(context);
         }
-        if self.limit == 0 || self.limit > WORKERS_PAGE_MAX {
-            let hint = format!("write a number from 1 to {WORKERS_PAGE_MAX}");
-            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
-        }
+        within("--limit", self.limit, 1..=WORKERS_PAGE_MAX)?;
         let plans = context.plans()?;
         let (page, now) = plans.workers(self.cursor.as_deref(), self.limit)?;
         let wanted = |worker: &&Worker| self.queue.as_ref().is_none_or(|queue| worker.queues.contains(queue));
         let mut shown = Vec::new();
         for worker in page.items.iter().filter(wanted) {
-            shown.push((worker, plans.leases_of(&worker.name, RUNNING_TOLD_MAX)?));
+            let (running, queued) = work_of(&plans, &worker.name, RUNNING_TOLD_MAX)?;
+            shown.push((worker, running, queued));
         }
         if context.out.json {
-            let workers: Vec<Value> =
-                shown.iter().map(|(worker, leases)| worker_json(worker, leases, now)).collect();
+            let workers: Vec<Value> = shown
+                .iter()
+                .map(|(worker, running, queued)| worker_json(worker, running, queued, now))
+                .collect();
             return context.out.value(&json!({ "workers": workers, "total": page.total, "next": page.next }));
         }
         if shown.is_empty() && page.next.is_none() {
@@ -90,7 +91,8 @@ impl Workers {
             context.out.say(format!("no workers{of} in this store: start one with `waypost worker`"));
             return Ok(());
         }
-        let rows: Vec<Vec<Cell>> = shown.iter().map(|(worker, leases)| row(worker, leases, now)).collect();
+        let rows: Vec<Vec<Cell>> =
+            shown.iter().map(|(worker, running, queued)| row(worker, running, queued.len(), now)).collect();
         let headings = ["WORKER", "STATE", "SEEN", "QUEUES", "AT MOST", "RUNS"];
         table::print(&mut context.out, &headings, &rows);
         if let Some(next) = page.next {
@@ -113,7 +115,7 @@ impl Drain {
         if !context.service(&plans).drain_worker(&name)? {
             return Err(no_such_worker(&self.name));
         }
-        let running = plans.leases_of(&name, RUNNING_TOLD_MAX)?.len();
+        let running = work_of(&plans, &name, RUNNING_TOLD_MAX)?.0.len();
         if context.out.json {
             return context.out.value(&json!({ "worker": name, "draining": true, "running": running }));
         }
@@ -133,15 +135,8 @@ fn no_such_worker(name: &str) -> Failure {
 
 /// The worker that a name or an unambiguous beginning of one means.
 fn named(plans: &PlanStore, name: &str) -> Outcome<String> {
-    let (mut found, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
-    loop {
-        let (page, _) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
-        found.extend(page.items.into_iter().map(|worker| worker.name).filter(|own| own.starts_with(name)));
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
-        }
-    }
+    let names = all_workers(plans)?.0.into_iter().map(|worker| worker.name);
+    let mut found: Vec<String> = names.filter(|own| own.starts_with(name)).collect();
     if found.iter().any(|own| own == name) {
         return Ok(name.to_owned());
     }
@@ -164,8 +159,8 @@ fn kind(worker: &Worker) -> &'static str {
 }
 
 /// A worker as a program is told.
-fn worker_json(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
-    let running = |lease: &Lease| {
+fn worker_json(worker: &Worker, running: &[Lease], queued: &[Lease], now: Timestamp) -> Value {
+    let task = |lease: &Lease| {
         let since = lease.since.map(|since| now.since(since).as_secs_f64());
         json!({ "plan": lease.plan, "task": lease.task, "attempt": lease.attempt, "queue": lease.queue,
             "seconds": since, "lease_until": lease.until })
@@ -184,22 +179,27 @@ fn worker_json(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
         "last_seen": worker.seen,
         "alive_until": worker.until,
         "waits_for": worker.waits_for,
-        "running": leases.iter().map(running).collect::<Vec<_>>(),
+        "running": running.iter().map(task).collect::<Vec<_>>(),
+        "queued": queued.iter().map(task).collect::<Vec<_>>(),
     })
 }
 
-fn row(worker: &Worker, leases: &[Lease], now: Timestamp) -> Vec<Cell> {
+fn row(worker: &Worker, running: &[Lease], queued: usize, now: Timestamp) -> Vec<Cell> {
     let state = worker_state(worker, now);
     let look = match state {
         WorkerState::Alive => Look::Green,
         WorkerState::Draining | WorkerState::Silent => Look::Yellow,
         WorkerState::Dead => Look::Red,
     };
-    let mut runs: Vec<String> = leases.iter().take(RUNNING_NAMED_MAX).map(|lease| runs(lease, now)).collect();
-    match leases.len() {
+    let mut runs: Vec<String> =
+        running.iter().take(RUNNING_NAMED_MAX).map(|lease| runs(lease, now)).collect();
+    match running.len() {
         0 => runs.push("nothing".to_owned()),
         count if count > RUNNING_NAMED_MAX => runs.push(format!("and {} more", count - RUNNING_NAMED_MAX)),
         _ => {}
+    }
+    if queued > 0 {
+        runs.push(format!("{queued} queued"));
     }
     let queues = match worker.kind {
         WorkerKind::Worker => worker.queues.join(","),

@@ -5,7 +5,7 @@ use waypost_llm::JournalError;
 use waypost_planner::planning::{PlanningError, RequestError};
 
 use crate::context::Context;
-use crate::error::{Exit, Failure};
+use crate::error::Failure;
 
 /// Why a journal could not be used.
 pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure {
@@ -56,9 +56,4 @@ pub(crate) fn of_thinking(error: PlanningError, plan: &PlanId) -> Failure {
         }
         PlanningError::Journal(error) => of_journal(&error, Some(plan)),
     }
-}
-
-/// A usage error for a number that makes no sense.
-pub(crate) fn out_of_bounds(option: &str, found: impl std::fmt::Display, hint: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("{option} {found} is out of bounds"), hint)
 }

@@ -3,9 +3,8 @@
 use clap::Args;
 use waypost_planner::planning::RequestLimits;
 
-use super::failures::out_of_bounds;
 use crate::error::Outcome;
-use crate::options::seconds;
+use crate::options::{seconds, within};
 
 /// Questions that may be under way at once.
 const PARALLEL_MAX: usize = 64;
@@ -48,11 +47,8 @@ pub(crate) struct PlanningLimits {
 impl PlanningLimits {
     /// What was said, over what stands already.
     pub(crate) fn over(&self, mut extent: RequestLimits) -> Outcome<RequestLimits> {
-        let within = |option: &str, found: Option<usize>, min: usize, max: usize| match found {
-            Some(found) if !(min..=max).contains(&found) => {
-                Err(out_of_bounds(option, found, &format!("write a number from {min} to {max}")))
-            }
-            Some(_) | None => Ok(found),
+        let within = |option: &str, found: Option<usize>, min: usize, max: usize| {
+            found.map(|found| within(option, found, min..=max)).transpose()
         };
         let tasks_max = waypost_core::limits::TASKS_MAX;
         let children_max = waypost_planner::decompose::CHILDREN_LIMIT;

@@ -112,6 +112,11 @@ fn ending_word(ending: &StopReason) -> &'static str {
 /// Prints the head of a plan and its tree.
 pub(crate) fn print_tree(of: &Plan, out: &mut Output) {
     plan::print_head(of, false, out);
+    print_tasks(of, out);
+}
+
+/// Prints the first tasks of a plan below its head.
+pub(crate) fn print_tasks(of: &Plan, out: &mut Output) {
     out.line("");
     let page = Page::of(of, None, TASKS_SHOWN_MAX);
     page.print(of, out);

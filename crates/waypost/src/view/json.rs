@@ -58,7 +58,7 @@ pub(crate) fn whole(plan: &Plan) -> Value {
 pub(crate) fn row_of(plan: &Plan, task: &Task) -> Value {
     let (spec, state) = (&task.spec, &task.state);
     let description = truncate_bytes(&spec.description, TEXT_BYTES_MAX).into_owned();
-    let mut fields = task_row(plan, task, description, TEXT_BYTES_MAX);
+    let mut fields = task_row(plan, task, description);
     let texts = [
         ("notes", Some(spec.notes.clone()).filter(|notes| !notes.is_empty())),
         ("result", state.result.clone()),

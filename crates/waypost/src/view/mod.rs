@@ -60,7 +60,7 @@ pub(crate) fn phase_sign(head: &PlanSummary) -> StatusSign {
 
 /// `████████░░░░░░░░░░░░ 2/5 done (40%), 1 running, 1 ready`.
 pub(crate) fn progress(counts: &Counts) -> String {
-    let Counts { total, ready, blocked, queued, running, done, failed, skipped, cancelled } = *counts;
+    let Counts { total, done, .. } = *counts;
     if total == 0 {
         return "no tasks".to_owned();
     }
@@ -70,6 +70,15 @@ pub(crate) fn progress(counts: &Counts) -> String {
     let percent = u64::from(done) * 100 / u64::from(total);
     let mut text = format!("{}{} ", "█".repeat(cells), "░".repeat(BAR_CELLS - cells));
     text.push_str(&format!("{done}/{total} done ({percent}%)"));
+    for words in counts_beside_done(counts) {
+        text.push_str(&format!(", {words}"));
+    }
+    text
+}
+
+/// How many tasks stand where, those that are done left out.
+pub(crate) fn counts_beside_done(counts: &Counts) -> impl Iterator<Item = String> {
+    let Counts { ready, blocked, queued, running, failed, skipped, cancelled, .. } = *counts;
     let others = [
         (failed, "failed"),
         (skipped, "skipped"),
@@ -79,8 +88,5 @@ pub(crate) fn progress(counts: &Counts) -> String {
         (ready, "ready"),
         (blocked, "blocked"),
     ];
-    for (count, word) in others.into_iter().filter(|(count, _)| *count > 0) {
-        text.push_str(&format!(", {count} {word}"));
-    }
-    text
+    others.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"))
 }

@@ -68,15 +68,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
         let of = if spec.attempts_max() > 1 { format!(" of {}", spec.attempts_max()) } else { String::new() };
         field(out, "attempt", &format!("{}{of}", state.attempt));
     }
-    let names = |tasks: Vec<&Task>| {
-        let count = tasks.len();
-        let mut names: Vec<String> =
-            tasks.iter().take(NAMES_MAX).map(|task| task.spec.id.to_string()).collect();
-        if count > NAMES_MAX {
-            names.push(format!("+{}", count - NAMES_MAX));
-        }
-        names.join(", ")
-    };
+    let names = |tasks: Vec<&Task>| text::names(tasks.iter().map(|task| &task.spec.id), NAMES_MAX);
     let parent = spec.parent.as_ref().map(ToString::to_string).unwrap_or_default();
     let depends_on: Vec<String> = spec.depends_on.iter().map(ToString::to_string).collect();
     let when = match spec.when {

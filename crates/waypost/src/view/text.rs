@@ -21,3 +21,10 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) fn age(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map_or_else(|| "-".to_owned(), |at| waypost_text::age(now.since(at)))
 }
+
+/// The first of these names, and how many more there are.
+pub(crate) fn names(names: impl ExactSizeIterator<Item: ToString>, max: usize) -> String {
+    let more = names.len().checked_sub(max).filter(|&more| more > 0).map(|more| format!("+{more}"));
+    let shown: Vec<String> = names.take(max).map(|name| name.to_string()).chain(more).collect();
+    shown.join(", ")
+}

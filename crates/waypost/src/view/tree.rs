@@ -187,11 +187,7 @@ fn behind(task: &Task, standing: EffectiveStatus) -> String {
 
 /// The first names of what a task waits for.
 pub(crate) fn dependency_names(depends_on: &[Dependency]) -> String {
-    let mut names: Vec<String> = depends_on.iter().take(NAMES_MAX).map(ToString::to_string).collect();
-    if depends_on.len() > NAMES_MAX {
-        names.push(format!("+{}", depends_on.len() - NAMES_MAX));
-    }
-    names.join(", ")
+    text::names(depends_on.iter(), NAMES_MAX)
 }
 
 /// What stands below it.

@@ -310,6 +310,60 @@ fn a_claim_over_http_is_renewed_by_progress_over_http() {
     assert!(before < after, "from {before} to {after}");
 }
 
+/// Claims `t1` again through a front end that names no lease.
+fn claim_again(front_ends: &FrontEnds, front_end: FrontEnd, plan: &str) {
+    let answer = match front_end {
+        FrontEnd::Cli => front_ends.cli(Agent, &["start", plan, "t1"]),
+        FrontEnd::Mcp => front_ends.mcp(Agent).call("task_next", json!({ "plan": plan, "task": "t1" })),
+        FrontEnd::Http => {
+            front_ends.http(Agent, Request::post(format!("/plans/{plan}/tasks/t1/actions/claim"), json!({})))
+        }
+    };
+    answer.accepted();
+}
+
+#[test]
+fn a_task_that_is_claimed_again_keeps_the_longer_lease() {
+    let front_ends = FrontEnds::start();
+    let mut wrong = Vec::new();
+    for front_end in FrontEnd::ALL {
+        for lease in ["5m", "2h", "0"] {
+            let plan = format!("{front_end:?}-{lease}").to_lowercase();
+            create(&front_ends, &plan);
+            front_ends.cli(Agent, &["start", &plan, "t1", "--lease", lease]).accepted();
+            let before = lease_end(&front_ends, &plan);
+            claim_again(&front_ends, front_end, &plan);
+            let after = lease_end(&front_ends, &plan);
+            let is_right = match (before, after) {
+                (None, None) => true,
+                (Some(before), Some(after)) => before < after,
+                _ => false,
+            };
+            if !is_right {
+                wrong.push(format!("{front_end:?}, --lease {lease}: from {before:?} to {after:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_lease_that_is_asked_for_may_be_shorter_and_progress_never_shortens_one() {
+    let front_ends = FrontEnds::start();
+    create(&front_ends, "p");
+    let start = |lease: &str| {
+        front_ends.cli(Agent, &["start", "p", "t1", "--lease", lease]).accepted();
+        lease_end(&front_ends, "p").unwrap()
+    };
+    let (long, short) = (start("2h"), start("5m"));
+    assert!(short < long, "from {long} to {short}");
+    let longest = start("4h");
+    report(&front_ends, FrontEnd::Http, Agent, "p", REPORTS[0], None).accepted();
+    let after = lease_end(&front_ends, "p").unwrap();
+    assert_eq!(after, longest, "it was taken for two hours, and then for four");
+    assert!(start("0") > longest.plus_seconds(365 * 24 * 3_600));
+}
+
 /// A worker process, which ends with the test.
 struct RunningWorker(Child);
 

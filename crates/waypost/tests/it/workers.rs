@@ -242,6 +242,29 @@ fn workers_share_a_plan_and_a_queues_bound_holds_for_all_of_them() {
 }
 
 #[test]
+fn a_run_is_the_worker_of_its_plan() {
+    let workspace = Workspace::new();
+    let line = "while [ ! -e go ]; do sleep 0.02; done";
+    let executor = format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line:?}]\n");
+    configure(&workspace, &format!("[queues.default]\nconcurrency = 1\n{executor}"));
+    put(&workspace, "p.json", &plan("p", 9, "run"));
+    let mut run = Running::start(&workspace, &["run", "p.json"]);
+    let is_running = || {
+        let shown = workspace.waypost(&["show", "p", "--json"]);
+        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+        shown["counts"]["running"] == 1
+    };
+    let began = Instant::now();
+    while !is_running() {
+        assert!(began.elapsed() < PATIENCE, "nothing starts");
+    }
+    let (why, _) = text(&workspace.waypost(&["why", "p", "t8"]));
+    assert!(why.starts_with("t8 is ") && !why.contains("no worker"), "{why}");
+    put(&workspace, "go", "");
+    assert_eq!(run.ends(), Some(0));
+}
+
+#[test]
 fn a_task_that_waits_for_another_plan_starts_when_another_process_has_done_that() {
     let workspace = Workspace::new();
     configure(&workspace, QUICK);

@@ -315,7 +315,7 @@ impl Plan {
         reason: &str,
     ) -> Decision {
         let number = self.number(task)?;
-        self.is_running(number, "given back")?;
+        self.is_running(number, "released")?;
         self.speaks_for(by, number, attempt)?;
         within("bytes of the reason", reason.len(), limits::TEXT_BYTES_MAX, task)?;
         Ok(vec![Event::TaskReleased { task: task.clone(), reason: reason.to_owned() }])

@@ -16,7 +16,7 @@ impl Plan {
         ask: &QuestionRequest,
     ) -> Decision {
         let number = self.number(task)?;
-        self.is_running(number, "left for an answer")?;
+        self.is_running(number, "suspended for a question")?;
         self.speaks_for(by, number, attempt)?;
         let QuestionRequest { text, choices, state } = ask;
         if text.trim().is_empty() {

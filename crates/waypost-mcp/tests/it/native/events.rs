@@ -92,7 +92,7 @@ fn filters_and_limits_are_checked() {
     assert!(refused(json!({ "limit": 101 })).starts_with("limit: must be from 1 to 100"));
     assert!(refused(json!({ "limit": 0 })).starts_with("limit: must be from 1 to 100"));
     assert!(refused(json!({ "wait": 601 })).starts_with("wait: must be at most 600 seconds"));
-    assert!(refused(json!({ "cursor": "x" })).starts_with("cursor: \"x\" is no place in the log"));
+    assert!(refused(json!({ "cursor": "x" })).starts_with("cursor: \"x\" is not a cursor of the log"));
     assert!(
         refused(json!({ "action": "listen" }))
             .starts_with("action cannot be \"listen\"; did you mean list? use one of read")

@@ -82,6 +82,7 @@ fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<(), StoreError> {
         | StoreError::Files { .. }
         | StoreError::Database(_)
         | StoreError::Pruned { .. }
+        | StoreError::BadCursor(_)
         | StoreError::BadLocation(_) => Err(error),
     }
 }

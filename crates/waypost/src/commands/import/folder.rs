@@ -108,7 +108,7 @@ fn read_files(
             Err(Unreadable::UnknownFormat | Unreadable::NoPlan(_)) => {
                 context.out.note(format!("{shown} is not a plan; skipped"));
             }
-            Err(error) => found.left.push(Failure::unreadable(&shown, &error)),
+            Err(error) => found.left.push(Failure::unreadable(&shown, error)),
         }
     }
     if !backlog.is_empty() {

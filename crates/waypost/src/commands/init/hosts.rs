@@ -22,24 +22,30 @@ pub(crate) enum Host {
 }
 
 /// What is known of a host.
-struct HostFacts {
-    word: &'static str,
-    file: &'static str,
+pub(super) struct HostFacts {
+    /// As it is written on the command line.
+    pub(super) word: &'static str,
+    /// The file of the workspace that it reads.
+    pub(super) file: &'static str,
+    /// The file that it reads for AGENTS.md, where it does not read that one.
+    pub(super) instead_of_agents: Option<&'static str>,
     servers: &'static str,
     more: &'static [(&'static str, &'static str)],
     traces: &'static [&'static str],
     programs: &'static [&'static str],
-    next: &'static str,
+    /// What a person does next.
+    pub(super) next: &'static str,
 }
 
 impl Host {
     pub(super) const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Cursor, Self::Vscode, Self::Gemini];
 
-    fn known(self) -> HostFacts {
+    pub(super) fn known(self) -> HostFacts {
         match self {
             Self::Claude => HostFacts {
                 word: "claude",
                 file: ".mcp.json",
+                instead_of_agents: Some("CLAUDE.md"),
                 servers: "mcpServers",
                 more: &[],
                 traces: &[".mcp.json", ".claude", "CLAUDE.md"],
@@ -49,6 +55,7 @@ impl Host {
             Self::Codex => HostFacts {
                 word: "codex",
                 file: ".codex/config.toml",
+                instead_of_agents: None,
                 servers: "mcp_servers",
                 more: &[],
                 traces: &[".codex"],
@@ -58,6 +65,7 @@ impl Host {
             Self::Cursor => HostFacts {
                 word: "cursor",
                 file: ".cursor/mcp.json",
+                instead_of_agents: None,
                 servers: "mcpServers",
                 more: &[],
                 traces: &[".cursor", ".cursorrules"],
@@ -67,6 +75,7 @@ impl Host {
             Self::Vscode => HostFacts {
                 word: "vscode",
                 file: ".vscode/mcp.json",
+                instead_of_agents: None,
                 servers: "servers",
                 more: &[("type", "stdio")],
                 traces: &[".vscode"],
@@ -76,36 +85,13 @@ impl Host {
             Self::Gemini => HostFacts {
                 word: "gemini",
                 file: ".gemini/settings.json",
+                instead_of_agents: Some("GEMINI.md"),
                 servers: "mcpServers",
                 more: &[],
                 traces: &[".gemini", "GEMINI.md"],
                 programs: &["gemini"],
                 next: "Gemini CLI reads .gemini/settings.json in folders that you trust; /mcp shows the servers",
             },
-        }
-    }
-
-    /// As it is written on the command line.
-    pub(super) fn as_str(self) -> &'static str {
-        self.known().word
-    }
-
-    /// The file of the workspace that it reads.
-    pub(super) fn file(self) -> &'static str {
-        self.known().file
-    }
-
-    /// What a person does next.
-    pub(super) fn next(self) -> &'static str {
-        self.known().next
-    }
-
-    /// The file that it reads for AGENTS.md, where it does not read that one.
-    pub(super) fn instead_of_agents(self) -> Option<&'static str> {
-        match self {
-            Self::Claude => Some("CLAUDE.md"),
-            Self::Gemini => Some("GEMINI.md"),
-            Self::Codex | Self::Cursor | Self::Vscode => None,
         }
     }
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstRootNode};
-use serde::de::IgnoredAny;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
@@ -108,27 +108,35 @@ fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
         why: format!("{why}; put this into its {servers:?} yourself"),
         paste: entry.json_to_paste(),
     };
-    let tree = CstRootNode::parse(old, &json_with_comments()).ok();
-    if let Some(kept) = tree.as_ref().and_then(|tree| kept_json(&tree.to_serde_value()?, servers, entry)) {
+    let tree =
+        CstRootNode::parse(old, &json_with_comments()).map_err(|error| unmergeable(not_json(old, &error)))?;
+    if let Some(kept) = tree.to_serde_value().and_then(|value| kept_json(&value, servers, entry)) {
         return Ok(kept);
     }
-    let plain = serde_json::from_str::<IgnoredAny>(old);
-    let tree = match (tree, plain) {
-        (Some(tree), Ok(_)) => tree,
-        (tree, Err(error)) => return Err(unmergeable(not_json(old, tree.is_some(), &error))),
-        (None, Ok(_)) => return Err(unmergeable("it is not plain JSON".to_owned())),
-    };
     let Some(root) = tree.object_value() else {
         return Err(unmergeable("it is not a JSON object".to_owned()));
     };
-    let Some(entries) = root.object_value_or_create(servers) else {
+    let entries = match property(&root, servers) {
+        Some(found) => found.object_value(),
+        None => root.object_value_or_create(servers),
+    };
+    let Some(entries) = entries else {
         return Err(unmergeable(format!("its {servers:?} is not a JSON object")));
     };
-    match entries.object_value(NAME).and_then(|ours| ours.get("command")) {
+    let ours = property(&entries, NAME).and_then(|ours| ours.object_value());
+    match ours.and_then(|ours| property(&ours, "command")) {
         Some(command) => command.set_value(entry.command.clone().into()),
         None => drop(entries.append(NAME, entry.json())),
     }
     Ok(Merged::Text(tree.to_string()))
+}
+
+/// The property of this name: of several the last, as parsers read it.
+fn property(object: &CstObject, name: &str) -> Option<CstObjectProp> {
+    let has_name = |property: &CstObjectProp| {
+        property.name().and_then(|own| own.decoded_value().ok()).is_some_and(|own| own == name)
+    };
+    object.properties().into_iter().rfind(has_name)
 }
 
 /// JSON in which comments, and commas after the last item, are allowed.
@@ -137,23 +145,30 @@ fn json_with_comments() -> ParseOptions {
         allow_loose_object_property_names: false,
         allow_missing_commas: false,
         allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
         ..ParseOptions::default()
     }
 }
 
 /// Why a text cannot be read as JSON, and where.
-fn not_json(old: &str, is_with_comments: bool, error: &serde_json::Error) -> String {
-    let (line, column) = (error.line(), error.column());
-    if is_with_comments {
-        return format!(
-            "line {line} has a comment, or a comma after the last item, so it is not plain JSON and is left as it is"
-        );
-    }
-    let end = if error.is_eof() { "it ends too early, as if it was cut off" } else { "it is not JSON" };
+fn not_json(old: &str, error: &ParseError) -> String {
+    let is_cut = match error.kind() {
+        ParseErrorKind::UnterminatedObject
+        | ParseErrorKind::UnterminatedArray
+        | ParseErrorKind::UnterminatedCommentBlock
+        | ParseErrorKind::String(_) => error.range().end >= old.trim_end().len(),
+        _ => false,
+    };
+    let (line, column) = (error.line_display(), error.column_display());
+    let what = if is_cut { "it ends too early, as if it was cut off" } else { "it is not JSON" };
     let first = old.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
     let shown = waypost_text::truncate(first, LINE_SHOWN_MAX);
     format!(
-        "line {line}, column {column} ({shown:?}): {end}; the file is unchanged: fix it there and run this again, or fix it"
+        "line {line}, column {column} ({shown:?}): {what}; the file is unchanged: fix it there and run this again, or fix it"
     )
 }
 
@@ -191,6 +206,11 @@ fn plain_toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
     })?;
     let ours = match parsed.get_ref().get(servers).map(|one| one.get_ref()) {
         Some(DeValue::Table(servers)) => servers.get(NAME),
+        Some(DeValue::Array(_)) => {
+            let why =
+                format!("its {servers:?} is an array of tables, not a table; put this into it yourself");
+            return Err(unmergeable(why));
+        }
         Some(_) | None => None,
     };
     if let Some(ours) = ours {

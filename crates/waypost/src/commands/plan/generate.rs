@@ -21,12 +21,10 @@ use crate::output;
 use crate::planning::progress::ProgressOutput;
 use crate::planning::{Chosen, ModelOptions, PlanningSession, author, record, report};
 use crate::style::Look;
-use crate::view::{self, text, tree::Page};
+use crate::view::{self, text};
 
 /// The slot of the conversation: a plan is made once.
 const SLOT: &str = "generate/1";
-/// Tasks of a new plan that are shown.
-const TASKS_SHOWN_MAX: usize = 200;
 
 /// An order whose journal is open.
 pub(crate) type Begun = (PlanningRequest, Arc<Journal>);
@@ -265,12 +263,7 @@ fn show(plan: &Plan, context: &mut Context, fields: Map<String, Value>, head: He
             context.out.line(title);
         }
     }
-    context.out.line("");
-    let page = Page::of(plan, None, TASKS_SHOWN_MAX);
-    page.print(plan, &mut context.out);
-    if page.remaining() > 0 {
-        context.out.line(format!("… and {} more", text::count(page.remaining(), "task")));
-    }
+    report::print_tasks(plan, &mut context.out);
     for line in report::lines(&fields) {
         context.out.say(line);
     }

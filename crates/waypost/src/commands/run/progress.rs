@@ -10,6 +10,7 @@ use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
 use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View, reports};
 
 use crate::context::Context;
+use crate::output::painted;
 use crate::style::Look;
 use crate::view::{self, text};
 
@@ -19,8 +20,6 @@ const RUNNING_DRAWN_MAX: usize = 8;
 const PLANS_DRAWN_MAX: usize = 5;
 /// Between two drawings.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two words about what is waited for, where nothing is drawn.
-const WORD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Characters of a digest that are shown.
 const DIGEST_CHARACTERS: usize = 19;
@@ -63,11 +62,40 @@ pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<d
         config.reporters.values().filter(|reporter| reporter.report == Report::Console).cloned().collect(),
     );
     if io::stderr().is_terminal() {
-        let painted = |(verb, look)| (verb, context.out.talk_paint(&format!("{verb:>7}"), look));
-        let verbs = VERBS.map(painted);
-        return Box::new(Terminal { scope, columns: context.out.columns, drawn: 0, verbs, console });
+        let (columns, color) = (context.out.columns, context.out.color_talk);
+        return Box::new(Terminal { scope, columns, drawn: 0, color, console });
     }
     Box::new(Lines { scope, waited: false, console, voice: Voice::default() })
+}
+
+/// Another observer, and what else is done with what it is told.
+pub(crate) struct Hooked<'a> {
+    pub(crate) inner: Box<dyn RunObserver>,
+    pub(crate) on_event: &'a mut dyn FnMut(&RunEvent),
+    pub(crate) on_tick: &'a mut dyn FnMut(&View<'_>),
+}
+
+impl RunObserver for Hooked<'_> {
+    fn on_event(&mut self, notice: &RunEvent) {
+        (self.on_event)(notice);
+        self.inner.on_event(notice);
+    }
+    fn pause(&mut self) {
+        self.inner.pause();
+    }
+    fn asked_to_end(&mut self, control: Control) {
+        self.inner.asked_to_end(control);
+    }
+    fn on_warning(&mut self, remark: &RunWarning) {
+        self.inner.on_warning(remark);
+    }
+    fn on_tick(&mut self, view: &View<'_>) {
+        self.inner.on_tick(view);
+        (self.on_tick)(view);
+    }
+    fn interval(&self) -> Duration {
+        self.inner.interval()
+    }
 }
 
 /// What is said to whoever pressed Ctrl-C.
@@ -91,8 +119,11 @@ pub(super) fn evidence_words(evidence: &Evidence) -> String {
     format!("check {} {word} ({digest}…)", evidence.check)
 }
 
+/// A verb, how it looks, and the words behind it.
+type Said = (&'static str, Look, String);
+
 /// The verb for what happened and the words for it; nothing where it need not be said.
-fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<(&'static str, String)> {
+fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<Said> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
     };
@@ -100,39 +131,36 @@ fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<(&'static str, Str
         RunEvent::TaskStarted { plan, task, attempt, .. } => {
             let task = scope.name(plan, task);
             let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-            Some((verb(Status::Running), format!("{task}{attempt}")))
+            Some(with_verb(Status::Running, format!("{task}{attempt}")))
         }
         RunEvent::TaskWillRetry { plan, task, error, evidence: Some(_), .. } => {
             let task = scope.name(plan, task);
-            Some((verb(Status::Pending), format!("{task} will be retried: {}", text::one_line(error))))
+            Some(with_verb(Status::Pending, format!("{task} will be retried: {}", text::one_line(error))))
         }
         RunEvent::TaskWillRetry { plan, task, error, again_at, evidence: None, .. } => {
             let task = scope.name(plan, task);
-            let line = format!(
-                "{task} will be tried again at {}: {}",
-                again_at.to_the_second(),
-                text::one_line(error)
-            );
-            Some((verb(Status::Pending), line))
+            let (at, error) = (again_at.to_the_second(), text::one_line(error));
+            Some(with_verb(Status::Pending, format!("{task} will be tried again at {at}: {error}")))
         }
         RunEvent::TaskReported { task, by, .. } => {
-            Some(("report", format!("{task} is reported as done by {by}, and waits for its check")))
+            let words = format!("{task} is reported as done by {by}, and waits for its check");
+            Some(("report", Look::Cyan, words))
         }
         RunEvent::TaskReleased { task, reason, .. } => {
             let why = Some(reason.clone()).filter(|reason| !reason.is_empty());
-            Some(("back", format!("{task} is released{}", said(&why))))
+            Some(("back", Look::Yellow, format!("{task} is released{}", said(&why))))
         }
         RunEvent::QuestionAsked { task, question, choices, .. } => {
             let choices =
                 if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(" | ")) };
-            Some(("asks", format!("{task}: {}{choices}", text::one_line(question))))
+            Some(("asks", Look::Yellow, format!("{task}: {}{choices}", text::one_line(question))))
         }
         RunEvent::QuestionAnswered { task, answer, by, .. } => {
-            Some(("answer", format!("{task}: {} ({by})", text::one_line(answer))))
+            Some(("answer", Look::Cyan, format!("{task}: {} ({by})", text::one_line(answer))))
         }
         RunEvent::TaskProgressed { plan, task, progress } => {
             let task = scope.name(plan, task);
-            Some((verb(Status::Running), format!("{task}: {}", text::one_line(progress))))
+            Some(with_verb(Status::Running, format!("{task}: {}", text::one_line(progress))))
         }
         RunEvent::TaskEnded { plan, task, status, seconds, why, evidence, .. } => {
             let task = scope.name(plan, task);
@@ -143,35 +171,23 @@ fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<(&'static str, Str
                 .unwrap_or_default();
             let proof = evidence.as_ref().filter(|evidence| evidence.passed);
             let proof = proof.map(|evidence| format!(", {}", evidence_words(evidence))).unwrap_or_default();
-            Some((verb(*status), format!("{task}{took}{proof}{}", said(why))))
+            Some(with_verb(*status, format!("{task}{took}{proof}{}", said(why))))
         }
-        RunEvent::PlanIs { .. } => None,
+        RunEvent::PlanPhaseChanged { .. } => None,
     }
 }
 
-/// All verbs, and how they look.
-const VERBS: [(&str, Look); 10] = [
-    ("again", Look::Yellow),
-    ("start", Look::Cyan),
-    ("done", Look::Green),
-    ("failed", Look::Red),
-    ("skipped", Look::Yellow),
-    ("stopped", Look::Yellow),
-    ("report", Look::Cyan),
-    ("back", Look::Yellow),
-    ("asks", Look::Yellow),
-    ("answer", Look::Cyan),
-];
-
-fn verb(status: Status) -> &'static str {
-    match status {
-        Status::Pending => "again",
-        Status::Running => "start",
-        Status::Done => "done",
-        Status::Failed => "failed",
-        Status::Skipped => "skipped",
-        Status::Cancelled => "stopped",
-    }
+/// The verb for a task that came into this status.
+fn with_verb(status: Status, words: String) -> Said {
+    let (verb, look) = match status {
+        Status::Pending => ("again", Look::Yellow),
+        Status::Running => ("start", Look::Cyan),
+        Status::Done => ("done", Look::Green),
+        Status::Failed => ("failed", Look::Red),
+        Status::Skipped => ("skipped", Look::Yellow),
+        Status::Cancelled => ("stopped", Look::Yellow),
+    };
+    (verb, look, words)
 }
 
 /// Lines for stdout that are written together: whoever reads them is woken once for all that happened at once.
@@ -216,14 +232,9 @@ impl RunObserver for Programs {
     fn pause(&mut self) {
         self.0.speak();
     }
-    fn asked_to_end(&mut self, _: Control) {}
     fn on_warning(&mut self, remark: &RunWarning) {
         let line = serde_json::json!({ "event": remark.as_str(), "message": remark.to_string() });
         self.0.say(&line.to_string());
-    }
-    fn on_tick(&mut self, _: &View<'_>) {}
-    fn interval(&self) -> Duration {
-        WORD_INTERVAL
     }
 }
 
@@ -251,12 +262,12 @@ impl RunObserver for Lines {
             return;
         }
         let line = match (describe_event(&self.scope, notice), notice) {
-            (Some((_, words)), RunEvent::TaskProgressed { .. }) => format!("{:<8} {words}", "progress"),
-            (Some((verb, words)), RunEvent::QuestionAsked { plan, task, .. }) => {
+            (Some((_, _, words)), RunEvent::TaskProgressed { .. }) => format!("{:<8} {words}", "progress"),
+            (Some((verb, _, words)), RunEvent::QuestionAsked { plan, task, .. }) => {
                 format!("{verb:<8} {words} ({})", answer_words(plan, task))
             }
-            (Some((verb, words)), _) => format!("{verb:<8} {words}"),
-            (None, RunEvent::PlanIs { plan, phase }) if self.scope.tells_phases() => {
+            (Some((verb, _, words)), _) => format!("{verb:<8} {words}"),
+            (None, RunEvent::PlanPhaseChanged { plan, phase }) if self.scope.tells_phases() => {
                 format!("{:<8} {plan} is {}", "plan", phase.as_str())
             }
             (None, _) => return,
@@ -281,9 +292,6 @@ impl RunObserver for Lines {
             self.voice.say(&format!("{:<8} plan {plan}: {}", "waiting", waits_for(view)));
             self.voice.speak();
         }
-    }
-    fn interval(&self) -> Duration {
-        WORD_INTERVAL
     }
 }
 
@@ -317,8 +325,7 @@ struct Terminal {
     scope: Scope,
     columns: usize,
     drawn: usize,
-    /// The verbs with their colours.
-    verbs: [(&'static str, String); 10],
+    color: bool,
     console: Console,
 }
 
@@ -360,7 +367,7 @@ impl RunObserver for Terminal {
         }
         let behind = match notice {
             RunEvent::TaskStarted { .. } | RunEvent::TaskProgressed { .. } => return,
-            RunEvent::PlanIs { .. } if !self.scope.tells_phases() => return,
+            RunEvent::PlanPhaseChanged { .. } if !self.scope.tells_phases() => return,
             RunEvent::QuestionAsked { plan, task, .. } => {
                 format!("\n        {}", text::sanitize_line(&answer_words(plan, task)))
             }
@@ -369,16 +376,15 @@ impl RunObserver for Terminal {
             | RunEvent::TaskReported { .. }
             | RunEvent::TaskReleased { .. }
             | RunEvent::QuestionAnswered { .. }
-            | RunEvent::PlanIs { .. } => String::new(),
+            | RunEvent::PlanPhaseChanged { .. } => String::new(),
         };
         let line = match (notice, describe_event(&self.scope, notice)) {
-            (RunEvent::PlanIs { plan, phase }, _) => {
+            (RunEvent::PlanPhaseChanged { plan, phase }, _) => {
                 text::truncate(&format!("{:>7} {plan} is {}", "plan", phase.as_str()), self.columns - 1)
                     .into_owned()
             }
-            (_, Some((verb, words))) => {
-                let known = self.verbs.iter().find(|(known, _)| *known == verb);
-                let verb = known.map_or("", |(_, verb)| verb.as_str());
+            (_, Some((verb, look, words))) => {
+                let verb = painted(&format!("{verb:>7}"), look, self.color);
                 format!("{verb} {}{behind}", text::excerpt(&words, self.columns.saturating_sub(9)))
             }
             (_, None) => return,

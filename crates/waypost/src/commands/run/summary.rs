@@ -11,7 +11,7 @@ use super::progress::evidence_words;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::view::table::{self, Cell};
-use crate::view::{sign_look, text};
+use crate::view::{counts_beside_done, sign_look, text};
 
 /// Tasks that the table lists; of more, those that did not end well and those that took longest.
 const ROWS_MAX: usize = 20;
@@ -69,18 +69,8 @@ pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Ou
 
 fn describe_counts(plan: &Plan) -> String {
     let counts = plan.counts();
-    let all = [
-        (counts.done, "done"),
-        (counts.failed, "failed"),
-        (counts.skipped, "skipped"),
-        (counts.cancelled, "cancelled"),
-        (counts.running, "running"),
-        (counts.queued, "queued"),
-        (counts.ready, "ready"),
-        (counts.blocked, "blocked"),
-    ];
-    let said: Vec<String> =
-        all.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let done = (counts.done > 0).then(|| format!("{} done", counts.done));
+    let said: Vec<String> = done.into_iter().chain(counts_beside_done(&counts)).collect();
     if said.is_empty() { "no tasks".to_owned() } else { said.join(", ") }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use waypost_config::Config;
 use waypost_core::PlanId;
 use waypost_formats::Dialect;
-use waypost_run::{Control, Controller, RunEvent, RunObserver, View};
+use waypost_run::{Controller, RunObserver};
 use waypost_service::Guard;
 use waypost_store::{PlanStore, watch_file};
 
@@ -195,11 +195,4 @@ impl FileWatcher {
 /// Shows nothing: somebody is being asked.
 pub(super) struct Quiet;
 
-impl RunObserver for Quiet {
-    fn on_event(&mut self, _: &RunEvent) {}
-    fn asked_to_end(&mut self, _: Control) {}
-    fn on_tick(&mut self, _: &View<'_>) {}
-    fn interval(&self) -> Duration {
-        Duration::from_secs(1)
-    }
-}
+impl RunObserver for Quiet {}

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use waypost_core::Plan;
 use waypost_formats::{Dialect, Form, Unreadable, write};
-use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View};
 
 use crate::commands::export::loss_lines;
 use crate::context::Context;
@@ -47,7 +46,7 @@ impl WriteBack {
                 let hint = "leave out --write-back, or convert the file first: `waypost import`, then `waypost export`";
                 return Err(Failure::usage(format!("{path} cannot be written back: {error}"), hint));
             }
-            Err(error) => return Err(Failure::unreadable(path, &error)),
+            Err(error) => return Err(Failure::unreadable(path, error)),
         }
         // The file itself is replaced, not a link to it.
         let path = std::fs::canonicalize(path).map_err(|error| Failure::file(Path::new(path), &error))?;
@@ -78,13 +77,15 @@ impl WriteBack {
     pub(super) fn finish(&mut self, context: &mut Context, plan: &Plan) {
         self.version = 0;
         self.put(plan);
-        self.say(context);
-    }
-
-    /// Says what has gone wrong, and once what the format cannot hold.
-    fn say(&mut self, context: &mut Context) {
         if let Some(trouble) = self.trouble.take() {
             context.out.note(trouble);
+        }
+    }
+
+    /// Writes while the plan runs, if the last time is long enough ago.
+    pub(super) fn put_again(&mut self, plan: &Plan) {
+        if self.written.is_none_or(|at| at.elapsed() >= WRITE_INTERVAL) {
+            self.put(plan);
         }
     }
 
@@ -132,37 +133,5 @@ impl WriteBack {
             Some(aside) => files::write(aside, text, true),
             None => Ok(()),
         }
-    }
-}
-
-/// Writes back while it shows how the run goes.
-pub(super) struct Writing<'a> {
-    pub(super) inner: Box<dyn RunObserver>,
-    pub(super) back: Option<&'a mut WriteBack>,
-}
-
-impl RunObserver for Writing<'_> {
-    fn on_event(&mut self, notice: &RunEvent) {
-        self.inner.on_event(notice);
-    }
-    fn pause(&mut self) {
-        self.inner.pause();
-    }
-    fn asked_to_end(&mut self, control: Control) {
-        self.inner.asked_to_end(control);
-    }
-    fn on_warning(&mut self, remark: &RunWarning) {
-        self.inner.on_warning(remark);
-    }
-    fn on_tick(&mut self, view: &View<'_>) {
-        self.inner.on_tick(view);
-        if let (Some(back), Some(plan)) = (&mut self.back, view.plans.first())
-            && back.written.is_none_or(|at| at.elapsed() >= WRITE_INTERVAL)
-        {
-            back.put(plan);
-        }
-    }
-    fn interval(&self) -> Duration {
-        self.inner.interval()
     }
 }

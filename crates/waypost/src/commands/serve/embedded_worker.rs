@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use waypost_config::Config;
-use waypost_run::{Control, Controller, ExitPolicy, RunEvent, RunObserver, RunWarning, Runner, View};
+use waypost_run::{Control, Controller, ExitPolicy, RunObserver, RunWarning, Runner};
 use waypost_store::PlanStore;
 
 use crate::commands::run::failed_run;
@@ -101,7 +101,6 @@ impl EmbeddedWorker {
 struct Remarks<'a>(&'a Context);
 
 impl RunObserver for Remarks<'_> {
-    fn on_event(&mut self, _notice: &RunEvent) {}
     fn asked_to_end(&mut self, control: Control) {
         match control {
             Control::Drain => {
@@ -113,7 +112,6 @@ impl RunObserver for Remarks<'_> {
     fn on_warning(&mut self, remark: &RunWarning) {
         self.0.out.say(format!("worker: {}", text::one_line(&remark.to_string())));
     }
-    fn on_tick(&mut self, _view: &View<'_>) {}
     fn interval(&self) -> Duration {
         LOOK
     }

@@ -88,8 +88,39 @@ fn an_entry_of_ours_is_kept_unless_another_program_is_asked_for() {
 }
 
 #[test]
+fn comments_and_commas_after_the_last_item_stay() {
+    let old = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"x\": \"/* no comment */\"}, /* the last */\n  },\n  \"b\": 1, // too\n}\n";
+    let merged = json(Some(old), "mcpServers", &entry());
+    let Ok(Merged::Text(text)) = merged else { panic!("{merged:?}") };
+    for kept in ["// mine\n", "\"/* no comment */\"", "/* the last */", "\"b\": 1, // too\n}\n"] {
+        assert!(text.contains(kept), "{kept} in {text}");
+    }
+    assert!(
+        text.contains("\"waypost\": {\n      \"command\": \"waypost\",\n      \"args\": [\"mcp\"],\n    },"),
+        "{text}"
+    );
+    assert_eq!(json(Some(&text), "mcpServers", &entry()), Ok(Merged::Same));
+    let added = json(Some("{ // ours\n}"), "mcpServers", &entry());
+    assert!(matches!(&added, Ok(Merged::Text(text)) if text.starts_with("{ // ours\n")), "{added:?}");
+}
+
+#[test]
+fn of_keys_that_stand_twice_the_last_counts_as_it_does_for_parsers() {
+    let old = r#"{"mcpServers": {"a": {}}, "mcpServers": {"b": {}}}"#;
+    let merged = json(Some(old), "mcpServers", &entry());
+    let Ok(Merged::Text(text)) = merged else { panic!("{merged:?}") };
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read["mcpServers"]["waypost"]["command"], "waypost", "{text}");
+    assert_eq!(json(Some(&text), "mcpServers", &entry()), Ok(Merged::Same));
+    let own =
+        r#"{"mcpServers": {"waypost": {"command": "/a"}, "waypost": {"command": "/b", "command": "/c"}}}"#;
+    let changed = own.replace("/c", "/d");
+    assert_eq!(json(Some(own), "mcpServers", &named("/d")), Ok(Merged::Text(changed)));
+}
+
+#[test]
 fn what_is_not_plain_json_is_left_to_its_owner() {
-    for old in ["{ // ours\n}", "{\"mcpServers\": {},}", "[]", "{\"mcpServers\": []}", "{"] {
+    for old in ["[]", "{\"mcpServers\": []}", "{\"mcpServers\": {}, \"mcpServers\": []}", "{", "{a: 1}"] {
         let refused = json(Some(old), "mcpServers", &entry()).unwrap_err();
         let pasted: Value = serde_json::from_str(&format!("{{{}}}", refused.paste)).unwrap();
         assert_eq!(pasted, json!({ "waypost": { "command": "waypost", "args": ["mcp"] } }), "{old}");
@@ -106,8 +137,8 @@ fn what_cannot_be_read_is_named_with_its_line() {
     assert!(cut.ends_with("fix it; put this into its \"mcpServers\" yourself"), "{cut}");
     let wrong = why("{\n  mcpServers: {}\n}");
     assert!(wrong.starts_with("line 2, column 3 (\"mcpServers: {}\"): it is not JSON;"), "{wrong}");
-    let comment = why("{\n  \"a\": 1, // mine\n  \"b\": 2\n}");
-    assert!(comment.starts_with("line 2 has a comment"), "{comment}");
+    let behind = why("{\n  \"a\": 1, // mine\n  \"b\": = 2\n}");
+    assert!(behind.starts_with("line 3, column "), "a comment is not what is wrong: {behind}");
     let table = toml(Some("a = 1\nb = = 2\n"), "mcp_servers", &entry()).unwrap_err().why;
     assert!(table.starts_with("line 2: it is not TOML: "), "{table}");
 }
@@ -152,10 +183,14 @@ fn an_entry_in_toml_is_seen_however_it_is_written() {
 
 #[test]
 fn toml_that_cannot_take_a_table_is_left_to_its_owner() {
-    for old in ["mcp_servers = { other = { command = \"npx\" } }\n", "mcp_servers = 1\n", "a = = b\n"] {
+    let (inline, array) =
+        ("mcp_servers = { other = { command = \"npx\" } }\n", "[[mcp_servers]]\nname = \"a\"\n");
+    for old in [inline, array, "mcp_servers = 1\n", "a = = b\n"] {
         let refused = toml(Some(old), "mcp_servers", &entry()).unwrap_err();
         assert!(refused.paste.starts_with("[mcp_servers.waypost]\n"), "{refused:?}");
     }
+    let refused = toml(Some(array), "mcp_servers", &entry()).unwrap_err();
+    assert!(refused.why.contains("\"mcp_servers\" is an array of tables"), "{refused:?}");
 }
 
 fn marked(text: &str) -> String {

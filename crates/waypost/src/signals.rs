@@ -1,0 +1,16 @@
+//! Requests to end the process: Ctrl-C and SIGTERM, heard on a thread of their own.
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::error::{Failure, Outcome};
+
+/// Calls `hear` with each of these signals from now on.
+pub(crate) fn listen(mut hear: impl FnMut(i32) + Send + 'static) -> Outcome {
+    let signals = Signals::new([SIGINT, SIGTERM]);
+    let mut signals =
+        signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
+    let hear = move || signals.forever().for_each(&mut hear);
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);
+    thread.map(drop).map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))
+}
