@@ -43,11 +43,13 @@ pub enum StoreError {
     /// The database failed.
     #[error("{0}")]
     Database(String),
-    /// The events of these versions were removed ([`crate::Rewrite::prune`]).
-    #[error("versions 1 to {up_to} of plan {plan} were pruned on {}", day(*.at))]
+    /// The events of these versions were removed ([`crate::Rewrite::prune`]), or lost by damage to a file.
+    #[error("versions {from} to {up_to} of plan {plan} were {} on {}", if *from == 1 { "pruned" } else { "lost" }, day(*.at))]
     Pruned {
         /// The plan.
         plan: PlanId,
+        /// The first of them.
+        from: u64,
         /// The last of them.
         up_to: u64,
         /// When they were pruned.
@@ -82,7 +84,9 @@ impl StoreError {
                 source: std::io::Error::new(source.kind(), source.to_string()),
             },
             Self::Database(detail) => Self::Database(detail.clone()),
-            Self::Pruned { plan, up_to, at } => Self::Pruned { plan: plan.clone(), up_to: *up_to, at: *at },
+            Self::Pruned { plan, from, up_to, at } => {
+                Self::Pruned { plan: plan.clone(), from: *from, up_to: *up_to, at: *at }
+            }
             Self::BadLocation(text) => Self::BadLocation(text.clone()),
         }
     }

@@ -11,13 +11,15 @@ mod slot_quota;
 pub(crate) mod transaction;
 mod workers;
 
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Command, Plan, PlanId, TaskId, Timestamp};
 
-use self::cache::{Cache, PLANS_CACHED_MAX, catch_up, load};
-use self::request::{Answer, BatchError, BuildCommands, Job, NewPlan, WriteError, WriteRequest};
+use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
+use self::request::{Answer, BatchError, BuildCommands, Done, Job, NewPlan, WriteError, WriteRequest};
 use self::transaction::{create, purge, random_name, write, write_built, write_possible};
 use crate::cross_plan::deliver::{and_tell, deliver};
 use crate::error::StoreError;
@@ -27,7 +29,7 @@ use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
 use crate::plans::group_commit::Group;
 use crate::rows::{LogFilter, Page, PlanSummary, Query, ReadyTask, Sort, VersionRecord, WrittenSince};
-use crate::store::{Read, Store};
+use crate::store::{Read, Store, Transaction};
 use crate::workers::Slots;
 
 /// Ids that an ambiguous beginning lists.
@@ -47,6 +49,24 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
             Job::Purge(..) => {}
         }
     }
+}
+
+/// Does one job inside a transaction, and what follows from it for other plans.
+fn carry_out(transaction: &mut dyn Transaction, cache: &mut Cache, job: &Job) -> Done {
+    let (by, done) = match job {
+        Job::Create(id, by, command) => (by, create(transaction, cache, id.as_ref(), by, command)),
+        Job::Write(request, slots) => (&request.by, write(transaction, cache, request, slots.as_ref())),
+        Job::WriteBuilt(request, build) => (&request.by, write_built(transaction, cache, request, build)),
+        Job::WritePossible(request, slots) => {
+            (&request.by, write_possible(transaction, cache, request, slots.as_ref()))
+        }
+        Job::Purge(plan, by) => {
+            let (done, news) = purge(transaction, cache, plan, by)?;
+            deliver(transaction, cache, by, plan, news)?;
+            return Ok(done);
+        }
+    };
+    and_tell(transaction, cache, by, done?)
 }
 
 /// All plans of one store.
@@ -173,49 +193,50 @@ impl PlanStore {
         answers.unwrap_or_else(|| (0..count).map(|_| Err(broken())).collect())
     }
 
-    /// Commits a group of jobs in one transaction and answers each.
+    /// Commits a group of jobs in one transaction and answers each. One that panics fails alone: the transaction is undone,
+    /// and the others are committed without it.
     fn commit(&self, jobs: Vec<Job>) -> Vec<Answer> {
         // Held until the commit is durable, so that nobody reads what may yet be undone.
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut answers: Vec<Answer> = Vec::new();
+        let mut panicked: BTreeSet<usize> = BTreeSet::new();
+        let broken = || StoreError::Database("the write panicked".into());
         let begun = Instant::now();
         let mut is_again = false;
-        let outcome = self.store.write(&mut |transaction| {
-            // The backend may start over; then so do we, from what is stored.
-            if std::mem::replace(&mut is_again, true) {
-                answers.clear();
-                cache.plans.clear();
-            }
-            transaction.expect(&prefetch::of_jobs(&jobs, &cache));
-            for job in &jobs {
-                let answer = match job {
-                    Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
-                        .and_then(|done| and_tell(transaction, &mut cache, by, done)),
-                    Job::Write(request, slots) => write(transaction, &mut cache, request, slots.as_ref())
-                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
-                    Job::WriteBuilt(request, build) => write_built(transaction, &mut cache, request, build)
-                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
-                    Job::WritePossible(request, slots) => {
-                        write_possible(transaction, &mut cache, request, slots.as_ref())
-                            .and_then(|done| and_tell(transaction, &mut cache, &request.by, done))
+        let outcome = loop {
+            let panicked_before = panicked.len();
+            let outcome = self.store.write(&mut |transaction| {
+                // The backend may start over; then so do we, from what is stored.
+                if std::mem::replace(&mut is_again, true) {
+                    answers.clear();
+                    cache.plans.clear();
+                }
+                transaction.expect(&prefetch::of_jobs(&jobs, &cache));
+                for (number, job) in jobs.iter().enumerate() {
+                    if panicked.contains(&number) {
+                        answers.push(Err(broken().into()));
+                        continue;
                     }
-                    Job::Purge(plan, by) => {
-                        purge(transaction, &mut cache, plan, by).and_then(|(done, news)| {
-                            deliver(transaction, &mut cache, by, plan, news)?;
-                            Ok(done)
-                        })
-                    }
-                };
-                answers.push(match answer {
-                    Ok(committed) => Ok(committed),
-                    // Found before anything was written for this job: the others of the group are not concerned.
-                    Err(BatchError::OfTheJob(error)) => Err(error),
-                    // Nothing of this group can be trusted to be written.
-                    Err(BatchError::OfTheStore(error)) => return Err(error),
-                });
+                    let Ok(answer) =
+                        catch_unwind(AssertUnwindSafe(|| carry_out(transaction, &mut cache, job)))
+                    else {
+                        panicked.insert(number);
+                        return Err(broken());
+                    };
+                    answers.push(match answer {
+                        Ok(committed) => Ok(committed),
+                        // Found before anything was written for this job: the others of the group are not concerned.
+                        Err(BatchError::OfTheJob(error)) => Err(error),
+                        // Nothing of this group can be trusted to be written.
+                        Err(BatchError::OfTheStore(error)) => return Err(error),
+                    });
+                }
+                Ok(())
+            });
+            if panicked.len() == panicked_before {
+                break outcome;
             }
-            Ok(())
-        });
+        };
         let took = begun.elapsed();
         meters().commits.took(took);
         meters().group_sizes.had(jobs.len());
@@ -299,11 +320,17 @@ impl PlanStore {
         self.store.read(&mut |read| look(read, &mut cache))
     }
 
-    /// A plan as it was at a version.
+    /// A plan as it was at a version. Of a damaged plan, the versions before the damage can be read.
     pub fn at_version(&self, id: &PlanId, version: u64) -> Result<Plan, WriteError> {
         let (mut found, mut current) = (None, None);
         self.store.read(&mut |read| {
-            current = read.version(id)?;
+            current = match read.version(id) {
+                Err(damage @ StoreError::Corrupt { .. }) if version > 0 => {
+                    found = Some(load(read, id, version).map_err(|_| damage)?);
+                    return Ok(());
+                }
+                current => current?,
+            };
             if current.is_some_and(|current| (1..=current).contains(&version)) {
                 found = Some(load(read, id, version)?);
             }
@@ -326,6 +353,20 @@ impl PlanStore {
     /// The versions of a plan after `after`, at most `limit`.
     pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>, StoreError> {
         self.store.query(|read| read.versions(id, after, limit))
+    }
+
+    /// The last version up to which a plan's history can be read, and what is wrong with its files, if anything is.
+    pub fn readable_versions(&self, id: &PlanId) -> Result<(u64, Option<String>), StoreError> {
+        self.store.query(|read| {
+            let Some(damage) = read.damage(id)? else { return Ok((read.version(id)?.unwrap_or(0), None)) };
+            let mut last = 0;
+            while let Ok(entries) = read.versions(id, last, VERSIONS_READ_MAX)
+                && let Some(entry) = entries.last()
+            {
+                last = entry.version;
+            }
+            Ok((last, Some(damage)))
+        })
     }
 
     /// Versions of all plans after `after` in the order of commits, at most `limit`.

@@ -42,6 +42,11 @@ pub trait Read {
         Ok(self.head(plan)?.map(|head| head.version))
     }
 
+    /// What is wrong with the files of a plan, for stores whose files people and programs can damage.
+    fn damage(&mut self, _plan: &PlanId) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
     /// Whether the id was ever used, also by a plan that was purged.
     fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError>;
 
@@ -250,8 +255,8 @@ pub trait Maintenance {
     /// Looks for damage below the level of plans; one line for each.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Repairs plans whose files are damaged from what is intact, and says of each what became of it.
-    fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
+    /// Repairs damaged files from what is intact, and says of each plan, or of the store itself, what became of it.
+    fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -43,10 +43,10 @@ use crate::log::change_watch::{ChangeSignal, Watch};
 use crate::named_lock::{self, NamedLock};
 use crate::rows::Totals;
 use crate::store::{Look, Maintenance, Store, Work};
-use fs::{Guard, corrupt};
+use fs::Guard;
 use layout::{Layout, StoreFile};
 use plan_cache::Cache;
-use transaction::Session;
+use transaction::{Access, LeaseEnds, Session};
 
 /// What version control should not keep: it belongs to one machine and one moment.
 const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
@@ -82,23 +82,25 @@ impl FileStore {
             store.make()?;
         }
         drop(store.shared()?);
-        StoreFile::read(&store.layout)?;
+        // A damaged one stops writers; plans can still be read and the store repaired. Another format is refused.
+        if let Ok(Some(file)) = fs::read_json::<StoreFile>(&store.layout.store()) {
+            file.check_format(&store.layout)?;
+        }
         Ok(store)
     }
 
     /// Makes an empty folder a store. Others may try the same at this moment, so this runs under the lock.
     fn make(&self) -> Result<(), StoreError> {
-        if fs::read(&self.layout.store())?.is_some() {
+        let is_store = fs::read(&self.layout.store())?.is_some();
+        // One that lost its file is not taken for an empty one.
+        if is_store || !fs::names(&self.layout.histories(), ".jsonl")?.is_empty() {
             return Ok(());
-        }
-        if let Some(history) = fs::names(&self.layout.histories(), ".jsonl")?.first() {
-            let detail = format!("it is missing, though there is a history of plan {history}");
-            return Err(corrupt(&self.layout.store(), detail));
         }
         let ignore = self.layout.root.join(".gitignore");
         if fs::read(&ignore)?.is_none() {
             fs::replace(&ignore, IGNORED.as_bytes())?;
         }
+        fs::replace(&self.layout.leases(), &fs::pretty(&LeaseEnds::default())?)?;
         fs::replace(&self.layout.store(), &fs::pretty(&StoreFile::at(0))?)
     }
 
@@ -128,7 +130,7 @@ impl Store for FileStore {
 
     fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
         let guard = self.alone()?;
-        let mut session = Session::new(&self.layout, &self.cache);
+        let mut session = Session::new(&self.layout, &self.cache, Access::Write);
         work(&mut session)?;
         let wrote = session.has_news();
         if wrote {
@@ -144,7 +146,7 @@ impl Store for FileStore {
 
     fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
         let _guard = self.shared()?;
-        look(&mut Session::new(&self.layout, &self.cache))
+        look(&mut Session::new(&self.layout, &self.cache, Access::Read))
     }
 
     fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
@@ -159,7 +161,8 @@ impl Store for FileStore {
 impl Maintenance for FileStore {
     fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
         let _guard = self.shared()?;
-        Ok(vec![("format", StoreFile::read(&self.layout)?.format), ("synchronous", "full".to_owned())])
+        let format = StoreFile::read(&self.layout).map_or_else(|_| "unknown".to_owned(), |file| file.format);
+        Ok(vec![("format", format), ("synchronous", "full".to_owned())])
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
@@ -167,7 +170,7 @@ impl Maintenance for FileStore {
         check::check(&self.layout)
     }
 
-    fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
+    fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>, StoreError> {
         let _guard = self.alone()?;
         repair::repair(&self.layout)
     }

@@ -32,16 +32,24 @@ impl PlanStore {
         let mut findings = Vec::new();
         if repair {
             let repaired = self.store().repair()?.into_iter();
-            findings.extend(repaired.map(|(id, what)| Finding { plan: Some(id), what, repaired: true }));
+            findings.extend(repaired.map(|(plan, what)| Finding { plan, what, repaired: true }));
         }
         let below = self.store().check()?.into_iter();
         findings.extend(below.map(|what| Finding { plan: None, what, repaired: false }));
-        findings.extend(self.check_subscriptions(repair)?);
+        for finding in self.check_subscriptions(repair)? {
+            if !findings.iter().any(|found| found.what == finding.what) {
+                findings.push(finding);
+            }
+        }
         for id in self.all_ids()? {
             let (wrong, right) = match self.store().query(|read| compare(read, &id)) {
                 Ok(compared) => compared,
                 Err(error) => {
-                    findings.push(Finding { plan: Some(id), what: error.to_string(), repaired: false });
+                    let what = error.to_string();
+                    // A damaged file of the store itself stands in the way of many plans, and is named once.
+                    if !findings.iter().any(|found| found.what == what) {
+                        findings.push(Finding { plan: Some(id), what, repaired: false });
+                    }
                     continue;
                 }
             };

@@ -132,10 +132,11 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
         }
     };
     if plan.version() == 0
-        && let Some(Pruned { up_to, at, .. }) = read.pruned(id)?
+        && let Some(Pruned { from, up_to, at, .. }) = read.pruned(id)?
+        && version >= from
     {
         if version < up_to {
-            return Err(StoreError::Pruned { plan: id.clone(), up_to, at });
+            return Err(StoreError::Pruned { plan: id.clone(), from, up_to, at });
         }
         let what = format!("what is kept of plan {id} in the place of versions 1 to {up_to}");
         return Err(StoreError::Corrupt { what, detail: "it cannot be read".to_owned() });
@@ -168,7 +169,7 @@ fn replay_each(
             }
             if entry.is_forgotten() {
                 let VersionRecord { plan, version, at, .. } = entry;
-                return Err(StoreError::Pruned { plan, up_to: version, at });
+                return Err(StoreError::Pruned { plan, from: 1, up_to: version, at });
             }
             plan.advance(&entry.events, entry.at);
             each(entry);

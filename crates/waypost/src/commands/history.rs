@@ -39,11 +39,10 @@ impl History {
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
         let found = context.find(&self.plan)?;
-        let mut current = 0;
-        found.plans.store().read(&mut |read| {
-            current = read.head(&found.id)?.map_or(0, |head| head.version);
-            Ok(())
-        })?;
+        let (current, damage) = found.plans.readable_versions(&found.id)?;
+        if let Some(damage) = damage {
+            context.out.note(damage);
+        }
         let last = self.before.map_or(current, |before| before.saturating_sub(1).min(current));
         let after = last.saturating_sub(self.limit as u64);
         let pruned = found.plans.pruned(&found.id)?;
@@ -72,8 +71,9 @@ impl History {
             })
             .collect();
         table::print(&mut context.out, &["VER", "AGE", "WHO", "WHAT"], &rows);
-        if let Some(Pruned { up_to, at, by }) = pruned.filter(|pruned| after < pruned.up_to) {
-            let versions = if up_to == 1 { "version 1".to_owned() } else { format!("versions 1 to {up_to}") };
+        if let Some(Pruned { from, up_to, at, by }) = pruned.filter(|pruned| after < pruned.up_to) {
+            let versions =
+                if up_to == from { format!("version {from}") } else { format!("versions {from} to {up_to}") };
             context
                 .out
                 .say(format!("the events of {versions} were pruned on {} by {by}", at.to_the_second()));
@@ -87,7 +87,7 @@ impl History {
 
 /// What happened, or what is left of it.
 fn describe(entry: &VersionRecord) -> String {
-    if entry.is_forgotten() { format!("{} (pruned)", entry.command) } else { summary(&entry.events) }
+    entry.forgotten().unwrap_or_else(|| summary(&entry.events))
 }
 
 fn entry_json(entry: &VersionRecord, with_events: bool) -> Value {

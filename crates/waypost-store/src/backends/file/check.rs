@@ -10,7 +10,7 @@ use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, NO_HISTORY, PlanCacheEntry, Readable};
 use super::pruned;
 use super::repair;
-use super::transaction::{Subscriptions, Workers};
+use super::transaction::small_files;
 use crate::error::StoreError;
 
 /// Every damage, one line each.
@@ -54,11 +54,8 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
             Ok(_) => {}
         }
     }
-    if let Err(error) = fs::read_json::<Subscriptions>(&layout.subscriptions()) {
-        note(&mut wrong, error)?;
-    }
-    if let Err(error) = fs::read_json::<Workers>(&layout.workers()) {
-        note(&mut wrong, error)?;
+    for damage in small_files(layout).into_iter().filter_map(|(_, checked)| checked.err()) {
+        note(&mut wrong, damage)?;
     }
     for name in fs::names(&layout.edited(), ".json")? {
         let path = layout.edited().join(name + ".json");

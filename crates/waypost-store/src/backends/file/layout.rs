@@ -110,13 +110,20 @@ impl StoreFile {
         let path = layout.store();
         let missing = || corrupt(&path, "it is missing, though the folder is a store");
         let file: Self = fs::read_json(&path)?.ok_or_else(missing)?;
-        let version = file.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));
+        file.check_format(layout)?;
+        Ok(file)
+    }
+
+    /// Whether this build knows the format.
+    pub(super) fn check_format(&self, layout: &Layout) -> Result<(), StoreError> {
+        let path = layout.store();
+        let version = self.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));
         match version.and_then(|version| version.parse::<u32>().ok()) {
             Some(found) if found > KNOWN => {
                 Err(StoreError::TooNew { what: path.display().to_string(), found, known: KNOWN })
             }
-            Some(KNOWN) => Ok(file),
-            Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", file.format))),
+            Some(KNOWN) => Ok(()),
+            Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", self.format))),
         }
     }
 }

@@ -132,9 +132,9 @@ impl PlanCacheEntry {
         }
     }
 
-    /// The plan's facts for those who address it: a readable file that cannot be read stands in the way of that, so that
-    /// nobody's broken edit is overwritten.
-    pub(super) fn addressed(&self, path: &Path) -> Result<Option<&Arc<Facts>>, StoreError> {
+    /// The plan's facts for writers: a readable file that cannot be read stands in their way, so that nobody's broken edit is
+    /// overwritten.
+    pub(super) fn writable(&self, path: &Path) -> Result<Option<&Arc<Facts>>, StoreError> {
         match &self.readable {
             Readable::Broken(detail) => Err(corrupt(path, detail)),
             Readable::Current | Readable::Reformatted | Readable::Edited(_) | Readable::Missing => {
@@ -209,16 +209,23 @@ impl Cache {
         })
     }
 
-    fn with_marks<R>(
+    fn with_marks(
         cache: &Mutex<Self>,
         layout: &Layout,
         id: &PlanId,
-        read: impl FnOnce(&ReadPosition, &Path) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
+        read: impl FnOnce(&ReadPosition, &Path) -> Result<Vec<VersionRecord>, StoreError>,
+    ) -> Result<Vec<VersionRecord>, StoreError> {
         let path = layout.history(id);
         let mut cache = lock(cache);
         let marks = cache.marks.entry(id.clone()).or_default();
-        marks.catch_up(&path, id)?;
-        read(marks, &path)
+        let damage = marks.catch_up(&path, id);
+        let found = read(marks, &path)?;
+        // The versions before a damaged line can be read; the line is named to whoever wants more.
+        if found.is_empty() { damage.map(|()| found) } else { Ok(found) }
+    }
+
+    /// What is wrong with the history of a plan.
+    pub(super) fn check_history(cache: &Mutex<Self>, layout: &Layout, id: &PlanId) -> Result<(), StoreError> {
+        lock(cache).marks.entry(id.clone()).or_default().catch_up(&layout.history(id), id)
     }
 }

@@ -16,11 +16,24 @@ pub(super) struct PrunedFile {
     pub(super) pruned: Pruned,
     /// The plan as the last of the forgotten versions left it, in the native format.
     plan: Draft,
+    /// What was kept before a repair: the versions between it and the lost ones continue from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<Box<Self>>,
 }
 
 impl PrunedFile {
     pub(super) fn new(pruned: &Pruned, plan: Draft) -> Self {
-        Self { pruned: pruned.clone(), plan }
+        Self { pruned: pruned.clone(), plan, before: None }
+    }
+
+    /// The same with what was kept so far for earlier versions.
+    pub(super) fn after(self, before: Option<Self>) -> Self {
+        Self { before: before.map(Box::new), ..self }
+    }
+
+    /// The latest state that is kept of version `at_most` or before.
+    pub(super) fn at_most(self, at_most: u64) -> Option<Self> {
+        if self.pruned.up_to <= at_most { Some(self) } else { self.before?.at_most(at_most) }
     }
 
     /// What is kept of a plan, if anything was forgotten.

@@ -1,7 +1,7 @@
 //! One read or one transaction on the folder. Changes are kept in memory until the commit; reads see them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde::de::DeserializeOwned;
@@ -27,7 +27,7 @@ use crate::{backends::in_memory_query, clock};
 
 /// Until when an attempt is believed to be worked on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct LeaseEnd {
+pub(super) struct LeaseEnd {
     attempt: u32,
     /// Nothing for work that is never taken away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,14 +52,27 @@ impl LeaseEnd {
     }
 }
 
-/// What `leases.json` holds. An end counts as long as its attempt runs.
-type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
+/// What `leases.json` holds. An end counts as long as its attempt runs; an attempt without one has no end.
+pub(super) type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
 
 /// What `subscriptions.json` holds, by id.
-pub(super) type Subscriptions = BTreeMap<String, Subscription>;
+type Subscriptions = BTreeMap<String, Subscription>;
 
 /// What `workers.json` holds, by name.
-pub(super) type Workers = BTreeMap<String, Worker>;
+type Workers = BTreeMap<String, Worker>;
+
+/// The files of the store itself that are read as a whole, and whether each can be. Without one, the store goes on.
+pub(super) fn small_files(layout: &Layout) -> [(PathBuf, Result<(), StoreError>); 3] {
+    fn check<T: DeserializeOwned>(path: PathBuf) -> (PathBuf, Result<(), StoreError>) {
+        let checked = fs::read_json::<T>(&path).map(drop);
+        (path, checked)
+    }
+    [
+        check::<LeaseEnds>(layout.leases()),
+        check::<Subscriptions>(layout.subscriptions()),
+        check::<Workers>(layout.workers()),
+    ]
+}
 
 /// A file that is read and written as a whole.
 #[derive(Default)]
@@ -103,10 +116,18 @@ enum End {
 /// What a plan has become by a commit: the last line of its history, and what lists show.
 type Written = (Tail, Arc<Facts>);
 
+/// What a session is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
 /// The folder during one read or one transaction.
 pub(super) struct Session<'a> {
     layout: &'a Layout,
     cache: &'a Mutex<Cache>,
+    access: Access,
     staged: BTreeMap<PlanId, Staged>,
     sequence: Option<u64>,
     lease_ends: SmallFile<LeaseEnds>,
@@ -120,10 +141,11 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(layout: &'a Layout, cache: &'a Mutex<Cache>) -> Self {
+    pub(super) fn new(layout: &'a Layout, cache: &'a Mutex<Cache>, access: Access) -> Self {
         Self {
             layout,
             cache,
+            access,
             staged: BTreeMap::new(),
             sequence: None,
             lease_ends: SmallFile::default(),
@@ -145,7 +167,10 @@ impl<'a> Session<'a> {
             Some(End::Written(facts, _)) => Ok(Some(Arc::clone(facts))),
             Some(End::Purged) => Ok(None),
             None => match self.known(id)? {
-                Some(known) => Ok(known.addressed(&self.layout.plan(id))?.cloned()),
+                Some(known) if self.access == Access::Write => {
+                    Ok(known.writable(&self.layout.plan(id))?.cloned())
+                }
+                Some(known) => Ok(known.facts.clone()),
                 None => Ok(None),
             },
         }
@@ -189,7 +214,18 @@ impl<'a> Session<'a> {
     }
 
     fn lease_ends(&mut self) -> Result<&mut LeaseEnds, StoreError> {
-        self.lease_ends.read(&self.layout.leases())
+        let path = self.layout.leases();
+        // Nobody renews what is lost with the file: the attempts that run count as expired.
+        if self.lease_ends.content.is_none() && fs::Stamp::of(&path)?.is_none() {
+            let mut ends = LeaseEnds::new();
+            for lease in self.all()?.iter().flat_map(|facts| &facts.rows.leases) {
+                let until = lease.since.or(Some(Timestamp::from_micros(0)));
+                let end = LeaseEnd { attempt: lease.attempt, until, ..LeaseEnd::default() };
+                ends.entry(lease.plan.clone()).or_default().insert(lease.task.clone(), end);
+            }
+            (self.lease_ends.content, self.lease_ends.changed) = (Some(ends), true);
+        }
+        self.lease_ends.read(&path)
     }
 
     /// The leases of a plan, with their ends.
@@ -398,6 +434,17 @@ impl Read for Session<'_> {
         Ok(self.facts(plan)?.map(|facts| facts.head.clone()))
     }
 
+    fn damage(&mut self, plan: &PlanId) -> Result<Option<String>, StoreError> {
+        let checked = self.known(plan).and_then(|known| {
+            Cache::check_history(self.cache, self.layout, plan)?;
+            Ok(known.and_then(|known| known.warning(plan, &self.layout.plan(plan))))
+        });
+        match checked {
+            Err(error @ StoreError::Corrupt { .. }) => Ok(Some(error.to_string())),
+            checked => checked,
+        }
+    }
+
     fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
         Ok(self.staged.contains_key(plan) || self.known(plan)?.is_some())
     }
@@ -435,8 +482,14 @@ impl Read for Session<'_> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<VersionRecord>, StoreError> {
-        if self.facts(plan)?.is_none() {
-            return Ok(Vec::new());
+        let damage = match self.facts(plan) {
+            Ok(None) => return Ok(Vec::new()),
+            Err(damage @ StoreError::Corrupt { .. }) => Err(damage),
+            facts => facts.map(drop),
+        };
+        if self.access == Access::Write {
+            // Nobody writes after a damaged line.
+            Cache::check_history(self.cache, self.layout, plan)?;
         }
         let staged = self.staged.get(plan);
         let mut entries = match staged {
@@ -449,11 +502,11 @@ impl Read for Session<'_> {
             staged.into_iter().flat_map(|staged| &staged.entries).filter(|entry| entry.version > after);
         entries.extend(later.cloned());
         entries.truncate(limit);
-        Ok(entries)
+        if entries.is_empty() { damage.map(|()| entries) } else { Ok(entries) }
     }
 
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        if self.facts(plan)?.is_none() {
+        if matches!(self.facts(plan), Ok(None)) {
             return Ok(None);
         }
         if let Some((version, bytes)) = self.snapshots.get(plan).filter(|(version, _)| *version <= at_most) {
@@ -469,7 +522,7 @@ impl Read for Session<'_> {
                 return Ok(Some((label.version, bytes)));
             }
         }
-        let kept = PrunedFile::read(self.layout, plan)?.filter(|kept| kept.pruned.up_to <= at_most);
+        let kept = PrunedFile::read(self.layout, plan)?.and_then(|kept| kept.at_most(at_most));
         Ok(kept.map(|kept| (kept.pruned.up_to, kept.plan(plan).snapshot().to_vec())))
     }
 

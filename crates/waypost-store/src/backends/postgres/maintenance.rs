@@ -26,7 +26,7 @@ pub(super) fn pruned(row: &Row) -> Result<Pruned, StoreError> {
     let by = by.map_err(|error: waypost_core::BadActor| {
         corrupt("a row of the table of pruned versions".to_owned(), error)
     })?;
-    Ok(Pruned { up_to: number(row, 0)?, at: Timestamp::from_micros(get(row, 1)?), by })
+    Ok(Pruned { from: 1, up_to: number(row, 0)?, at: Timestamp::from_micros(get(row, 1)?), by })
 }
 
 /// The latest snapshot at `at_most` or before; without one, the state that is kept in place of pruned events.
@@ -45,7 +45,7 @@ pub(super) fn find_snapshot(plan: &PlanId, at_most: u64) -> Call {
 
 /// The statements that empty the rows of versions and keep what they led to.
 pub(super) fn prune(key: i64, pruning: &Pruning<'_>) -> Vec<Call> {
-    let Pruned { up_to, at, by } = pruning.pruned;
+    let Pruned { up_to, at, by, .. } = pruning.pruned;
     let up_to = *up_to as i64;
     let up_to_there = |sql: &'static str| Call::new(sql).with(key).with(up_to);
     vec![

@@ -19,7 +19,7 @@ pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>
         what: "a row of the table of pruned versions".to_owned(),
         detail: error.to_string(),
     })?;
-    Ok(Some(Pruned { up_to: up_to as u64, at: Timestamp::from_micros(at), by }))
+    Ok(Some(Pruned { from: 1, up_to: up_to as u64, at: Timestamp::from_micros(at), by }))
 }
 
 /// What is kept in the place of forgotten events, if that is not of a later version than `at_most`.
@@ -37,7 +37,7 @@ pub(super) fn snapshot(
 
 /// Empties the rows of these versions, and keeps what they led to.
 pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) -> Result<(), StoreError> {
-    let Pruned { up_to, at, by } = pruning.pruned;
+    let Pruned { up_to, at, by, .. } = pruning.pruned;
     let up_to = *up_to as i64;
     connection.execute(
         "UPDATE log SET events = '[]' WHERE plan = ?1 AND version <= ?2 AND events <> '[]'",
