@@ -140,8 +140,8 @@ pub struct Append<'a> {
 }
 
 impl Append<'_> {
-    /// The version as the log keeps it.
-    pub(crate) fn entry(&self, sequence: u64) -> VersionRecord {
+    /// The version as the log keeps it, with these events.
+    pub(crate) fn entry(&self, sequence: u64, events: Vec<waypost_core::Event>) -> VersionRecord {
         VersionRecord {
             sequence,
             plan: self.head.id.clone(),
@@ -149,7 +149,7 @@ impl Append<'_> {
             at: self.at,
             actor: self.actor.clone(),
             command: self.command.to_owned(),
-            events: self.events.to_vec(),
+            events,
         }
     }
 }

@@ -342,8 +342,7 @@ impl Read for Rows<'_> {
             return Ok(Some(pending.head.clone()));
         }
         let sql = format!("SELECT {} FROM plans WHERE id = ?1 AND purged_at IS NULL", list_query::HEAD);
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        statement.query_row([plan.as_str()], |row| Ok(rows::head(row))).optional()?.transpose()
+        Ok(rows::query(self.connection, &sql, [plan.as_str()], |row| rows::head(row))?.pop())
     }
 
     fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
@@ -386,7 +385,7 @@ impl Read for Rows<'_> {
         let sql = "SELECT sequence, version, at, actor, command, events FROM log
              WHERE plan = ?1 AND version > ?2 ORDER BY version LIMIT ?3";
         let params = params![key, after as i64, limit as i64];
-        rows::query(self.connection, sql, params, |row| rows::entry(row, plan.clone()))
+        rows::query(self.connection, sql, params, |row| rows::entry(row, 0, plan.clone()))
     }
 
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
@@ -440,7 +439,7 @@ impl Read for Rows<'_> {
         let plan = filter.plan.as_ref().map(PlanId::as_str);
         let actor = filter.actor.as_ref().map(ToString::to_string);
         let params = params![after as i64, plan, actor, limit as i64];
-        rows::query(self.connection, sql, params, |row| rows::entry(row, rows::plan_id(row.get(6)?)?))
+        rows::query(self.connection, sql, params, |row| rows::entry(row, 0, rows::plan_id(row.get(6)?)?))
     }
 
     fn latest(&mut self) -> Result<u64, StoreError> {
@@ -477,7 +476,9 @@ impl Read for Rows<'_> {
             rows::LEASE
         );
         let before = filter.ended_before.map(Timestamp::as_micros);
-        rows::query(self.connection, &sql, params![before, filter.worker, limit as i64], rows::lease)
+        rows::query(self.connection, &sql, params![before, filter.worker, limit as i64], |row| {
+            rows::lease(row)
+        })
     }
 
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
@@ -485,7 +486,7 @@ impl Read for Rows<'_> {
         let sql = "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.key = ?1";
         let mut held = Vec::new();
         for key in keys {
-            held.extend(rows::query(self.connection, sql, [key], rows::held_lock)?);
+            held.extend(rows::query(self.connection, sql, [key], |row| rows::held_lock(row))?);
         }
         Ok(held)
     }
@@ -505,7 +506,8 @@ impl Read for Rows<'_> {
             "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
              WHERE {which}"
         );
-        let mut waits = rows::query(self.connection, &sql, params![plan.as_str(), agent, task], rows::wait)?;
+        let mut waits =
+            rows::query(self.connection, &sql, params![plan.as_str(), agent, task], |row| rows::wait(row))?;
         waits.sort();
         Ok(waits)
     }
@@ -557,8 +559,7 @@ impl Transaction for Rows<'_> {
     fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
         let head = append.head;
         self.wrote = true;
-        let events =
-            serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        let events = rows::json(append.events)?;
         if self.pending.get(&head.id).is_none() {
             let (key, replay_bytes) = rows::take_up(self.connection, &head.id)?;
             self.pending.begin(key, head, replay_bytes);

@@ -647,7 +647,7 @@ impl Transaction for Session<'_> {
         let end = End::Written(facts, Box::new(append.plan.to_draft()));
         let staged =
             self.staged.entry(id.clone()).or_insert(Staged { base, entries: Vec::new(), end: End::Purged });
-        staged.entries.push(append.entry(sequence));
+        staged.entries.push(append.entry(sequence, append.events.to_vec()));
         staged.end = end;
         Ok(sequence)
     }

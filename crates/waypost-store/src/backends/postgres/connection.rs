@@ -200,6 +200,14 @@ impl Call {
         self
     }
 
+    /// An array with one value of each row.
+    pub(super) fn column<T, V>(self, rows: &[T], of: impl Fn(&T) -> V) -> Self
+    where
+        Vec<V>: Value,
+    {
+        self.with(rows.iter().map(of).collect::<Vec<V>>())
+    }
+
     fn types(&self) -> Vec<Type> {
         self.values.iter().map(|(_, of)| of.clone()).collect()
     }

@@ -135,7 +135,7 @@ impl Read for Session<'_> {
 
     fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
         let found = self.query(maintenance::find_pruned(plan))?;
-        found.first().map(maintenance::pruned).transpose()
+        found.first().map(rows::pruned).transpose()
     }
 
     fn log(
@@ -194,7 +194,7 @@ impl Read for Session<'_> {
         for row in &found {
             written.plans.push((rows::plan_id(rows::get(row, 0)?)?, rows::number(row, 1)?));
             written.up_to = written.up_to.max(rows::number(row, 2)?);
-            count += rows::number(row, 3)?;
+            count += rows::number::<u64>(row, 3)?;
         }
         written.more = count == limit as u64;
         Ok(written)
@@ -295,7 +295,7 @@ impl Read for Session<'_> {
     fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
         let call = Call::new("SELECT name, record FROM waypost_workers WHERE name = $1");
         let found = self.query(call.with(rows::text(name)))?;
-        found.first().map(workers::worker).transpose()
+        found.first().map(rows::worker).transpose()
     }
 
     fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
@@ -304,7 +304,7 @@ impl Read for Session<'_> {
         let page = page.with(rows::text(after.unwrap_or_default())).with(limited(limit).saturating_add(1));
         let found = self.query_all(vec![Call::new("SELECT count(*) FROM waypost_workers"), page])?;
         let total = found.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| rows::number(row, 0))?;
-        let items = found.get(1).into_iter().flatten().map(workers::worker).collect::<Result<_, _>>()?;
+        let items = found.get(1).into_iter().flatten().map(rows::worker).collect::<Result<_, _>>()?;
         Ok(in_memory_query::page_of_workers(items, total, limit))
     }
 
@@ -328,7 +328,7 @@ impl Read for Session<'_> {
         limit: usize,
     ) -> Result<Vec<AttemptLog>, StoreError> {
         let found = self.query(workers::find_logs(plan, after, limited(limit)))?;
-        found.iter().map(|row| workers::log(row, plan)).collect()
+        found.iter().map(|row| rows::attempt_log(row, plan)).collect()
     }
 
     fn now(&mut self) -> Timestamp {

@@ -14,6 +14,7 @@ use super::listen::NOTIFY;
 use super::rows;
 use super::schema;
 use super::write_buffer::{Pending, Slot};
+use crate::backends::columns::Columns;
 use crate::error::StoreError;
 use crate::rows::{HeldLock, Wait};
 use crate::store::ReadHints;
@@ -319,9 +320,8 @@ impl<'a> Session<'a> {
             self.slots.insert(queue.clone(), Vec::new());
         }
         for row in found {
-            let worker = rows::from_text(rows::get(row, 1)?);
+            let (queue, worker) = (row.text(0)?.unwrap_or_default(), row.text(1)?.unwrap_or_default());
             let (plan, task) = (rows::plan_id(rows::get(row, 2)?)?, rows::task_id(rows::get(row, 3)?)?);
-            let queue = rows::from_text(rows::get(row, 0)?);
             self.slots.entry(queue).or_default().push(Slot { worker, plan, task });
         }
         Ok(())
@@ -387,7 +387,7 @@ impl<'a> Session<'a> {
     /// The statements that write all that has yet to be. What was read of the tables is then no longer true.
     fn writes(&mut self) -> Vec<Call> {
         let Some(writing) = self.writing.as_mut() else { return Vec::new() };
-        let (mut calls, written) = writing.pending.take();
+        let (mut calls, written) = writing.pending.take(writing.nonce);
         calls.append(&mut writing.queued);
         for plan in written {
             let known = PlanRow {

@@ -41,8 +41,7 @@ impl Session<'_> {
 impl Transaction for Session<'_> {
     fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
         let head = append.head;
-        let events =
-            serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        let events = rows::json(append.events)?;
         self.begin()?;
         if self.writer()?.pending.get(&head.id).is_none() {
             let known = self.known(&head.id)?.map(|known| (known.key, known.replay_bytes));
@@ -58,8 +57,8 @@ impl Transaction for Session<'_> {
         writing.is_news = true;
         writing.control.sequence += 1;
         writing.control.written = writing.control.sequence;
-        let (sequence, nonce) = (writing.control.sequence, writing.nonce);
-        writing.pending.add(key, sequence, nonce, append, events);
+        let sequence = writing.control.sequence;
+        writing.pending.add(key, sequence, append, events);
         Ok(sequence)
     }
 
@@ -161,7 +160,7 @@ impl Rewrite for Session<'_> {
         let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
         self.send_pending(plan)?;
         let writing = self.writer()?;
-        writing.queued.push(write_buffer::put_heads([(key, head, replay_bytes)].into_iter()));
+        writing.queued.push(write_buffer::put_heads(&[(key, head, replay_bytes)]));
         writing.queued.extend(write_buffer::replace_index(key, index));
         self.query_all(Vec::new()).map(drop)
     }

@@ -2,7 +2,7 @@
 //! how much there is. Knows the columns, not when.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use waypost_core::{Counts, Timestamp};
+use waypost_core::Timestamp;
 
 use super::rows;
 use crate::error::StoreError;
@@ -11,15 +11,8 @@ use crate::store::Pruning;
 
 /// What was forgotten of the plan with this number.
 pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT up_to, at, by FROM pruned WHERE plan = ?1")?;
-    let found = statement
-        .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)));
-    let Some((up_to, at, by)) = found.optional()? else { return Ok(None) };
-    let by = by.parse().map_err(|error: waypost_core::BadActor| StoreError::Corrupt {
-        what: "a row of the table of pruned versions".to_owned(),
-        detail: error.to_string(),
-    })?;
-    Ok(Some(Pruned { from: 1, up_to: up_to as u64, at: Timestamp::from_micros(at), by }))
+    let sql = "SELECT up_to, at, by FROM pruned WHERE plan = ?1";
+    Ok(rows::query(connection, sql, [key], |row| rows::pruned(row))?.pop())
 }
 
 /// What is kept in the place of forgotten events, if that is not of a later version than `at_most`.
@@ -62,8 +55,7 @@ pub(super) fn import_versions(connection: &Connection, entries: &[VersionRecord]
         "INSERT INTO log (sequence, plan, version, at, actor, command, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for entry in entries {
-        let events =
-            serde_json::to_string(&entry.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        let events = rows::json(&entry.events)?;
         bytes += events.len() as u64;
         let (sequence, version, at) = (entry.sequence as i64, entry.version as i64, entry.at.as_micros());
         statement.execute(params![
@@ -84,33 +76,11 @@ pub(super) fn import_versions(connection: &Connection, entries: &[VersionRecord]
 /// How much there is, by the columns of the heads.
 pub(in crate::backends) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, StoreError> {
     let mut totals = Totals::default();
-    let mut statement = connection.prepare_cached(
+    let sql =
         "SELECT phase, count(*), sum(total), sum(ready), sum(blocked), sum(running), sum(done), sum(failed),
             sum(skipped), sum(cancelled), min(CASE WHEN phase = 'active' AND ready > 0 THEN updated_at END)
-         FROM plans WHERE purged_at IS NULL AND archived = 0 GROUP BY phase",
-    )?;
-    let mut found = statement.query([])?;
-    while let Some(row) = found.next()? {
-        let word: String = row.get(0)?;
-        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.as_str() == word) {
-            totals.plans[place] = row.get::<_, i64>(1)? as u64;
-        }
-        let sum = |column: usize| row.get::<_, i64>(column).map(|sum| u32::try_from(sum).unwrap_or(u32::MAX));
-        let counts = Counts {
-            total: sum(2)?,
-            ready: sum(3)?,
-            blocked: sum(4)?,
-            running: sum(5)?,
-            done: sum(6)?,
-            failed: sum(7)?,
-            skipped: sum(8)?,
-            cancelled: sum(9)?,
-            ..Counts::default()
-        };
-        totals.add_tasks(&counts.with_queued());
-        let since = row.get::<_, Option<i64>>(10)?.map(Timestamp::from_micros);
-        totals.ready_since = [totals.ready_since, since].into_iter().flatten().min();
-    }
+         FROM plans WHERE purged_at IS NULL AND archived = 0 GROUP BY phase";
+    rows::query(connection, sql, [], |row| rows::add_phase(&mut totals, row))?;
     let one = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
     totals.archived = one("SELECT count(*) FROM plans WHERE purged_at IS NULL AND archived = 1")? as u64;
     totals.leases = one("SELECT count(*) FROM leases")? as u64;

@@ -2,14 +2,30 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter};
-use waypost_core::{Counts, ExternalTaskRef, LockMode, Phase, PlanId, TaskId, Timestamp};
+use waypost_core::{ExternalTaskRef, PlanId, TaskId, Timestamp};
 
+use crate::backends::columns::Columns;
+pub(super) use crate::backends::columns::{
+    LEASE, SUBSCRIPTION, add_phase, attempt_log, entry, head, held_lock, json, lease, plan_id, pruned,
+    subscription, wait, worker,
+};
 use crate::backends::list_query::{self, Dialect, ListQuery};
 use crate::error::StoreError;
-use crate::rows::{HeldLock, IndexRows, Lease, Page, PlanSummary, Query, TaskProgress, VersionRecord, Wait};
+use crate::rows::{IndexRows, Lease, Page, PlanSummary, Query};
 
-fn corrupt(what: String, detail: impl ToString) -> StoreError {
-    StoreError::Corrupt { what, detail: detail.to_string() }
+impl Columns for Row<'_> {
+    fn stored_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+        let text = self.get_ref(column)?.as_str_or_null();
+        text.map_err(|error| StoreError::Database(error.to_string()))
+    }
+
+    fn number(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        Ok(self.get(column)?)
+    }
+
+    fn flag(&self, column: usize) -> Result<bool, StoreError> {
+        Ok(self.get(column)?)
+    }
 }
 
 /// All rows that a statement finds.
@@ -26,55 +42,6 @@ pub(super) fn query<T>(
         items.push(from_row(row)?);
     }
     Ok(items)
-}
-
-pub(super) fn plan_id(text: String) -> Result<PlanId, StoreError> {
-    PlanId::new(text.clone()).map_err(|error| corrupt(format!("the row of plan {text:?}"), error))
-}
-
-pub(super) fn task_id(text: String) -> Result<TaskId, StoreError> {
-    TaskId::new(text.clone()).map_err(|error| corrupt(format!("a row of task {text:?}"), error))
-}
-
-fn phase(id: &str, word: &str) -> Result<Phase, StoreError> {
-    let found = Phase::ALL.into_iter().find(|phase| phase.as_str() == word);
-    found.ok_or_else(|| corrupt(format!("the row of plan {id}"), format!("{word:?} is no phase")))
-}
-
-pub(super) fn head(row: &Row<'_>) -> Result<PlanSummary, StoreError> {
-    let id: String = row.get(0)?;
-    let created_by: Option<String> = row.get(7)?;
-    let created_by = created_by.map(|actor| actor.parse()).transpose();
-    Ok(PlanSummary {
-        version: row.get::<_, i64>(1)? as u64,
-        title: row.get(2)?,
-        status: row.get(3)?,
-        phase: phase(&id, &row.get::<_, String>(4)?)?,
-        owner: row.get(5)?,
-        queue: row.get(6)?,
-        created_by: created_by.map_err(|error| corrupt(format!("the row of plan {id}"), error))?,
-        created_at: row.get::<_, Option<i64>>(8)?.map(Timestamp::from_micros),
-        updated_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_micros),
-        archived: row.get(10)?,
-        awaits_approval: row.get(11)?,
-        counts: Counts {
-            total: row.get(12)?,
-            ready: row.get(13)?,
-            blocked: row.get(14)?,
-            running: row.get(15)?,
-            done: row.get(16)?,
-            failed: row.get(17)?,
-            skipped: row.get(18)?,
-            cancelled: row.get(19)?,
-            ..Counts::default()
-        }
-        .with_queued(),
-        urgency: row.get(20)?,
-        asking: row.get(21)?,
-        goals: row.get(22)?,
-        atomic: row.get(23)?,
-        id: plan_id(id)?,
-    })
 }
 
 /// The number of a plan's rows, and what a reader has to replay; a plan that is new gets its row.
@@ -136,22 +103,6 @@ pub(super) fn put_head(
     Ok(())
 }
 
-pub(super) fn entry(row: &Row<'_>, plan: PlanId) -> Result<VersionRecord, StoreError> {
-    let version = row.get::<_, i64>(1)? as u64;
-    let what = || format!("version {version} of plan {plan}");
-    let actor: String = row.get(3)?;
-    let events: String = row.get(5)?;
-    Ok(VersionRecord {
-        sequence: row.get::<_, i64>(0)? as u64,
-        version,
-        at: Timestamp::from_micros(row.get(2)?),
-        actor: actor.parse().map_err(|error| corrupt(what(), error))?,
-        command: row.get(4)?,
-        events: serde_json::from_str(&events).map_err(|error| corrupt(what(), error))?,
-        plan,
-    })
-}
-
 const DIALECT: Dialect = Dialect {
     table: "plans",
     parameter: '?',
@@ -173,68 +124,25 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<PlanS
     let total: i64 = connection
         .prepare_cached(&list.count)?
         .query_row(params_from_iter(&values[..list.counted_by]), |row| row.get(0))?;
-    let items = self::query(connection, &list.page, params_from_iter(&values), head)?;
+    let items = self::query(connection, &list.page, params_from_iter(&values), |row| head(row))?;
     Ok(list_query::page(query, items, total as u64))
 }
 
-/// The columns of a lease `l` of a plan `p`, in the order of [`lease`].
-pub(super) const LEASE: &str = "p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds,
-    l.progress, l.progressed_at";
-
-pub(super) fn lease(row: &Row<'_>) -> Result<Lease, StoreError> {
-    Ok(Lease {
-        plan: plan_id(row.get(0)?)?,
-        task: task_id(row.get(1)?)?,
-        attempt: row.get(2)?,
-        worker: row.get(3)?,
-        until: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
-        since: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_micros),
-        queue: row.get(6)?,
-        seconds: row.get(7)?,
-        progress: match (row.get(8)?, row.get(9)?) {
-            (Some(text), Some(at)) => Some(TaskProgress { text, at: Timestamp::from_micros(at) }),
-            (Some(_) | None, _) => None,
-        },
-    })
-}
-
-pub(super) fn held_lock(row: &Row<'_>) -> Result<HeldLock, StoreError> {
-    Ok(HeldLock {
-        lock: waypost_core::Lock { key: row.get(0)?, mode: mode(row.get(1)?) },
-        plan: plan_id(row.get(2)?)?,
-        task: task_id(row.get(3)?)?,
-    })
-}
-
-pub(super) fn wait(row: &Row<'_>) -> Result<Wait, StoreError> {
-    Ok(Wait {
-        plan: plan_id(row.get(0)?)?,
-        task: task_id(row.get(1)?)?,
-        on: external_ref(row.get(2)?, row.get(3)?, task_id(row.get(4)?)?)?,
-    })
-}
-
-pub(super) fn drop_lease(connection: &Connection, key: i64, task: &TaskId) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached("DELETE FROM leases WHERE plan = ?1 AND task = ?2")?;
-    statement.execute(params![key, task.as_str()])?;
+/// Removes the rows of one task from a table beside its plan: `leases`, `locks` or `waits`.
+pub(super) fn drop_rows(
+    connection: &Connection,
+    table: &str,
+    key: i64,
+    task: &TaskId,
+) -> Result<(), StoreError> {
+    let sql = format!("DELETE FROM {table} WHERE plan = ?1 AND task = ?2");
+    connection.prepare_cached(&sql)?.execute(params![key, task.as_str()])?;
     Ok(())
 }
 
 /// Whether any task of a plan holds a lock.
 pub(super) fn holds_locks(connection: &Connection, key: i64) -> Result<bool, StoreError> {
     Ok(connection.prepare_cached("SELECT 1 FROM locks WHERE plan = ?1 LIMIT 1")?.exists([key])?)
-}
-
-pub(super) fn drop_locks(connection: &Connection, key: i64, task: &TaskId) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached("DELETE FROM locks WHERE plan = ?1 AND task = ?2")?;
-    statement.execute(params![key, task.as_str()])?;
-    Ok(())
-}
-
-pub(super) fn drop_waits(connection: &Connection, key: i64, task: &TaskId) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached("DELETE FROM waits WHERE plan = ?1 AND task = ?2")?;
-    statement.execute(params![key, task.as_str()])?;
-    Ok(())
 }
 
 pub(super) fn put_lease(connection: &Connection, key: i64, lease: &Lease) -> Result<(), StoreError> {
@@ -291,14 +199,14 @@ pub(super) fn put_wait(
 /// All rows beside one plan, sorted.
 pub(super) fn index(connection: &Connection, key: i64) -> Result<IndexRows, StoreError> {
     let sql = format!("SELECT {LEASE} FROM leases l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1");
-    let leases = query(connection, &sql, [key], lease)?;
+    let leases = query(connection, &sql, [key], |row| lease(row))?;
     let sql =
         "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1";
-    let locks = query(connection, sql, [key], held_lock)?;
+    let locks = query(connection, sql, [key], |row| held_lock(row))?;
     let sql =
         "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
          WHERE w.plan = ?1";
-    let mut rows = IndexRows { leases, locks, waits: query(connection, sql, [key], wait)? };
+    let mut rows = IndexRows { leases, locks, waits: query(connection, sql, [key], |row| wait(row))? };
     rows.sort();
     Ok(rows)
 }
@@ -317,18 +225,4 @@ pub(super) fn replace_index(connection: &Connection, key: i64, index: &IndexRows
         put_wait(connection, key, &wait.task, &wait.on)?;
     }
     Ok(())
-}
-
-/// A lock's mode as it is stored.
-fn mode(shared: bool) -> LockMode {
-    if shared { LockMode::Shared } else { LockMode::Exclusive }
-}
-
-/// A row that names a task elsewhere.
-fn external_ref(
-    agent: Option<String>,
-    plan: Option<String>,
-    task: TaskId,
-) -> Result<ExternalTaskRef, StoreError> {
-    Ok(ExternalTaskRef { agent, plan: plan.map(plan_id).transpose()?, task })
 }

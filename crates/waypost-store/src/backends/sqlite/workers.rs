@@ -1,6 +1,6 @@
 //! The rows of workers, of what they have, and of the logs that they leave. Knows the columns, not who is alive.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, params};
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::rows;
@@ -9,17 +9,9 @@ use crate::error::StoreError;
 use crate::rows::Page;
 use crate::workers::{AttemptLog, Worker};
 
-fn worker(name: &str, record: &str) -> Result<Worker, StoreError> {
-    serde_json::from_str(record).map_err(|error| StoreError::Corrupt {
-        what: format!("the row of worker {name:?}"),
-        detail: error.to_string(),
-    })
-}
-
 pub(super) fn one(connection: &Connection, name: &str) -> Result<Option<Worker>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT record FROM workers WHERE name = ?1")?;
-    let record: Option<String> = statement.query_row([name], |row| row.get(0)).optional()?;
-    record.map(|record| worker(name, &record)).transpose()
+    let sql = "SELECT name, record FROM workers WHERE name = ?1";
+    Ok(rows::query(connection, sql, [name], |row| rows::worker(row))?.pop())
 }
 
 pub(super) fn page(
@@ -30,17 +22,14 @@ pub(super) fn page(
     let total: i64 = connection.query_row("SELECT count(*) FROM workers", [], |row| row.get(0))?;
     let sql = "SELECT name, record FROM workers WHERE name > ?1 ORDER BY name LIMIT ?2";
     let params = params![after.unwrap_or_default(), limit as i64 + 1];
-    let items = rows::query(connection, sql, params, |row| {
-        worker(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?)
-    })?;
+    let items = rows::query(connection, sql, params, |row| rows::worker(row))?;
     Ok(in_memory_query::page_of_workers(items, total as u64, limit))
 }
 
 pub(super) fn put(connection: &Connection, worker: &Worker) -> Result<(), StoreError> {
-    let record = serde_json::to_string(worker).map_err(|error| StoreError::Database(error.to_string()))?;
     let mut statement = connection
         .prepare_cached("INSERT OR REPLACE INTO workers (name, until, record) VALUES (?1, ?2, ?3)")?;
-    statement.execute(params![worker.name, worker.until.as_micros(), record])?;
+    statement.execute(params![worker.name, worker.until.as_micros(), rows::json(worker)?])?;
     Ok(())
 }
 
@@ -73,20 +62,8 @@ pub(super) fn logs(
     let sql = "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
          WHERE plan = ?1 AND (task, attempt) > (?2, ?3) ORDER BY task, attempt LIMIT ?4";
     let (task, attempt) = after.map_or(("", 0), |(task, attempt)| (task.as_str(), attempt));
-    rows::query(connection, sql, params![key, task, attempt, limit as i64], |row| of_log(row, plan))
-}
-
-/// `task, attempt, worker, at, ended, bytes, text`
-fn of_log(row: &Row<'_>, plan: &PlanId) -> Result<AttemptLog, StoreError> {
-    Ok(AttemptLog {
-        plan: plan.clone(),
-        task: rows::task_id(row.get(0)?)?,
-        attempt: row.get(1)?,
-        worker: row.get(2)?,
-        at: Timestamp::from_micros(row.get(3)?),
-        ended: row.get(4)?,
-        bytes: row.get::<_, i64>(5)? as u64,
-        text: row.get(6)?,
+    rows::query(connection, sql, params![key, task, attempt, limit as i64], |row| {
+        rows::attempt_log(row, plan)
     })
 }
 

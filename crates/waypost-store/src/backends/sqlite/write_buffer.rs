@@ -44,10 +44,10 @@ impl Pending {
             let had_locks = !plan.running.is_empty() && rows::holds_locks(connection, key)?;
             for (task, running) in &plan.running {
                 if had_locks {
-                    rows::drop_locks(connection, key, task)?;
+                    rows::drop_rows(connection, "locks", key, task)?;
                 }
                 let Some((lease, locks)) = running else {
-                    rows::drop_lease(connection, key, task)?;
+                    rows::drop_rows(connection, "leases", key, task)?;
                     continue;
                 };
                 rows::put_lease(connection, key, lease)?;
@@ -56,7 +56,7 @@ impl Pending {
                 }
             }
             for (task, waits) in &plan.waits {
-                rows::drop_waits(connection, key, task)?;
+                rows::drop_rows(connection, "waits", key, task)?;
                 for on in waits {
                     rows::put_wait(connection, key, task, on)?;
                 }
