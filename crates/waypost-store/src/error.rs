@@ -60,6 +60,9 @@ pub enum StoreError {
     BadLocation(String),
 }
 
+/// What a store answers.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// The day of a moment, as people write it.
 pub(crate) fn day(at: Timestamp) -> String {
     at.to_string().chars().take_while(|&sign| sign != 'T').collect()

@@ -22,7 +22,7 @@ use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
 use self::request::{Answer, BatchError, BuildCommands, Done, Job, NewPlan, WriteError, WriteRequest};
 use self::transaction::{create, purge, random_name, write, write_built, write_possible};
 use crate::cross_plan::deliver::{and_tell, deliver};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::change_watch::Watch;
 use crate::log::commit_hook;
 use crate::log::replay_cache::Follower;
@@ -123,12 +123,12 @@ impl PlanStore {
     }
 
     /// Begins to watch for writes by anybody.
-    pub fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+    pub fn watch(&self) -> Result<Box<dyn Watch>> {
         self.store.watch()
     }
 
     /// An id for a plan that is to be made later.
-    pub fn reserve_id(&self) -> Result<PlanId, StoreError> {
+    pub fn reserve_id(&self) -> Result<PlanId> {
         PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))
     }
 
@@ -282,12 +282,7 @@ impl PlanStore {
 
     /// The versions of a plan after `known`, at most `limit` where they have to be read. For one who follows it: what this
     /// process has seen since the last call is handed out, and not read again.
-    pub fn versions_since(
-        &self,
-        id: &PlanId,
-        known: u64,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut entries = Vec::new();
         self.store.read(&mut |read| {
@@ -314,8 +309,8 @@ impl PlanStore {
     /// Reads several plans in one state of the store. May be run again.
     pub(crate) fn looking(
         &self,
-        look: &mut dyn FnMut(&mut dyn Read, &mut Cache) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        look: &mut dyn FnMut(&mut dyn Read, &mut Cache) -> Result<()>,
+    ) -> Result<()> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.read(&mut |read| look(read, &mut cache))
     }
@@ -346,17 +341,17 @@ impl PlanStore {
     }
 
     /// Heads of plans, one page of them.
-    pub fn heads(&self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
+    pub fn heads(&self, query: &Query) -> Result<Page<PlanSummary>> {
         self.store.query(|read| read.heads(query))
     }
 
     /// The versions of a plan after `after`, at most `limit`.
-    pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>, StoreError> {
+    pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         self.store.query(|read| read.versions(id, after, limit))
     }
 
     /// The last version up to which a plan's history can be read, and what is wrong with its files, if anything is.
-    pub fn readable_versions(&self, id: &PlanId) -> Result<(u64, Option<String>), StoreError> {
+    pub fn readable_versions(&self, id: &PlanId) -> Result<(u64, Option<String>)> {
         self.store.query(|read| {
             let Some(damage) = read.damage(id)? else { return Ok((read.version(id)?.unwrap_or(0), None)) };
             let mut last = 0;
@@ -370,22 +365,17 @@ impl PlanStore {
     }
 
     /// Versions of all plans after `after` in the order of commits, at most `limit`.
-    pub fn log(
-        &self,
-        after: u64,
-        filter: &LogFilter,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    pub fn log(&self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
         self.store.query(|read| read.log(after, filter, limit))
     }
 
     /// The number of the latest version in the log; 0 when there is none.
-    pub fn latest(&self) -> Result<u64, StoreError> {
+    pub fn latest(&self) -> Result<u64> {
         self.store.query(|read| read.latest())
     }
 
     /// The plans that the versions after `after`, at most `limit` of them, belong to.
-    pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+    pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince> {
         self.store.query(|read| read.written_since(after, limit))
     }
 

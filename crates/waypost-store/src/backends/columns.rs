@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use waypost_core::{Counts, ExternalTaskRef, Lock, LockMode, Phase, PlanId, TaskId, Timestamp};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{HeldLock, Lease, PlanSummary, Pruned, TaskProgress, Totals, VersionRecord, Wait};
 use crate::workers::{AttemptLog, Worker};
@@ -12,16 +12,16 @@ use crate::workers::{AttemptLog, Worker};
 /// The columns of one row. An empty column is nothing.
 pub(super) trait Columns {
     /// A text as the database holds it.
-    fn stored_text(&self, column: usize) -> Result<Option<&str>, StoreError>;
+    fn stored_text(&self, column: usize) -> Result<Option<&str>>;
 
     /// A text as it was written.
-    fn text(&self, column: usize) -> Result<Option<String>, StoreError> {
+    fn text(&self, column: usize) -> Result<Option<String>> {
         Ok(self.stored_text(column)?.map(str::to_owned))
     }
 
-    fn number(&self, column: usize) -> Result<Option<i64>, StoreError>;
+    fn number(&self, column: usize) -> Result<Option<i64>>;
 
-    fn flag(&self, column: usize) -> Result<bool, StoreError>;
+    fn flag(&self, column: usize) -> Result<bool>;
 }
 
 pub(super) fn corrupt(what: String, detail: impl ToString) -> StoreError {
@@ -29,23 +29,23 @@ pub(super) fn corrupt(what: String, detail: impl ToString) -> StoreError {
 }
 
 /// A value as JSON.
-pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String, StoreError> {
+pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
     serde_json::to_string(value).map_err(|error| StoreError::Database(error.to_string()))
 }
 
-fn filled<T>(column: Option<T>) -> Result<T, StoreError> {
+fn filled<T>(column: Option<T>) -> Result<T> {
     column.ok_or_else(|| StoreError::Database("a row is not as expected: a column is empty".to_owned()))
 }
 
-fn text(row: &impl Columns, column: usize) -> Result<String, StoreError> {
+fn text(row: &impl Columns, column: usize) -> Result<String> {
     filled(row.text(column)?)
 }
 
-pub(super) fn number<T: TryFrom<i64> + Default>(row: &impl Columns, column: usize) -> Result<T, StoreError> {
+pub(super) fn number<T: TryFrom<i64> + Default>(row: &impl Columns, column: usize) -> Result<T> {
     Ok(T::try_from(filled(row.number(column)?)?).unwrap_or_default())
 }
 
-fn time(row: &impl Columns, column: usize) -> Result<Option<Timestamp>, StoreError> {
+fn time(row: &impl Columns, column: usize) -> Result<Option<Timestamp>> {
     Ok(row.number(column)?.map(Timestamp::from_micros))
 }
 
@@ -54,19 +54,19 @@ fn from_json<T: DeserializeOwned>(
     row: &impl Columns,
     column: usize,
     what: impl FnOnce() -> String,
-) -> Result<T, StoreError> {
+) -> Result<T> {
     serde_json::from_str(filled(row.stored_text(column)?)?).map_err(|error| corrupt(what(), error))
 }
 
-pub(super) fn plan_id(text: String) -> Result<PlanId, StoreError> {
+pub(super) fn plan_id(text: String) -> Result<PlanId> {
     PlanId::new(text.clone()).map_err(|error| corrupt(format!("the row of plan {text:?}"), error))
 }
 
-pub(super) fn task_id(text: String) -> Result<TaskId, StoreError> {
+pub(super) fn task_id(text: String) -> Result<TaskId> {
     TaskId::new(text.clone()).map_err(|error| corrupt(format!("a row of task {text:?}"), error))
 }
 
-fn counts(row: &impl Columns, from: usize) -> Result<Counts, StoreError> {
+fn counts(row: &impl Columns, from: usize) -> Result<Counts> {
     let counts = Counts {
         total: number(row, from)?,
         ready: number(row, from + 1)?,
@@ -82,7 +82,7 @@ fn counts(row: &impl Columns, from: usize) -> Result<Counts, StoreError> {
 }
 
 /// The columns of [`super::list_query::HEAD`].
-pub(super) fn head(row: &impl Columns) -> Result<PlanSummary, StoreError> {
+pub(super) fn head(row: &impl Columns) -> Result<PlanSummary> {
     let id = text(row, 0)?;
     let what = || format!("the row of plan {id}");
     let created_by = row.text(7)?.map(|actor| actor.parse()).transpose();
@@ -110,7 +110,7 @@ pub(super) fn head(row: &impl Columns) -> Result<PlanSummary, StoreError> {
 }
 
 /// The columns `sequence, version, at, actor, command, events` from `from` on.
-pub(super) fn entry(row: &impl Columns, from: usize, plan: PlanId) -> Result<VersionRecord, StoreError> {
+pub(super) fn entry(row: &impl Columns, from: usize, plan: PlanId) -> Result<VersionRecord> {
     let version = number(row, from + 1)?;
     let what = || format!("version {version} of plan {plan}");
     Ok(VersionRecord {
@@ -125,14 +125,14 @@ pub(super) fn entry(row: &impl Columns, from: usize, plan: PlanId) -> Result<Ver
 }
 
 /// `key, shared, plan, task`
-pub(super) fn held_lock(row: &impl Columns) -> Result<HeldLock, StoreError> {
+pub(super) fn held_lock(row: &impl Columns) -> Result<HeldLock> {
     let mode = if row.flag(1)? { LockMode::Shared } else { LockMode::Exclusive };
     let lock = Lock { key: text(row, 0)?, mode };
     Ok(HeldLock { lock, plan: plan_id(text(row, 2)?)?, task: task_id(text(row, 3)?)? })
 }
 
 /// `plan, task, on_agent, on_plan, on_task`
-pub(super) fn wait(row: &impl Columns) -> Result<Wait, StoreError> {
+pub(super) fn wait(row: &impl Columns) -> Result<Wait> {
     let on = ExternalTaskRef {
         agent: row.text(2)?,
         plan: row.text(3)?.map(plan_id).transpose()?,
@@ -145,7 +145,7 @@ pub(super) fn wait(row: &impl Columns) -> Result<Wait, StoreError> {
 pub(super) const LEASE: &str = "p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds,
     l.progress, l.progressed_at";
 
-pub(super) fn lease(row: &impl Columns) -> Result<Lease, StoreError> {
+pub(super) fn lease(row: &impl Columns) -> Result<Lease> {
     let progress = row.text(8)?.zip(time(row, 9)?);
     Ok(Lease {
         plan: plan_id(text(row, 0)?)?,
@@ -163,7 +163,7 @@ pub(super) fn lease(row: &impl Columns) -> Result<Lease, StoreError> {
 /// The columns of [`subscription`].
 pub(super) const SUBSCRIPTION: &str = "id, owner, filter, cursor, created_at, trouble";
 
-pub(super) fn subscription(row: &impl Columns) -> Result<Subscription, StoreError> {
+pub(super) fn subscription(row: &impl Columns) -> Result<Subscription> {
     let id = text(row, 0)?;
     let what = || format!("the row of subscription {id:?}");
     let trouble = row.stored_text(5)?.map(|_| from_json(row, 5, what)).transpose()?;
@@ -178,13 +178,13 @@ pub(super) fn subscription(row: &impl Columns) -> Result<Subscription, StoreErro
 }
 
 /// `name, record`
-pub(super) fn worker(row: &impl Columns) -> Result<Worker, StoreError> {
+pub(super) fn worker(row: &impl Columns) -> Result<Worker> {
     let name = text(row, 0)?;
     from_json(row, 1, || format!("the row of worker {name:?}"))
 }
 
 /// `task, attempt, worker, at, ended, bytes, text`
-pub(super) fn attempt_log(row: &impl Columns, plan: &PlanId) -> Result<AttemptLog, StoreError> {
+pub(super) fn attempt_log(row: &impl Columns, plan: &PlanId) -> Result<AttemptLog> {
     Ok(AttemptLog {
         plan: plan.clone(),
         task: task_id(text(row, 0)?)?,
@@ -198,7 +198,7 @@ pub(super) fn attempt_log(row: &impl Columns, plan: &PlanId) -> Result<AttemptLo
 }
 
 /// `up_to, at, by`
-pub(super) fn pruned(row: &impl Columns) -> Result<Pruned, StoreError> {
+pub(super) fn pruned(row: &impl Columns) -> Result<Pruned> {
     let by = text(row, 2)?.parse();
     let by = by.map_err(|error: waypost_core::BadActor| {
         corrupt("a row of the table of pruned versions".to_owned(), error)
@@ -207,7 +207,7 @@ pub(super) fn pruned(row: &impl Columns) -> Result<Pruned, StoreError> {
 }
 
 /// Adds the plans of one phase: its word, how many they are, the sums of their counts, and since when one has ready tasks.
-pub(super) fn add_phase(totals: &mut Totals, row: &impl Columns) -> Result<(), StoreError> {
+pub(super) fn add_phase(totals: &mut Totals, row: &impl Columns) -> Result<()> {
     let word = text(row, 0)?;
     if let Some(place) = Phase::ALL.iter().position(|phase| phase.as_str() == word) {
         totals.plans[place] = number(row, 1)?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use waypost_core::{Plan, PlanId};
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
 use crate::rows::{ArchiveFilter, IndexRows, PlanSummary, Query, Sort};
@@ -28,7 +28,7 @@ pub struct Finding {
 
 impl PlanStore {
     /// Checks everything; with `repair`, what can be rebuilt from the events is.
-    pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+    pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         if repair {
             let repaired = self.store().repair()?.into_iter();
@@ -70,7 +70,7 @@ impl PlanStore {
         Ok(findings)
     }
 
-    fn all_ids(&self) -> Result<Vec<PlanId>, StoreError> {
+    fn all_ids(&self) -> Result<Vec<PlanId>> {
         let mut query =
             Query { shelf: ArchiveFilter::All, sort: Sort::Id, limit: PLANS_PER_PAGE, ..Query::default() };
         let mut ids = Vec::new();
@@ -86,7 +86,7 @@ impl PlanStore {
 }
 
 /// What the plan's rows say otherwise than its events, and the plan.
-fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan>), StoreError> {
+fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan>)> {
     let Some(head) = read.head(id)? else { return Ok((Vec::new(), None)) };
     let mut wrong = Vec::new();
     // From the very beginning, so that no snapshot can hide a difference; of versions that were pruned, only what was kept

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use waypost_core::{Actor, ActorKind, Event, Phase, Plan, PlanId, Refusal, Timestamp};
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::log::subscription::{DroppedEvents, Subscription};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
@@ -115,7 +115,7 @@ impl PlanStore {
     }
 
     /// What of a plan's history was forgotten, if anything was.
-    pub fn pruned(&self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+    pub fn pruned(&self, plan: &PlanId) -> Result<Option<Pruned>> {
         self.store().query(|read| read.pruned(plan))
     }
 }
@@ -160,7 +160,7 @@ impl Round<'_> {
     }
 
     /// A plan that ended long enough ago and has events left.
-    fn candidate(&self, read: &mut dyn Read, head: &PlanSummary) -> Result<Option<Candidate>, StoreError> {
+    fn candidate(&self, read: &mut dyn Read, head: &PlanSummary) -> Result<Option<Candidate>> {
         let id = &head.id;
         let after = read.pruned(id)?.map_or(0, |pruned| pruned.up_to);
         if after >= head.version {
@@ -184,7 +184,7 @@ impl Round<'_> {
         Ok(Some(Candidate { plan, found, sequence }))
     }
 
-    fn held_back(&self, read: &mut dyn Read, candidate: &Candidate) -> Result<Option<HeldBack>, StoreError> {
+    fn held_back(&self, read: &mut dyn Read, candidate: &Candidate) -> Result<Option<HeldBack>> {
         let plan = &candidate.plan;
         let is_awaited = |wait: &Wait| wait.plan != *plan.id() && plan.task(wait.on.task.as_str()).is_some();
         let waits = read.waits(plan.id(), &plan.spec().owner, None)?;
@@ -196,7 +196,7 @@ impl Round<'_> {
         Ok(unread.map(|one| HeldBack::Unread { owner: one.owner.clone(), subscription: one.id.clone() }))
     }
 
-    fn prune(&self, candidate: Candidate) -> Result<Option<PrunedPlan>, StoreError> {
+    fn prune(&self, candidate: Candidate) -> Result<Option<PrunedPlan>> {
         let Candidate { mut plan, found, sequence } = candidate;
         let snapshot = plan.snapshot();
         let candidate = Candidate { plan, found, sequence };
@@ -216,11 +216,7 @@ impl Round<'_> {
     }
 
     /// A subscriber that has not read them by then loses them; the doctor reports it.
-    fn tell_the_unread(
-        &self,
-        transaction: &mut dyn Transaction,
-        candidate: &Candidate,
-    ) -> Result<(), StoreError> {
+    fn tell_the_unread(&self, transaction: &mut dyn Transaction, candidate: &Candidate) -> Result<()> {
         for known in self.subscriptions.iter().filter(|one| is_behind(one, candidate)) {
             let now = transaction.subscription(&known.id)?.filter(|one| is_behind(one, candidate));
             let Some(mut behind) = now else { continue };

@@ -14,7 +14,7 @@ use super::slot_quota::SlotQuota;
 use crate::cross_plan::locate::check_waits;
 use crate::cross_plan::resolve::no_ring;
 use crate::cross_plan::target_status::TargetStatus;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::rows::{HeldLock, IndexChanges, LeaseTerms, PlanSummary, VersionRecord, Wait};
 use crate::store::{Append, Transaction};
 use crate::workers::Slots;
@@ -362,11 +362,7 @@ pub(super) fn purge(
 }
 
 /// The tasks that wait for a plan that is to be purged.
-fn purged(
-    transaction: &mut dyn Transaction,
-    cache: &mut Cache,
-    head: &PlanSummary,
-) -> Result<Purged, StoreError> {
+fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &PlanSummary) -> Result<Purged> {
     let mut waits = transaction.waits(&head.id, &head.owner, None)?;
     waits.retain(|wait| wait.plan != head.id);
     let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();
@@ -378,7 +374,7 @@ fn purged(
 }
 
 /// Ten random characters that are easy to read aloud.
-pub(crate) fn random_name() -> Result<String, StoreError> {
+pub(crate) fn random_name() -> Result<String> {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0u8; 10];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;

@@ -11,10 +11,10 @@ use super::plan_cache::{Facts, NO_HISTORY, PlanCacheEntry, Readable};
 use super::pruned;
 use super::repair;
 use super::transaction::small_files;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// Every damage, one line each.
-pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
+pub(super) fn check(layout: &Layout) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     let last = match StoreFile::read(layout) {
         Ok(file) => Some(file.sequence),
@@ -69,7 +69,7 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
 }
 
 /// Takes damage down and passes everything else on.
-fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<(), StoreError> {
+fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<()> {
     match error {
         StoreError::Corrupt { .. } | StoreError::TooNew { .. } => {
             wrong.push(error.to_string());
@@ -88,7 +88,7 @@ fn check_plan(
     id: &PlanId,
     wrong: &mut Vec<String>,
     numbers: &mut BTreeMap<u64, PlanId>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (path, history) = (layout.plan(id), layout.history(id));
     let mut marks = ReadPosition::default();
     marks.catch_up(&history, id)?;

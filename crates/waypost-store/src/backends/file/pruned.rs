@@ -6,7 +6,7 @@ use waypost_core::{Draft, Plan, PlanId};
 use super::fs::{self, corrupt};
 use super::history_file;
 use super::layout::Layout;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::rows::Pruned;
 
 /// What `pruned/ID.json` says.
@@ -37,7 +37,7 @@ impl PrunedFile {
     }
 
     /// What is kept of a plan, if anything was forgotten.
-    pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>, StoreError> {
+    pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>> {
         let path = layout.pruned_plan(id);
         let Some(kept) = fs::read_json::<Self>(&path)? else { return Ok(None) };
         if kept.plan.version == kept.pruned.up_to {
@@ -53,7 +53,7 @@ impl PrunedFile {
 }
 
 /// The plan that a history tells, from its beginning or from what is kept of it.
-pub(super) fn replay(layout: &Layout, id: &PlanId) -> Result<Plan, StoreError> {
+pub(super) fn replay(layout: &Layout, id: &PlanId) -> Result<Plan> {
     let begin = PrunedFile::read(layout, id)?.map_or_else(|| Plan::blank(id.clone()), |kept| kept.plan(id));
     history_file::replay(&layout.history(id), begin)
 }

@@ -16,7 +16,7 @@ use super::plan_cache::{PlanCacheEntry, Readable};
 use super::pruned::{self, PrunedFile};
 use super::transaction::small_files;
 use crate::clock;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::rows::{LOST, PURGED, Pruned, VersionRecord};
 
 /// What can be read of a plan whose files are damaged.
@@ -28,16 +28,16 @@ struct Intact {
     /// The plan's JSON file, if it can be what Waypost wrote with the latest version.
     draft: Option<Draft>,
     /// The state kept for pruned versions. Nothing if its file is damaged.
-    kept: Result<Option<PrunedFile>, StoreError>,
+    kept: Result<Option<PrunedFile>>,
 }
 
 impl Intact {
-    fn read(layout: &Layout, id: &PlanId) -> Result<Self, StoreError> {
+    fn read(layout: &Layout, id: &PlanId) -> Result<Self> {
         Self::read_below(layout, id, StoreFile::read(layout)?.sequence)
     }
 
     /// The same, in a log that ends with `last_number`.
-    fn read_below(layout: &Layout, id: &PlanId, last_number: u64) -> Result<Self, StoreError> {
+    fn read_below(layout: &Layout, id: &PlanId, last_number: u64) -> Result<Self> {
         let bytes = fs::read(&layout.history(id))?.unwrap_or_default();
         let mut lines = BTreeMap::new();
         let (found, torn) = intact_lines(&bytes);
@@ -136,7 +136,7 @@ fn readable_draft(
     layout: &Layout,
     id: &PlanId,
     lines: &BTreeMap<u64, (VersionRecord, Option<String>)>,
-) -> Result<Option<Draft>, StoreError> {
+) -> Result<Option<Draft>> {
     let Some(bytes) = skip_damage(fs::read(&layout.plan(id)))? else { return Ok(None) };
     let Ok(draft) = serde_json::from_slice::<Draft>(&bytes) else { return Ok(None) };
     let belongs = draft.id.as_ref().is_none_or(|named| named == id) && validate(&draft).is_empty();
@@ -151,7 +151,7 @@ fn readable_draft(
 }
 
 /// Leaves out what cannot be read.
-fn skip_damage<T>(outcome: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+fn skip_damage<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
     match outcome {
         Err(StoreError::Corrupt { .. }) => Ok(None),
         outcome => outcome,
@@ -159,7 +159,7 @@ fn skip_damage<T>(outcome: Result<Option<T>, StoreError>) -> Result<Option<T>, S
 }
 
 /// The versions and files of a damaged plan that can still be read.
-pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String, StoreError> {
+pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String> {
     let intact = Intact::read(layout, id)?;
     let mut parts = Vec::new();
     if !intact.lines.is_empty() {
@@ -192,7 +192,7 @@ fn ranges(numbers: impl Iterator<Item = u64>) -> String {
 }
 
 /// Repairs what can be, and says of each file or plan what became of it. Only under the writers' lock.
-pub(super) fn repair(layout: &Layout) -> Result<Vec<(Option<PlanId>, String)>, StoreError> {
+pub(super) fn repair(layout: &Layout) -> Result<Vec<(Option<PlanId>, String)>> {
     let mut repaired = Vec::new();
     for (path, checked) in small_files(layout) {
         if skip_damage(checked.map(Some))?.is_none() {
@@ -220,7 +220,7 @@ pub(super) fn repair(layout: &Layout) -> Result<Vec<(Option<PlanId>, String)>, S
 }
 
 /// Writes a damaged `store.json` again, with the number that the log must have come to.
-fn repair_store_file(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<Option<String>, StoreError> {
+fn repair_store_file(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<Option<String>> {
     let path = layout.store();
     if skip_damage(StoreFile::read(layout).map(Some))?.is_some() {
         return Ok(None);
@@ -239,13 +239,13 @@ fn repair_store_file(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<Option<S
 }
 
 /// Whether every line that the plan follows from can be read.
-fn is_readable(layout: &Layout, id: &PlanId) -> Result<(), StoreError> {
+fn is_readable(layout: &Layout, id: &PlanId) -> Result<()> {
     PlanCacheEntry::read(layout, id)?;
     pruned::replay(layout, id).map(drop)
 }
 
 /// Numbers of the log that no version has: those of the versions that are lost.
-fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u64>, StoreError> {
+fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u64>> {
     let mut unused: BTreeSet<u64> = (1..=StoreFile::read(layout)?.sequence).collect();
     for id in ids {
         let intact = skip_damage(Intact::read(layout, id).map(Some))?;
@@ -257,11 +257,7 @@ fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u6
 }
 
 /// Writes a plan's history again. Nothing if too little of it is left.
-fn repair_history(
-    layout: &Layout,
-    id: &PlanId,
-    unused: &mut BTreeSet<u64>,
-) -> Result<Option<String>, StoreError> {
+fn repair_history(layout: &Layout, id: &PlanId, unused: &mut BTreeSet<u64>) -> Result<Option<String>> {
     let mut intact = Intact::read(layout, id)?;
     let mut numbers = intact.numbers_of_lost(unused);
     if numbers.is_none() {
@@ -358,7 +354,7 @@ fn withdraw_approval(draft: &mut Draft, supported: Option<Plan>) -> bool {
 }
 
 /// Writes a plan's JSON file again from its history, if it is missing or cannot be read.
-fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>, StoreError> {
+fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>> {
     let Some(PlanCacheEntry { readable: Readable::Broken(_) | Readable::Missing, .. }) =
         PlanCacheEntry::read(layout, id)?
     else {
@@ -372,7 +368,7 @@ fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>, Store
 }
 
 /// Takes a damaged file away. Returns a clause that says so; an empty one if there is no file.
-fn move_aside(layout: &Layout, path: &Path) -> Result<String, StoreError> {
+fn move_aside(layout: &Layout, path: &Path) -> Result<String> {
     if fs::Stamp::of(path)?.is_none() {
         return Ok(String::new());
     }
@@ -382,7 +378,7 @@ fn move_aside(layout: &Layout, path: &Path) -> Result<String, StoreError> {
 }
 
 /// Keeps a copy of a file, if it is there, beside earlier ones of the same name.
-fn set_aside(layout: &Layout, path: &Path) -> Result<(), StoreError> {
+fn set_aside(layout: &Layout, path: &Path) -> Result<()> {
     let Some(bytes) = fs::read(path)? else { return Ok(()) };
     let folder = layout.damaged();
     fs::make_folder(&folder)?;

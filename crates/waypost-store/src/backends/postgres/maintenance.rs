@@ -6,7 +6,7 @@ use waypost_core::PlanId;
 use super::connection::{Answers, Call};
 use super::rows::{add_phase, number, text};
 use super::transaction::CLOCK;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::rows::{Pruned, Totals};
 use crate::store::Pruning;
 
@@ -84,7 +84,7 @@ pub(super) fn ask_totals() -> Vec<Call> {
 }
 
 /// How much there is, by the columns of the heads.
-pub(super) fn totals(answers: &Answers) -> Result<Totals, StoreError> {
+pub(super) fn totals(answers: &Answers) -> Result<Totals> {
     let mut totals = Totals::default();
     let [phases, rest] = answers.as_slice() else { return Ok(totals) };
     for row in phases {

@@ -10,7 +10,7 @@ pub(super) use crate::backends::columns::{
     task_id, wait, worker,
 };
 use crate::backends::list_query::{self, Dialect, ListQuery, Value};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{Page, PlanSummary, Query};
 
@@ -27,32 +27,32 @@ fn from_text(text: String) -> String {
 }
 
 /// A column that must be there.
-pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(|error| StoreError::Database(format!("a row is not as expected: {error}")))
 }
 
 impl Columns for Row {
-    fn stored_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+    fn stored_text(&self, column: usize) -> Result<Option<&str>> {
         get(self, column)
     }
 
-    fn text(&self, column: usize) -> Result<Option<String>, StoreError> {
+    fn text(&self, column: usize) -> Result<Option<String>> {
         Ok(get::<Option<String>>(self, column)?.map(from_text))
     }
 
-    fn number(&self, column: usize) -> Result<Option<i64>, StoreError> {
+    fn number(&self, column: usize) -> Result<Option<i64>> {
         match self.columns().get(column).map(|column| column.type_()) {
             Some(&Type::INT4) => Ok(get::<Option<i32>>(self, column)?.map(i64::from)),
             Some(_) | None => get(self, column),
         }
     }
 
-    fn flag(&self, column: usize) -> Result<bool, StoreError> {
+    fn flag(&self, column: usize) -> Result<bool> {
         get(self, column)
     }
 }
 
-pub(super) fn put_subscription(subscription: &Subscription) -> Result<Call, StoreError> {
+pub(super) fn put_subscription(subscription: &Subscription) -> Result<Call> {
     let call = Call::new(
         "INSERT INTO waypost_subscriptions (id, owner, filter, cursor, created_at, trouble)
          VALUES ($1, $2, $3, $4, $5, $6)
@@ -94,7 +94,7 @@ pub(super) fn heads(query: &Query) -> [Call; 2] {
 }
 
 /// The page that the answers to [`heads`] make.
-pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<PlanSummary>, StoreError> {
+pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<PlanSummary>> {
     let total = total.first().map_or(Ok(0), |row| number(row, 0))?;
     let items = found.iter().map(head).collect::<Result<Vec<_>, _>>()?;
     Ok(list_query::page(query, items, total))

@@ -13,10 +13,10 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection_config::{Address, Check};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// What makes connections to this address safe.
-pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect, StoreError> {
+pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect> {
     let wrong = |what: String| StoreError::Database(format!("{}: {what}", address.location));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -5,11 +5,11 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
 use super::rows::{json, number, text};
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::rows::LeaseUpdate;
 use crate::workers::{AttemptLog, Worker};
 
-pub(super) fn put(worker: &Worker) -> Result<Call, StoreError> {
+pub(super) fn put(worker: &Worker) -> Result<Call> {
     let call = Call::new(
         "INSERT INTO waypost_workers (name, until, record) VALUES ($1, $2, $3)
          ON CONFLICT (name) DO UPDATE SET until = excluded.until, record = excluded.record",
@@ -71,7 +71,7 @@ pub(super) fn update(updates: &[LeaseUpdate]) -> Call {
 }
 
 /// Which of `total` leases the answer to [`update`] names.
-pub(super) fn updated(found: &[Row], total: usize) -> Result<Vec<bool>, StoreError> {
+pub(super) fn updated(found: &[Row], total: usize) -> Result<Vec<bool>> {
     let mut renewed = vec![false; total];
     for row in found {
         let place: usize = number::<u64>(row, 0)? as usize;

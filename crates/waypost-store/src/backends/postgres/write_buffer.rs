@@ -1,14 +1,12 @@
 //! What a transaction has yet to write. Versions that are committed together are sent together, and move heads and the
 //! tables of tasks once, to where the last one leaves them: however many there are, they are a few statements.
 
-use std::collections::HashMap;
-
 use waypost_core::{ExternalTaskRef, Lock, LockMode, PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
 use super::rows::{json, text};
-use crate::backends::write_buffer::PendingPlan;
-use crate::error::StoreError;
+use crate::backends::write_buffer::{PendingPlan, PendingPlans};
+use crate::error::Result;
 use crate::rows::{HeldLock, IndexRows, Lease, PlanSummary, VersionRecord, Wait};
 use crate::store::Append;
 
@@ -23,7 +21,7 @@ pub(super) struct Slot {
 /// All plans' shares.
 #[derive(Default)]
 pub(super) struct Pending {
-    plans: HashMap<PlanId, PendingPlan>,
+    pub(super) plans: PendingPlans,
     /// Each with the number of its plan's row, and without its events.
     versions: Vec<(i64, VersionRecord)>,
     /// The events of each version, as they are stored.
@@ -31,24 +29,6 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    pub(super) fn get(&self, plan: &PlanId) -> Option<&PendingPlan> {
-        self.plans.get(plan)
-    }
-
-    pub(super) fn get_mut(&mut self, plan: &PlanId) -> Option<&mut PendingPlan> {
-        self.plans.get_mut(plan)
-    }
-
-    /// Whether any of them changes who waits for tasks elsewhere.
-    pub(super) fn has_waits(&self) -> bool {
-        self.plans.values().any(PendingPlan::has_waits)
-    }
-
-    /// Takes a plan up whose row has this number.
-    pub(super) fn begin(&mut self, key: i64, head: &PlanSummary, replay_bytes: u64) -> &mut PendingPlan {
-        self.plans.entry(head.id.clone()).or_insert_with(|| PendingPlan::new(key, head, replay_bytes))
-    }
-
     /// Adds a version of a plan that was taken up.
     pub(super) fn add(&mut self, key: i64, sequence: u64, append: &Append<'_>, events: String) {
         if let Some(plan) = self.plans.get_mut(&append.head.id) {
@@ -64,7 +44,7 @@ impl Pending {
             self.plans.get(&held.plan).is_some_and(|plan| plan.running.contains_key(&held.task))
         };
         let mut found: Vec<HeldLock> = stored.iter().filter(|held| !moved(held)).cloned().collect();
-        for plan in self.plans.values() {
+        for plan in self.plans.0.values() {
             for (lease, locks) in plan.running.values().flatten() {
                 let held = locks.iter().filter(|lock| lock.key == key);
                 found.extend(held.map(|lock| HeldLock {
@@ -84,7 +64,7 @@ impl Pending {
         };
         let mut found: Vec<String> =
             stored.iter().filter(|slot| !moved(slot)).map(|slot| slot.worker.clone()).collect();
-        for plan in self.plans.values() {
+        for plan in self.plans.0.values() {
             let started = plan.running.values().flatten().map(|(lease, _)| lease);
             let here = started.filter(|lease| lease.queue.as_deref() == Some(queue));
             found.extend(here.map(|lease| lease.worker.clone()));
@@ -97,7 +77,7 @@ impl Pending {
         let moved =
             |wait: &&Wait| self.plans.get(&wait.plan).is_some_and(|plan| plan.waits.contains_key(&wait.task));
         let mut found: Vec<Wait> = stored.iter().filter(|wait| !moved(wait)).cloned().collect();
-        for plan in self.plans.values() {
+        for plan in self.plans.0.values() {
             for (task, waits) in &plan.waits {
                 let id = &plan.head.id;
                 found.extend(waits.iter().map(|on| Wait {
@@ -112,7 +92,7 @@ impl Pending {
 
     /// The statements that write everything under this mark of the write, and the plans that they write.
     pub(super) fn take(&mut self, nonce: i64) -> (Vec<Call>, Vec<PendingPlan>) {
-        let plans: Vec<PendingPlan> = self.plans.drain().map(|(_, plan)| plan).collect();
+        let plans: Vec<PendingPlan> = self.plans.0.drain().map(|(_, plan)| plan).collect();
         let mut calls = Vec::new();
         if !plans.is_empty() {
             let heads: Vec<_> = plans.iter().map(|plan| (plan.key, &plan.head, plan.replay_bytes)).collect();
@@ -169,11 +149,7 @@ fn put_versions(nonce: i64, rows: &[(i64, &VersionRecord)], events: Vec<String>)
 }
 
 /// Writes versions as another store has them, with their numbers; also says how many bytes of events they hold.
-pub(super) fn put_entries(
-    key: i64,
-    nonce: i64,
-    entries: &[VersionRecord],
-) -> Result<(Call, u64), StoreError> {
+pub(super) fn put_entries(key: i64, nonce: i64, entries: &[VersionRecord]) -> Result<(Call, u64)> {
     let events = entries.iter().map(|entry| json(&entry.events)).collect::<Result<Vec<_>, _>>()?;
     let bytes = events.iter().map(|events| events.len() as u64).sum();
     let rows: Vec<_> = entries.iter().map(|entry| (key, entry)).collect();

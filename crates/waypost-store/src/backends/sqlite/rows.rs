@@ -1,6 +1,6 @@
 //! From rows to values and back. Knows the columns, not when to read or write them.
 
-use rusqlite::types::Value;
+use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter};
 use waypost_core::{ExternalTaskRef, PlanId, TaskId, Timestamp};
 
@@ -10,20 +10,20 @@ pub(super) use crate::backends::columns::{
     subscription, wait, worker,
 };
 use crate::backends::list_query::{self, Dialect, ListQuery};
-use crate::error::StoreError;
-use crate::rows::{IndexRows, Lease, Page, PlanSummary, Query};
+use crate::error::{Result, StoreError};
+use crate::rows::{IndexRows, Lease, Page, PlanSummary, Query, VersionRecord};
 
 impl Columns for Row<'_> {
-    fn stored_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+    fn stored_text(&self, column: usize) -> Result<Option<&str>> {
         let text = self.get_ref(column)?.as_str_or_null();
         text.map_err(|error| StoreError::Database(error.to_string()))
     }
 
-    fn number(&self, column: usize) -> Result<Option<i64>, StoreError> {
+    fn number(&self, column: usize) -> Result<Option<i64>> {
         Ok(self.get(column)?)
     }
 
-    fn flag(&self, column: usize) -> Result<bool, StoreError> {
+    fn flag(&self, column: usize) -> Result<bool> {
         Ok(self.get(column)?)
     }
 }
@@ -33,8 +33,8 @@ pub(super) fn query<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
-    mut from_row: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
+    mut from_row: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut found = statement.query(params)?;
     let mut items = Vec::new();
@@ -44,8 +44,22 @@ pub(super) fn query<T>(
     Ok(items)
 }
 
+/// The first column of the first row that a statement finds.
+pub(super) fn value<T: FromSql>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> Result<Option<T>> {
+    Ok(connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?)
+}
+
+/// Runs a statement. Returns how many rows it changed.
+pub(super) fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<usize> {
+    Ok(connection.prepare_cached(sql)?.execute(params)?)
+}
+
 /// The number of a plan's rows, and what a reader has to replay; a plan that is new gets its row.
-pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u64), StoreError> {
+pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u64)> {
     let mut statement = connection.prepare_cached("SELECT key, replay_bytes FROM plans WHERE id = ?1")?;
     let found = statement.query_row([plan.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
     if let Some(found) = found.optional()? {
@@ -60,11 +74,7 @@ pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u6
 }
 
 /// Writes a head into its row.
-pub(super) fn put_head(
-    connection: &Connection,
-    head: &PlanSummary,
-    replay_bytes: u64,
-) -> Result<(), StoreError> {
+pub(super) fn put_head(connection: &Connection, head: &PlanSummary, replay_bytes: u64) -> Result<()> {
     let counts = &head.counts;
     let mut update = connection.prepare_cached(
         "UPDATE plans SET version = ?2, title = ?3, status = ?4, phase = ?5, owner = ?6, queue = ?7, created_by = ?8,
@@ -103,6 +113,19 @@ pub(super) fn put_head(
     Ok(())
 }
 
+/// Writes a version into the log; its events as they are stored.
+pub(super) fn put_entry(
+    connection: &Connection,
+    key: i64,
+    entry: &VersionRecord,
+    events: &str,
+) -> Result<()> {
+    let sql = "INSERT INTO log (sequence, plan, version, at, actor, command, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let (sequence, version, at) = (entry.sequence as i64, entry.version as i64, entry.at.as_micros());
+    let params = params![sequence, key, version, at, entry.actor.to_string(), entry.command, events];
+    execute(connection, sql, params).map(drop)
+}
+
 const DIALECT: Dialect = Dialect {
     table: "plans",
     parameter: '?',
@@ -114,7 +137,7 @@ const DIALECT: Dialect = Dialect {
 };
 
 /// One page of heads.
-pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
+pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<PlanSummary>> {
     let list = ListQuery::new(query, &DIALECT);
     let value = |value: &list_query::Value| match value {
         list_query::Value::Text(text) => Value::from(text.clone()),
@@ -129,44 +152,25 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<PlanS
 }
 
 /// Removes the rows of one task from a table beside its plan: `leases`, `locks` or `waits`.
-pub(super) fn drop_rows(
-    connection: &Connection,
-    table: &str,
-    key: i64,
-    task: &TaskId,
-) -> Result<(), StoreError> {
+pub(super) fn drop_rows(connection: &Connection, table: &str, key: i64, task: &TaskId) -> Result<()> {
     let sql = format!("DELETE FROM {table} WHERE plan = ?1 AND task = ?2");
-    connection.prepare_cached(&sql)?.execute(params![key, task.as_str()])?;
-    Ok(())
+    execute(connection, &sql, params![key, task.as_str()]).map(drop)
 }
 
 /// Whether any task of a plan holds a lock.
-pub(super) fn holds_locks(connection: &Connection, key: i64) -> Result<bool, StoreError> {
+pub(super) fn holds_locks(connection: &Connection, key: i64) -> Result<bool> {
     Ok(connection.prepare_cached("SELECT 1 FROM locks WHERE plan = ?1 LIMIT 1")?.exists([key])?)
 }
 
-pub(super) fn put_lease(connection: &Connection, key: i64, lease: &Lease) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached(
-        "INSERT OR REPLACE INTO leases (plan, task, attempt, worker, until, since, queue, seconds, progress, progressed_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?;
-    let (until, since) = (lease.until.map(Timestamp::as_micros), lease.since.map(Timestamp::as_micros));
-    let (task, attempt) = (lease.task.as_str(), lease.attempt);
-    let progress = lease.progress.as_ref().map(|progress| (&progress.text, progress.at.as_micros()));
-    let (text, at) = progress.unzip();
-    statement.execute(params![
-        key,
-        task,
-        attempt,
-        lease.worker,
-        until,
-        since,
-        lease.queue,
-        lease.seconds,
-        text,
-        at
-    ])?;
-    Ok(())
+pub(super) fn put_lease(connection: &Connection, key: i64, lease: &Lease) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO leases
+            (plan, task, attempt, worker, until, since, queue, seconds, progress, progressed_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let Lease { task, attempt, worker, until, seconds, since, queue, progress, .. } = lease;
+    let (until, since) = (until.map(Timestamp::as_micros), since.map(Timestamp::as_micros));
+    let (text, at) = progress.as_ref().map(|progress| (&progress.text, progress.at.as_micros())).unzip();
+    let params = params![key, task.as_str(), attempt, worker, until, since, queue, seconds, text, at];
+    execute(connection, sql, params).map(drop)
 }
 
 pub(super) fn put_lock(
@@ -174,30 +178,21 @@ pub(super) fn put_lock(
     key: i64,
     task: &TaskId,
     lock: &waypost_core::Lock,
-) -> Result<(), StoreError> {
-    let mut statement = connection
-        .prepare_cached("INSERT OR REPLACE INTO locks (key, plan, task, shared) VALUES (?1, ?2, ?3, ?4)")?;
+) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO locks (key, plan, task, shared) VALUES (?1, ?2, ?3, ?4)";
     let shared = lock.mode == waypost_core::LockMode::Shared;
-    statement.execute(params![lock.key, key, task.as_str(), shared])?;
-    Ok(())
+    execute(connection, sql, params![lock.key, key, task.as_str(), shared]).map(drop)
 }
 
-pub(super) fn put_wait(
-    connection: &Connection,
-    key: i64,
-    task: &TaskId,
-    on: &ExternalTaskRef,
-) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO waits (plan, task, on_agent, on_plan, on_task) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?;
+pub(super) fn put_wait(connection: &Connection, key: i64, task: &TaskId, on: &ExternalTaskRef) -> Result<()> {
+    let sql = "INSERT INTO waits (plan, task, on_agent, on_plan, on_task) VALUES (?1, ?2, ?3, ?4, ?5)";
     let plan = on.plan.as_ref().map(PlanId::as_str);
-    statement.execute(params![key, task.as_str(), on.agent, plan, on.task.as_str()])?;
-    Ok(())
+    let params = params![key, task.as_str(), on.agent, plan, on.task.as_str()];
+    execute(connection, sql, params).map(drop)
 }
 
 /// All rows beside one plan, sorted.
-pub(super) fn index(connection: &Connection, key: i64) -> Result<IndexRows, StoreError> {
+pub(super) fn index(connection: &Connection, key: i64) -> Result<IndexRows> {
     let sql = format!("SELECT {LEASE} FROM leases l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1");
     let leases = query(connection, &sql, [key], |row| lease(row))?;
     let sql =
@@ -211,7 +206,7 @@ pub(super) fn index(connection: &Connection, key: i64) -> Result<IndexRows, Stor
     Ok(rows)
 }
 
-pub(super) fn replace_index(connection: &Connection, key: i64, index: &IndexRows) -> Result<(), StoreError> {
+pub(super) fn replace_index(connection: &Connection, key: i64, index: &IndexRows) -> Result<()> {
     for table in ["leases", "locks", "waits"] {
         connection.execute(&format!("DELETE FROM {table} WHERE plan = ?1"), [key])?;
     }
