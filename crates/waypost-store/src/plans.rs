@@ -19,8 +19,10 @@ use std::time::{Duration, Instant};
 use waypost_core::{Actor, Command, Plan, PlanId, TaskId, Timestamp};
 
 use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
-use self::request::{Answer, BatchError, BuildCommands, Done, Job, NewPlan, WriteError, WriteRequest};
-use self::transaction::{create, purge, random_name, write, write_built, write_possible};
+use self::request::{
+    Answer, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, Write, WriteError, WriteRequest,
+};
+use self::transaction::{create, purge, random_name, write};
 use crate::cross_plan::deliver::{and_tell, deliver};
 use crate::error::{Result, StoreError};
 use crate::log::change_watch::Watch;
@@ -43,23 +45,21 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
             Job::Create(_, by, command) => {
                 commit_hook::tell_of(&[command], by, done, cache.get(&done.plan), took)
             }
-            Job::Write(request, _) | Job::WritePossible(request, _) | Job::WriteBuilt(request, _) => {
-                commit_hook::tell(request, done, cache.get(&done.plan), took);
-            }
+            Job::Write(write) => commit_hook::tell(&write.request, done, cache.get(&done.plan), took),
             Job::Purge(..) => {}
         }
     }
+}
+
+fn written(request: WriteRequest, slots: Option<Slots>, on_refusal: OnRefusal) -> Job {
+    Job::Write(Box::new(Write { request, slots, build: None, on_refusal }))
 }
 
 /// Does one job inside a transaction, and what follows from it for other plans.
 fn carry_out(transaction: &mut dyn Transaction, cache: &mut Cache, job: &Job) -> Done {
     let (by, done) = match job {
         Job::Create(id, by, command) => (by, create(transaction, cache, id.as_ref(), by, command)),
-        Job::Write(request, slots) => (&request.by, write(transaction, cache, request, slots.as_ref())),
-        Job::WriteBuilt(request, build) => (&request.by, write_built(transaction, cache, request, build)),
-        Job::WritePossible(request, slots) => {
-            (&request.by, write_possible(transaction, cache, request, slots.as_ref()))
-        }
+        Job::Write(job) => (&job.request.by, write(transaction, cache, job)),
         Job::Purge(plan, by) => {
             let (done, news) = purge(transaction, cache, plan, by)?;
             deliver(transaction, cache, by, plan, news)?;
@@ -140,35 +140,32 @@ impl PlanStore {
 
     /// Writes one version. Durable when this returns.
     pub fn write(&self, request: WriteRequest) -> Answer {
-        self.queue_one(Job::Write(Box::new(request), None))
+        self.queue_one(written(request, None, OnRefusal::Fail))
     }
 
     /// Writes one version of the commands that `build` makes of the plan as it is inside the transaction; those of the
     /// request are not looked at.
     pub fn write_built(&self, request: WriteRequest, build: BuildCommands) -> Answer {
-        self.queue_one(Job::WriteBuilt(Box::new(request), build))
+        let (build, on_refusal) = (Some(build), OnRefusal::Fail);
+        self.queue_one(Job::Write(Box::new(Write { request, slots: None, build, on_refusal })))
     }
 
     /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
-    /// plan: another one may have been faster with one task, and the rest is worth writing.
-    pub fn write_partial(&self, request: WriteRequest) -> Answer {
-        self.queue_one(Job::WritePossible(Box::new(request), None))
+    /// plan: another one may have been faster with one task, and the rest is worth writing. With `slots`, its tasks take
+    /// slots of a queue.
+    pub fn write_partial(&self, request: WriteRequest, slots: Option<Slots>) -> Answer {
+        self.queue_one(written(request, slots, OnRefusal::Skip))
     }
 
     /// The same as [`PlanStore::write`] for a worker whose tasks take slots of a queue.
     pub fn write_with_slots(&self, request: WriteRequest, slots: Slots) -> Answer {
-        self.queue_one(Job::Write(Box::new(request), Some(slots)))
-    }
-
-    /// The same as [`PlanStore::write_partial`] for a worker whose tasks take slots of a queue.
-    pub fn write_partial_with_slots(&self, request: WriteRequest, slots: Slots) -> Answer {
-        self.queue_one(Job::WritePossible(Box::new(request), Some(slots)))
+        self.queue_one(written(request, Some(slots), OnRefusal::Fail))
     }
 
     /// Writes for many callers at once, each request a version of its own with an answer of its own. For doors that serve
     /// many callers from one thread: what has come in meanwhile is committed in one go.
     pub fn write_each(&self, requests: Vec<WriteRequest>) -> Vec<Answer> {
-        self.queue(requests.into_iter().map(|request| Job::Write(Box::new(request), None)).collect())
+        self.queue(requests.into_iter().map(|request| written(request, None, OnRefusal::Fail)).collect())
     }
 
     /// Removes a plan and its history for good. Only a person may; its id stays used.

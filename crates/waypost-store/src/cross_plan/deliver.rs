@@ -12,8 +12,8 @@ use crate::cross_plan::locate::locate;
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
 use crate::plans::cache::{Cache, News, catch_up};
-use crate::plans::request::{BatchError, Committed, Done, WriteRequest};
-use crate::plans::transaction::write_possible;
+use crate::plans::request::{BatchError, Committed, Done, OnRefusal, Write, WriteRequest};
+use crate::plans::transaction::write;
 use crate::rows::Wait;
 use crate::store::Transaction;
 
@@ -61,7 +61,8 @@ pub(crate) fn deliver(
         for (plan, commands) in letters {
             let (by, known_version, lease_seconds) = (by.clone(), None, None);
             let request = WriteRequest { plan: plan.clone(), by, commands, known_version, lease_seconds };
-            match write_possible(transaction, cache, &request, None) {
+            let (slots, build, on_refusal) = (None, None, OnRefusal::Skip);
+            match write(transaction, cache, &Write { request, slots, build, on_refusal }) {
                 Ok(_) => {}
                 // A plan that accepts no more results does not stop the write.
                 Err(BatchError::OfTheJob(_)) => continue,
