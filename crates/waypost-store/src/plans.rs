@@ -281,19 +281,17 @@ impl PlanStore {
     /// process has seen since the last call is handed out, and not read again.
     pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        let mut entries = Vec::new();
-        self.store.read(&mut |read| {
-            entries.clear();
+        self.store.query(|read| {
             read.expect(&prefetch::of_plan(id, &cache));
-            let Some(version) = read.version(id)?.filter(|&version| version > known) else { return Ok(()) };
-            catch_up(read, &mut cache, id, version)?;
-            entries = match cache.take_kept(id, known, version) {
-                Some(kept) => kept,
-                None => read.versions(id, known, limit)?,
+            let Some(version) = read.version(id)?.filter(|&version| version > known) else {
+                return Ok(Vec::new());
             };
-            Ok(())
-        })?;
-        Ok(entries)
+            catch_up(read, &mut cache, id, version)?;
+            match cache.take_kept(id, known, version) {
+                Some(kept) => Ok(kept),
+                None => read.versions(id, known, limit),
+            }
+        })
     }
 
     /// The same without a look at the store, for one who has just written `version`. Nothing when some of them would have to

@@ -161,13 +161,9 @@ fn latest(store: &dyn Store) -> Result<u64> {
 
 /// Refuses while leases run that workers renew. What has no end is a person's or an agent's own claim, and goes along.
 fn no_live_leases(from: &dyn Store) -> Result<(), CopyError> {
-    let mut leases = Vec::new();
-    from.read(&mut |read| {
-        let now = read.now();
-        leases = read.leases(&LeaseFilter::default(), usize::MAX >> 1)?;
-        leases.retain(|lease| lease.until.is_some_and(|until| until >= now));
-        Ok(())
-    })?;
+    let (now, mut leases) =
+        from.query(|read| Ok((read.now(), read.leases(&LeaseFilter::default(), usize::MAX >> 1)?)))?;
+    leases.retain(|lease| lease.until.is_some_and(|until| until >= now));
     leases.truncate(LEASES_NAMED_MAX);
     if leases.is_empty() { Ok(()) } else { Err(CopyError::WorkGoesOn { location: from.location(), leases }) }
 }

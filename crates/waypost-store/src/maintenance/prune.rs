@@ -143,19 +143,16 @@ impl Round<'_> {
         if head.created_at.is_some_and(|made| made > self.before) {
             return Ok(None);
         }
-        let (mut candidate, mut held_back) = (None, None);
-        self.plans.store().read(&mut |read| {
-            candidate = self.candidate(read, head)?;
-            if let Some(candidate) = &candidate {
-                held_back = self.held_back(read, candidate)?;
-            }
-            Ok(())
+        let found = self.plans.store().query(|read| {
+            let Some(candidate) = self.candidate(read, head)? else { return Ok(None) };
+            let held_back = self.held_back(read, &candidate)?;
+            Ok(Some((candidate, held_back)))
         })?;
-        match (candidate, held_back) {
-            (None, _) => Ok(None),
-            (Some(candidate), Some(why)) => Ok(Some(Looked::Kept(candidate.found.plan, why))),
-            (Some(candidate), None) if mode == Mode::DryRun => Ok(Some(Looked::Pruned(candidate.found))),
-            (Some(candidate), None) => Ok(self.prune(candidate)?.map(Looked::Pruned)),
+        match found {
+            None => Ok(None),
+            Some((candidate, Some(why))) => Ok(Some(Looked::Kept(candidate.found.plan, why))),
+            Some((candidate, None)) if mode == Mode::DryRun => Ok(Some(Looked::Pruned(candidate.found))),
+            Some((candidate, None)) => Ok(self.prune(candidate)?.map(Looked::Pruned)),
         }
     }
 

@@ -53,13 +53,9 @@ impl PlanStore {
 
     /// The copy of an attempt's log, if the store has one.
     pub fn attempt_log(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<Option<AttemptLog>> {
-        let mut found = None;
-        self.store().read(&mut |read| {
-            // Logs come by task and attempt, so the wanted one is the first after the attempt before it.
-            let logs = read.attempt_logs(plan, Some((task, attempt.saturating_sub(1))), 1)?;
-            found = logs.into_iter().find(|log| log.task == *task && log.attempt == attempt);
-            Ok(())
-        })?;
-        Ok(found)
+        // Logs come by task and attempt, so the wanted one is the first after the attempt before it.
+        let before = Some((task, attempt.saturating_sub(1)));
+        let logs = self.store().query(|read| read.attempt_logs(plan, before, 1))?;
+        Ok(logs.into_iter().find(|log| log.task == *task && log.attempt == attempt))
     }
 }
