@@ -27,17 +27,20 @@ impl fmt::Display for ProblemLocation {
 }
 
 /// What is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProblemKind {
     /// Two tasks have this id.
+    #[error("another task has the same id")]
     DuplicateId,
     /// The id breaks the rules for ids.
+    #[error("the id cannot be used: {rule}")]
     BadId {
         /// The rule.
         rule: String,
     },
     /// It depends on a task that is not in the plan.
+    #[error("depends on unknown task {dependency}")]
     UnknownDependency {
         /// The missing task.
         dependency: String,
@@ -47,6 +50,7 @@ pub enum ProblemKind {
     },
     /// It depends on a task elsewhere that can never be.
     #[serde(rename = "never_elsewhere")]
+    #[error("depends on {dependency}, which can never be: {why}")]
     ImpossibleExternal {
         /// The task, as the dependency names it.
         dependency: String,
@@ -54,28 +58,34 @@ pub enum ProblemKind {
         why: String,
     },
     /// It depends on itself.
+    #[error("depends on itself")]
     SelfDependency,
     /// Tasks wait for each other.
+    #[error("tasks depend on each other: {}", path.join(" → "))]
     Cycle {
         /// The path; the last is the first.
         path: Vec<String>,
     },
     /// Its parent is not in the plan.
+    #[error("its parent {parent} is not in the plan")]
     OrphanParent {
         /// The missing parent.
         parent: String,
     },
     /// It lists a child that is not in the plan, or that names another parent.
+    #[error("lists {child} as a child, which is not one")]
     DanglingChild {
         /// The child.
         child: String,
     },
     /// Parents form a ring.
+    #[error("parents form a ring: {}", path.join(" → "))]
     ParentCycle {
         /// The path; the last is the first.
         path: Vec<String>,
     },
     /// The depth that is written is not the depth in the tree.
+    #[error("says depth {written}, but stands at depth {actual}")]
     WrongDepth {
         /// What is written.
         written: i64,
@@ -83,8 +93,10 @@ pub enum ProblemKind {
         actual: usize,
     },
     /// A task with children has work of its own.
+    #[error("has children and work of its own")]
     WorkOnParent,
     /// A value has the wrong type.
+    #[error("`{field}` has the wrong type: {detail}")]
     WrongType {
         /// Which field.
         field: String,
@@ -92,26 +104,31 @@ pub enum ProblemKind {
         detail: String,
     },
     /// A field that must be there is not.
+    #[error("`{field}` is missing")]
     Missing {
         /// Which field.
         field: String,
     },
     /// The plan names an executor that the configuration does not have.
+    #[error("no executor is called {executor}")]
     UnknownExecutor {
         /// The executor.
         executor: String,
     },
     /// The plan names a queue that the configuration does not have.
+    #[error("no queue is called {queue}")]
     UnknownQueue {
         /// The queue.
         queue: String,
     },
     /// The plan names a shape that the configuration does not have.
+    #[error("no shape is called {shape}")]
     UnknownShape {
         /// The shape.
         shape: String,
     },
     /// The inputs do not fit their shape.
+    #[error("inputs do not fit shape {shape}: {detail}")]
     InputsDoNotFit {
         /// The shape.
         shape: String,
@@ -119,11 +136,13 @@ pub enum ProblemKind {
         detail: String,
     },
     /// One lock is named twice.
+    #[error("names lock {key} twice")]
     DuplicateLock {
         /// The key.
         key: String,
     },
     /// Over a limit.
+    #[error("{what}: {found} is over the limit of {max}")]
     OverLimit {
         /// What.
         what: String,
@@ -133,6 +152,7 @@ pub enum ProblemKind {
         max: usize,
     },
     /// Anything that one format alone can say.
+    #[error("{detail}")]
     Format {
         /// What it is.
         detail: String,
@@ -140,7 +160,8 @@ pub enum ProblemKind {
 }
 
 /// One offence.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, thiserror::Error)]
+#[error("{place}: {wrong}")]
 pub struct Problem {
     /// Where.
     pub place: ProblemLocation,
@@ -196,43 +217,6 @@ impl Problem {
             ProblemKind::DuplicateLock { .. } => "name each lock once".into(),
             ProblemKind::OverLimit { max, .. } => format!("stay within {max}"),
             ProblemKind::Format { .. } => "correct the file".into(),
-        }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.wrong)
-    }
-}
-
-impl fmt::Display for ProblemKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DuplicateId => f.write_str("another task has the same id"),
-            Self::BadId { rule } => write!(f, "the id cannot be used: {rule}"),
-            Self::UnknownDependency { dependency, .. } => write!(f, "depends on unknown task {dependency}"),
-            Self::ImpossibleExternal { dependency, why } => {
-                write!(f, "depends on {dependency}, which can never be: {why}")
-            }
-            Self::SelfDependency => f.write_str("depends on itself"),
-            Self::Cycle { path } => write!(f, "tasks depend on each other: {}", path.join(" → ")),
-            Self::OrphanParent { parent } => write!(f, "its parent {parent} is not in the plan"),
-            Self::DanglingChild { child } => write!(f, "lists {child} as a child, which is not one"),
-            Self::ParentCycle { path } => write!(f, "parents form a ring: {}", path.join(" → ")),
-            Self::WrongDepth { written, actual } => {
-                write!(f, "says depth {written}, but stands at depth {actual}")
-            }
-            Self::WorkOnParent => f.write_str("has children and work of its own"),
-            Self::WrongType { field, detail } => write!(f, "`{field}` has the wrong type: {detail}"),
-            Self::Missing { field } => write!(f, "`{field}` is missing"),
-            Self::UnknownExecutor { executor } => write!(f, "no executor is called {executor}"),
-            Self::UnknownQueue { queue } => write!(f, "no queue is called {queue}"),
-            Self::UnknownShape { shape } => write!(f, "no shape is called {shape}"),
-            Self::InputsDoNotFit { shape, detail } => write!(f, "inputs do not fit shape {shape}: {detail}"),
-            Self::DuplicateLock { key } => write!(f, "names lock {key} twice"),
-            Self::OverLimit { what, found, max } => write!(f, "{what}: {found} is over the limit of {max}"),
-            Self::Format { detail } => f.write_str(detail),
         }
     }
 }

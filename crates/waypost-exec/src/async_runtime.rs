@@ -53,20 +53,17 @@ impl Stop {
 pub(super) fn run<'a, 'b, W>(
     attempt: &'a mut Attempt<'b>,
     work: impl FnOnce(&'a mut Attempt<'b>, Stop) -> W,
-) -> AttemptOutcome
+) -> Result<AttemptOutcome, String>
 where
-    W: Future<Output = AttemptOutcome>,
+    W: Future<Output = Result<AttemptOutcome, String>>,
 {
-    let runtime = match waypost_net::runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => return AttemptOutcome::Failed { error },
-    };
+    let runtime = waypost_net::runtime()?;
     let (sender, receiver) = watch::channel(None);
     let state = attempt.state;
     {
         let mut state = lock(state);
         if let State::Stopped = &*state {
-            return AttemptOutcome::Failed { error: "it was stopped before it began".to_owned() };
+            return Err("it was stopped before it began".to_owned());
         }
         *state = State::Remote(sender);
     }

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::attempt::{Attempt, done, inside};
+use super::attempt::{Attempt, inside};
 use super::process::{self, Program};
 use super::resource_name;
 use crate::liveness_lock;
@@ -41,11 +41,11 @@ const ENGINES: [&str; 2] = ["docker", "podman"];
 /// The exit code by which an engine says that it failed itself.
 const EXIT_ENGINE_FAILED: i32 = 125;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> AttemptOutcome {
-    started(attempt, container, input).unwrap_or_else(|error| AttemptOutcome::Failed { error })
-}
-
-fn started(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Result<AttemptOutcome, String> {
+pub(super) fn run(
+    attempt: &mut Attempt<'_>,
+    container: &Container,
+    input: &[u8],
+) -> Result<AttemptOutcome, String> {
     let engine = engine(attempt.around, container)?;
     let name = resource_name::name(&attempt.job.key);
     if attempt.job.key.attempt > 1 {
@@ -73,11 +73,9 @@ fn started(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Re
     }
     let spoken = spoken?;
     if spoken.status.code() == Some(EXIT_ENGINE_FAILED) {
-        let error = format!("no container of {} could be started; see its log", container.image);
-        return Ok(AttemptOutcome::Failed { error });
+        return Err(format!("no container of {} could be started; see its log", container.image));
     }
-    Ok(process::judged(attempt, &spoken)
-        .unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets)))
+    Ok(process::outcome(attempt, &spoken))
 }
 
 /// The program that starts containers, with its full path.

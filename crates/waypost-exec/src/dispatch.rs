@@ -50,12 +50,13 @@ pub(super) fn run(
 
 fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> AttemptOutcome {
     attempt.log.begin();
-    match &part.worker {
+    let ended = match &part.worker {
         Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
-        Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),
+        Worker::Agent(agent) => Ok(agent::run(attempt, agent, &part.facts)),
         Worker::Http(http) => http::run(attempt, http, &part.input),
         Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
         Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),
         Worker::Slurm(slurm) => slurm::run(attempt, slurm, part),
-    }
+    };
+    ended.unwrap_or_else(|error| AttemptOutcome::Failed { error })
 }

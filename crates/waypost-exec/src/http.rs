@@ -25,11 +25,8 @@ const POLL_SECONDS_MAX: u64 = 60;
 /// Seconds that the other side gets to take note that the work is to end.
 const FAREWELL_SECONDS: u64 = 5;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, job: &str) -> AttemptOutcome {
-    let call = match Call::new(attempt, http, job.trim_end()) {
-        Ok(call) => call,
-        Err(error) => return AttemptOutcome::Failed { error },
-    };
+pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, job: &str) -> Result<AttemptOutcome, String> {
+    let call = Call::new(attempt, http, job.trim_end())?;
     let ending = async_runtime::run(attempt, |attempt, stop| exchange(attempt, &call, stop));
     attempt.log.finish(&call.secrets);
     ending
@@ -142,7 +139,11 @@ fn response_kind(call: &Call<'_>, answer: Result<Answer, String>) -> ResponseKin
     }
 }
 
-async fn exchange(attempt: &mut Attempt<'_>, call: &Call<'_>, mut stop: Stop) -> AttemptOutcome {
+async fn exchange(
+    attempt: &mut Attempt<'_>,
+    call: &Call<'_>,
+    mut stop: Stop,
+) -> Result<AttemptOutcome, String> {
     let mut status_url = None;
     let ending = {
         let work = work(attempt, call, &mut status_url);
@@ -168,11 +169,15 @@ async fn exchange(attempt: &mut Attempt<'_>, call: &Call<'_>, mut stop: Stop) ->
         };
         attempt.log.say(&format!("DELETE {url}: {word}"), &call.secrets);
     }
-    AttemptOutcome::Failed { error: "it was stopped; the remote side may still be working".to_owned() }
+    Err("it was stopped; the remote side may still be working".to_owned())
 }
 
 /// Sends the job, then asks until the work is done.
-async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Option<String>) -> AttemptOutcome {
+async fn work(
+    attempt: &mut Attempt<'_>,
+    call: &Call<'_>,
+    status_url: &mut Option<String>,
+) -> Result<AttemptOutcome, String> {
     let mut failures = 0;
     loop {
         let (method, url) = match &*status_url {
@@ -192,12 +197,12 @@ async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Optio
         };
         attempt.log.say(&line, &call.secrets);
         let wait = match response_kind(call, answer) {
-            ResponseKind::Done(body) => return done(&body, &call.secrets),
-            ResponseKind::Failed(error) => return AttemptOutcome::Failed { error },
+            ResponseKind::Done(body) => return Ok(done(&body, &call.secrets)),
+            ResponseKind::Failed(error) => return Err(error),
             ResponseKind::NotNow { error, wait } => {
                 failures += 1;
                 if failures >= call.http.tries {
-                    return AttemptOutcome::TryAgain { error };
+                    return Ok(AttemptOutcome::TryAgain { error });
                 }
                 wait.unwrap_or_else(|| Duration::from_secs(BACKOFF_SECONDS << (failures - 1).min(5)))
             }
@@ -208,16 +213,12 @@ async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Optio
                 }
                 match (named, &*status_url) {
                     (None, None) => {
-                        let error = format!(
+                        return Err(format!(
                             "{url} answered 202 and did not say where to ask: it needs the header Location or a field status_url"
-                        );
-                        return AttemptOutcome::Failed { error };
+                        ));
                     }
                     (None, Some(_)) => {}
-                    (Some(named), _) => match web::on_the_same_host(&url, &named) {
-                        Ok(url) => *status_url = Some(url),
-                        Err(error) => return AttemptOutcome::Failed { error },
-                    },
+                    (Some(named), _) => *status_url = Some(web::on_the_same_host(&url, &named)?),
                 }
                 wait.unwrap_or(Duration::from_secs(u64::from(call.http.poll_seconds)))
             }

@@ -17,11 +17,12 @@ use cluster::Cluster;
 use watch::{Followed, wait_until_gone};
 use waypost_config::Kubernetes;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, kubernetes: &Kubernetes, told: &str) -> AttemptOutcome {
-    let job = match manifest::job(attempt, kubernetes, told.trim_end()) {
-        Ok(job) => job,
-        Err(error) => return AttemptOutcome::Failed { error },
-    };
+pub(super) fn run(
+    attempt: &mut Attempt<'_>,
+    kubernetes: &Kubernetes,
+    told: &str,
+) -> Result<AttemptOutcome, String> {
+    let job = manifest::job(attempt, kubernetes, told.trim_end())?;
     let ending = async_runtime::run(attempt, |attempt, stop| work(attempt, kubernetes, job, stop));
     attempt.log.finish(&[]);
     ending
@@ -32,13 +33,10 @@ async fn work(
     kubernetes: &Kubernetes,
     job: ClusterJob,
     mut stop: Stop,
-) -> AttemptOutcome {
-    let stopped = |what: &str| AttemptOutcome::Failed { error: format!("it was stopped; {what}") };
+) -> Result<AttemptOutcome, String> {
+    let stopped = |what: &str| Err(format!("it was stopped; {what}"));
     let mut name = None;
-    let cluster = match Cluster::connect(attempt, kubernetes).await {
-        Ok(cluster) => cluster,
-        Err(error) => return AttemptOutcome::Failed { error },
-    };
+    let cluster = Cluster::connect(attempt, kubernetes).await?;
     let ending = {
         let work = followed(attempt, &cluster, &job, &mut name);
         tokio::select! {
@@ -51,13 +49,13 @@ async fn work(
     let name = name.unwrap_or_else(|| resource_name::name(&attempt.job.key));
     match ending {
         // What may still run is left for the next attempt, which follows it.
-        Some(Err(trouble @ RemoteError::NotNow(_))) => trouble.into(),
+        Some(Err(trouble @ RemoteError::NotNow(_))) => Ok(trouble.into()),
         Some(ending) => {
             if let Err(RemoteError::Refused(error) | RemoteError::NotNow(error)) = cluster.delete(&name).await
             {
                 attempt.log.say(&format!("waypost: Job {name} was left: {error}"), &[]);
             }
-            ending.unwrap_or_else(AttemptOutcome::from)
+            Ok(ending.unwrap_or_else(AttemptOutcome::from))
         }
         None => {
             let gone = async {

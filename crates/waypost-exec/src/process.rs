@@ -53,14 +53,19 @@ pub(super) struct ProcessResult {
 }
 
 /// Runs a program that keeps to the worker contract.
-pub(super) fn run(attempt: &mut Attempt<'_>, process: &Process, input: &[u8]) -> AttemptOutcome {
-    let spoken = inside(&attempt.around.workspace, &process.directory)
-        .and_then(|directory| follow(attempt, &Program { process, directory, input }));
-    match spoken {
-        Ok(spoken) => judged(attempt, &spoken)
-            .unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets)),
-        Err(error) => AttemptOutcome::Failed { error },
-    }
+pub(super) fn run(
+    attempt: &mut Attempt<'_>,
+    process: &Process,
+    input: &[u8],
+) -> Result<AttemptOutcome, String> {
+    let directory = inside(&attempt.around.workspace, &process.directory)?;
+    let spoken = follow(attempt, &Program { process, directory, input })?;
+    Ok(outcome(attempt, &spoken))
+}
+
+/// What the end of a worker and its output mean.
+pub(super) fn outcome(attempt: &Attempt<'_>, spoken: &ProcessResult) -> AttemptOutcome {
+    judged(attempt, spoken).unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets))
 }
 
 /// Runs a program to its end.

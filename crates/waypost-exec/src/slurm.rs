@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::async_runtime::RemoteError;
 use super::async_runtime::{self, Stop};
-use super::attempt::{Attempt, done, inside};
+use super::attempt::{Attempt, inside};
 use super::attempt_spec::{Part, idempotency_key};
 use super::process::{self, ProcessResult};
 use super::question::asked;
@@ -54,11 +54,8 @@ const WAITS_SINCE: Duration = Duration::from_secs(5);
 /// Jobs that were killed are waited for so long.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-pub(super) fn run(attempt: &mut Attempt<'_>, slurm: &Slurm, part: &Part) -> AttemptOutcome {
-    let work = match Work::of(attempt, slurm, part) {
-        Ok(work) => work,
-        Err(error) => return AttemptOutcome::Failed { error },
-    };
+pub(super) fn run(attempt: &mut Attempt<'_>, slurm: &Slurm, part: &Part) -> Result<AttemptOutcome, String> {
+    let work = Work::of(attempt, slurm, part)?;
     async_runtime::run(attempt, |attempt, stop| work.done(attempt, stop))
 }
 
@@ -114,13 +111,9 @@ impl Work {
         })
     }
 
-    async fn done(self, attempt: &mut Attempt<'_>, mut stop: Stop) -> AttemptOutcome {
+    async fn done(self, attempt: &mut Attempt<'_>, mut stop: Stop) -> Result<AttemptOutcome, String> {
         loop {
-            let found = self.adopted(attempt).map_or_else(|| self.submitted(attempt), Ok);
-            let mut job = match found {
-                Ok(job) => job,
-                Err(error) => return AttemptOutcome::Failed { error },
-            };
+            let mut job = self.adopted(attempt).map_or_else(|| self.submitted(attempt), Ok)?;
             let followed = self.follow(attempt, &mut job, &mut stop).await;
             attempt.log.finish(&self.secrets);
             // A later attempt may have come and taken the job over: then it is no longer ours to end.
@@ -129,9 +122,9 @@ impl Work {
                 _ if !is_ours => {
                     let error = "a later attempt follows its job".to_owned();
                     attempt.log.say(&format!("waypost: {error}"), &[]);
-                    return AttemptOutcome::Failed { error };
+                    return Err(error);
                 }
-                Followed::Left(ending) => return ending,
+                Followed::Left(ending) => return Ok(ending),
                 Followed::Ending(ending) => Some(ending),
                 Followed::ToStop => Some(self.stopped(&mut job, &mut stop).await),
                 Followed::NothingThere => None,
@@ -139,7 +132,7 @@ impl Work {
             let _thread_is_gone = self.orders.send(Order::Leave(job.folder.clone()));
             job.folder.close();
             if let Some(ending) = ending {
-                return ending;
+                return Ok(ending);
             }
         }
     }
@@ -335,8 +328,7 @@ impl Work {
         // As `wait` would give it.
         let status = ExitStatus::from_raw((code & 0xff) << 8);
         let result = ProcessResult { status, output, too_much, secrets: self.secrets.clone() };
-        process::judged(attempt, &result)
-            .unwrap_or_else(|| done(&String::from_utf8_lossy(&result.output), &self.secrets))
+        process::outcome(attempt, &result)
     }
 
     /// Ends a job, and waits until it has ended: so long as nobody says to kill, and a while after that.

@@ -11,7 +11,7 @@ mod scheduler;
 mod slots;
 mod store_clock;
 
-pub use observe::{Happened, News, Observer, happened_since};
+pub use observe::{Happened, Observer, happened_since};
 pub use reporters::{
     REPORT_BYTES_MAX, REPORTS_WAITING_MAX, WEBHOOK_AGE_SECONDS_MAX, WebhookOutbox, payload, reporter_owner,
     reports,
@@ -20,8 +20,8 @@ pub use runner::{
     Controller, ExitPolicy, Follow, Options, RunError, RunObserver, RunWarning, Runner, Summary, View,
 };
 pub use scheduler::{
-    Action, AfterFailure, Control, Idleness, Input, LOST_ATTEMPTS_MIN, Loss, RunEvent, RunLimits, Scheduler,
-    SlotKeeper, TRY_AGAIN_ATTEMPTS, TaskFilter, Unshared,
+    Action, AfterFailure, Control, Idleness, Input, LOST_ATTEMPTS_MIN, Loss, News, RunEvent, RunLimits,
+    Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, TaskFilter, Unshared,
 };
 pub use waypost_exec::check_evidence::CHECK_ATTEMPTS;
 pub use waypost_exec::{AttemptKey, AttemptOutcome, Force, Start};

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use waypost_core::{Actor, Event, Phase, Plan, PlanId, Timestamp};
+use waypost_core::{Phase, Plan, PlanId, Timestamp};
 use waypost_store::{Lease, PlanStore, ProgressFeed, Query, Sort, StoreError, WriteError};
 
 use crate::runner::{Controller, Message, RunError, RunObserver, View, watch_store};
 use waypost_exec::AttemptKey;
 
-use crate::scheduler::{RunEvent, notices_of};
+use crate::scheduler::{News, RunEvent, news_of, notices_of};
 use crate::store_clock::Clock;
 
 /// Plans that are watched at the same time.
@@ -198,73 +198,6 @@ impl Observer {
     }
 }
 
-/// Something that happened to a plan.
-#[derive(Clone, Debug, PartialEq)]
-pub enum News {
-    /// Whatever a run is told of.
-    Notice(RunEvent),
-    /// A person was asked whether it may run.
-    ApprovalRequested,
-    /// A person allowed it.
-    Approved {
-        /// Who.
-        by: Actor,
-        /// Of which version.
-        version: u64,
-    },
-    /// A person did not allow it.
-    Rejected {
-        /// Who.
-        by: Actor,
-        /// Why.
-        reason: String,
-    },
-    /// What machines will run is no longer what was approved.
-    ApprovalVoided,
-}
-
-/// The words of persons about a plan, among its events.
-fn decided(event: &Event) -> Option<News> {
-    Some(match event {
-        Event::ApprovalRequested { .. } => News::ApprovalRequested,
-        Event::PlanApproved { by, version, .. } => News::Approved { by: by.clone(), version: *version },
-        Event::PlanRejected { by, reason } => News::Rejected { by: by.clone(), reason: reason.clone() },
-        Event::ApprovalVoided {} => News::ApprovalVoided,
-        Event::PlanCreated { .. }
-        | Event::PlanRevised { .. }
-        | Event::TasksAdded { .. }
-        | Event::TaskRevised { .. }
-        | Event::TasksRemoved { .. }
-        | Event::TaskMoved { .. }
-        | Event::TasksReordered { .. }
-        | Event::TasksReset { .. }
-        | Event::PlanActivated {}
-        | Event::PlanPaused { .. }
-        | Event::PlanResumed { .. }
-        | Event::PlanFinished { .. }
-        | Event::PlanArchived {}
-        | Event::PlanUnarchived {}
-        | Event::TaskQueued { .. }
-        | Event::TaskStarted { .. }
-        | Event::TaskProgressed { .. }
-        | Event::TaskDone { .. }
-        | Event::TaskReported { .. }
-        | Event::TaskFailed { .. }
-        | Event::TaskReleased { .. }
-        | Event::QuestionAsked { .. }
-        | Event::QuestionAnswered { .. }
-        | Event::TaskSkipped { .. }
-        | Event::TasksCancelled { .. }
-        | Event::TasksRetried { .. }
-        | Event::TaskRefined { .. }
-        | Event::DigestAttached { .. }
-        | Event::TokensCharged { .. }
-        | Event::TaskRolledBack { .. }
-        | Event::OutputReceived { .. }
-        | Event::OutputWithdrawn { .. } => return None,
-    })
-}
-
 /// What happened to a plan after a version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happened {
@@ -289,9 +222,7 @@ pub fn happened_since(plans: &PlanStore, id: &PlanId, since: u64) -> Result<Happ
     for entry in &entries {
         plan.advance(&entry.events, entry.at);
         let touched = plan.take_touched();
-        happened.news.extend(entry.events.iter().filter_map(decided));
-        let notices = notices_of(&plan, &entry.events, &touched);
-        happened.news.extend(notices.into_iter().map(News::Notice));
+        happened.news.extend(news_of(&plan, &entry.events, &touched));
         happened.version = entry.version;
     }
     Ok(happened)

@@ -22,8 +22,8 @@ use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusa
 use waypost_store::VersionRecord;
 
 pub(crate) use duration_average::AHEAD_FEW;
-pub use run_event::RunEvent;
-pub(crate) use run_event::of as notices_of;
+pub use run_event::{News, RunEvent};
+pub(crate) use run_event::{news_of, notices_of};
 pub use slots::{SlotKeeper, Unshared};
 use waypost_exec::{AttemptKey, AttemptOutcome, Force};
 
@@ -531,7 +531,7 @@ impl Scheduler {
             }
             followed.plan.finish_version(now.max(followed.plan.state().updated_at.unwrap_or(now)));
             let touched = followed.plan.take_touched();
-            let notices = run_event::of(&followed.plan, &draft.events, &touched);
+            let notices = run_event::notices_of(&followed.plan, &draft.events, &touched);
             let Draft { starts, finishes, .. } = draft;
             followed.pending = Some(Pending { starts, finishes, notices, written: None });
             actions.push(Action::Write(id, draft.commands));

@@ -20,12 +20,7 @@ impl Clock {
     }
 
     pub(crate) fn set(&mut self, plans: &PlanStore) -> Result<(), StoreError> {
-        let mut now = self.base;
-        plans.store().read(&mut |read| {
-            now = read.now();
-            Ok(())
-        })?;
-        self.set_to(now);
+        self.set_to(plans.store().query(|read| Ok(read.now()))?);
         Ok(())
     }
 

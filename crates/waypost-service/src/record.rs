@@ -42,6 +42,6 @@ impl Service {
     /// The same for a plan that several workers share: what is refused is left out, because another worker may have been
     /// faster with one task, and the rest is worth writing.
     pub fn record_possible_attempts(&self, record: Record, slots: Slots) -> Answer {
-        self.plans().write_partial_with_slots(record.into(), slots)
+        self.plans().write_partial(record.into(), Some(slots))
     }
 }

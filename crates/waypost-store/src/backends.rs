@@ -1,5 +1,6 @@
 //! The four backends of [`Store`](crate::Store).
 
+mod columns;
 pub(crate) mod file;
 mod in_memory_query;
 mod list_query;

@@ -43,11 +43,13 @@ pub enum StoreError {
     /// The database failed.
     #[error("{0}")]
     Database(String),
-    /// The events of these versions were removed ([`crate::Rewrite::prune`]).
-    #[error("versions 1 to {up_to} of plan {plan} were pruned on {}", day(*.at))]
+    /// The events of these versions were removed ([`crate::Rewrite::prune`]), or lost by damage to a file.
+    #[error("versions {from} to {up_to} of plan {plan} were {} on {}", if *from == 1 { "pruned" } else { "lost" }, day(*.at))]
     Pruned {
         /// The plan.
         plan: PlanId,
+        /// The first of them.
+        from: u64,
         /// The last of them.
         up_to: u64,
         /// When they were pruned.
@@ -60,6 +62,9 @@ pub enum StoreError {
     #[error("{0:?} names no store: write sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory:")]
     BadLocation(String),
 }
+
+/// What a store answers.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// The day of a moment, as people write it.
 pub(crate) fn day(at: Timestamp) -> String {
@@ -85,7 +90,9 @@ impl StoreError {
                 source: std::io::Error::new(source.kind(), source.to_string()),
             },
             Self::Database(detail) => Self::Database(detail.clone()),
-            Self::Pruned { plan, up_to, at } => Self::Pruned { plan: plan.clone(), up_to: *up_to, at: *at },
+            Self::Pruned { plan, from, up_to, at } => {
+                Self::Pruned { plan: plan.clone(), from: *from, up_to: *up_to, at: *at }
+            }
             Self::BadCursor(text) => Self::BadCursor(text.clone()),
             Self::BadLocation(text) => Self::BadLocation(text.clone()),
         }

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::backends::postgres::without_password;
+use crate::error::Result;
 use crate::{Durability, FileStore, MemoryStore, PostgresStore, SqliteStore, Store, StoreError};
 
 /// Opens the store that `location` names: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, `file:DIR`, `memory:`. It is made
 /// when it is not there; a database has to be.
-pub fn open(location: &str, durability: Durability) -> Result<Arc<dyn Store>, StoreError> {
+pub fn open(location: &str, durability: Durability) -> Result<Arc<dyn Store>> {
     match location.split_once(':') {
         Some(("sqlite", path)) if !path.is_empty() => {
             Ok(Arc::new(SqliteStore::open(Path::new(path), durability)?))

@@ -11,23 +11,27 @@ mod slot_quota;
 pub(crate) mod transaction;
 mod workers;
 
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Command, Plan, PlanId, TaskId, Timestamp};
 
-use self::cache::{Cache, PLANS_CACHED_MAX, catch_up, load};
-use self::request::{Answer, BatchError, BuildCommands, Job, NewPlan, WriteError, WriteRequest};
-use self::transaction::{create, purge, random_name, write, write_built, write_possible};
+use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
+use self::request::{
+    Answer, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, Write, WriteError, WriteRequest,
+};
+use self::transaction::{create, purge, random_name, write};
 use crate::cross_plan::deliver::{and_tell, deliver};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::change_watch::Watch;
 use crate::log::commit_hook;
 use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
 use crate::plans::group_commit::Group;
 use crate::rows::{LogFilter, Page, PlanSummary, Query, ReadyTask, Sort, VersionRecord, WrittenSince};
-use crate::store::{Read, Store};
+use crate::store::{Read, Store, Transaction};
 use crate::workers::Slots;
 
 /// Ids that an ambiguous beginning lists.
@@ -41,12 +45,28 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
             Job::Create(_, by, command) => {
                 commit_hook::tell_of(&[command], by, done, cache.get(&done.plan), took)
             }
-            Job::Write(request, _) | Job::WritePossible(request, _) | Job::WriteBuilt(request, _) => {
-                commit_hook::tell(request, done, cache.get(&done.plan), took);
-            }
+            Job::Write(write) => commit_hook::tell(&write.request, done, cache.get(&done.plan), took),
             Job::Purge(..) => {}
         }
     }
+}
+
+fn written(request: WriteRequest, slots: Option<Slots>, on_refusal: OnRefusal) -> Job {
+    Job::Write(Box::new(Write { request, slots, build: None, on_refusal }))
+}
+
+/// Does one job inside a transaction, and what follows from it for other plans.
+fn carry_out(transaction: &mut dyn Transaction, cache: &mut Cache, job: &Job) -> Done {
+    let (by, done) = match job {
+        Job::Create(id, by, command) => (by, create(transaction, cache, id.as_ref(), by, command)),
+        Job::Write(job) => (&job.request.by, write(transaction, cache, job)),
+        Job::Purge(plan, by) => {
+            let (done, news) = purge(transaction, cache, plan, by)?;
+            deliver(transaction, cache, by, plan, news)?;
+            return Ok(done);
+        }
+    };
+    and_tell(transaction, cache, by, done?)
 }
 
 /// All plans of one store.
@@ -103,12 +123,12 @@ impl PlanStore {
     }
 
     /// Begins to watch for writes by anybody.
-    pub fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+    pub fn watch(&self) -> Result<Box<dyn Watch>> {
         self.store.watch()
     }
 
     /// An id for a plan that is to be made later.
-    pub fn reserve_id(&self) -> Result<PlanId, StoreError> {
+    pub fn reserve_id(&self) -> Result<PlanId> {
         PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))
     }
 
@@ -120,35 +140,32 @@ impl PlanStore {
 
     /// Writes one version. Durable when this returns.
     pub fn write(&self, request: WriteRequest) -> Answer {
-        self.queue_one(Job::Write(Box::new(request), None))
+        self.queue_one(written(request, None, OnRefusal::Fail))
     }
 
     /// Writes one version of the commands that `build` makes of the plan as it is inside the transaction; those of the
     /// request are not looked at.
     pub fn write_built(&self, request: WriteRequest, build: BuildCommands) -> Answer {
-        self.queue_one(Job::WriteBuilt(Box::new(request), build))
+        let (build, on_refusal) = (Some(build), OnRefusal::Fail);
+        self.queue_one(Job::Write(Box::new(Write { request, slots: None, build, on_refusal })))
     }
 
     /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
-    /// plan: another one may have been faster with one task, and the rest is worth writing.
-    pub fn write_partial(&self, request: WriteRequest) -> Answer {
-        self.queue_one(Job::WritePossible(Box::new(request), None))
+    /// plan: another one may have been faster with one task, and the rest is worth writing. With `slots`, its tasks take
+    /// slots of a queue.
+    pub fn write_partial(&self, request: WriteRequest, slots: Option<Slots>) -> Answer {
+        self.queue_one(written(request, slots, OnRefusal::Skip))
     }
 
     /// The same as [`PlanStore::write`] for a worker whose tasks take slots of a queue.
     pub fn write_with_slots(&self, request: WriteRequest, slots: Slots) -> Answer {
-        self.queue_one(Job::Write(Box::new(request), Some(slots)))
-    }
-
-    /// The same as [`PlanStore::write_partial`] for a worker whose tasks take slots of a queue.
-    pub fn write_partial_with_slots(&self, request: WriteRequest, slots: Slots) -> Answer {
-        self.queue_one(Job::WritePossible(Box::new(request), Some(slots)))
+        self.queue_one(written(request, Some(slots), OnRefusal::Fail))
     }
 
     /// Writes for many callers at once, each request a version of its own with an answer of its own. For doors that serve
     /// many callers from one thread: what has come in meanwhile is committed in one go.
     pub fn write_each(&self, requests: Vec<WriteRequest>) -> Vec<Answer> {
-        self.queue(requests.into_iter().map(|request| Job::Write(Box::new(request), None)).collect())
+        self.queue(requests.into_iter().map(|request| written(request, None, OnRefusal::Fail)).collect())
     }
 
     /// Removes a plan and its history for good. Only a person may; its id stays used.
@@ -173,49 +190,50 @@ impl PlanStore {
         answers.unwrap_or_else(|| (0..count).map(|_| Err(broken())).collect())
     }
 
-    /// Commits a group of jobs in one transaction and answers each.
+    /// Commits a group of jobs in one transaction and answers each. One that panics fails alone: the transaction is undone,
+    /// and the others are committed without it.
     fn commit(&self, jobs: Vec<Job>) -> Vec<Answer> {
         // Held until the commit is durable, so that nobody reads what may yet be undone.
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut answers: Vec<Answer> = Vec::new();
+        let mut panicked: BTreeSet<usize> = BTreeSet::new();
+        let broken = || StoreError::Database("the write panicked".into());
         let begun = Instant::now();
         let mut is_again = false;
-        let outcome = self.store.write(&mut |transaction| {
-            // The backend may start over; then so do we, from what is stored.
-            if std::mem::replace(&mut is_again, true) {
-                answers.clear();
-                cache.plans.clear();
-            }
-            transaction.expect(&prefetch::of_jobs(&jobs, &cache));
-            for job in &jobs {
-                let answer = match job {
-                    Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
-                        .and_then(|done| and_tell(transaction, &mut cache, by, done)),
-                    Job::Write(request, slots) => write(transaction, &mut cache, request, slots.as_ref())
-                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
-                    Job::WriteBuilt(request, build) => write_built(transaction, &mut cache, request, build)
-                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
-                    Job::WritePossible(request, slots) => {
-                        write_possible(transaction, &mut cache, request, slots.as_ref())
-                            .and_then(|done| and_tell(transaction, &mut cache, &request.by, done))
+        let outcome = loop {
+            let panicked_before = panicked.len();
+            let outcome = self.store.write(&mut |transaction| {
+                // The backend may start over; then so do we, from what is stored.
+                if std::mem::replace(&mut is_again, true) {
+                    answers.clear();
+                    cache.plans.clear();
+                }
+                transaction.expect(&prefetch::of_jobs(&jobs, &cache));
+                for (number, job) in jobs.iter().enumerate() {
+                    if panicked.contains(&number) {
+                        answers.push(Err(broken().into()));
+                        continue;
                     }
-                    Job::Purge(plan, by) => {
-                        purge(transaction, &mut cache, plan, by).and_then(|(done, news)| {
-                            deliver(transaction, &mut cache, by, plan, news)?;
-                            Ok(done)
-                        })
-                    }
-                };
-                answers.push(match answer {
-                    Ok(committed) => Ok(committed),
-                    // Found before anything was written for this job: the others of the group are not concerned.
-                    Err(BatchError::OfTheJob(error)) => Err(error),
-                    // Nothing of this group can be trusted to be written.
-                    Err(BatchError::OfTheStore(error)) => return Err(error),
-                });
+                    let Ok(answer) =
+                        catch_unwind(AssertUnwindSafe(|| carry_out(transaction, &mut cache, job)))
+                    else {
+                        panicked.insert(number);
+                        return Err(broken());
+                    };
+                    answers.push(match answer {
+                        Ok(committed) => Ok(committed),
+                        // Found before anything was written for this job: the others of the group are not concerned.
+                        Err(BatchError::OfTheJob(error)) => Err(error),
+                        // Nothing of this group can be trusted to be written.
+                        Err(BatchError::OfTheStore(error)) => return Err(error),
+                    });
+                }
+                Ok(())
+            });
+            if panicked.len() == panicked_before {
+                break outcome;
             }
-            Ok(())
-        });
+        };
         let took = begun.elapsed();
         meters().commits.took(took);
         meters().group_sizes.had(jobs.len());
@@ -261,26 +279,19 @@ impl PlanStore {
 
     /// The versions of a plan after `known`, at most `limit` where they have to be read. For one who follows it: what this
     /// process has seen since the last call is handed out, and not read again.
-    pub fn versions_since(
-        &self,
-        id: &PlanId,
-        known: u64,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        let mut entries = Vec::new();
-        self.store.read(&mut |read| {
-            entries.clear();
+        self.store.query(|read| {
             read.expect(&prefetch::of_plan(id, &cache));
-            let Some(version) = read.version(id)?.filter(|&version| version > known) else { return Ok(()) };
-            catch_up(read, &mut cache, id, version)?;
-            entries = match cache.take_kept(id, known, version) {
-                Some(kept) => kept,
-                None => read.versions(id, known, limit)?,
+            let Some(version) = read.version(id)?.filter(|&version| version > known) else {
+                return Ok(Vec::new());
             };
-            Ok(())
-        })?;
-        Ok(entries)
+            catch_up(read, &mut cache, id, version)?;
+            match cache.take_kept(id, known, version) {
+                Some(kept) => Ok(kept),
+                None => read.versions(id, known, limit),
+            }
+        })
     }
 
     /// The same without a look at the store, for one who has just written `version`. Nothing when some of them would have to
@@ -293,17 +304,23 @@ impl PlanStore {
     /// Reads several plans in one state of the store. May be run again.
     pub(crate) fn looking(
         &self,
-        look: &mut dyn FnMut(&mut dyn Read, &mut Cache) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        look: &mut dyn FnMut(&mut dyn Read, &mut Cache) -> Result<()>,
+    ) -> Result<()> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.read(&mut |read| look(read, &mut cache))
     }
 
-    /// A plan as it was at a version.
+    /// A plan as it was at a version. Of a damaged plan, the versions before the damage can be read.
     pub fn at_version(&self, id: &PlanId, version: u64) -> Result<Plan, WriteError> {
         let (mut found, mut current) = (None, None);
         self.store.read(&mut |read| {
-            current = read.version(id)?;
+            current = match read.version(id) {
+                Err(damage @ StoreError::Corrupt { .. }) if version > 0 => {
+                    found = Some(load(read, id, version).map_err(|_| damage)?);
+                    return Ok(());
+                }
+                current => current?,
+            };
             if current.is_some_and(|current| (1..=current).contains(&version)) {
                 found = Some(load(read, id, version)?);
             }
@@ -319,7 +336,7 @@ impl PlanStore {
     }
 
     /// Heads of plans, one page of them.
-    pub fn heads(&self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
+    pub fn heads(&self, query: &Query) -> Result<Page<PlanSummary>> {
         match query.bad_cursor() {
             Some(cursor) => Err(StoreError::BadCursor(cursor.to_owned())),
             None => self.store.query(|read| read.heads(query)),
@@ -327,27 +344,36 @@ impl PlanStore {
     }
 
     /// The versions of a plan after `after`, at most `limit`.
-    pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>, StoreError> {
+    pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         self.store.query(|read| read.versions(id, after, limit))
     }
 
+    /// The last version up to which a plan's history can be read, and what is wrong with its files, if anything is.
+    pub fn readable_versions(&self, id: &PlanId) -> Result<(u64, Option<String>)> {
+        self.store.query(|read| {
+            let Some(damage) = read.damage(id)? else { return Ok((read.version(id)?.unwrap_or(0), None)) };
+            let mut last = 0;
+            while let Ok(entries) = read.versions(id, last, VERSIONS_READ_MAX)
+                && let Some(entry) = entries.last()
+            {
+                last = entry.version;
+            }
+            Ok((last, Some(damage)))
+        })
+    }
+
     /// Versions of all plans after `after` in the order of commits, at most `limit`.
-    pub fn log(
-        &self,
-        after: u64,
-        filter: &LogFilter,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    pub fn log(&self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
         self.store.query(|read| read.log(after, filter, limit))
     }
 
     /// The number of the latest version in the log; 0 when there is none.
-    pub fn latest(&self) -> Result<u64, StoreError> {
+    pub fn latest(&self) -> Result<u64> {
         self.store.query(|read| read.latest())
     }
 
     /// The plans that the versions after `after`, at most `limit` of them, belong to.
-    pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+    pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince> {
         self.store.query(|read| read.written_since(after, limit))
     }
 

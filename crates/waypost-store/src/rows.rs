@@ -112,6 +112,8 @@ impl PlanSummary {
 
 /// The command that the log shows for the versions of a purged plan.
 pub(crate) const PURGED: &str = "purged";
+/// The command that the log shows for a version whose line in a file was lost.
+pub(crate) const LOST: &str = "lost";
 
 /// One version of a plan: who did what, when, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -143,6 +145,15 @@ impl VersionRecord {
         self.events.is_empty()
     }
 
+    /// What became of its events, if they are gone.
+    pub fn forgotten(&self) -> Option<String> {
+        match self.command.as_str() {
+            _ if !self.is_forgotten() => None,
+            LOST => Some(LOST.to_owned()),
+            command => Some(format!("{command} (pruned)")),
+        }
+    }
+
     /// What stays of it in the log when its plan is purged: its number, who and when.
     pub(crate) fn purged(self) -> Self {
         Self { command: PURGED.to_owned(), events: Vec::new(), ..self }
@@ -152,12 +163,23 @@ impl VersionRecord {
 /// Events that were forgotten: the plan as the last of these versions left it is kept in their place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pruned {
-    /// This version and all before it have no events any more.
+    /// The first version without its events: 1, unless a repair kept the versions before a lost one.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub from: u64,
+    /// This version and those before it, back to `from`, cannot be replayed any more.
     pub up_to: u64,
     /// When they were pruned.
     pub at: Timestamp,
     /// By whom.
     pub by: Actor,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(number: &u64) -> bool {
+    *number == 1
 }
 
 /// A task that somebody works on, and until when that is believed.

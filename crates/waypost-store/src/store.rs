@@ -5,7 +5,7 @@
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::change_watch::Watch;
 use crate::log::subscription::Subscription;
 use crate::named_lock::NamedLock;
@@ -35,70 +35,73 @@ pub trait Read {
     fn expect(&mut self, _expected: &ReadHints) {}
 
     /// The head of a plan; nothing if it was purged.
-    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError>;
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>>;
 
     /// The version of a plan, without the rest of its head; nothing if it was purged.
-    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
+    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>> {
         Ok(self.head(plan)?.map(|head| head.version))
     }
 
+    /// What is wrong with the files of a plan, for stores whose files people and programs can damage.
+    fn damage(&mut self, _plan: &PlanId) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Whether the id was ever used, also by a plan that was purged.
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError>;
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool>;
 
     /// Heads of plans, one page of them. Reads no plan.
-    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError>;
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>>;
 
     /// Ids that begin with `prefix`, in their order, at most `limit`.
-    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError>;
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>>;
 
     /// The versions of a plan after `after`, in their order, at most `limit`.
-    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize)
-    -> Result<Vec<VersionRecord>, StoreError>;
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>>;
 
     /// The latest snapshot of a plan at `at_most` or before: its version and its bytes. The state that is kept in
     /// place of pruned events counts as one.
-    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>>;
 
     /// Which events of a plan were pruned, if any.
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError>;
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>>;
 
     /// Versions of all plans after `after` in the order of commits, at most `limit`.
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize)
-    -> Result<Vec<VersionRecord>, StoreError>;
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>>;
 
     /// The number of the latest version in the log; 0 when there is none.
-    fn latest(&mut self) -> Result<u64, StoreError>;
+    fn latest(&mut self) -> Result<u64>;
 
     /// The plans that the versions after `after`, at most `limit` of them, belong to.
-    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError>;
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince>;
 
     /// Leases, at most `limit`: those that never end first, then the earliest end.
-    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError>;
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>>;
 
     /// The holders of `keys`.
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError>;
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>>;
 
     /// The tasks that wait for a task of `plan`, or of any plan that `agent` owns, sorted; with `task`, only for the one
     /// called that. Cheap where no task waits at all.
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError>;
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>>;
 
     /// All rows of the tables beside one plan, sorted.
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError>;
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows>;
 
     /// The subscription of this id.
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError>;
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>>;
 
     /// The subscriptions of an owner, or of all: the oldest first, at most `limit`.
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError>;
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>>;
 
     /// The worker of this name.
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError>;
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>>;
 
     /// Workers by their names, at most `limit` after `after`.
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError>;
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>>;
 
     /// The workers that hold slots of a queue, sorted, and how many: their leases that name it and have not ended.
-    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError>;
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>>;
 
     /// The copies of a plan's logs by task and attempt, at most `limit` after the one of `after`. Stores whose users all
     /// share the log files keep none.
@@ -107,7 +110,7 @@ pub trait Read {
         _plan: &PlanId,
         _after: Option<(&TaskId, u32)>,
         _limit: usize,
-    ) -> Result<Vec<AttemptLog>, StoreError> {
+    ) -> Result<Vec<AttemptLog>> {
         Ok(Vec::new())
     }
 
@@ -135,8 +138,8 @@ pub struct Append<'a> {
 }
 
 impl Append<'_> {
-    /// The version as the log keeps it.
-    pub(crate) fn entry(&self, sequence: u64) -> VersionRecord {
+    /// The version as the log keeps it, with these events.
+    pub(crate) fn entry(&self, sequence: u64, events: Vec<waypost_core::Event>) -> VersionRecord {
         VersionRecord {
             sequence,
             plan: self.head.id.clone(),
@@ -144,7 +147,7 @@ impl Append<'_> {
             at: self.at,
             actor: self.actor.clone(),
             command: self.command.to_owned(),
-            events: self.events.to_vec(),
+            events,
         }
     }
 }
@@ -168,60 +171,54 @@ pub trait Rewrite: Read {
         plan: &waypost_core::Plan,
         head: &PlanSummary,
         rows: &IndexRows,
-    ) -> Result<(), StoreError>;
+    ) -> Result<()>;
 
     /// Removes a plan with its history and its logs; its id stays used.
-    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError>;
+    fn purge(&mut self, plan: &PlanId) -> Result<()>;
 
     /// Removes the events of a plan up to a version, and keeps the state that they led to. Their rows in the log stay, with
     /// number, actor, time and command. Snapshots of those versions are removed, and copies of attempts' logs. Wakes nobody.
-    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError>;
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<()>;
 
     /// Takes over versions of one plan as another store has them, with their numbers in its log. They come in their order,
     /// from version 1 on, and in the same transaction follows [`Rewrite::replace_index`] with the plan that they lead to, or
     /// [`Rewrite::purge`], so that only their numbers are used.
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError>;
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()>;
 }
 
 /// Writes inside a transaction.
 pub trait Transaction: Rewrite {
     /// Appends one version of a plan and moves its head and tables along. Returns the version's number in the log.
-    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError>;
+    fn append(&mut self, append: &Append<'_>) -> Result<u64>;
 
     /// Bytes of versions appended since the latest snapshot, which a reader has to replay.
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError>;
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64>;
 
     /// Stores a snapshot of a plan at a version, and removes earlier ones of the same [`SNAPSHOT_MILESTONE`].
-    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError>;
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()>;
 
     /// Moves the ends of leases, or stores the progress of their attempts. Returns for each whether that attempt still has it.
     /// Progress wakes watchers; a renewal wakes nobody.
-    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError>;
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>>;
 
     /// Stores a subscription under its id, or removes it. Wakes nobody.
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError>;
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()>;
 
     /// Stores the record of a worker under its name, or removes it. Wakes nobody.
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError>;
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()>;
 
     /// Removes the workers whose time ended before `before`. Returns how many. Wakes nobody.
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError>;
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64>;
 
     /// Stores a copy of an attempt's log in place of an earlier one; nothing if the plan was purged. Wakes nobody.
-    fn put_attempt_log(&mut self, _log: &AttemptLog) -> Result<(), StoreError> {
+    fn put_attempt_log(&mut self, _log: &AttemptLog) -> Result<()> {
         Ok(())
     }
 }
 
 impl dyn Transaction + '_ {
     /// Moves the end of a lease, if that attempt still has it.
-    pub fn renew_lease(
-        &mut self,
-        plan: &PlanId,
-        task: &str,
-        attempt: u32,
-        until: Timestamp,
-    ) -> Result<bool, StoreError> {
+    pub fn renew_lease(&mut self, plan: &PlanId, task: &str, attempt: u32, until: Timestamp) -> Result<bool> {
         let Ok(task) = TaskId::new(task) else { return Ok(false) };
         let renewed = self.update_leases(&[LeaseUpdate::renewal(plan.clone(), task, attempt, until)])?;
         Ok(renewed == [true])
@@ -229,10 +226,10 @@ impl dyn Transaction + '_ {
 }
 
 /// Work done inside a transaction. It may be run again when the backend has to start over.
-pub type Work<'a> = &'a mut dyn FnMut(&mut dyn Transaction) -> Result<(), StoreError>;
+pub type Work<'a> = &'a mut dyn FnMut(&mut dyn Transaction) -> Result<()>;
 
 /// Work done on one consistent state of the store. It may be run again when the backend has to start over.
-pub type Look<'a> = &'a mut dyn FnMut(&mut dyn Read) -> Result<(), StoreError>;
+pub type Look<'a> = &'a mut dyn FnMut(&mut dyn Read) -> Result<()>;
 
 /// How far a store is shared: who has to agree on what only one may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,26 +245,26 @@ pub enum SharingScope {
 /// Maintenance of a whole store.
 pub trait Maintenance {
     /// Looks for damage below the level of plans; one line for each.
-    fn check(&self) -> Result<Vec<String>, StoreError>;
+    fn check(&self) -> Result<Vec<String>>;
 
-    /// Repairs plans whose files are damaged from what is intact, and says of each what became of it.
-    fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
+    /// Repairs damaged files from what is intact, and says of each plan, or of the store itself, what became of it.
+    fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>> {
         Ok(Vec::new())
     }
 
     /// Facts for an operator, such as the schema and the durability: name and value.
-    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+    fn about(&self) -> Result<Vec<(&'static str, String)>> {
         Ok(Vec::new())
     }
 
     /// Gives unused space back to the file system, where that takes an order: it may last, and needs room for a copy.
     /// Returns the bytes that were freed.
-    fn compact(&self) -> Result<u64, StoreError> {
+    fn compact(&self) -> Result<u64> {
         Ok(0)
     }
 
     /// Counts of plans, tasks and leases. Reads no plan.
-    fn totals(&self) -> Result<Totals, StoreError>;
+    fn totals(&self) -> Result<Totals>;
 }
 
 /// A place where plans live.
@@ -277,16 +274,16 @@ pub trait Store: Maintenance + Send + Sync {
 
     /// Runs `work` alone among all writers of all processes; what it did is durable when this returns `Ok`, and undone
     /// when `work` or the backend fails.
-    fn write(&self, work: Work<'_>) -> Result<(), StoreError>;
+    fn write(&self, work: Work<'_>) -> Result<()>;
 
     /// Runs `look` on one state of the store, at the same time as others read and write.
-    fn read(&self, look: Look<'_>) -> Result<(), StoreError>;
+    fn read(&self, look: Look<'_>) -> Result<()>;
 
     /// Begins to watch for new versions and progress by any process. Renewed leases wake nobody.
-    fn watch(&self) -> Result<Box<dyn Watch>, StoreError>;
+    fn watch(&self) -> Result<Box<dyn Watch>>;
 
     /// Takes a lock that one process at a time may hold; nothing when another holds it.
-    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError>;
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>>;
 
     /// How far it is shared.
     fn reach(&self) -> SharingScope {
@@ -296,10 +293,7 @@ pub trait Store: Maintenance + Send + Sync {
 
 impl dyn Store + '_ {
     /// Reads a value from one state of the store. May be run again, as [`Store::read`].
-    pub fn query<R>(
-        &self,
-        mut query: impl FnMut(&mut dyn Read) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
+    pub fn query<R>(&self, mut query: impl FnMut(&mut dyn Read) -> Result<R>) -> Result<R> {
         let mut found = None;
         self.read(&mut |read| {
             found = Some(query(read)?);

@@ -8,9 +8,22 @@ use super::changes::{ChangeLog, DirtySets};
 use super::slot::{ParentGate, Verdict};
 use crate::{Event, Phase, Status, TaskId, Timestamp};
 
-/// Something that followed from events and that no event says by itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Something that followed from events and that no event says by itself. Those of one version are told in this order, and of
+/// each kind by their tasks.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DerivedEvent {
     /// A group was accomplished with its last task.
     TaskDone {
@@ -73,42 +86,11 @@ pub enum DerivedEvent {
 
 impl DerivedEvent {
     /// The words for all of them, in the order of [`DerivedEvent`].
-    pub const KINDS: [&'static str; 12] = [
-        "task_done",
-        "task_failed",
-        "task_skipped",
-        "task_cancelled",
-        "task_reopened",
-        "task_blocked",
-        "task_unblocked",
-        "plan_started",
-        "plan_completed",
-        "plan_failed",
-        "plan_cancelled",
-        "plan_reopened",
-    ];
-
-    /// Its place in the order in which the consequences of one version are told.
-    fn rank(&self) -> usize {
-        match self {
-            Self::TaskDone { .. } => 0,
-            Self::TaskFailed { .. } => 1,
-            Self::TaskSkipped { .. } => 2,
-            Self::TaskCancelled { .. } => 3,
-            Self::TaskReopened { .. } => 4,
-            Self::TaskBlocked { .. } => 5,
-            Self::TaskUnblocked { .. } => 6,
-            Self::PlanStarted {} => 7,
-            Self::PlanCompleted {} => 8,
-            Self::PlanFailed {} => 9,
-            Self::PlanCancelled {} => 10,
-            Self::PlanReopened {} => 11,
-        }
-    }
+    pub const KINDS: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
     /// The word for it.
     pub fn kind(&self) -> &'static str {
-        Self::KINDS[self.rank()]
+        self.into()
     }
 
     /// The task that it is about, when it is about one.
@@ -149,7 +131,7 @@ impl Plan {
         noted.statuses.dedup_by_key(|(number, _)| *number);
         let mut told = self.ends(&noted, events);
         told.extend(self.gates(&noted, known));
-        told.sort_by(|a, b| (a.rank(), a.task()).cmp(&(b.rank(), b.task())));
+        told.sort();
         told.extend(change_of_phase(phase, self.state.phase));
         told
     }
@@ -250,7 +232,7 @@ fn change_of_phase(before: Phase, after: Phase) -> Option<DerivedEvent> {
 
 /// The names of all events, derived ones included, in alphabetical order.
 pub fn event_kinds() -> Vec<&'static str> {
-    let mut kinds: Vec<&str> = Event::KINDS.iter().copied().chain(DerivedEvent::KINDS).collect();
+    let mut kinds: Vec<&str> = Event::KINDS.iter().chain(DerivedEvent::KINDS).copied().collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds

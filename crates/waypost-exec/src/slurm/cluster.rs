@@ -134,21 +134,17 @@ struct Cluster {
 
 impl Cluster {
     fn new(tools: Tools) -> Self {
-        let (waiting, batches, followed) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let unfound = Vec::new();
-        let (poll_at, interval) = (Instant::now(), POLL_MIN);
-        let (window_ends, array_size, accounts) = (None, None, None);
         Self {
             tools,
-            waiting,
-            window_ends,
-            batches,
-            followed,
-            unfound,
-            poll_at,
-            interval,
-            array_size,
-            accounts,
+            waiting: Vec::new(),
+            window_ends: None,
+            batches: Vec::new(),
+            followed: BTreeMap::new(),
+            unfound: Vec::new(),
+            poll_at: Instant::now(),
+            interval: POLL_MIN,
+            array_size: None,
+            accounts: None,
         }
     }
 

@@ -405,12 +405,8 @@ impl Sending {
     }
 
     fn title(&self, event: &LogEvent) -> String {
-        let mut title = String::new();
-        let _untitled = self.service.plans().store().read(&mut |read| {
-            title = read.head(&event.plan)?.map(|head| head.title).unwrap_or_default();
-            Ok(())
-        });
-        title
+        let head = self.service.plans().store().query(|read| read.head(&event.plan));
+        head.ok().flatten().map(|head| head.title).unwrap_or_default()
     }
 }
 

@@ -96,15 +96,9 @@ impl Runner {
 
     /// Once a second: what time it is, and whether somebody asks this run to drain.
     pub(super) fn look_at_own_row(&mut self) -> Result<(), StoreError> {
-        let (mut now, mut stored) = (None, None);
-        self.plans.store().read(&mut |read| {
-            now = Some(read.now());
-            stored = read.worker(&self.row.name)?;
-            Ok(())
-        })?;
-        if let Some(now) = now {
-            self.clock.set_to(now);
-        }
+        let (now, stored) =
+            self.plans.store().query(|read| Ok((read.now(), read.worker(&self.row.name)?)))?;
+        self.clock.set_to(now);
         self.row.draining |= stored.is_some_and(|stored| stored.draining);
         Ok(())
     }
@@ -170,11 +164,11 @@ impl Runner {
         }
         let mut ended = Vec::new();
         self.tolerate(|runner| {
-            runner.plans.store().read(&mut |read| {
+            ended = runner.plans.store().query(|read| {
                 let now = read.now();
-                ended = read.leases(&LeaseFilter::ended(now), LEASES_MAX)?;
-                Ok(())
-            })
+                read.leases(&LeaseFilter::ended(now), LEASES_MAX)
+            })?;
+            Ok(())
         })?;
         for lease in ended {
             let key = AttemptKey::new(&lease.plan, &lease.task, lease.attempt);

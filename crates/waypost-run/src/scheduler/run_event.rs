@@ -113,10 +113,46 @@ pub enum RunEvent {
     },
 }
 
-/// What a version is told as, given the plan after it.
-pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<RunEvent> {
+/// Something that happened to a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// Whatever a run is told of.
+    Notice(RunEvent),
+    /// A person was asked whether it may run.
+    ApprovalRequested,
+    /// A person allowed it.
+    Approved {
+        /// Who.
+        by: Actor,
+        /// Of which version.
+        version: u64,
+    },
+    /// A person did not allow it.
+    Rejected {
+        /// Who.
+        by: Actor,
+        /// Why.
+        reason: String,
+    },
+    /// What machines will run is no longer what was approved.
+    ApprovalVoided,
+}
+
+/// What a version is told as to whoever watches a run, given the plan after it.
+pub(crate) fn notices_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<RunEvent> {
+    told_of(plan, events, touched).1
+}
+
+/// The same with the words of persons about the plan, which come first.
+pub(crate) fn news_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<News> {
+    let (mut news, notices) = told_of(plan, events, touched);
+    news.extend(notices.into_iter().map(News::Notice));
+    news
+}
+
+fn told_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> (Vec<News>, Vec<RunEvent>) {
     let id = || plan.id().clone();
-    let mut notices = Vec::new();
+    let (mut decisions, mut notices) = (Vec::new(), Vec::new());
     for event in events {
         match event {
             Event::TaskFailed { task, error, again_at: Some(again_at), evidence } => {
@@ -163,11 +199,21 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<Run
                     progress: progress.clone(),
                 });
             }
+            Event::ApprovalRequested { .. } => decisions.push(News::ApprovalRequested),
+            Event::PlanApproved { by, version, .. } => {
+                decisions.push(News::Approved { by: by.clone(), version: *version });
+            }
+            Event::PlanRejected { by, reason } => {
+                decisions.push(News::Rejected { by: by.clone(), reason: reason.clone() });
+            }
             Event::PlanActivated {}
             | Event::PlanPaused { .. }
             | Event::PlanResumed { .. }
             | Event::ApprovalVoided {} => {
                 notices.push(RunEvent::PlanPhaseChanged { plan: id(), phase: plan.state().phase });
+                if *event == (Event::ApprovalVoided {}) {
+                    decisions.push(News::ApprovalVoided);
+                }
             }
             Event::PlanCreated { .. }
             | Event::PlanRevised { .. }
@@ -177,9 +223,6 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<Run
             | Event::TaskMoved { .. }
             | Event::TasksReordered { .. }
             | Event::TasksReset { .. }
-            | Event::ApprovalRequested { .. }
-            | Event::PlanApproved { .. }
-            | Event::PlanRejected { .. }
             | Event::PlanFinished { .. }
             | Event::PlanArchived {}
             | Event::PlanUnarchived {}
@@ -230,5 +273,5 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<Run
     if phase.is_finished() && !touched.finished.is_empty() {
         notices.push(RunEvent::PlanPhaseChanged { plan: id(), phase });
     }
-    notices
+    (decisions, notices)
 }

@@ -127,7 +127,7 @@ impl Scheduler {
                     followed.plan.advance(&entry.events, entry.at);
                     let touched = followed.plan.take_touched();
                     if entry.actor == self.by || !self.takes.tells_own_only {
-                        let notices = notice::of(&followed.plan, &entry.events, &touched);
+                        let notices = notice::notices_of(&followed.plan, &entry.events, &touched);
                         self.told.extend(notices.into_iter().map(Action::Tell));
                     }
                     failed |= entry.events.iter().any(is_failure);

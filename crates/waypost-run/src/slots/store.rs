@@ -65,11 +65,7 @@ impl StoredSlots {
         let full: Vec<String> =
             self.queues().iter().filter(|(_, known)| known.full).map(|(queue, _)| queue.clone()).collect();
         for queue in full {
-            let mut taken = Vec::new();
-            self.plans.store().read(&mut |read| {
-                taken = read.slots(&queue)?;
-                Ok(())
-            })?;
+            let taken = self.plans.store().query(|read| read.slots(&queue))?;
             let others = taken.iter().filter(|(worker, _)| *worker != self.worker);
             let others: u32 = others.map(|(_, count)| *count).sum();
             if let Some(known) = self.queues().get_mut(&queue) {
@@ -81,19 +77,16 @@ impl StoredSlots {
 
     /// Whether another worker waits for a slot of this queue that has none.
     fn others_wait(&self, queue: &str) -> Result<bool, StoreError> {
-        let mut wait = false;
-        self.plans.store().read(&mut |read| {
+        self.plans.store().query(|read| {
             let (now, have) = (read.now(), read.slots(queue)?);
             let workers = read.workers(None, WORKERS_PAGE_MAX)?.items;
-            wait = workers.iter().any(|worker| {
+            Ok(workers.iter().any(|worker| {
                 worker.name != self.worker
                     && worker.until >= now
                     && worker.waits_for.iter().any(|waited| waited == queue)
                     && !have.iter().any(|(name, _)| *name == worker.name)
-            });
-            Ok(())
-        })?;
-        Ok(wait)
+            }))
+        })
     }
 }
 

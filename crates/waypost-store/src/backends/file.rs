@@ -33,34 +33,32 @@ mod snapshot;
 mod transaction;
 
 use std::path::Path;
-use std::sync::Mutex;
 
 use waypost_core::PlanId;
 
 use crate::backends::in_memory_query;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::log::change_watch::{ChangeSignal, Watch};
 use crate::named_lock::{self, NamedLock};
 use crate::rows::Totals;
 use crate::store::{Look, Maintenance, Store, Work};
-use fs::{Guard, corrupt};
+use fs::Guard;
 use layout::{Layout, StoreFile};
-use plan_cache::Cache;
-use transaction::Session;
+use plan_cache::PlanFiles;
+use transaction::{Access, LeaseEnds, Session};
 
 /// What version control should not keep: it belongs to one machine and one moment.
 const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
 
 /// A store in a folder of JSON files.
 pub struct FileStore {
-    layout: Layout,
-    cache: Mutex<Cache>,
+    files: PlanFiles,
     bell: ChangeSignal,
 }
 
 impl FileStore {
     /// Opens the folder, makes it when it is not there, and completes a commit that was interrupted.
-    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path) -> Result<Self> {
         let layout = Layout { root: folder.to_owned() };
         fs::make_folder(folder)?;
         let below = [
@@ -76,37 +74,39 @@ impl FileStore {
             fs::is_plain_folder(folder)?;
         }
         let bell = ChangeSignal::new(layout.change_signal());
-        let store = Self { layout, cache: Mutex::default(), bell };
-        if fs::read(&store.layout.store())?.is_none() {
-            let _guard = Guard::alone(&store.layout.lock())?;
+        let store = Self { files: PlanFiles::new(layout), bell };
+        if fs::read(&store.files.layout.store())?.is_none() {
+            let _guard = Guard::alone(&store.files.layout.lock())?;
             store.make()?;
         }
         drop(store.shared()?);
-        StoreFile::read(&store.layout)?;
+        // A damaged one stops writers; plans can still be read and the store repaired. Another format is refused.
+        if let Ok(Some(file)) = fs::read_json::<StoreFile>(&store.files.layout.store()) {
+            file.check_format(&store.files.layout)?;
+        }
         Ok(store)
     }
 
     /// Makes an empty folder a store. Others may try the same at this moment, so this runs under the lock.
-    fn make(&self) -> Result<(), StoreError> {
-        if fs::read(&self.layout.store())?.is_some() {
+    fn make(&self) -> Result<()> {
+        let is_store = fs::read(&self.files.layout.store())?.is_some();
+        // One that lost its file is not taken for an empty one.
+        if is_store || !fs::names(&self.files.layout.histories(), ".jsonl")?.is_empty() {
             return Ok(());
         }
-        if let Some(history) = fs::names(&self.layout.histories(), ".jsonl")?.first() {
-            let detail = format!("it is missing, though there is a history of plan {history}");
-            return Err(corrupt(&self.layout.store(), detail));
-        }
-        let ignore = self.layout.root.join(".gitignore");
+        let ignore = self.files.layout.root.join(".gitignore");
         if fs::read(&ignore)?.is_none() {
             fs::replace(&ignore, IGNORED.as_bytes())?;
         }
-        fs::replace(&self.layout.store(), &fs::pretty(&StoreFile::at(0))?)
+        fs::replace(&self.files.layout.leases(), &fs::pretty(&LeaseEnds::default())?)?;
+        fs::replace(&self.files.layout.store(), &fs::pretty(&StoreFile::at(0))?)
     }
 
     /// Waits until nobody writes, and completes what a writer that died has left.
-    fn shared(&self) -> Result<Guard, StoreError> {
+    fn shared(&self) -> Result<Guard> {
         loop {
-            let guard = Guard::shared(&self.layout.lock())?;
-            if !journal::is_left(&self.layout)? {
+            let guard = Guard::shared(&self.files.layout.lock())?;
+            if !journal::is_left(&self.files.layout)? {
                 return Ok(guard);
             }
             drop(guard);
@@ -114,21 +114,21 @@ impl FileStore {
         }
     }
 
-    fn alone(&self) -> Result<Guard, StoreError> {
-        let guard = Guard::alone(&self.layout.lock())?;
-        journal::complete(&self.layout)?;
+    fn alone(&self) -> Result<Guard> {
+        let guard = Guard::alone(&self.files.layout.lock())?;
+        journal::complete(&self.files.layout)?;
         Ok(guard)
     }
 }
 
 impl Store for FileStore {
     fn location(&self) -> String {
-        format!("file:{}", self.layout.root.display())
+        format!("file:{}", self.files.layout.root.display())
     }
 
-    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+    fn write(&self, work: Work<'_>) -> Result<()> {
         let guard = self.alone()?;
-        let mut session = Session::new(&self.layout, &self.cache);
+        let mut session = Session::new(&self.files, Access::Write);
         work(&mut session)?;
         let wrote = session.has_news();
         if wrote {
@@ -142,37 +142,39 @@ impl Store for FileStore {
         Ok(())
     }
 
-    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+    fn read(&self, look: Look<'_>) -> Result<()> {
         let _guard = self.shared()?;
-        look(&mut Session::new(&self.layout, &self.cache))
+        look(&mut Session::new(&self.files, Access::Read))
     }
 
-    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
-        Ok(named_lock::by_file(&self.layout.root.join(format!(".{name}"))))
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>> {
+        Ok(named_lock::by_file(&self.files.layout.root.join(format!(".{name}"))))
     }
 
-    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+    fn watch(&self) -> Result<Box<dyn Watch>> {
         Ok(self.bell.watch())
     }
 }
 
 impl Maintenance for FileStore {
-    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+    fn about(&self) -> Result<Vec<(&'static str, String)>> {
         let _guard = self.shared()?;
-        Ok(vec![("format", StoreFile::read(&self.layout)?.format), ("synchronous", "full".to_owned())])
+        let format =
+            StoreFile::read(&self.files.layout).map_or_else(|_| "unknown".to_owned(), |file| file.format);
+        Ok(vec![("format", format), ("synchronous", "full".to_owned())])
     }
 
-    fn check(&self) -> Result<Vec<String>, StoreError> {
+    fn check(&self) -> Result<Vec<String>> {
         let _guard = self.shared()?;
-        check::check(&self.layout)
+        check::check(&self.files.layout)
     }
 
-    fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
+    fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>> {
         let _guard = self.alone()?;
-        repair::repair(&self.layout)
+        repair::repair(&self.files.layout)
     }
 
-    fn totals(&self) -> Result<Totals, StoreError> {
+    fn totals(&self) -> Result<Totals> {
         (self as &dyn Store).query(in_memory_query::totals)
     }
 }

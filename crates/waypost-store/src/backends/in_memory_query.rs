@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use waypost_core::{PlanId, Timestamp};
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::log::subscription::Subscription;
 use crate::rows::{
     ArchiveFilter, HeldLock, Lease, LeaseFilter, Page, PlanSummary, Query, Sort, Totals, Wait,
@@ -125,7 +125,7 @@ pub(crate) fn waits<'a>(
 }
 
 /// How much there is, counted plan by plan.
-pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals, StoreError> {
+pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals> {
     const HEADS_READ_MAX: usize = 500;
     let mut totals = Totals::default();
     let (shelf, sort, limit) = (ArchiveFilter::All, Sort::Id, HEADS_READ_MAX);

@@ -9,7 +9,7 @@ use waypost_core::Timestamp;
 
 use crate::backends::sqlite::{self, Rows, lock};
 use crate::clock;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::log::change_watch::{MemorySignal, Watch};
 use crate::named_lock::NamedLock;
 use crate::rows::Totals;
@@ -62,10 +62,7 @@ impl MemoryStore {
         Self { connection: Mutex::default(), clock, bell: MemorySignal::default(), held: Arc::default() }
     }
 
-    fn with_connection<R>(
-        &self,
-        work: impl FnOnce(&mut Connection) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
+    fn with_connection<R>(&self, work: impl FnOnce(&mut Connection) -> Result<R>) -> Result<R> {
         // A transaction that panicked was rolled back on the way out, so the database behind a poisoned lock is whole.
         let mut slot = lock(&self.connection);
         work(match slot.as_mut() {
@@ -80,7 +77,7 @@ impl Store for MemoryStore {
         "memory:".to_owned()
     }
 
-    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+    fn write(&self, work: Work<'_>) -> Result<()> {
         let wrote = self.with_connection(|connection| {
             let transaction = connection.transaction()?;
             let mut rows = Rows::of(&transaction, &*self.clock);
@@ -96,18 +93,18 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+    fn read(&self, look: Look<'_>) -> Result<()> {
         self.with_connection(|connection| {
             let transaction = connection.transaction()?;
             look(&mut Rows::of(&transaction, &*self.clock))
         })
     }
 
-    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+    fn watch(&self) -> Result<Box<dyn Watch>> {
         Ok(self.bell.watch())
     }
 
-    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>> {
         let is_new = lock(&self.held).insert(name.to_owned());
         let has =
             || Box::new(Has { name: name.to_owned(), all: Arc::clone(&self.held) }) as Box<dyn NamedLock>;
@@ -120,11 +117,11 @@ impl Store for MemoryStore {
 }
 
 impl Maintenance for MemoryStore {
-    fn check(&self) -> Result<Vec<String>, StoreError> {
+    fn check(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
-    fn totals(&self) -> Result<Totals, StoreError> {
+    fn totals(&self) -> Result<Totals> {
         self.with_connection(|connection| sqlite::totals(connection, (self.clock)()))
     }
 }

@@ -30,7 +30,7 @@ use self::listen::Listener;
 use self::pool::{Pool, RetryDeadline};
 use self::transaction::{Session, UncertainCommit, describe};
 use crate::backends::sqlite::Durability;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::change_watch::Watch;
 use crate::named_lock::NamedLock;
 use crate::rows::Totals;
@@ -59,7 +59,7 @@ enum Try {
 
 impl PostgresStore {
     /// Opens the database that `url` names and brings its schema up to date.
-    pub fn open(url: &str, durability: Durability) -> Result<Self, StoreError> {
+    pub fn open(url: &str, durability: Durability) -> Result<Self> {
         let pool = Arc::new(Pool::new(url, durability)?);
         let (notifies, alone) = (AtomicBool::new(true), Mutex::new(()));
         let store = Self { pool, alone, ears: OnceLock::new(), notifies };
@@ -72,7 +72,7 @@ impl PostgresStore {
     }
 
     /// The schema of a database as it stands, before it is brought up to date; nothing where there is none.
-    pub fn schema_of(url: &str) -> Result<Option<u32>, StoreError> {
+    pub fn schema_of(url: &str) -> Result<Option<u32>> {
         let pool = Arc::new(Pool::new(url, Durability::Full)?);
         let store =
             Self { pool, alone: Mutex::new(()), ears: OnceLock::new(), notifies: AtomicBool::new(true) };
@@ -141,7 +141,7 @@ impl Store for PostgresStore {
         self.pool.location().to_owned()
     }
 
-    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+    fn write(&self, work: Work<'_>) -> Result<()> {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let mut random = [0; 8];
         getrandom::fill(&mut random)
@@ -172,7 +172,7 @@ impl Store for PostgresStore {
         }
     }
 
-    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+    fn read(&self, look: Look<'_>) -> Result<()> {
         let mut patience = RetryDeadline::to_work();
         loop {
             let mut borrowed = self.pool.take(&patience)?;
@@ -199,21 +199,21 @@ impl Store for PostgresStore {
         SharingScope::Machines
     }
 
-    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>> {
         named_lock::take(&self.pool, name)
     }
 
-    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+    fn watch(&self) -> Result<Box<dyn Watch>> {
         Ok(self.ears.get_or_init(|| self.pool.listen()).watch())
     }
 }
 
 impl Maintenance for PostgresStore {
-    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+    fn about(&self) -> Result<Vec<(&'static str, String)>> {
         diagnostics::ask(&self.pool)
     }
 
-    fn check(&self) -> Result<Vec<String>, StoreError> {
+    fn check(&self) -> Result<Vec<String>> {
         let found = self.pool.on_link(&mut RetryDeadline::to_work(), |link| {
             link.run(&[Call::new(
                 "SELECT c.sequence, (SELECT coalesce(max(sequence), 0) FROM waypost_log),
@@ -242,7 +242,7 @@ impl Maintenance for PostgresStore {
         Ok(wrong.into_iter().map(|what| format!("{}: {what}", self.location())).collect())
     }
 
-    fn totals(&self) -> Result<Totals, StoreError> {
+    fn totals(&self) -> Result<Totals> {
         let ask = maintenance::ask_totals();
         maintenance::totals(&self.pool.on_link(&mut RetryDeadline::to_work(), |link| link.run(&ask))?)
     }

@@ -3,8 +3,6 @@
 mod maintenance;
 mod rows;
 mod schema;
-mod subscriptions;
-mod workers;
 mod write_buffer;
 
 use std::io::Read as _;
@@ -16,10 +14,10 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 pub(super) use self::maintenance::totals;
-use self::write_buffer::Pending;
-use crate::backends::list_query;
+use crate::backends::write_buffer::PendingPlans;
+use crate::backends::{in_memory_query, list_query};
 use crate::clock;
-use crate::error::{BUSY_SECONDS_MAX, StoreError};
+use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
 use crate::log::subscription::Subscription;
 use crate::named_lock::{self, NamedLock};
@@ -81,7 +79,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// An empty database that ends with its connection.
-pub(super) fn in_memory() -> Result<Connection, StoreError> {
+pub(super) fn in_memory() -> Result<Connection> {
     let mut connection = Connection::open_in_memory()?;
     schema::bring_up_to_date(&mut connection, "memory:")?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
@@ -90,7 +88,7 @@ pub(super) fn in_memory() -> Result<Connection, StoreError> {
 
 impl SqliteStore {
     /// Opens the file, makes it when it is not there, and brings its schema up to date.
-    pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
+    pub fn open(path: &Path, durability: Durability) -> Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             crate::dirs::make_folder(folder)?;
         }
@@ -109,7 +107,7 @@ impl SqliteStore {
     }
 
     /// The schema of a file as it stands, before it is brought up to date; nothing where there is no file.
-    pub fn schema_of(path: &Path) -> Result<Option<u32>, StoreError> {
+    pub fn schema_of(path: &Path) -> Result<Option<u32>> {
         if !path.exists() {
             return Ok(None);
         }
@@ -118,7 +116,7 @@ impl SqliteStore {
         schema::version(&connection).map(Some)
     }
 
-    fn connect(&self) -> Result<Connection, StoreError> {
+    fn connect(&self) -> Result<Connection> {
         let named = |error: rusqlite::Error| match StoreError::from(error) {
             StoreError::Corrupt { detail, .. } => StoreError::Corrupt { what: self.location(), detail },
             StoreError::Database(detail) => StoreError::Database(format!("{}: {detail}", self.location())),
@@ -153,7 +151,7 @@ impl Store for SqliteStore {
         format!("sqlite:{}", self.path.display())
     }
 
-    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+    fn write(&self, work: Work<'_>) -> Result<()> {
         let mut slot = lock(&self.writer);
         let mut connection = match slot.take() {
             Some(connection) => connection,
@@ -180,7 +178,7 @@ impl Store for SqliteStore {
         outcome.map(drop)
     }
 
-    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+    fn read(&self, look: Look<'_>) -> Result<()> {
         // A process that only looks once, as most commands do, needs no second connection.
         if let Ok(mut slot) = self.writer.try_lock()
             && let Some(connection) = slot.as_mut()
@@ -201,19 +199,19 @@ impl Store for SqliteStore {
         outcome
     }
 
-    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
+    fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>> {
         Ok(named_lock::by_file(&beside(&self.path, name)))
     }
 
-    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+    fn watch(&self) -> Result<Box<dyn Watch>> {
         Ok(self.bell.watch())
     }
 }
 
 impl Maintenance for SqliteStore {
-    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+    fn about(&self) -> Result<Vec<(&'static str, String)>> {
         let connection = self.connect()?;
-        let pragma = |name: &str| -> Result<String, StoreError> {
+        let pragma = |name: &str| -> Result<String> {
             use rusqlite::types::Value;
             let value: Value = connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?;
             Ok(match value {
@@ -234,8 +232,8 @@ impl Maintenance for SqliteStore {
         ])
     }
 
-    fn compact(&self) -> Result<u64, StoreError> {
-        let size = |connection: &Connection| -> Result<u64, StoreError> {
+    fn compact(&self) -> Result<u64> {
+        let size = |connection: &Connection| -> Result<u64> {
             let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
             let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
             Ok((pages * bytes) as u64)
@@ -246,7 +244,7 @@ impl Maintenance for SqliteStore {
         Ok(before.saturating_sub(size(&connection)?))
     }
 
-    fn check(&self) -> Result<Vec<String>, StoreError> {
+    fn check(&self) -> Result<Vec<String>> {
         let connection = self.connect()?;
         let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
         let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
@@ -257,7 +255,7 @@ impl Maintenance for SqliteStore {
             .collect())
     }
 
-    fn totals(&self) -> Result<Totals, StoreError> {
+    fn totals(&self) -> Result<Totals> {
         totals(&self.connect()?, clock::now())
     }
 }
@@ -266,7 +264,7 @@ impl Maintenance for SqliteStore {
 pub(super) struct Rows<'a> {
     connection: &'a Connection,
     clock: &'a dyn Fn() -> Timestamp,
-    pending: Pending,
+    pending: PendingPlans,
     /// The latest number of the log, once it is known to this transaction.
     sequence: Option<i64>,
     /// Whether watchers are to be woken: a version was appended, a plan purged, or progress reported.
@@ -277,120 +275,111 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     pub(super) fn of(connection: &'a Connection, clock: &'a dyn Fn() -> Timestamp) -> Self {
-        Self { connection, clock, pending: Pending::default(), sequence: None, wrote: false, has_waits: None }
+        Self {
+            connection,
+            clock,
+            pending: PendingPlans::default(),
+            sequence: None,
+            wrote: false,
+            has_waits: None,
+        }
     }
 
     /// Writes what is pending before the commit. Returns whether watchers are to be woken after it.
-    pub(super) fn finish(mut self) -> Result<bool, StoreError> {
+    pub(super) fn finish(mut self) -> Result<bool> {
         self.flush()?;
         Ok(self.wrote)
     }
 
     /// Writes what is pending, so that the tables say what is true.
-    fn flush(&mut self) -> Result<(), StoreError> {
+    fn flush(&mut self) -> Result<()> {
         if self.pending.has_waits() {
             self.has_waits = None;
         }
-        self.pending.flush(self.connection)
+        write_buffer::flush(&mut self.pending, self.connection)
     }
 
     /// Whether the table of waits has rows at all. In most stores it has none, and then nothing else is asked.
-    fn has_waits(&mut self) -> Result<bool, StoreError> {
+    fn has_waits(&mut self) -> Result<bool> {
         if self.pending.has_waits() {
             return Ok(true);
         }
         if let Some(known) = self.has_waits {
             return Ok(known);
         }
-        let mut statement = self.connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM waits)")?;
-        let found = statement.query_row([], |row| row.get(0))?;
+        let found = rows::value(self.connection, "SELECT EXISTS (SELECT 1 FROM waits)", [])?.unwrap_or(true);
         self.has_waits = Some(found);
         Ok(found)
     }
 
     /// The next number of the log. Not `last_insert_rowid`: a number must never be given twice, not even after a purge.
-    fn next_sequence(&mut self) -> Result<i64, StoreError> {
+    fn next_sequence(&mut self) -> Result<i64> {
         let latest = match self.sequence {
             Some(latest) => latest,
-            None => {
-                let mut statement =
-                    self.connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM log")?;
-                statement.query_row([], |row| row.get(0))?
-            }
+            None => self.latest()? as i64,
         };
         self.sequence = Some(latest + 1);
         Ok(latest + 1)
     }
 
     /// The number under which a plan's rows stand, unless it was purged.
-    fn key(&self, plan: &PlanId) -> Result<Option<i64>, StoreError> {
+    fn key(&self, plan: &PlanId) -> Result<Option<i64>> {
         if let Some(pending) = self.pending.get(plan) {
             return Ok(Some(pending.key));
         }
-        let mut statement =
-            self.connection.prepare_cached("SELECT key FROM plans WHERE id = ?1 AND purged_at IS NULL")?;
-        Ok(statement.query_row([plan.as_str()], |row| row.get(0)).optional()?)
+        let sql = "SELECT key FROM plans WHERE id = ?1 AND purged_at IS NULL";
+        rows::value(self.connection, sql, [plan.as_str()])
     }
 
-    fn known_key(&self, plan: &PlanId) -> Result<i64, StoreError> {
+    fn known_key(&self, plan: &PlanId) -> Result<i64> {
         self.key(plan)?.ok_or_else(|| StoreError::Database(format!("plan {plan} has no row")))
     }
 }
 
 impl Read for Rows<'_> {
-    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>> {
         if let Some(pending) = self.pending.get(plan) {
             return Ok(Some(pending.head.clone()));
         }
         let sql = format!("SELECT {} FROM plans WHERE id = ?1 AND purged_at IS NULL", list_query::HEAD);
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        statement.query_row([plan.as_str()], |row| Ok(rows::head(row))).optional()?.transpose()
+        Ok(rows::query(self.connection, &sql, [plan.as_str()], |row| rows::head(row))?.pop())
     }
 
-    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
+    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>> {
         if let Some(pending) = self.pending.get(plan) {
             return Ok(Some(pending.head.version));
         }
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT version FROM plans WHERE id = ?1 AND purged_at IS NULL")?;
-        let found = statement.query_row([plan.as_str()], |row| row.get::<_, i64>(0)).optional()?;
+        let sql = "SELECT version FROM plans WHERE id = ?1 AND purged_at IS NULL";
+        let found = rows::value::<i64>(self.connection, sql, [plan.as_str()])?;
         Ok(found.map(|version| version as u64))
     }
 
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool> {
         let mut statement = self.connection.prepare_cached("SELECT 1 FROM plans WHERE id = ?1")?;
         Ok(statement.exists([plan.as_str()])?)
     }
 
-    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>> {
         self.flush()?;
         rows::heads(self.connection, query)
     }
 
-    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>> {
         // Everything that begins with the prefix lies between it and the prefix with the highest character behind it.
-        let mut statement = self.connection.prepare_cached(
-            "SELECT id FROM plans WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND purged_at IS NULL ORDER BY id LIMIT ?2",
-        )?;
-        let found = statement.query_map(params![prefix, limit as i64], |row| row.get::<_, String>(0))?;
-        found.map(|id| rows::plan_id(id?)).collect()
+        let sql = "SELECT id FROM plans
+             WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND purged_at IS NULL ORDER BY id LIMIT ?2";
+        rows::query(self.connection, sql, params![prefix, limit as i64], |row| rows::plan_id(row.get(0)?))
     }
 
-    fn versions(
-        &mut self,
-        plan: &PlanId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
         let sql = "SELECT sequence, version, at, actor, command, events FROM log
              WHERE plan = ?1 AND version > ?2 ORDER BY version LIMIT ?3";
         let params = params![key, after as i64, limit as i64];
-        rows::query(self.connection, sql, params, |row| rows::entry(row, plan.clone()))
+        rows::query(self.connection, sql, params, |row| rows::entry(row, 0, plan.clone()))
     }
 
-    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(key) = self.key(plan)? else { return Ok(None) };
         let mut statement = self.connection.prepare_cached(
             "SELECT rowid, version, length(bytes) FROM snapshots
@@ -410,19 +399,14 @@ impl Read for Rows<'_> {
         Ok(Some((version, bytes)))
     }
 
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
         match self.key(plan)? {
             Some(key) => maintenance::pruned(self.connection, key),
             None => Ok(None),
         }
     }
 
-    fn log(
-        &mut self,
-        after: u64,
-        filter: &LogFilter,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
         // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
         let sql = match filter.plan {
             Some(_) => {
@@ -441,15 +425,15 @@ impl Read for Rows<'_> {
         let plan = filter.plan.as_ref().map(PlanId::as_str);
         let actor = filter.actor.as_ref().map(ToString::to_string);
         let params = params![after as i64, plan, actor, limit as i64];
-        rows::query(self.connection, sql, params, |row| rows::entry(row, rows::plan_id(row.get(6)?)?))
+        rows::query(self.connection, sql, params, |row| rows::entry(row, 0, rows::plan_id(row.get(6)?)?))
     }
 
-    fn latest(&mut self) -> Result<u64, StoreError> {
-        let mut statement = self.connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM log")?;
-        Ok(statement.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    fn latest(&mut self) -> Result<u64> {
+        let latest = rows::value::<i64>(self.connection, "SELECT coalesce(max(sequence), 0) FROM log", [])?;
+        Ok(latest.unwrap_or(0) as u64)
     }
 
-    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
         // The events stand behind all other columns: they are not read.
         let mut statement = self.connection.prepare_cached(
             "SELECT p.id, max(l.version), max(l.sequence), count(*)
@@ -469,7 +453,7 @@ impl Read for Rows<'_> {
         Ok(written)
     }
 
-    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>> {
         self.flush()?;
         let sql = format!(
             "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan
@@ -478,20 +462,22 @@ impl Read for Rows<'_> {
             rows::LEASE
         );
         let before = filter.ended_before.map(Timestamp::as_micros);
-        rows::query(self.connection, &sql, params![before, filter.worker, limit as i64], rows::lease)
+        rows::query(self.connection, &sql, params![before, filter.worker, limit as i64], |row| {
+            rows::lease(row)
+        })
     }
 
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>> {
         self.flush()?;
         let sql = "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.key = ?1";
         let mut held = Vec::new();
         for key in keys {
-            held.extend(rows::query(self.connection, sql, [key], rows::held_lock)?);
+            held.extend(rows::query(self.connection, sql, [key], |row| rows::held_lock(row))?);
         }
         Ok(held)
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>> {
         if !self.has_waits()? {
             return Ok(Vec::new());
         }
@@ -506,37 +492,50 @@ impl Read for Rows<'_> {
             "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
              WHERE {which}"
         );
-        let mut waits = rows::query(self.connection, &sql, params![plan.as_str(), agent, task], rows::wait)?;
+        let mut waits =
+            rows::query(self.connection, &sql, params![plan.as_str(), agent, task], |row| rows::wait(row))?;
         waits.sort();
         Ok(waits)
     }
 
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows> {
         self.flush()?;
         let Some(key) = self.key(plan)? else { return Ok(IndexRows::default()) };
         rows::index(self.connection, key)
     }
 
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
-        subscriptions::one(self.connection, id)
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>> {
+        let sql = format!("SELECT {} FROM subscriptions WHERE id = ?1", rows::SUBSCRIPTION);
+        Ok(rows::query(self.connection, &sql, [id], |row| rows::subscription(row))?.pop())
     }
 
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
-        subscriptions::of(self.connection, owner, limit)
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>> {
+        let whose = if owner.is_some() { "owner = ?1" } else { "?1 IS NULL" };
+        let columns = rows::SUBSCRIPTION;
+        let sql =
+            format!("SELECT {columns} FROM subscriptions WHERE {whose} ORDER BY created_at, id LIMIT ?2");
+        rows::query(self.connection, &sql, params![owner, limit as i64], |row| rows::subscription(row))
     }
 
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
-        workers::one(self.connection, name)
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>> {
+        let sql = "SELECT name, record FROM workers WHERE name = ?1";
+        Ok(rows::query(self.connection, sql, [name], |row| rows::worker(row))?.pop())
     }
 
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
-        workers::page(self.connection, after, limit)
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>> {
+        let total = rows::value::<i64>(self.connection, "SELECT count(*) FROM workers", [])?.unwrap_or(0);
+        let sql = "SELECT name, record FROM workers WHERE name > ?1 ORDER BY name LIMIT ?2";
+        let params = params![after.unwrap_or_default(), limit as i64 + 1];
+        let items = rows::query(self.connection, sql, params, |row| rows::worker(row))?;
+        Ok(in_memory_query::page_of_workers(items, total as u64, limit))
     }
 
-    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>> {
         self.flush()?;
-        let now = self.now();
-        workers::slots(self.connection, queue, now)
+        let now = self.now().as_micros();
+        let sql = "SELECT worker, count(*) FROM leases WHERE queue = ?1 AND (until IS NULL OR until >= ?2)
+             GROUP BY worker ORDER BY worker";
+        rows::query(self.connection, sql, params![queue, now], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     fn attempt_logs(
@@ -544,9 +543,13 @@ impl Read for Rows<'_> {
         plan: &PlanId,
         after: Option<(&TaskId, u32)>,
         limit: usize,
-    ) -> Result<Vec<AttemptLog>, StoreError> {
+    ) -> Result<Vec<AttemptLog>> {
         let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
-        workers::logs(self.connection, key, plan, after, limit)
+        let sql = "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
+             WHERE plan = ?1 AND (task, attempt) > (?2, ?3) ORDER BY task, attempt LIMIT ?4";
+        let (task, attempt) = after.map_or(("", 0), |(task, attempt)| (task.as_str(), attempt));
+        let params = params![key, task, attempt, limit as i64];
+        rows::query(self.connection, sql, params, |row| rows::attempt_log(row, plan))
     }
 
     fn now(&mut self) -> Timestamp {
@@ -555,11 +558,10 @@ impl Read for Rows<'_> {
 }
 
 impl Transaction for Rows<'_> {
-    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+    fn append(&mut self, append: &Append<'_>) -> Result<u64> {
         let head = append.head;
         self.wrote = true;
-        let events =
-            serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        let events = rows::json(append.events)?;
         if self.pending.get(&head.id).is_none() {
             let (key, replay_bytes) = rows::take_up(self.connection, &head.id)?;
             self.pending.begin(key, head, replay_bytes);
@@ -567,45 +569,34 @@ impl Transaction for Rows<'_> {
         let sequence = self.next_sequence()?;
         let pending = self.pending.begin(0, head, 0);
         pending.add(head, events.len() as u64, append.index);
-        let mut statement = self.connection.prepare_cached(
-            "INSERT INTO log (sequence, plan, version, at, actor, command, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?;
-        let (version, at) = (head.version as i64, append.at.as_micros());
-        let actor = append.actor.to_string();
-        statement.execute(params![sequence, pending.key, version, at, actor, append.command, events])?;
-        Ok(sequence as u64)
+        let entry = append.entry(sequence as u64, Vec::new());
+        rows::put_entry(self.connection, pending.key, &entry, &events)?;
+        Ok(entry.sequence)
     }
 
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64> {
         if let Some(pending) = self.pending.get(plan) {
             return Ok(pending.replay_bytes);
         }
-        let mut statement = self.connection.prepare_cached("SELECT replay_bytes FROM plans WHERE id = ?1")?;
-        Ok(statement.query_row([plan.as_str()], |row| row.get::<_, i64>(0))? as u64)
+        let sql = "SELECT replay_bytes FROM plans WHERE id = ?1";
+        let bytes = rows::value::<i64>(self.connection, sql, [plan.as_str()])?;
+        Ok(bytes.unwrap_or(0) as u64)
     }
 
-    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
         let key = self.known_key(plan)?;
-        let mut statement = self
-            .connection
-            .prepare_cached("INSERT OR REPLACE INTO snapshots (plan, version, bytes) VALUES (?1, ?2, ?3)")?;
-        statement.execute(params![key, version as i64, bytes])?;
-        let mut statement = self.connection.prepare_cached(
-            "DELETE FROM snapshots WHERE plan = ?1 AND version < ?2 AND version / ?3 = ?2 / ?3",
-        )?;
-        statement.execute(params![key, version as i64, SNAPSHOT_MILESTONE as i64])?;
-        match self.pending.get_mut(plan) {
-            Some(pending) => pending.replay_bytes = 0,
-            None => {
-                self.connection
-                    .prepare_cached("UPDATE plans SET replay_bytes = 0 WHERE key = ?1")?
-                    .execute([key])?;
-            }
+        let sql = "INSERT OR REPLACE INTO snapshots (plan, version, bytes) VALUES (?1, ?2, ?3)";
+        rows::execute(self.connection, sql, params![key, version as i64, bytes])?;
+        let sql = "DELETE FROM snapshots WHERE plan = ?1 AND version < ?2 AND version / ?3 = ?2 / ?3";
+        rows::execute(self.connection, sql, params![key, version as i64, SNAPSHOT_MILESTONE as i64])?;
+        if let Some(pending) = self.pending.get_mut(plan) {
+            pending.replay_bytes = 0;
+            return Ok(());
         }
-        Ok(())
+        rows::execute(self.connection, "UPDATE plans SET replay_bytes = 0 WHERE key = ?1", [key]).map(drop)
     }
 
-    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>> {
         self.flush()?;
         let mut statement = self.connection.prepare_cached(
             "UPDATE leases SET until = coalesce(?4, until), progress = coalesce(?5, progress),
@@ -625,38 +616,45 @@ impl Transaction for Rows<'_> {
         Ok(updated)
     }
 
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
-        match subscription {
-            Some(subscription) => subscriptions::put(self.connection, subscription),
-            None => subscriptions::remove(self.connection, id),
-        }
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()> {
+        let Some(Subscription { owner, filter, cursor, created_at, trouble, .. }) = subscription else {
+            let sql = "DELETE FROM subscriptions WHERE id = ?1";
+            return rows::execute(self.connection, sql, [id]).map(drop);
+        };
+        let sql = "INSERT OR REPLACE INTO subscriptions (id, owner, filter, cursor, created_at, trouble)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let (filter, trouble) = (rows::json(filter)?, trouble.as_ref().map(rows::json).transpose()?);
+        let params = params![id, owner, filter, cursor.to_string(), created_at.as_micros(), trouble];
+        rows::execute(self.connection, sql, params).map(drop)
     }
 
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
-        match worker {
-            Some(worker) => workers::put(self.connection, worker),
-            None => workers::remove(self.connection, name),
-        }
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()> {
+        let Some(worker) = worker else {
+            return rows::execute(self.connection, "DELETE FROM workers WHERE name = ?1", [name]).map(drop);
+        };
+        let sql = "INSERT OR REPLACE INTO workers (name, until, record) VALUES (?1, ?2, ?3)";
+        let params = params![name, worker.until.as_micros(), rows::json(worker)?];
+        rows::execute(self.connection, sql, params).map(drop)
     }
 
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
-        let mut statement = self.connection.prepare_cached("DELETE FROM workers WHERE until < ?1")?;
-        Ok(statement.execute([before.as_micros()])? as u64)
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
+        let sql = "DELETE FROM workers WHERE until < ?1";
+        Ok(rows::execute(self.connection, sql, [before.as_micros()])? as u64)
     }
 
-    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<()> {
         let Some(key) = self.key(&log.plan)? else { return Ok(()) };
-        workers::put_log(self.connection, key, log)
+        let sql = "INSERT OR REPLACE INTO attempt_logs (plan, task, attempt, worker, at, ended, bytes, text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let AttemptLog { task, attempt, worker, at, ended, bytes, text, .. } = log;
+        let (at, bytes) = (at.as_micros(), *bytes as i64);
+        let params = params![key, task.as_str(), attempt, worker, at, ended, bytes, text];
+        rows::execute(self.connection, sql, params).map(drop)
     }
 }
 
 impl Rewrite for Rows<'_> {
-    fn replace_index(
-        &mut self,
-        plan: &Plan,
-        head: &PlanSummary,
-        index: &IndexRows,
-    ) -> Result<(), StoreError> {
+    fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, index: &IndexRows) -> Result<()> {
         let plan = plan.id();
         self.flush()?;
         let key = self.known_key(plan)?;
@@ -666,7 +664,7 @@ impl Rewrite for Rows<'_> {
         rows::replace_index(self.connection, key, index)
     }
 
-    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+    fn purge(&mut self, plan: &PlanId) -> Result<()> {
         self.wrote = true;
         self.flush()?;
         let key = self.known_key(plan)?;
@@ -684,12 +682,12 @@ impl Rewrite for Rows<'_> {
         Ok(())
     }
 
-    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<()> {
         self.flush()?;
         maintenance::prune(self.connection, self.known_key(pruning.plan.id())?, pruning)
     }
 
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()> {
         self.wrote = true;
         self.sequence = None;
         maintenance::import_versions(self.connection, entries)

@@ -1,11 +1,37 @@
-//! One plan's share of what a transaction has yet to write beside the log. Versions that are committed together move its head
-//! and the tables of its tasks once, to where the last one leaves them. Knows no database.
+//! What a transaction has yet to write beside the log. Versions that are committed together move a plan's head and the tables
+//! of its tasks once, to where the last one leaves them. Knows no database.
 
 use std::collections::HashMap;
 
-use waypost_core::{ExternalTaskRef, Lock, TaskId};
+use waypost_core::{ExternalTaskRef, Lock, PlanId, TaskId};
 
 use crate::rows::{IndexChanges, Lease, PlanSummary};
+
+/// All plans' shares.
+#[derive(Default)]
+pub(crate) struct PendingPlans(pub(crate) HashMap<PlanId, PendingPlan>);
+
+impl PendingPlans {
+    pub(crate) fn get(&self, plan: &PlanId) -> Option<&PendingPlan> {
+        self.0.get(plan)
+    }
+
+    pub(crate) fn get_mut(&mut self, plan: &PlanId) -> Option<&mut PendingPlan> {
+        self.0.get_mut(plan)
+    }
+
+    /// Whether any task of them waits for tasks elsewhere from now on.
+    pub(crate) fn has_waits(&self) -> bool {
+        self.0.values().any(|plan| plan.waits.values().any(|waits| !waits.is_empty()))
+    }
+
+    /// Takes a plan up whose row has this number.
+    pub(crate) fn begin(&mut self, key: i64, head: &PlanSummary, replay_bytes: u64) -> &mut PendingPlan {
+        let (running, waits) = (HashMap::new(), HashMap::new());
+        let new = || PendingPlan { key, head: head.clone(), replay_bytes, running, waits };
+        self.0.entry(head.id.clone()).or_insert_with(new)
+    }
+}
 
 /// One plan's share.
 pub(crate) struct PendingPlan {
@@ -22,16 +48,6 @@ pub(crate) struct PendingPlan {
 }
 
 impl PendingPlan {
-    /// Of a plan whose row has this number.
-    pub(crate) fn new(key: i64, head: &PlanSummary, replay_bytes: u64) -> Self {
-        Self { key, head: head.clone(), replay_bytes, running: HashMap::new(), waits: HashMap::new() }
-    }
-
-    /// Whether any task of it waits for tasks elsewhere from now on.
-    pub(crate) fn has_waits(&self) -> bool {
-        self.waits.values().any(|waits| !waits.is_empty())
-    }
-
     /// Adds what one version changes.
     pub(crate) fn add(&mut self, head: &PlanSummary, bytes: u64, changes: &IndexChanges) {
         self.head.clone_from(head);

@@ -10,10 +10,10 @@ use waypost_core::{Actor, Command, ExternalTaskRef, Plan, PlanId, Status, TaskId
 
 use crate::cross_plan::locate::locate;
 use crate::cross_plan::target_status::TargetStatus;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::plans::cache::{Cache, News, catch_up};
-use crate::plans::request::{BatchError, Committed, Done, WriteRequest};
-use crate::plans::transaction::write_possible;
+use crate::plans::request::{BatchError, Committed, Done, OnRefusal, Write, WriteRequest};
+use crate::plans::transaction::write;
 use crate::rows::Wait;
 use crate::store::Transaction;
 
@@ -61,7 +61,8 @@ pub(crate) fn deliver(
         for (plan, commands) in letters {
             let (by, known_version, lease_seconds) = (by.clone(), None, None);
             let request = WriteRequest { plan: plan.clone(), by, commands, known_version, lease_seconds };
-            match write_possible(transaction, cache, &request, None) {
+            let (slots, build, on_refusal) = (None, None, OnRefusal::Skip);
+            match write(transaction, cache, &Write { request, slots, build, on_refusal }) {
                 Ok(_) => {}
                 // A plan that accepts no more results does not stop the write.
                 Err(BatchError::OfTheJob(_)) => continue,
@@ -101,7 +102,7 @@ fn letters(
     plan: &PlanId,
     news: &News,
     told: &mut DeliveryCounts,
-) -> Result<BTreeMap<PlanId, Vec<Command>>, StoreError> {
+) -> Result<BTreeMap<PlanId, Vec<Command>>> {
     let mut letters: BTreeMap<PlanId, Vec<Command>> = BTreeMap::new();
     for (wait, from) in concerned(transaction, cache, plan, news)? {
         // A plan that cannot be read does not stop the write.
@@ -135,7 +136,7 @@ fn concerned<'a>(
     cache: &mut Cache,
     plan: &'a PlanId,
     news: &News,
-) -> Result<BTreeMap<Wait, Option<&'a PlanId>>, StoreError> {
+) -> Result<BTreeMap<Wait, Option<&'a PlanId>>> {
     if let Some(purged) = &news.purged {
         return Ok(purged.waits.iter().map(|wait| (wait.clone(), None)).collect());
     }
@@ -197,7 +198,7 @@ impl Recipient<'_> {
         transaction: &mut dyn Transaction,
         cache: &mut Cache,
         from: Option<&PlanId>,
-    ) -> Result<Truth, StoreError> {
+    ) -> Result<Truth> {
         let on = &self.wait.on;
         if on.plan.is_none()
             && let Some(truth) = self.truth_of_agent(transaction, cache, from)?
@@ -236,9 +237,9 @@ impl Recipient<'_> {
         transaction: &mut dyn Transaction,
         cache: &mut Cache,
         from: Option<&PlanId>,
-    ) -> Result<Option<Truth>, StoreError> {
+    ) -> Result<Option<Truth>> {
         let task = &self.wait.on.task;
-        let mut end_in = |id: &PlanId| -> Result<Option<Option<UpstreamResult>>, StoreError> {
+        let mut end_in = |id: &PlanId| -> Result<Option<Option<UpstreamResult>>> {
             let Some(version) = transaction.version(id)? else { return Ok(None) };
             catch_up(transaction, cache, id, version)?;
             let Some(plan) = cache.get(id).filter(|plan| plan.task(task.as_str()).is_some()) else {

@@ -6,7 +6,7 @@ use waypost_core::{
 
 use crate::cross_plan::resolve::candidates;
 use crate::cross_plan::target_status::TargetStatus;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::plans::cache::{Cache, catch_up};
 use crate::plans::request::WriteError;
 use crate::rows::{Wait, open_waits};
@@ -38,7 +38,7 @@ pub(crate) fn locate(
     cache: &mut Cache,
     of: &PlanId,
     on: &ExternalTaskRef,
-) -> Result<TargetStatus, StoreError> {
+) -> Result<TargetStatus> {
     let Some(id) = &on.plan else {
         return locate_by_agent(read, cache, of, on);
     };
@@ -69,7 +69,7 @@ fn locate_by_agent(
     cache: &mut Cache,
     of: &PlanId,
     on: &ExternalTaskRef,
-) -> Result<TargetStatus, StoreError> {
+) -> Result<TargetStatus> {
     let agent = on.agent.clone().unwrap_or_default();
     let (mut has_plans, mut put_away) = (false, None);
     for id in candidates(read, on)? {
@@ -105,7 +105,7 @@ pub(crate) fn is_open(plan: &Plan, wait: &Wait) -> bool {
 
 /// What `events` make tasks of `plan` wait for that they did not wait for before. `plan` is as they leave it, and the tables
 /// have not heard of them.
-fn new_waits(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<Vec<Wait>, StoreError> {
+fn new_waits(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<Vec<Wait>> {
     let elsewhere = |on: &[Dependency]| on.iter().any(|on| on.external().is_some());
     let mut tasks: Vec<&TaskId> = Vec::new();
     let mut is_new = false;

@@ -6,7 +6,7 @@ use waypost_core::{
     Dependency, Event, ExternalTaskRef, Phase, Plan, PlanId, Problem, ProblemKind, Refusal, Task, TaskId,
 };
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::plans::cache::load;
 use crate::plans::request::WriteError;
 use crate::rows::{ArchiveFilter, Query, Sort};
@@ -22,7 +22,7 @@ const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, 
 
 /// The plans in which the task can be that is meant, the most likely first: of an agent those that go on before those that
 /// have ended, and the latest of each.
-pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result<Vec<PlanId>, StoreError> {
+pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result<Vec<PlanId>> {
     let agent = match (&there.plan, &there.agent) {
         (Some(plan), None) => return Ok(vec![plan.clone()]),
         (Some(plan), Some(agent)) => {
@@ -103,7 +103,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// The path of a ring through other plans that can be reached; the last is the first.
-    fn ring(&mut self, starts: Vec<TaskId>) -> Result<Option<Vec<String>>, StoreError> {
+    fn ring(&mut self, starts: Vec<TaskId>) -> Result<Option<Vec<String>>> {
         let mut seen: HashSet<Node> = HashSet::new();
         for start in starts {
             // Each step of the path with what it has yet to follow.
@@ -132,7 +132,7 @@ impl Search<'_> {
         Ok(None)
     }
 
-    fn plan(&mut self, id: &PlanId) -> Result<Option<&Plan>, StoreError> {
+    fn plan(&mut self, id: &PlanId) -> Result<Option<&Plan>> {
         if id == self.own.id() {
             return Ok(Some(self.own));
         }
@@ -147,7 +147,7 @@ impl Search<'_> {
     }
 
     /// What must end before this task can: what it and the tasks around it depend on, and its children.
-    fn waits_for(&mut self, (id, task): &Node) -> Result<Vec<Node>, StoreError> {
+    fn waits_for(&mut self, (id, task): &Node) -> Result<Vec<Node>> {
         let Some(plan) = self.plan(id)? else { return Ok(Vec::new()) };
         // What was skipped because of another comes back when that one is done again.
         let may_wait = |task: &&Task| !task.state.status.is_finished() || task.state.because_of.is_some();
@@ -179,7 +179,7 @@ impl Search<'_> {
         Ok(waits_for)
     }
 
-    fn meant(&mut self, of: &PlanId, there: &ExternalTaskRef) -> Result<Option<PlanId>, StoreError> {
+    fn meant(&mut self, of: &PlanId, there: &ExternalTaskRef) -> Result<Option<PlanId>> {
         let own = self.own.id().clone();
         let mut plans = candidates(self.read, there)?;
         let is_agents = there.agent.as_deref().is_none_or(|agent| agent == self.own.spec().owner);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// The least time between two reports of a watch: a busy writer wakes nobody more than a hundred times a second.
 pub const WATCH_PAUSE: Duration = Duration::from_millis(10);
@@ -21,7 +21,7 @@ pub trait Watch: Send {
     /// Waits until something may have been written since the last report, or since the watch began; at most so long. Returns
     /// whether something may have been. What is written after a report and before the next call is reported by that call,
     /// so that a reader that reads after each report misses nothing.
-    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError>;
+    fn wait(&mut self, at_most: Duration) -> Result<bool>;
 }
 
 /// Rung by writers of a store on a disk.
@@ -75,7 +75,7 @@ struct SignalWatch {
 }
 
 impl Watch for SignalWatch {
-    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
+    fn wait(&mut self, at_most: Duration) -> Result<bool> {
         let until = Instant::now() + at_most;
         if let Some(rest) = self.reported.and_then(|at| left((at + WATCH_PAUSE).min(until))) {
             system::pause(rest);
@@ -97,7 +97,7 @@ struct SlowWatch {
 }
 
 impl Watch for SlowWatch {
-    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
+    fn wait(&mut self, at_most: Duration) -> Result<bool> {
         let due = self.reported + WATCH_SLOWLY;
         let until = (Instant::now() + at_most).min(due);
         while let Some(rest) = left(until) {
@@ -135,7 +135,7 @@ struct MemoryWatch {
 }
 
 impl Watch for MemoryWatch {
-    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
+    fn wait(&mut self, at_most: Duration) -> Result<bool> {
         let until = Instant::now() + at_most;
         let (rings, changed) = &*self.bell.0;
         let mut now = rings.lock().unwrap_or_else(PoisonError::into_inner);

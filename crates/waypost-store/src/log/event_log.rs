@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use waypost_core::{PlanId, TaskId};
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::log::event::{Cursor, EventFilter, EventSource, LogEvent};
 use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
@@ -48,7 +48,7 @@ fn is_zero(count: &u64) -> bool {
 impl PlanStore {
     /// Events behind `after` that `filter` admits, at most `limit` and at most [`EVENTS_MAX`]. Looks at
     /// [`EVENT_VERSIONS_MAX`] versions at most: a page may be empty although the log has more.
-    pub fn events(&self, after: Cursor, filter: &EventFilter, limit: usize) -> Result<EventPage, StoreError> {
+    pub fn events(&self, after: Cursor, filter: &EventFilter, limit: usize) -> Result<EventPage> {
         let mut own = Follower::default();
         // A second reader at the same time replays the plans for itself.
         let mut shared = match self.follower().try_lock() {
@@ -72,7 +72,7 @@ impl PlanStore {
         filter: &EventFilter,
         limit: usize,
         at_most: Duration,
-    ) -> Result<EventPage, StoreError> {
+    ) -> Result<EventPage> {
         let until = Instant::now() + at_most.min(Duration::from_secs(EVENTS_WAIT_SECONDS_MAX));
         // Begun before the first look, so that nothing falls between the two.
         let mut watch = self.watch()?;
@@ -106,7 +106,7 @@ struct Stretch {
 }
 
 impl Reader<'_> {
-    fn page(mut self, after: Cursor, limit: usize) -> Result<EventPage, StoreError> {
+    fn page(mut self, after: Cursor, limit: usize) -> Result<EventPage> {
         let latest = self.read.latest()?;
         let mut page = EventPage { events: Vec::new(), cursor: after, more: false, forgotten: 0 };
         let mut looked = 0;
@@ -141,7 +141,7 @@ impl Reader<'_> {
     }
 
     /// The next versions, about `count` of them.
-    fn stretch(&mut self, after: u64, count: usize, latest: u64) -> Result<Stretch, StoreError> {
+    fn stretch(&mut self, after: u64, count: usize, latest: u64) -> Result<Stretch> {
         if self.filter.plans.is_empty() {
             let entries = self.read.log(after, &LogFilter::default(), count)?;
             let up_to =
@@ -165,7 +165,7 @@ impl Reader<'_> {
     }
 
     /// The events of a version that are wanted. Of a purged plan nothing is left to tell.
-    fn wanted(&mut self, entry: VersionRecord) -> Result<Vec<LogEvent>, StoreError> {
+    fn wanted(&mut self, entry: VersionRecord) -> Result<Vec<LogEvent>> {
         let filter = self.filter;
         if entry.events.is_empty() {
             return Ok(Vec::new());
@@ -209,7 +209,7 @@ impl Reader<'_> {
         Ok(wanted)
     }
 
-    fn owner(&mut self, plan: &PlanId) -> Result<String, StoreError> {
+    fn owner(&mut self, plan: &PlanId) -> Result<String> {
         if let Some(owner) = self.owners.get(plan) {
             return Ok(owner.clone());
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::plans::PlanStore;
 use crate::rows::{Lease, LeaseFilter};
 
@@ -20,7 +20,7 @@ pub struct ProgressFeed {
 
 impl ProgressFeed {
     /// The leases of attempts with progress that was reported since the last call; at first, of all that have any.
-    pub fn poll(&mut self, plans: &PlanStore) -> Result<Vec<Lease>, StoreError> {
+    pub fn poll(&mut self, plans: &PlanStore) -> Result<Vec<Lease>> {
         let leases = plans.store().query(|read| read.leases(&LeaseFilter::default(), ATTEMPTS_MAX))?;
         let mut seen = HashMap::new();
         let mut fresh = Vec::new();

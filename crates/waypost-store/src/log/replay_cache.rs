@@ -3,7 +3,7 @@
 
 use waypost_core::{DerivedEvent, Event, Plan};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::plans::cache::{load, replay};
 use crate::rows::VersionRecord;
 use crate::store::Read;
@@ -25,7 +25,7 @@ impl Follower {
         &mut self,
         read: &mut dyn Read,
         entry: &VersionRecord,
-    ) -> Result<Vec<DerivedEvent>, StoreError> {
+    ) -> Result<Vec<DerivedEvent>> {
         let before = entry.version - 1;
         if before == 0 || !entry.events.iter().any(Event::may_have_consequences) {
             return Ok(Vec::new());
@@ -41,12 +41,7 @@ impl Follower {
         Ok(told)
     }
 
-    fn plan_before(
-        &mut self,
-        read: &mut dyn Read,
-        entry: &VersionRecord,
-        before: u64,
-    ) -> Result<Plan, StoreError> {
+    fn plan_before(&mut self, read: &mut dyn Read, entry: &VersionRecord, before: u64) -> Result<Plan> {
         let known = self.plans.iter().position(|plan| *plan.id() == entry.plan);
         match known.map(|place| self.plans.remove(place)).filter(|plan| plan.version() <= before) {
             Some(mut plan) => {

@@ -3,7 +3,7 @@
 
 use waypost_core::limits;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::event::{BadFilter, Cursor, EventFilter};
 use crate::log::event_log::EventPage;
 use crate::log::subscription::{DroppedEvents, Subscription};
@@ -126,7 +126,7 @@ impl PlanStore {
     }
 
     /// The subscriptions of an owner, the oldest first.
-    pub fn subscriptions(&self, owner: &str) -> Result<Vec<Subscription>, StoreError> {
+    pub fn subscriptions(&self, owner: &str) -> Result<Vec<Subscription>> {
         self.store().query(|read| read.subscriptions(Some(owner), SUBSCRIPTIONS_MAX))
     }
 
@@ -208,7 +208,7 @@ impl PlanStore {
     }
 
     /// Subscriptions whose readers gave up on something, or that stand where the log has not come to yet.
-    pub(crate) fn check_subscriptions(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+    pub(crate) fn check_subscriptions(&self, repair: bool) -> Result<Vec<Finding>> {
         let read = self.store().query(|read| Ok((read.subscriptions(None, CHECKED_MAX)?, read.latest()?)));
         let (all, latest) = match read {
             Ok(read) => read,
@@ -241,7 +241,7 @@ impl PlanStore {
     /// Runs `change` in a transaction of its own. No versions are written, so that no writer is in anybody's way.
     fn change_subscriptions<R>(
         &self,
-        mut change: impl FnMut(&mut dyn Transaction) -> Result<Result<R, SubscriptionError>, StoreError>,
+        mut change: impl FnMut(&mut dyn Transaction) -> Result<Result<R, SubscriptionError>>,
     ) -> Result<R, SubscriptionError> {
         let mut outcome = None;
         self.store().write(&mut |transaction| {
@@ -257,13 +257,13 @@ fn own<T: Read + ?Sized>(
     read: &mut T,
     owner: &str,
     id: &str,
-) -> Result<Result<Subscription, SubscriptionError>, StoreError> {
+) -> Result<Result<Subscription, SubscriptionError>> {
     let found = read.subscription(id)?.filter(|found| found.owner == owner);
     let missing = || SubscriptionError::NotFound { owner: owner.to_owned(), id: id.to_owned() };
     Ok(found.ok_or_else(missing))
 }
 
-fn free_id(transaction: &mut dyn Transaction) -> Result<String, StoreError> {
+fn free_id(transaction: &mut dyn Transaction) -> Result<String> {
     loop {
         let id = random_name()?;
         if transaction.subscription(&id)?.is_none() {

@@ -8,7 +8,7 @@
 use ring::digest::{Context, SHA256};
 use waypost_core::{Plan, PlanId, TaskId};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::event::{Cursor, EventFilter};
 use crate::log::subscription::Subscription;
 use crate::maintenance::integrity::keep_leases;
@@ -155,19 +155,15 @@ pub fn copy(
     Ok(Copied { plans, purged, versions: up_to, subscriptions, digest, resumed, written_since })
 }
 
-fn latest(store: &dyn Store) -> Result<u64, StoreError> {
+fn latest(store: &dyn Store) -> Result<u64> {
     store.query(|read| read.latest())
 }
 
 /// Refuses while leases run that workers renew. What has no end is a person's or an agent's own claim, and goes along.
 fn no_live_leases(from: &dyn Store) -> Result<(), CopyError> {
-    let mut leases = Vec::new();
-    from.read(&mut |read| {
-        let now = read.now();
-        leases = read.leases(&LeaseFilter::default(), usize::MAX >> 1)?;
-        leases.retain(|lease| lease.until.is_some_and(|until| until >= now));
-        Ok(())
-    })?;
+    let (now, mut leases) =
+        from.query(|read| Ok((read.now(), read.leases(&LeaseFilter::default(), usize::MAX >> 1)?)))?;
+    leases.retain(|lease| lease.until.is_some_and(|until| until >= now));
     leases.truncate(LEASES_NAMED_MAX);
     if leases.is_empty() { Ok(()) } else { Err(CopyError::WorkGoesOn { location: from.location(), leases }) }
 }
@@ -277,7 +273,7 @@ impl Copying<'_> {
         read: &mut dyn Read,
         transaction: &mut dyn Transaction,
         id: &PlanId,
-    ) -> Result<Option<Option<ReplayedPlan>>, StoreError> {
+    ) -> Result<Option<Option<ReplayedPlan>>> {
         let is_there = read.head(id)?.is_some();
         let kept = match read.pruned(id)?.filter(|_| is_there) {
             Some(pruned) => Some((pruned.clone(), load(read, id, pruned.up_to)?)),
@@ -350,7 +346,7 @@ impl Copying<'_> {
 
     /// Whether a plan is there, in both stores; in neither if it was purged.
     fn same_presence(&self, id: &PlanId) -> Result<bool, CopyError> {
-        let of = |store: &dyn Store| -> Result<(bool, bool), StoreError> {
+        let of = |store: &dyn Store| -> Result<(bool, bool)> {
             store.query(|read| Ok((read.head(id)?.is_some(), read.was_used(id)?)))
         };
         let (ours, theirs) = (of(self.from)?, of(self.to)?);
@@ -380,7 +376,7 @@ impl Copying<'_> {
 
     fn verify_plan(&self, head: &PlanSummary) -> Result<(), CopyError> {
         let id = &head.id;
-        let told = |store: &dyn Store| -> Result<_, StoreError> {
+        let told = |store: &dyn Store| -> Result<_> {
             store.query(|read| {
                 let plan = load(read, id, head.version)?;
                 Ok((plan, read.index(id)?, read.head(id)?, read.pruned(id)?))
@@ -425,11 +421,7 @@ impl Copying<'_> {
 }
 
 /// Takes over the copies of a plan's logs, where both stores keep any.
-fn attempt_logs(
-    read: &mut dyn Read,
-    transaction: &mut dyn Transaction,
-    id: &PlanId,
-) -> Result<(), StoreError> {
+fn attempt_logs(read: &mut dyn Read, transaction: &mut dyn Transaction, id: &PlanId) -> Result<()> {
     let mut after: Option<(TaskId, u32)> = None;
     loop {
         let last = after.as_ref().map(|(task, attempt)| (task, *attempt));
@@ -444,6 +436,6 @@ fn attempt_logs(
     }
 }
 
-fn page(store: &dyn Store, after: u64) -> Result<Vec<VersionRecord>, StoreError> {
+fn page(store: &dyn Store, after: u64) -> Result<Vec<VersionRecord>> {
     store.query(|read| read.log(after, &LogFilter::default(), VERSIONS_READ_MAX))
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use waypost_core::{Plan, PlanId};
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
 use crate::rows::{ArchiveFilter, IndexRows, PlanSummary, Query, Sort};
@@ -28,20 +28,28 @@ pub struct Finding {
 
 impl PlanStore {
     /// Checks everything; with `repair`, what can be rebuilt from the events is.
-    pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+    pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         if repair {
             let repaired = self.store().repair()?.into_iter();
-            findings.extend(repaired.map(|(id, what)| Finding { plan: Some(id), what, repaired: true }));
+            findings.extend(repaired.map(|(plan, what)| Finding { plan, what, repaired: true }));
         }
         let below = self.store().check()?.into_iter();
         findings.extend(below.map(|what| Finding { plan: None, what, repaired: false }));
-        findings.extend(self.check_subscriptions(repair)?);
+        for finding in self.check_subscriptions(repair)? {
+            if !findings.iter().any(|found| found.what == finding.what) {
+                findings.push(finding);
+            }
+        }
         for id in self.all_ids()? {
             let (wrong, right) = match self.store().query(|read| compare(read, &id)) {
                 Ok(compared) => compared,
                 Err(error) => {
-                    findings.push(Finding { plan: Some(id), what: error.to_string(), repaired: false });
+                    let what = error.to_string();
+                    // A damaged file of the store itself stands in the way of many plans, and is named once.
+                    if !findings.iter().any(|found| found.what == what) {
+                        findings.push(Finding { plan: Some(id), what, repaired: false });
+                    }
                     continue;
                 }
             };
@@ -62,7 +70,7 @@ impl PlanStore {
         Ok(findings)
     }
 
-    fn all_ids(&self) -> Result<Vec<PlanId>, StoreError> {
+    fn all_ids(&self) -> Result<Vec<PlanId>> {
         let mut query =
             Query { shelf: ArchiveFilter::All, sort: Sort::Id, limit: PLANS_PER_PAGE, ..Query::default() };
         let mut ids = Vec::new();
@@ -78,7 +86,7 @@ impl PlanStore {
 }
 
 /// What the plan's rows say otherwise than its events, and the plan.
-fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan>), StoreError> {
+fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan>)> {
     let Some(head) = read.head(id)? else { return Ok((Vec::new(), None)) };
     let mut wrong = Vec::new();
     // From the very beginning, so that no snapshot can hide a difference; of versions that were pruned, only what was kept

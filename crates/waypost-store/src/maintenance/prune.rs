@@ -4,7 +4,7 @@
 use serde::Serialize;
 use waypost_core::{Actor, ActorKind, Event, Phase, Plan, PlanId, Refusal, Timestamp};
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::log::subscription::{DroppedEvents, Subscription};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
@@ -115,7 +115,7 @@ impl PlanStore {
     }
 
     /// What of a plan's history was forgotten, if anything was.
-    pub fn pruned(&self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+    pub fn pruned(&self, plan: &PlanId) -> Result<Option<Pruned>> {
         self.store().query(|read| read.pruned(plan))
     }
 }
@@ -143,24 +143,21 @@ impl Round<'_> {
         if head.created_at.is_some_and(|made| made > self.before) {
             return Ok(None);
         }
-        let (mut candidate, mut held_back) = (None, None);
-        self.plans.store().read(&mut |read| {
-            candidate = self.candidate(read, head)?;
-            if let Some(candidate) = &candidate {
-                held_back = self.held_back(read, candidate)?;
-            }
-            Ok(())
+        let found = self.plans.store().query(|read| {
+            let Some(candidate) = self.candidate(read, head)? else { return Ok(None) };
+            let held_back = self.held_back(read, &candidate)?;
+            Ok(Some((candidate, held_back)))
         })?;
-        match (candidate, held_back) {
-            (None, _) => Ok(None),
-            (Some(candidate), Some(why)) => Ok(Some(Looked::Kept(candidate.found.plan, why))),
-            (Some(candidate), None) if mode == Mode::DryRun => Ok(Some(Looked::Pruned(candidate.found))),
-            (Some(candidate), None) => Ok(self.prune(candidate)?.map(Looked::Pruned)),
+        match found {
+            None => Ok(None),
+            Some((candidate, Some(why))) => Ok(Some(Looked::Kept(candidate.found.plan, why))),
+            Some((candidate, None)) if mode == Mode::DryRun => Ok(Some(Looked::Pruned(candidate.found))),
+            Some((candidate, None)) => Ok(self.prune(candidate)?.map(Looked::Pruned)),
         }
     }
 
     /// A plan that ended long enough ago and has events left.
-    fn candidate(&self, read: &mut dyn Read, head: &PlanSummary) -> Result<Option<Candidate>, StoreError> {
+    fn candidate(&self, read: &mut dyn Read, head: &PlanSummary) -> Result<Option<Candidate>> {
         let id = &head.id;
         let after = read.pruned(id)?.map_or(0, |pruned| pruned.up_to);
         if after >= head.version {
@@ -184,7 +181,7 @@ impl Round<'_> {
         Ok(Some(Candidate { plan, found, sequence }))
     }
 
-    fn held_back(&self, read: &mut dyn Read, candidate: &Candidate) -> Result<Option<HeldBack>, StoreError> {
+    fn held_back(&self, read: &mut dyn Read, candidate: &Candidate) -> Result<Option<HeldBack>> {
         let plan = &candidate.plan;
         let is_awaited = |wait: &Wait| wait.plan != *plan.id() && plan.task(wait.on.task.as_str()).is_some();
         let waits = read.waits(plan.id(), &plan.spec().owner, None)?;
@@ -196,7 +193,7 @@ impl Round<'_> {
         Ok(unread.map(|one| HeldBack::Unread { owner: one.owner.clone(), subscription: one.id.clone() }))
     }
 
-    fn prune(&self, candidate: Candidate) -> Result<Option<PrunedPlan>, StoreError> {
+    fn prune(&self, candidate: Candidate) -> Result<Option<PrunedPlan>> {
         let Candidate { mut plan, found, sequence } = candidate;
         let snapshot = plan.snapshot();
         let candidate = Candidate { plan, found, sequence };
@@ -209,18 +206,14 @@ impl Round<'_> {
                 return Ok(());
             }
             self.tell_the_unread(transaction, &candidate)?;
-            let what = Pruned { up_to, at: self.now, by: self.by.clone() };
+            let what = Pruned { from: 1, up_to, at: self.now, by: self.by.clone() };
             transaction.prune(&Pruning { pruned: &what, plan: &candidate.plan, snapshot: &snapshot })
         })?;
         Ok(pruned.then_some(candidate.found))
     }
 
     /// A subscriber that has not read them by then loses them; the doctor reports it.
-    fn tell_the_unread(
-        &self,
-        transaction: &mut dyn Transaction,
-        candidate: &Candidate,
-    ) -> Result<(), StoreError> {
+    fn tell_the_unread(&self, transaction: &mut dyn Transaction, candidate: &Candidate) -> Result<()> {
         for known in self.subscriptions.iter().filter(|one| is_behind(one, candidate)) {
             let now = transaction.subscription(&known.id)?.filter(|one| is_behind(one, candidate));
             let Some(mut behind) = now else { continue };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use waypost_core::{ExternalTaskRef, Plan, PlanId, TaskId};
 
 use super::recent_versions::{RecentVersions, keep};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::rows::{Pruned, VersionRecord, Wait};
 use crate::store::Read;
 
@@ -83,12 +83,7 @@ impl Cache {
 }
 
 /// Brings a plan in the cache to the version that is stored.
-pub(crate) fn catch_up(
-    read: &mut dyn Read,
-    cache: &mut Cache,
-    id: &PlanId,
-    version: u64,
-) -> Result<(), StoreError> {
+pub(crate) fn catch_up(read: &mut dyn Read, cache: &mut Cache, id: &PlanId, version: u64) -> Result<()> {
     cache.uses += 1;
     let uses = cache.uses;
     if let Some(cached) = cache.plans.get_mut(id).filter(|cached| cached.plan.version() <= version) {
@@ -113,12 +108,12 @@ pub(crate) fn catch_up(
 }
 
 /// Reads a plan as it was at `version`: from the latest snapshot that can be read, then version by version.
-pub(crate) fn load(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<Plan, StoreError> {
+pub(crate) fn load(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<Plan> {
     load_counting(read, id, version).map(|(plan, _)| plan)
 }
 
 /// Also says how many versions were replayed.
-fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan, u64), StoreError> {
+fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan, u64)> {
     let mut at_most = version;
     let mut plan = loop {
         match read.snapshot(id, at_most)? {
@@ -132,10 +127,11 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
         }
     };
     if plan.version() == 0
-        && let Some(Pruned { up_to, at, .. }) = read.pruned(id)?
+        && let Some(Pruned { from, up_to, at, .. }) = read.pruned(id)?
+        && version >= from
     {
         if version < up_to {
-            return Err(StoreError::Pruned { plan: id.clone(), up_to, at });
+            return Err(StoreError::Pruned { plan: id.clone(), from, up_to, at });
         }
         let what = format!("what is kept of plan {id} in the place of versions 1 to {up_to}");
         return Err(StoreError::Corrupt { what, detail: "it cannot be read".to_owned() });
@@ -147,7 +143,7 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
 }
 
 /// Brings a plan to a later version.
-pub(crate) fn replay(read: &mut dyn Read, plan: &mut Plan, version: u64) -> Result<(), StoreError> {
+pub(crate) fn replay(read: &mut dyn Read, plan: &mut Plan, version: u64) -> Result<()> {
     replay_each(read, plan, version, drop)
 }
 
@@ -157,7 +153,7 @@ fn replay_each(
     plan: &mut Plan,
     version: u64,
     mut each: impl FnMut(VersionRecord),
-) -> Result<(), StoreError> {
+) -> Result<()> {
     while plan.version() < version {
         let missing = usize::try_from(version - plan.version()).unwrap_or(usize::MAX);
         let entries = read.versions(plan.id(), plan.version(), missing.min(VERSIONS_READ_MAX))?;
@@ -168,7 +164,7 @@ fn replay_each(
             }
             if entry.is_forgotten() {
                 let VersionRecord { plan, version, at, .. } = entry;
-                return Err(StoreError::Pruned { plan, up_to: version, at });
+                return Err(StoreError::Pruned { plan, from: 1, up_to: version, at });
             }
             plan.advance(&entry.events, entry.at);
             each(entry);

@@ -3,7 +3,7 @@
 use waypost_core::{Command, PlanId};
 
 use super::cache::Cache;
-use super::request::{Job, WriteRequest};
+use super::request::{Job, Write, WriteRequest};
 use crate::store::ReadHints;
 
 /// What these jobs will ask for.
@@ -13,8 +13,8 @@ pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> ReadHints {
         match job {
             Job::Create(None, _, _) => {}
             Job::Create(Some(plan), _, _) | Job::Purge(plan, _) => add(&mut expected, cache, plan),
-            Job::WriteBuilt(request, _) => add(&mut expected, cache, &request.plan),
-            Job::Write(request, slots) | Job::WritePossible(request, slots) => {
+            Job::Write(write) => {
+                let Write { request, slots, .. } = &**write;
                 add(&mut expected, cache, &request.plan);
                 add_locks(&mut expected, cache, request);
                 let starts = |command: &Command| {

@@ -63,7 +63,7 @@ mod tests {
         let by = Actor::worker(name);
         let (plan, commands) = (id.clone(), vec![command]);
         let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
-        plans.write_partial(request).unwrap().version
+        plans.write_partial(request, None).unwrap().version
     }
 
     fn versions(entries: &[VersionRecord]) -> Vec<(u64, &str)> {

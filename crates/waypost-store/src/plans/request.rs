@@ -152,12 +152,29 @@ impl WriteError {
 /// the caller knows.
 pub type BuildCommands = Arc<dyn Fn(&Plan) -> Option<Vec<Command>> + Send + Sync>;
 
+/// What becomes of a write when some of its commands are refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnRefusal {
+    /// Nothing is written.
+    Fail,
+    /// They are left out, and the answer says which.
+    Skip,
+}
+
+/// One version of a plan that is to be written.
+pub(crate) struct Write {
+    pub(crate) request: WriteRequest,
+    /// The slots that tasks take that it starts.
+    pub(crate) slots: Option<Slots>,
+    /// Makes the commands, in place of those of the request.
+    pub(crate) build: Option<BuildCommands>,
+    pub(crate) on_refusal: OnRefusal,
+}
+
 /// A write that waits for its turn.
 pub(super) enum Job {
     Create(Option<PlanId>, Actor, Command),
-    Write(Box<WriteRequest>, Option<Slots>),
-    WriteBuilt(Box<WriteRequest>, BuildCommands),
-    WritePossible(Box<WriteRequest>, Option<Slots>),
+    Write(Box<Write>),
     Purge(PlanId, Actor),
 }
 

@@ -9,15 +9,13 @@ use waypost_core::{
 
 use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
 use super::recent_versions::keep;
-use super::request::{BatchError, BuildCommands, Committed, Conflict, Done, WriteError, WriteRequest};
+use super::request::{BatchError, Committed, Conflict, Done, OnRefusal, Write, WriteError};
 use super::slot_quota::SlotQuota;
 use crate::cross_plan::locate::check_waits;
 use crate::cross_plan::resolve::no_ring;
-use crate::cross_plan::target_status::TargetStatus;
-use crate::error::StoreError;
-use crate::rows::{HeldLock, IndexChanges, LeaseTerms, PlanSummary, VersionRecord, Wait};
+use crate::error::{Result, StoreError};
+use crate::rows::{HeldLock, IndexChanges, LeaseTerms, PlanSummary, VersionRecord};
 use crate::store::{Append, Transaction};
-use crate::workers::Slots;
 
 /// Bytes of versions after which even a small plan gets a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
@@ -57,22 +55,42 @@ pub(super) fn create(
     Ok(Committed { unresolved, ..committed })
 }
 
-/// The same as [`write`] for each command by itself: what is refused is left out.
-pub(crate) fn write_possible(
-    transaction: &mut dyn Transaction,
-    cache: &mut Cache,
-    request: &WriteRequest,
-    slots: Option<&Slots>,
-) -> Done {
-    let not_found = || WriteError::NotFound(request.plan.to_string());
-    let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
-    catch_up(transaction, cache, &request.plan, version)?;
-    let cached = cache.plans.get_mut(&request.plan).ok_or_else(not_found)?;
+/// A long list of small edits is named once each.
+fn joined(all: Vec<&str>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join("+")
+}
+
+/// Decides all commands in turn on the plan as it stands, and appends what follows as one version.
+pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write: &Write) -> Done {
+    let Write { request, slots, build, on_refusal } = write;
+    let (id, slots) = (&request.plan, slots.as_ref());
+    let not_found = || WriteError::NotFound(id.to_string());
+    let version = transaction.version(id)?.ok_or_else(not_found)?;
+    catch_up(transaction, cache, id, version)?;
+    let known = request.known_version.filter(|&known| known != version && *on_refusal == OnRefusal::Fail);
+    if let Some(known) = known {
+        return Err(conflict(transaction, cache, id, version, known)?.into());
+    }
+    let cached = cache.plans.get_mut(id).ok_or_else(not_found)?;
     let plan = &mut cached.plan;
+    let commands =
+        match build {
+            None => Cow::Borrowed(&request.commands),
+            Some(build) => Cow::Owned(build(plan).ok_or_else(|| {
+                WriteError::Store(StoreError::Database("the caller gave the write up".into()))
+            })?),
+        };
+    // A clock that was set back does not turn a plan's history around.
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
     let (mut all, mut names, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
     let mut room = SlotQuota::of(request, slots);
-    for (place, command) in request.commands.iter().enumerate() {
+    for (place, command) in commands.iter().enumerate() {
         let decided = plan.decide(&request.by, at, command).map_err(WriteError::Refused);
         let possible = decided.and_then(|events| {
             locks_are_free(transaction, plan, &events)?;
@@ -87,147 +105,39 @@ pub(crate) fn write_possible(
                 all.extend(events);
                 names.push(command.name());
             }
-            Err(WriteError::Refused(refusal)) => rejected.push((place, refusal)),
+            Err(WriteError::Refused(refusal)) if *on_refusal == OnRefusal::Skip => {
+                rejected.push((place, refusal));
+            }
             Err(error) => {
                 // What the commands before it did to this copy never happened.
-                cache.plans.remove(&request.plan);
+                if !all.is_empty() {
+                    cache.plans.remove(id);
+                }
                 return Err(error.into());
             }
         }
     }
     if all.is_empty() {
         plan.take_touched();
-        let plan = request.plan.clone();
-        return Ok(Committed { rejected, ..Committed::unchanged(plan, version) });
+        return Ok(Committed { rejected, ..Committed::unchanged(id.clone(), version) });
     }
     let checked = no_ring(transaction, plan, &all).and_then(|()| check_waits(transaction, plan, &all));
     let unresolved = match checked {
         Ok(unresolved) => unresolved,
         Err(error) => {
-            cache.plans.remove(&request.plan);
+            cache.plans.remove(id);
             return Err(error.into());
         }
     };
     plan.finish_version(at);
-    let name = joined(names);
-    let committed = append(transaction, cached, &request.by, &name, &all, terms(request, slots), at)?;
+    let command = joined(names);
+    let terms = LeaseTerms { seconds: request.lease_seconds, queue: slots.map(|slots| slots.queue.as_str()) };
+    let committed = append(transaction, cached, &request.by, &command, &all, terms, at)?;
     let (version, sequence) = (committed.version, committed.sequence);
-    let (plan, actor) = (request.plan.clone(), request.by.clone());
-    keep(&mut cached.kept, || VersionRecord {
-        sequence,
-        plan,
-        version,
-        at,
-        actor,
-        command: name,
-        events: all,
-    });
+    let (plan, actor) = (id.clone(), request.by.clone());
+    let entry = || VersionRecord { sequence, plan, version, at, actor, command, events: all };
+    keep(&mut cached.kept, entry);
     Ok(Committed { rejected, unresolved, ..committed })
-}
-
-/// A long list of small edits is named once each.
-fn joined(all: Vec<&str>) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for name in all {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.join("+")
-}
-
-pub(super) fn write(
-    transaction: &mut dyn Transaction,
-    cache: &mut Cache,
-    request: &WriteRequest,
-    slots: Option<&Slots>,
-) -> Done {
-    write_commands(transaction, cache, request, slots, |_| Some(Cow::Borrowed(&request.commands)))
-}
-
-/// The same as [`write`] with commands that are made from the plan as it is now.
-pub(super) fn write_built(
-    transaction: &mut dyn Transaction,
-    cache: &mut Cache,
-    request: &WriteRequest,
-    build: &BuildCommands,
-) -> Done {
-    write_commands(transaction, cache, request, None, |plan| build(plan).map(Cow::Owned))
-}
-
-fn write_commands<'r>(
-    transaction: &mut dyn Transaction,
-    cache: &mut Cache,
-    request: &'r WriteRequest,
-    slots: Option<&Slots>,
-    commands: impl FnOnce(&Plan) -> Option<Cow<'r, [Command]>>,
-) -> Done {
-    let not_found = || WriteError::NotFound(request.plan.to_string());
-    let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
-    catch_up(transaction, cache, &request.plan, version)?;
-    if let Some(known) = request.known_version.filter(|&known| known != version) {
-        return Err(conflict(transaction, cache, &request.plan, version, known)?.into());
-    }
-    let cached = cache.plans.get_mut(&request.plan).ok_or_else(not_found)?;
-    let plan = &mut cached.plan;
-    let Some(commands) = commands(plan) else {
-        return Err(WriteError::Store(StoreError::Database("the caller gave the write up".into())).into());
-    };
-    // A clock that was set back does not turn a plan's history around.
-    let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
-    let decided = decide(transaction, plan, request, &commands, slots, at);
-    let (events, unresolved) = match decided {
-        Ok(decided) => decided,
-        Err((evolved, error)) => {
-            if evolved {
-                // A command after the first was refused: what the first did to this copy never happened.
-                cache.plans.remove(&request.plan);
-            }
-            return Err(error.into());
-        }
-    };
-    if events.is_empty() {
-        plan.take_touched();
-        let plan = request.plan.clone();
-        return Ok(Committed::unchanged(plan, version));
-    }
-    plan.finish_version(at);
-    let name = joined(commands.iter().map(Command::name).collect());
-    let committed = append(transaction, cached, &request.by, &name, &events, terms(request, slots), at)?;
-    Ok(Committed { unresolved, ..committed })
-}
-
-fn terms<'a>(request: &WriteRequest, slots: Option<&'a Slots>) -> LeaseTerms<'a> {
-    LeaseTerms { seconds: request.lease_seconds, queue: slots.map(|slots| slots.queue.as_str()) }
-}
-
-/// What follows from commands, and what it makes tasks wait for that is not there so far.
-type Decided = (Vec<Event>, Vec<(Wait, TargetStatus)>);
-
-/// Decides all commands in turn, moving the plan along. On refusal: whether the plan has been moved already.
-fn decide(
-    transaction: &mut dyn Transaction,
-    plan: &mut Plan,
-    request: &WriteRequest,
-    commands: &[Command],
-    slots: Option<&Slots>,
-    at: Timestamp,
-) -> Result<Decided, (bool, WriteError)> {
-    let mut all = Vec::new();
-    let mut room = SlotQuota::of(request, slots);
-    for (place, command) in commands.iter().enumerate() {
-        let events =
-            plan.decide(&request.by, at, command).map_err(|refusal| (!all.is_empty(), refusal.into()))?;
-        locks_are_free(transaction, plan, &events).map_err(|error| (!all.is_empty(), error))?;
-        room.take(transaction, place, command).map_err(|error| (!all.is_empty(), error))?;
-        for event in &events {
-            plan.evolve(event, at);
-        }
-        all.extend(events);
-    }
-    no_ring(transaction, plan, &all).map_err(|error| (true, error))?;
-    let unresolved = check_waits(transaction, plan, &all).map_err(|error| (true, error))?;
-    Ok((all, unresolved))
 }
 
 /// Locks are global, so that no single plan can decide about them.
@@ -362,11 +272,7 @@ pub(super) fn purge(
 }
 
 /// The tasks that wait for a plan that is to be purged.
-fn purged(
-    transaction: &mut dyn Transaction,
-    cache: &mut Cache,
-    head: &PlanSummary,
-) -> Result<Purged, StoreError> {
+fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &PlanSummary) -> Result<Purged> {
     let mut waits = transaction.waits(&head.id, &head.owner, None)?;
     waits.retain(|wait| wait.plan != head.id);
     let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();
@@ -378,7 +284,7 @@ fn purged(
 }
 
 /// Ten random characters that are easy to read aloud.
-pub(crate) fn random_name() -> Result<String, StoreError> {
+pub(crate) fn random_name() -> Result<String> {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0u8; 10];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;

@@ -4,28 +4,24 @@ use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 use super::PlanStore;
 use super::request::WriteError;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::rows::{Lease, LeaseFilter, Page, PlanProgress};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
 impl PlanStore {
     /// Workers by their names, at most `limit` after `after`; and what time it is.
-    pub fn workers(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<(Page<Worker>, Timestamp), StoreError> {
+    pub fn workers(&self, after: Option<&str>, limit: usize) -> Result<(Page<Worker>, Timestamp)> {
         self.store().query(|read| Ok((read.workers(after, limit.min(WORKERS_PAGE_MAX))?, read.now())))
     }
 
     /// What a worker works on, at most `limit` of it.
-    pub fn leases_of(&self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+    pub fn leases_of(&self, worker: &str, limit: usize) -> Result<Vec<Lease>> {
         self.store()
             .query(|read| read.leases(&LeaseFilter { worker: Some(worker), ended_before: None }, limit))
     }
 
     /// The latest progress of the tasks of a plan that run.
-    pub fn progress(&self, plan: &PlanId) -> Result<PlanProgress, StoreError> {
+    pub fn progress(&self, plan: &PlanId) -> Result<PlanProgress> {
         Ok(PlanProgress::of(self.store().query(|read| read.index(plan))?.leases))
     }
 
@@ -41,7 +37,7 @@ impl PlanStore {
     }
 
     /// Asks a worker to take nothing new and to end when what it runs has ended. `false`: there is no such worker.
-    pub fn drain(&self, worker: &str) -> Result<bool, StoreError> {
+    pub fn drain(&self, worker: &str) -> Result<bool> {
         let mut found = false;
         self.store().write(&mut |transaction| {
             found = false;
@@ -56,19 +52,10 @@ impl PlanStore {
     }
 
     /// The copy of an attempt's log, if the store has one.
-    pub fn attempt_log(
-        &self,
-        plan: &PlanId,
-        task: &TaskId,
-        attempt: u32,
-    ) -> Result<Option<AttemptLog>, StoreError> {
-        let mut found = None;
-        self.store().read(&mut |read| {
-            // Logs come by task and attempt, so the wanted one is the first after the attempt before it.
-            let logs = read.attempt_logs(plan, Some((task, attempt.saturating_sub(1))), 1)?;
-            found = logs.into_iter().find(|log| log.task == *task && log.attempt == attempt);
-            Ok(())
-        })?;
-        Ok(found)
+    pub fn attempt_log(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<Option<AttemptLog>> {
+        // Logs come by task and attempt, so the wanted one is the first after the attempt before it.
+        let before = Some((task, attempt.saturating_sub(1)));
+        let logs = self.store().query(|read| read.attempt_logs(plan, before, 1))?;
+        Ok(logs.into_iter().find(|log| log.task == *task && log.attempt == attempt))
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use waypost_core::{Command, Draft, Plan, Timestamp};
+use waypost_core::{Command, Draft, Phase, Plan, Timestamp};
 use waypost_store::{
     Append, FileStore, IndexChanges, LeaseTerms, NewPlan, PlanStore, PlanSummary, StoreError, Transaction,
     WriteError,
@@ -88,9 +88,9 @@ fn a_readable_file_that_was_broken_by_hand_is_named_and_never_overwritten() {
         let place = two_plans();
         fs::write(readable(&place, "p"), broken).unwrap();
         let plans = place.plans();
-        let told = damage(plans.with_plan(&plan("p"), Plan::version));
+        assert_eq!(task_names(&now(&plans, "p")), ["first", "second"], "the history is the truth");
+        let told = damage(write(&plans, "p", add("third")));
         assert!(told.starts_with(&format!("{} is damaged", readable(&place, "p").display())), "{told}");
-        damage(write(&plans, "p", add("third")));
         others_go_on(&place);
         let found = plans.store().check().unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
@@ -121,7 +121,7 @@ fn a_damaged_line_of_a_history_is_named_by_its_number() {
         let plans = place.plans();
         let found = plans.store().check().unwrap().join("\n");
         assert!(found.contains(&format!("history/p.jsonl {where_it_is} is damaged")), "{damaged:?}: {found}");
-        let told = damage(plans.at_version(&plan("p"), 1).map(drop).and(write(&plans, "p", add("third"))));
+        let told = damage(write(&plans, "p", add("third")));
         assert!(told.contains("history/p.jsonl"), "{damaged:?}: {told}");
         assert_eq!(text(&history(&place, "p")), damaged, "it is left as it is");
         fs::write(history(&place, "p"), &whole).unwrap();
@@ -284,9 +284,11 @@ fn a_damaged_plan_is_named_wherever_it_is_asked_for() {
         strike(&place);
         let plans = place.plans();
         assert_eq!(plans.resolve("p").unwrap(), plan("p"), "{name}: it is not said to be missing");
-        let told = damage(plans.with_plan(&plan("p"), Plan::version));
+        let told = damage(write(&plans, "p", add("fourth")));
         assert!(told.contains(&format!("{named} is damaged")), "{name}: {told}");
-        damage(write(&plans, "p", add("fourth")));
+        if named.starts_with("history") {
+            damage(plans.with_plan(&plan("p"), Plan::version));
+        }
         let page = plans.heads(&everything()).unwrap();
         assert!(page.items.iter().any(|head| head.id == plan("q")), "{name}: the others are listed");
         let warned = page.warnings.iter().any(|line| line.contains(named));
@@ -337,6 +339,173 @@ fn the_doctor_repairs_a_damaged_plan_from_what_is_intact() {
         assert!(is_aside || name == "no history", "{name}: the damaged file is kept aside");
         assert_eq!(place.plans().doctor(true).unwrap(), [], "{name}: nothing is left to repair");
     }
+}
+
+/// Replaces the only occurrence of a text in the readable file of `p`.
+fn edit_readable(place: &Place, old: &str, new: &str) {
+    let before = text(&readable(place, "p"));
+    assert_eq!(before.matches(old).count(), 1, "{old} in {before}");
+    fs::write(readable(place, "p"), before.replace(old, new)).unwrap();
+}
+
+/// A plan of an agent that needs approval, at version 2, with the commands that follow.
+fn agents_plan(commands: &[Command]) -> Place {
+    let place = Place::file();
+    let plans = place.plans();
+    let draft = waypost_testkit::plan_of([waypost_testkit::task("first", &[])]);
+    plans.create(NewPlan { id: Some(plan("p")), by: bot(), draft, approval_required: None }).unwrap();
+    write(&plans, "p", Command::RequestApproval { message: String::new() }).unwrap();
+    for command in commands {
+        write(&plans, "p", command.clone()).unwrap();
+    }
+    place
+}
+
+fn approve() -> Command {
+    Command::Approve { version: 2, note: String::new() }
+}
+
+#[test]
+fn a_repair_restores_no_approval_that_no_intact_version_supports() {
+    type Strike = fn(&Place);
+    let edit: Strike = |place| edit_readable(place, "\"awaiting_approval\"", "\"active\"");
+    let strip: Strike = |place| edit_readable(place, "\"approval_required\": true,", "");
+    let cases: [(&str, &[Command], Strike, Phase); 4] = [
+        ("the version that approved it is torn", &[approve()], |_| {}, Phase::Draft),
+        ("somebody wrote a phase into the file", &[retitle("x")], edit, Phase::Draft),
+        ("somebody took the requirement out of the file", &[retitle("x")], strip, Phase::AwaitingApproval),
+        (
+            "somebody wrote a task into the file of an approved plan",
+            &[approve(), retitle("x")],
+            |place| edit_readable(place, "\"id\": \"first\"", "\"id\": \"other\""),
+            Phase::Draft,
+        ),
+    ];
+    for (name, commands, strike, phase) in cases {
+        let place = agents_plan(commands);
+        strike(&place);
+        change_history(&place, |lines| lines.last_mut().unwrap().truncate(60));
+        let found = place.plans().doctor(true).unwrap();
+        assert!(found.iter().all(|finding| finding.repaired), "{name}: {found:?}");
+        let told = found.iter().any(|finding| finding.what.contains("needs approval again"));
+        assert_eq!(told, phase == Phase::Draft, "{name}: {found:?}");
+        let state = now(&place.plans(), "p").state().clone();
+        assert_eq!((state.phase, state.approval), (phase, None), "{name}");
+        assert!(state.approval_required, "{name}");
+        assert_eq!(place.plans().doctor(false).unwrap(), [], "{name}");
+    }
+    // What an intact version supports stays.
+    let place = agents_plan(&[approve(), start("first")]);
+    change_history(&place, |lines| lines[3].truncate(60));
+    place.plans().doctor(true).unwrap();
+    let plan = now(&place.plans(), "p");
+    assert_eq!((plan.state().phase, plan.version()), (Phase::Active, 4));
+    assert!(plan.state().approval.is_some());
+}
+
+#[test]
+fn intact_versions_before_a_lost_one_can_be_read_after_the_repair() {
+    let place = three_versions();
+    change_history(&place, |lines| lines[2].truncate(60));
+    let plans = place.plans();
+    plans.doctor(true).unwrap();
+    write(&plans, "p", add("fourth")).unwrap();
+    write(&plans, "p", add("fifth")).unwrap();
+    let sizes = |plans: &PlanStore| -> Vec<usize> {
+        (1..=5).map(|version| plans.at_version(&plan("p"), version).unwrap().len()).collect()
+    };
+    assert_eq!(sizes(&plans), [1, 2, 3, 4, 5]);
+    // Another version is lost, and its state takes its place beside the first.
+    change_history(&place, |lines| lines[4].truncate(60));
+    place.plans().doctor(true).unwrap();
+    assert_eq!(sizes(&place.plans()), [1, 2, 3, 4, 5]);
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
+    // A line in the middle: only the lost version itself is gone.
+    let place = three_versions();
+    change_history(&place, |lines| lines[1] = b"garbage\n".to_vec());
+    let plans = place.plans();
+    plans.doctor(true).unwrap();
+    assert_eq!(plans.at_version(&plan("p"), 1).unwrap().len(), 1);
+    assert_eq!(plans.at_version(&plan("p"), 3).unwrap().len(), 3);
+    let lost = plans.at_version(&plan("p"), 2).map(drop).unwrap_err().to_string();
+    assert!(lost.starts_with("versions 2 to 3 of plan p were lost on "), "{lost}");
+}
+
+#[test]
+fn intact_versions_of_a_damaged_plan_can_be_read() {
+    for Damage { name, strike, named, .. } in DAMAGES {
+        let place = three_versions();
+        strike(&place);
+        let plans = place.plans();
+        let (last, damage) = plans.readable_versions(&plan("p")).unwrap();
+        let damage = damage.expect(name);
+        assert!(damage.contains(named), "{name}: {damage}");
+        let entries = plans.history(&plan("p"), 0, 10);
+        match last {
+            0 => assert!(entries.is_err(), "{name}"),
+            _ => assert_eq!(entries.unwrap().len() as u64, last, "{name}"),
+        }
+        for version in 1..=last {
+            let plan = plans.at_version(&plan("p"), version).unwrap();
+            assert_eq!(plan.len() as u64, version, "{name}");
+        }
+        assert!(plans.at_version(&plan("p"), last + 1).is_err(), "{name}");
+    }
+    assert_eq!(three_versions().plans().readable_versions(&plan("p")).unwrap(), (3, None));
+}
+
+#[test]
+fn a_damaged_file_of_the_store_itself_is_named_and_set_aside() {
+    for file in ["leases.json", "workers.json", "subscriptions.json", "store.json"] {
+        let place = two_plans();
+        write(&place.plans(), "p", start("first")).unwrap();
+        fs::write(root(&place).join(file), "{\"p\": ").unwrap();
+        let plans = place.plans();
+        let found = plans.doctor(false).unwrap();
+        let named = format!("{file} is damaged");
+        assert_eq!(found.iter().filter(|finding| finding.what.contains(&named)).count(), 1, "{found:?}");
+        assert_eq!(now(&plans, "p").len(), 2, "{file}: plans can be read");
+        let found = plans.doctor(true).unwrap();
+        assert!(found.iter().all(|finding| finding.repaired), "{file}: {found:?}");
+        assert!(found[0].what.contains(file) && found[0].what.contains("damaged/"), "{found:?}");
+        assert_eq!(text(&root(&place).join("damaged").join(file)), "{\"p\": ", "{file}");
+        assert_eq!(place.plans().doctor(false).unwrap(), [], "{file}");
+        others_go_on(&place);
+        let numbers: Vec<u64> = log(&place.plans()).iter().map(|entry| entry.sequence).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6], "{file}: the log has no gaps");
+    }
+}
+
+#[test]
+fn a_store_file_is_rebuilt_beside_a_torn_history() {
+    let place = three_versions();
+    fs::remove_file(root(&place).join("store.json")).unwrap();
+    change_history(&place, |lines| lines[2].truncate(60));
+    let found = place.plans().doctor(true).unwrap();
+    assert!(found.iter().all(|finding| finding.repaired), "{found:?}");
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
+    assert_eq!(now(&place.plans(), "p").version(), 3);
+    assert_eq!(write(&place.plans(), "p", add("fourth")).unwrap().sequence, 5);
+}
+
+#[test]
+fn a_task_whose_lease_was_lost_can_be_reclaimed() {
+    let place = two_plans();
+    let ended = |plans: &PlanStore| {
+        look(plans.store(), |read| {
+            let now = read.now();
+            read.leases(&waypost_store::LeaseFilter::ended(now), 10)
+        })
+        .len()
+    };
+    let plans = place.plans();
+    write(&plans, "p", start("first")).unwrap();
+    assert_eq!(ended(&plans), 0, "a lease without an end does not end");
+    fs::remove_file(root(&place).join("leases.json")).unwrap();
+    assert_eq!(ended(&plans), 1);
+    write(&plans, "q", start("first")).unwrap();
+    assert_eq!(ended(&plans), 1, "also when the file is there again");
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
 
 #[test]
@@ -471,8 +640,10 @@ fn links_are_not_followed() {
 fn a_folder_that_lost_its_store_file_is_not_taken_for_an_empty_one() {
     let place = two_plans();
     fs::remove_file(root(&place).join("store.json")).unwrap();
-    let opened = FileStore::open(&root(&place)).map(drop);
-    assert!(matches!(opened, Err(StoreError::Corrupt { what, .. }) if what.ends_with("store.json")));
+    let plans = place.plans();
+    assert!(damage(write(&plans, "q", add("second"))).contains("store.json is damaged: it is missing"));
+    assert!(!root(&place).join("store.json").exists());
+    assert_eq!(now(&plans, "p").version(), 2, "what is there can be read");
 }
 
 #[test]

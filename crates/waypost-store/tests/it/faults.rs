@@ -135,3 +135,43 @@ fn one_that_fails_in_a_group_does_not_take_the_others_along() {
         assert_eq!(now(&plans, "p").to_draft(), replayed(&plans, "p").to_draft());
     }
 }
+
+#[test]
+fn a_write_that_panics_fails_alone() {
+    const WRITERS: usize = 8;
+    for place in places() {
+        let plans = place.plans();
+        create_small(&plans, "p");
+        let queued = AtomicUsize::new(0);
+        let answers: Vec<bool> = std::thread::scope(|scope| {
+            // The first holds the lead until the others are about to queue, so that these share a group.
+            let (plans, queued) = (&plans, Arc::new(queued));
+            let others = Arc::clone(&queued);
+            let first: waypost_store::BuildCommands = Arc::new(move |_| {
+                while others.load(Ordering::Relaxed) < WRITERS {
+                    std::thread::yield_now();
+                }
+                Some(vec![add("lead")])
+            });
+            let lead = scope.spawn(move || plans.write_built(request("p", Vec::new()), first));
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| {
+                    let queued = Arc::clone(&queued);
+                    scope.spawn(move || {
+                        let build: waypost_store::BuildCommands = Arc::new(move |_| {
+                            assert!(writer != 3, "this writer breaks down");
+                            Some(vec![add(&format!("w{writer}"))])
+                        });
+                        queued.fetch_add(1, Ordering::Relaxed);
+                        plans.write_built(request("p", Vec::new()), build).is_ok()
+                    })
+                })
+                .collect();
+            assert!(lead.join().unwrap().is_ok());
+            writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+        });
+        let expected: Vec<bool> = (0..WRITERS).map(|writer| writer != 3).collect();
+        assert_eq!(answers, expected, "{}", place.location);
+        assert_eq!(now(&place.plans(), "p").len(), 1 + WRITERS, "{}", place.location);
+    }
+}

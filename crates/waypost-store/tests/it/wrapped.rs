@@ -85,7 +85,7 @@ impl Maintenance for Wrapped {
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check()
     }
-    fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
+    fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>, StoreError> {
         self.inner.repair()
     }
     fn totals(&self) -> Result<Totals, StoreError> {

@@ -200,6 +200,6 @@ impl EffectContext {
 
 fn version(entry: VersionRecord) -> Version {
     let forgotten = entry.is_forgotten();
-    let what = if forgotten { format!("{} (pruned)", entry.command) } else { summary(&entry.events) };
+    let what = entry.forgotten().unwrap_or_else(|| summary(&entry.events));
     Version { number: entry.version, at: entry.at, who: entry.actor.to_string(), what, forgotten }
 }

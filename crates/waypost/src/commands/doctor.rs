@@ -51,8 +51,8 @@ impl Doctor {
         let location = plans.store().location();
         let findings = plans.doctor(self.repair)?;
         let about = plans.store().about()?;
-        let (overdue, clock) = expired_leases(&plans)?;
-        let unheard = unheard(&plans)?;
+        let (overdue, clock) = unless_damaged(expired_leases(&plans))?;
+        let unheard = unless_damaged(unheard(&plans))?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
             let found = findings.iter().map(|finding| json!(finding));
@@ -112,6 +112,14 @@ impl Doctor {
         }
         config?;
         tell_of_cluster(context, &cluster)
+    }
+}
+
+/// Nothing where a file is damaged: the findings name it.
+fn unless_damaged<T: Default>(found: Outcome<T>) -> Outcome<T> {
+    match found {
+        Err(failure) if failure.code == "corrupt" => Ok(T::default()),
+        found => found,
     }
 }
 

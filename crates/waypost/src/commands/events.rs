@@ -130,6 +130,7 @@ fn line(for_programs: bool, entry: &VersionRecord) -> String {
     }
     let what = match entry.is_forgotten() {
         true if entry.command == "purged" => "(its plan was purged)".to_owned(),
+        true if entry.command == "lost" => "(its events were lost)".to_owned(),
         true => format!("{} (its events were pruned)", entry.command),
         false => text::one_line(&summary(&entry.events)).into_owned(),
     };

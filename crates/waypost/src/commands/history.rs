@@ -37,8 +37,10 @@ impl History {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         within("--limit", self.limit, 1..=VERSIONS_MAX)?;
         let found = context.find(&self.plan)?;
-        let head = found.plans.store().query(|read| read.head(&found.id))?;
-        let current = head.map_or(0, |head| head.version);
+        let (current, damage) = found.plans.readable_versions(&found.id)?;
+        if let Some(damage) = damage {
+            context.out.note(damage);
+        }
         let last = self.before.map_or(current, |before| before.saturating_sub(1).min(current));
         let after = last.saturating_sub(self.limit as u64);
         let pruned = found.plans.pruned(&found.id)?;
@@ -67,8 +69,9 @@ impl History {
             })
             .collect();
         table::print(&mut context.out, &["VER", "AGE", "WHO", "WHAT"], &rows);
-        if let Some(Pruned { up_to, at, by }) = pruned.filter(|pruned| after < pruned.up_to) {
-            let versions = if up_to == 1 { "version 1".to_owned() } else { format!("versions 1 to {up_to}") };
+        if let Some(Pruned { from, up_to, at, by }) = pruned.filter(|pruned| after < pruned.up_to) {
+            let versions =
+                if up_to == from { format!("version {from}") } else { format!("versions {from} to {up_to}") };
             context
                 .out
                 .say(format!("the events of {versions} were pruned on {} by {by}", at.to_the_second()));
@@ -82,7 +85,7 @@ impl History {
 
 /// What happened, or what is left of it.
 fn describe(entry: &VersionRecord) -> String {
-    if entry.is_forgotten() { format!("{} (pruned)", entry.command) } else { summary(&entry.events) }
+    entry.forgotten().unwrap_or_else(|| summary(&entry.events))
 }
 
 fn entry_json(entry: &VersionRecord, with_events: bool) -> Value {

@@ -81,7 +81,18 @@ impl Show {
         let found = context.find(&self.plan)?;
         match self.version {
             Some(version) => self.print(&found.plans.at_version(&found.id, version)?, context),
-            None => found.read_with_progress(|plan| self.print(plan, context))?,
+            None => {
+                let (last, damage) = found.plans.readable_versions(&found.id)?;
+                if let Some(damage) = damage {
+                    context.out.note(damage);
+                    // Without its latest version, the plan can be shown as the last readable one left it.
+                    if last > 0 && found.read(|_| ()).is_err() {
+                        context.out.note(format!("shown as version {last} left it"));
+                        return self.print(&found.plans.at_version(&found.id, last)?, context);
+                    }
+                }
+                found.read_with_progress(|plan| self.print(plan, context))?
+            }
         }
     }
 

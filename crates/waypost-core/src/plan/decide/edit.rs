@@ -328,24 +328,29 @@ impl Plan {
 
     pub(super) fn decide_remove(&self, by: &Actor, task: &TaskId, detach: bool) -> Decision {
         let number = self.number(task)?;
-        let family = self.family(number);
-        let members: HashSet<u32> = family.iter().copied().collect();
-        let running = family.iter().filter(|&&member| self.slot(member).status == Status::Running);
+        let machine_change = self.removal_changes_work(number, &self.family(number), detach)?;
+        let mut events = vec![Event::TasksRemoved { tasks: vec![task.clone()] }];
+        events.extend(self.voided(by, machine_change));
+        Ok(events)
+    }
+
+    /// Whether machines would run something else without these members of a task's family. Refuses while one of them runs, or
+    /// while tasks outside depend on them that are not to be detached.
+    fn removal_changes_work(&self, task: u32, members: &[u32], detach: bool) -> Result<bool, Refusal> {
+        let running = members.iter().filter(|&&member| self.slot(member).status == Status::Running);
         let running: Vec<String> = running.map(|&member| self.name(member)).take(NAMES_MAX).collect();
         if !running.is_empty() {
             return Err(Refusal::StillRunning { running });
         }
-        let dependants = family.iter().flat_map(|&member| &self.slot(member).after);
-        let dependants: Vec<u32> = dependants.filter(|after| !members.contains(after)).copied().collect();
+        let among: HashSet<u32> = members.iter().copied().collect();
+        let dependants = members.iter().flat_map(|&member| &self.slot(member).after);
+        let dependants: Vec<u32> = dependants.filter(|after| !among.contains(after)).copied().collect();
         if !dependants.is_empty() && !detach {
             let dependants = dependants.iter().map(|&after| self.name(after)).take(NAMES_MAX).collect();
-            return Err(Refusal::HasDependants { task: self.name(number), dependants });
+            return Err(Refusal::HasDependants { task: self.name(task), dependants });
         }
-        let unfinished = family.iter().filter(|&&member| !self.slot(member).status.is_finished());
-        let machine_change = unfinished.chain(&dependants).any(|&member| has_work(self.spec_of(member)));
-        let mut events = vec![Event::TasksRemoved { tasks: vec![task.clone()] }];
-        events.extend(self.voided(by, machine_change));
-        Ok(events)
+        let unfinished = members.iter().filter(|&&member| !self.slot(member).status.is_finished());
+        Ok(unfinished.chain(&dependants).any(|&member| has_work(self.spec_of(member))))
     }
 
     pub(super) fn decide_move(
@@ -446,22 +451,9 @@ impl Plan {
             return Err(Refusal::StillRunning { running: vec![self.name(number)] });
         }
         let below: Vec<u32> = self.family(number).into_iter().filter(|&member| member != number).collect();
-        let running = below.iter().filter(|&&member| self.slot(member).status == Status::Running);
-        let running: Vec<String> = running.map(|&member| self.name(member)).take(NAMES_MAX).collect();
-        if !running.is_empty() {
-            return Err(Refusal::StillRunning { running });
-        }
-        let members: HashSet<u32> = below.iter().copied().collect();
-        let dependants = below.iter().flat_map(|&member| &self.slot(member).after);
-        let dependants: Vec<u32> = dependants.filter(|after| !members.contains(after)).copied().collect();
-        if !dependants.is_empty() && !detach {
-            let dependants = dependants.iter().map(|&after| self.name(after)).take(NAMES_MAX).collect();
-            return Err(Refusal::HasDependants { task: self.name(number), dependants });
-        }
+        let machine_change = self.removal_changes_work(number, &below, detach)?;
         let tokens = |member: &u32| self.spec_of(*member).thinking.as_ref().map_or(0, |one| one.tokens);
         let spent = below.iter().map(tokens).fold(0, i64::saturating_add);
-        let unfinished = below.iter().filter(|&&member| !self.slot(member).status.is_finished());
-        let machine_change = unfinished.chain(&dependants).any(|&member| has_work(self.spec_of(member)));
         let mut events = Vec::new();
         if !children.is_empty() {
             events.push(Event::TasksRemoved { tasks: children });

@@ -10,11 +10,11 @@ use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, NO_HISTORY, PlanCacheEntry, Readable};
 use super::pruned;
 use super::repair;
-use super::transaction::{Subscriptions, Workers};
-use crate::error::StoreError;
+use super::transaction::small_files;
+use crate::error::{Result, StoreError};
 
 /// Every damage, one line each.
-pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
+pub(super) fn check(layout: &Layout) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     let last = match StoreFile::read(layout) {
         Ok(file) => Some(file.sequence),
@@ -54,11 +54,8 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
             Ok(_) => {}
         }
     }
-    if let Err(error) = fs::read_json::<Subscriptions>(&layout.subscriptions()) {
-        note(&mut wrong, error)?;
-    }
-    if let Err(error) = fs::read_json::<Workers>(&layout.workers()) {
-        note(&mut wrong, error)?;
+    for damage in small_files(layout).into_iter().filter_map(|(_, checked)| checked.err()) {
+        note(&mut wrong, damage)?;
     }
     for name in fs::names(&layout.edited(), ".json")? {
         let path = layout.edited().join(name + ".json");
@@ -72,7 +69,7 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
 }
 
 /// Takes damage down and passes everything else on.
-fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<(), StoreError> {
+fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<()> {
     match error {
         StoreError::Corrupt { .. } | StoreError::TooNew { .. } => {
             wrong.push(error.to_string());
@@ -92,7 +89,7 @@ fn check_plan(
     id: &PlanId,
     wrong: &mut Vec<String>,
     numbers: &mut BTreeMap<u64, PlanId>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (path, history) = (layout.plan(id), layout.history(id));
     let mut marks = ReadPosition::default();
     marks.catch_up(&history, id)?;

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{BUSY_SECONDS_MAX, StoreError};
+use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 
 /// How long to wait before asking for a lock again.
 const LOCK_RETRY: Duration = Duration::from_millis(2);
@@ -26,7 +26,7 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     move |source| StoreError::Files { path, source }
 }
 
-fn open(path: &Path, flags: OFlags) -> Result<Option<File>, StoreError> {
+fn open(path: &Path, flags: OFlags) -> Result<Option<File>> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)) {
         Ok(file) => Ok(Some(File::from(file))),
@@ -37,18 +37,18 @@ fn open(path: &Path, flags: OFlags) -> Result<Option<File>, StoreError> {
 }
 
 /// Opens a file for reading, if it is there.
-pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, StoreError> {
+pub(super) fn open_to_read(path: &Path) -> Result<Option<File>> {
     open(path, OFlags::RDONLY)
 }
 
 /// Opens a file for changes in place, and makes it when it is not there.
-pub(super) fn open_to_change(path: &Path) -> Result<File, StoreError> {
+pub(super) fn open_to_change(path: &Path) -> Result<File> {
     let file = open(path, OFlags::RDWR | OFlags::CREATE)?;
     file.ok_or_else(|| failed(path)(ErrorKind::NotFound.into()))
 }
 
 /// All of a file, if it is there.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed(path))?;
@@ -56,13 +56,13 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 }
 
 /// What a JSON file says, if it is there.
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| corrupt(path, error));
     read(path)?.map(parse).transpose()
 }
 
 /// JSON for people: indented by two, with a newline at the end.
-pub(super) fn pretty(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+pub(super) fn pretty(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut bytes =
         serde_json::to_vec_pretty(value).map_err(|error| StoreError::Database(error.to_string()))?;
     bytes.push(b'\n');
@@ -70,7 +70,7 @@ pub(super) fn pretty(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
 }
 
 /// Writes a new file and makes its bytes durable. A left-over of the same name is replaced.
-pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     remove(path)?;
     let file = open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
     let mut file = file.ok_or_else(|| failed(path)(ErrorKind::NotFound.into()))?;
@@ -78,7 +78,7 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 }
 
 /// Puts a whole file into its place: after a crash it is there with all its bytes, or the old one is.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = folder.join(format!(".new-{}", name.trim_start_matches('.')));
@@ -87,12 +87,12 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     sync_folder(folder)
 }
 
-pub(super) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+pub(super) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(failed(to))
 }
 
 /// Removes a file, if it is there.
-pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
+pub(super) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(path)(error)),
         Ok(()) | Err(_) => Ok(()),
@@ -100,20 +100,20 @@ pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes what was put into a folder, or taken out, durable.
-pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+pub(super) fn sync_folder(path: &Path) -> Result<()> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(failed(path))
 }
 
 pub(super) use crate::dirs::make_folder;
 
 /// A link in the place of a folder would have the store write wherever it leads.
-pub(super) fn is_plain_folder(path: &Path) -> Result<(), StoreError> {
+pub(super) fn is_plain_folder(path: &Path) -> Result<()> {
     let found = fs::symlink_metadata(path).map_err(failed(path))?;
     if found.is_dir() { Ok(()) } else { Err(corrupt(path, "it is not a plain folder")) }
 }
 
 /// The names in a folder that end with `ending`, without it, sorted. A folder that is not there has none.
-pub(super) fn names(folder: &Path, ending: &str) -> Result<Vec<String>, StoreError> {
+pub(super) fn names(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -141,7 +141,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     /// The stamp of what lies at `path` itself, a symbolic link included; nothing if nothing does.
-    pub(super) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
+    pub(super) fn of(path: &Path) -> Result<Option<Self>> {
         match fs::symlink_metadata(path) {
             Ok(data) => Ok(Some(Self {
                 inode: data.ino(),
@@ -170,12 +170,12 @@ pub(super) struct Guard {
 
 impl Guard {
     /// For a writer: alone among all processes and threads.
-    pub(super) fn alone(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn alone(path: &Path) -> Result<Self> {
         Self::take(path, FlockOperation::NonBlockingLockExclusive)
     }
 
     /// For a reader: together with other readers.
-    pub(super) fn shared(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn shared(path: &Path) -> Result<Self> {
         Self::take(path, FlockOperation::NonBlockingLockShared)
     }
 
@@ -183,7 +183,7 @@ impl Guard {
         clippy::disallowed_methods,
         reason = "a file lock cannot be waited for with an end to the waiting"
     )]
-    fn take(path: &Path, operation: FlockOperation) -> Result<Self, StoreError> {
+    fn take(path: &Path, operation: FlockOperation) -> Result<Self> {
         let file = open_to_change(path)?;
         let give_up = Instant::now() + Duration::from_secs(BUSY_SECONDS_MAX);
         loop {

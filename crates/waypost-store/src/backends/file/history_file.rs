@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use waypost_core::{Actor, Event, Plan, PlanId, Timestamp};
 
 use super::fs::{corrupt, failed, open_to_read};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::rows::{PURGED, VersionRecord};
 
 /// The end of a file that is read first to find its last line.
@@ -41,7 +41,7 @@ struct Mark {
 }
 
 /// The text of a line.
-pub(super) fn line(entry: &VersionRecord, file: Option<&str>) -> Result<String, StoreError> {
+pub(super) fn line(entry: &VersionRecord, file: Option<&str>) -> Result<String> {
     let VersionRecord { sequence, plan, version, at, actor, command, events } = entry;
     let line = Line { sequence: *sequence, plan, version: *version, at: *at, actor, command, events, file };
     let mut text = serde_json::to_string(&line).map_err(|error| StoreError::Database(error.to_string()))?;
@@ -87,7 +87,7 @@ pub(super) struct Tail {
 }
 
 /// Reads the last line of a history, if there is one, and nothing else.
-pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>, StoreError> {
+pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
     let length = file.metadata().map_err(failed(path))?.len();
     let mut wanted = TAIL_BYTES;
@@ -120,7 +120,7 @@ pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>, StoreErro
     Ok(Some(Tail { version: mark.version, sequence: mark.sequence, file: mark.file, purged, length }))
 }
 
-fn count_lines(path: &Path) -> Result<u64, StoreError> {
+fn count_lines(path: &Path) -> Result<u64> {
     let Some(file) = open_to_read(path)? else { return Ok(0) };
     let mut reader = BufReader::new(file);
     let (mut count, mut line) = (0, Vec::new());
@@ -145,7 +145,7 @@ pub(super) struct ReadPosition {
 
 impl ReadPosition {
     /// Reads what was appended since the last time, and checks that the lines follow each other.
-    pub(super) fn catch_up(&mut self, path: &Path, plan: &PlanId) -> Result<(), StoreError> {
+    pub(super) fn catch_up(&mut self, path: &Path, plan: &PlanId) -> Result<()> {
         let Some(file) = open_to_read(path)? else {
             *self = Self::default();
             return Ok(());
@@ -181,7 +181,7 @@ impl ReadPosition {
 
     /// Whether the last line stands where it stood: version control may have put another history here. Leaves the reader
     /// behind that line.
-    fn ends_the_same(&self, reader: &mut BufReader<std::fs::File>, path: &Path) -> Result<bool, StoreError> {
+    fn ends_the_same(&self, reader: &mut BufReader<std::fs::File>, path: &Path) -> Result<bool> {
         let mut there = vec![0; self.last.len()];
         let from = self.length - self.last.len() as u64;
         reader
@@ -208,7 +208,7 @@ impl ReadPosition {
         plan: &PlanId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    ) -> Result<Vec<VersionRecord>> {
         let first = usize::try_from(after).unwrap_or(usize::MAX);
         let Some(&(from, _)) = self.lines.get(first).filter(|_| limit > 0) else { return Ok(Vec::new()) };
         let end = self.lines.get(first.saturating_add(limit)).map_or(self.length, |&(end, _)| end);
@@ -232,7 +232,7 @@ impl ReadPosition {
 }
 
 /// Moves a plan on to where its history ends.
-pub(super) fn replay(path: &Path, mut plan: Plan) -> Result<Plan, StoreError> {
+pub(super) fn replay(path: &Path, mut plan: Plan) -> Result<Plan> {
     const ENTRIES_READ_MAX: usize = 1_000;
     let mut marks = ReadPosition::default();
     marks.catch_up(path, plan.id())?;

@@ -12,7 +12,7 @@ use waypost_core::PlanId;
 
 use super::fs::{self, corrupt, failed};
 use super::layout::Layout;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::rows::VersionRecord;
 
 /// Where a file belongs. Not a path: a journal that somebody slipped in cannot make the store write elsewhere.
@@ -84,19 +84,19 @@ pub(super) struct Intent {
 }
 
 /// Whether a commit was interrupted.
-pub(super) fn is_left(layout: &Layout) -> Result<bool, StoreError> {
+pub(super) fn is_left(layout: &Layout) -> Result<bool> {
     Ok(fs::Stamp::of(&layout.journal())?.is_some())
 }
 
 /// Completes the commit that a writer has left, if there is one. Only under the writers' lock.
-pub(super) fn complete(layout: &Layout) -> Result<(), StoreError> {
+pub(super) fn complete(layout: &Layout) -> Result<()> {
     let Some(journal) = fs::read_json::<Journal>(&layout.journal())? else { return Ok(()) };
     journal.append(layout)?;
     journal.put_in_place(layout)
 }
 
 /// Carries out a commit. Durable when this returns `Ok`, and undone otherwise. Only under the writers' lock.
-pub(super) fn commit(layout: &Layout, intent: Intent) -> Result<(), StoreError> {
+pub(super) fn commit(layout: &Layout, intent: Intent) -> Result<()> {
     let mut token = [0; 8];
     getrandom::fill(&mut token).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
     let Intent { appends, files, removals } = intent;
@@ -119,7 +119,7 @@ impl Journal {
     }
 
     /// Writes the pending files, then the journal itself.
-    fn prepare(&self, layout: &Layout, contents: &[Vec<u8>]) -> Result<(), StoreError> {
+    fn prepare(&self, layout: &Layout, contents: &[Vec<u8>]) -> Result<()> {
         for left_over in fs::names(&layout.pending(), "")? {
             fs::remove(&layout.pending().join(left_over))?;
         }
@@ -136,7 +136,7 @@ impl Journal {
         written
     }
 
-    fn append(&self, layout: &Layout) -> Result<(), StoreError> {
+    fn append(&self, layout: &Layout) -> Result<()> {
         for lines in &self.appends {
             lines.append(layout)?;
         }
@@ -147,7 +147,7 @@ impl Journal {
     }
 
     /// Puts the pending files into their places and ends the journal.
-    fn put_in_place(&self, layout: &Layout) -> Result<(), StoreError> {
+    fn put_in_place(&self, layout: &Layout) -> Result<()> {
         let mut folders = vec![layout.root.clone()];
         for (number, target) in self.files.iter().enumerate() {
             let (from, to) = (self.pending(layout, number), target.path(layout));
@@ -170,7 +170,7 @@ impl Journal {
     }
 
     /// Undoes what [`Journal::append`] did before it failed. The journal goes last: until then it covers torn lines.
-    fn take_back(&self, layout: &Layout) -> Result<(), StoreError> {
+    fn take_back(&self, layout: &Layout) -> Result<()> {
         for lines in &self.appends {
             lines.take_back(layout)?;
         }
@@ -181,7 +181,7 @@ impl Journal {
 
 impl Lines {
     /// Makes the lines stand at the end of their history: all, the rest of them, or none if they do already.
-    fn append(&self, layout: &Layout) -> Result<(), StoreError> {
+    fn append(&self, layout: &Layout) -> Result<()> {
         let path = layout.history(&self.plan);
         let mut file = fs::open_to_change(&path)?;
         let length = file.metadata().map_err(failed(&path))?.len();
@@ -207,7 +207,7 @@ impl Lines {
     }
 
     /// Cuts off what was appended of these lines, and nothing that somebody else wrote.
-    fn take_back(&self, layout: &Layout) -> Result<(), StoreError> {
+    fn take_back(&self, layout: &Layout) -> Result<()> {
         let path = layout.history(&self.plan);
         if fs::Stamp::of(&path)?.is_none() {
             return Ok(());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use waypost_core::PlanId;
 
 use super::fs::{self, corrupt};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// The name of the folder's format, and its version.
 const FORMAT: &str = "waypost-file-store";
@@ -81,13 +81,13 @@ impl Layout {
 
 impl Layout {
     /// The ids of all plans that have a history, purged ones included. Other files are left to the check.
-    pub(super) fn plan_ids(&self) -> Result<BTreeSet<PlanId>, StoreError> {
+    pub(super) fn plan_ids(&self) -> Result<BTreeSet<PlanId>> {
         let names = fs::names(&self.histories(), ".jsonl")?;
         Ok(names.into_iter().filter_map(|name| PlanId::new(name).ok()).collect())
     }
 
     /// The ids of JSON files that have no history beside them.
-    pub(super) fn ids_without_history(&self, with: &BTreeSet<PlanId>) -> Result<Vec<PlanId>, StoreError> {
+    pub(super) fn ids_without_history(&self, with: &BTreeSet<PlanId>) -> Result<Vec<PlanId>> {
         let names = fs::names(&self.plans(), ".json")?.into_iter();
         Ok(names.filter_map(|name| PlanId::new(name).ok()).filter(|id| !with.contains(id)).collect())
     }
@@ -106,17 +106,24 @@ impl StoreFile {
         Self { format: format!("{FORMAT}/{KNOWN}"), sequence }
     }
 
-    pub(super) fn read(layout: &Layout) -> Result<Self, StoreError> {
+    pub(super) fn read(layout: &Layout) -> Result<Self> {
         let path = layout.store();
         let missing = || corrupt(&path, "it is missing, though the folder is a store");
         let file: Self = fs::read_json(&path)?.ok_or_else(missing)?;
-        let version = file.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));
+        file.check_format(layout)?;
+        Ok(file)
+    }
+
+    /// Whether this build knows the format.
+    pub(super) fn check_format(&self, layout: &Layout) -> Result<()> {
+        let path = layout.store();
+        let version = self.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));
         match version.and_then(|version| version.parse::<u32>().ok()) {
             Some(found) if found > KNOWN => {
                 Err(StoreError::TooNew { what: path.display().to_string(), found, known: KNOWN })
             }
-            Some(KNOWN) => Ok(file),
-            Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", file.format))),
+            Some(KNOWN) => Ok(()),
+            Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", self.format))),
         }
     }
 }

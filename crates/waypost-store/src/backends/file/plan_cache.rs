@@ -10,7 +10,7 @@ use super::fs::{self, Stamp, corrupt};
 use super::history_file::{self, ReadPosition, Tail};
 use super::layout::Layout;
 use super::pruned;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::rows::{IndexRows, PlanSummary, VersionRecord};
 
 /// What lists and tables show of a plan.
@@ -55,7 +55,7 @@ pub(super) struct PlanCacheEntry {
 
 impl PlanCacheEntry {
     /// Reads a plan's files; nothing if it has none.
-    pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>, StoreError> {
+    pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>> {
         let (readable, history) = (layout.plan(id), layout.history(id));
         let (readable_stamp, history_stamp) = (Stamp::of(&readable)?, Stamp::of(&history)?);
         let Some(tail) = history_file::tail(&history, id)? else {
@@ -99,18 +99,13 @@ impl PlanCacheEntry {
     }
 
     /// What is known of a plan that this process has just written.
-    pub(super) fn written(
-        layout: &Layout,
-        id: &PlanId,
-        tail: Tail,
-        facts: Arc<Facts>,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn written(layout: &Layout, id: &PlanId, tail: Tail, facts: Arc<Facts>) -> Result<Self> {
         let (readable_stamp, history_stamp) = (Stamp::of(&layout.plan(id))?, Stamp::of(&layout.history(id))?);
         Ok(Self { readable_stamp, history_stamp, tail, readable: Readable::Current, facts: Some(facts) })
     }
 
     /// Whether the plan's files are still the ones that were read.
-    fn holds(&self, layout: &Layout, id: &PlanId) -> Result<bool, StoreError> {
+    fn holds(&self, layout: &Layout, id: &PlanId) -> Result<bool> {
         let same = self.readable_stamp == Stamp::of(&layout.plan(id))?;
         Ok(same && self.history_stamp == Stamp::of(&layout.history(id))?)
     }
@@ -132,9 +127,9 @@ impl PlanCacheEntry {
         }
     }
 
-    /// The plan's facts for those who address it: a readable file that cannot be read stands in the way of that, so that
-    /// nobody's broken edit is overwritten.
-    pub(super) fn addressed(&self, path: &Path) -> Result<Option<&Arc<Facts>>, StoreError> {
+    /// The plan's facts for writers: a readable file that cannot be read stands in their way, so that nobody's broken edit is
+    /// overwritten.
+    pub(super) fn writable(&self, path: &Path) -> Result<Option<&Arc<Facts>>> {
         match &self.readable {
             Readable::Broken(detail) => Err(corrupt(path, detail)),
             Readable::Current | Readable::Reformatted | Readable::Edited(_) | Readable::Missing => {
@@ -146,79 +141,74 @@ impl PlanCacheEntry {
 
 pub(super) const NO_HISTORY: &str = "it has no history, so it is not a plan of this store; move it away and bring it in with `waypost import`";
 
-/// What this process knows of all plans.
+/// The files of all plans, and what this process knows of them.
+#[derive(Debug)]
+pub(super) struct PlanFiles {
+    pub(super) layout: Layout,
+    cache: Mutex<Cache>,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+struct Cache {
     known: HashMap<PlanId, Arc<PlanCacheEntry>>,
     marks: HashMap<PlanId, ReadPosition>,
 }
 
-fn lock(cache: &Mutex<Cache>) -> MutexGuard<'_, Cache> {
-    cache.lock().unwrap_or_else(PoisonError::into_inner)
-}
+impl PlanFiles {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self { layout, cache: Mutex::default() }
+    }
 
-impl Cache {
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What is known of a plan, read again when its files have changed.
-    pub(super) fn known(
-        cache: &Mutex<Self>,
-        layout: &Layout,
-        id: &PlanId,
-    ) -> Result<Option<Arc<PlanCacheEntry>>, StoreError> {
-        let found = lock(cache).known.get(id).cloned();
+    pub(super) fn known(&self, id: &PlanId) -> Result<Option<Arc<PlanCacheEntry>>> {
+        let found = self.cache().known.get(id).cloned();
         if let Some(known) = found
-            && known.holds(layout, id)?
+            && known.holds(&self.layout, id)?
         {
             return Ok(Some(known));
         }
-        let known = PlanCacheEntry::read(layout, id)?.map(Arc::new);
-        match &known {
-            Some(known) => lock(cache).known.insert(id.clone(), Arc::clone(known)),
-            None => lock(cache).known.remove(id),
-        };
+        let known = PlanCacheEntry::read(&self.layout, id)?.map(Arc::new);
+        self.learn(id, known.clone());
         Ok(known)
     }
 
-    pub(super) fn learn(cache: &Mutex<Self>, id: &PlanId, known: Option<PlanCacheEntry>) {
+    pub(super) fn learn(&self, id: &PlanId, known: Option<Arc<PlanCacheEntry>>) {
         match known {
-            Some(known) => lock(cache).known.insert(id.clone(), Arc::new(known)),
-            None => lock(cache).known.remove(id),
+            Some(known) => self.cache().known.insert(id.clone(), known),
+            None => self.cache().known.remove(id),
         };
     }
 
     /// The versions of a plan after `after`, at most `limit`, as its file has them.
-    pub(super) fn versions(
-        cache: &Mutex<Self>,
-        layout: &Layout,
-        id: &PlanId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
-        Self::with_marks(cache, layout, id, |marks, path| marks.read(path, id, after, limit))
+    pub(super) fn versions(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
+        self.read_history(id, |marks, path| marks.read(path, id, after, limit))
     }
 
     /// The versions of a plan after `sequence` in the log, at most `limit`, as its file has them.
-    pub(super) fn log(
-        cache: &Mutex<Self>,
-        layout: &Layout,
-        id: &PlanId,
-        sequence: u64,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
-        Self::with_marks(cache, layout, id, |marks, path| {
-            marks.read(path, id, marks.before_sequence(sequence), limit)
-        })
+    pub(super) fn log(&self, id: &PlanId, sequence: u64, limit: usize) -> Result<Vec<VersionRecord>> {
+        self.read_history(id, |marks, path| marks.read(path, id, marks.before_sequence(sequence), limit))
     }
 
-    fn with_marks<R>(
-        cache: &Mutex<Self>,
-        layout: &Layout,
+    fn read_history(
+        &self,
         id: &PlanId,
-        read: impl FnOnce(&ReadPosition, &Path) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
-        let path = layout.history(id);
-        let mut cache = lock(cache);
+        read: impl FnOnce(&ReadPosition, &Path) -> Result<Vec<VersionRecord>>,
+    ) -> Result<Vec<VersionRecord>> {
+        let path = self.layout.history(id);
+        let mut cache = self.cache();
         let marks = cache.marks.entry(id.clone()).or_default();
-        marks.catch_up(&path, id)?;
-        read(marks, &path)
+        let damage = marks.catch_up(&path, id);
+        let found = read(marks, &path)?;
+        // The versions before a damaged line can be read; the line is named to whoever wants more.
+        if found.is_empty() { damage.map(|()| found) } else { Ok(found) }
+    }
+
+    /// What is wrong with the history of a plan.
+    pub(super) fn check_history(&self, id: &PlanId) -> Result<()> {
+        self.cache().marks.entry(id.clone()).or_default().catch_up(&self.layout.history(id), id)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use waypost_core::{Actor, Draft, Plan, PlanId, validate};
+use waypost_core::{Actor, Draft, Phase, Plan, PlanId, validate};
 
 use super::fs;
 use super::history_file::{self, intact_lines};
@@ -14,12 +14,10 @@ use super::journal::{self, Intent, Target};
 use super::layout::{Layout, StoreFile};
 use super::plan_cache::{PlanCacheEntry, Readable};
 use super::pruned::{self, PrunedFile};
+use super::transaction::small_files;
 use crate::clock;
-use crate::error::StoreError;
-use crate::rows::{PURGED, Pruned, VersionRecord};
-
-/// The command that the history shows for a version whose line is lost.
-const LOST: &str = "lost";
+use crate::error::{Result, StoreError};
+use crate::rows::{LOST, PURGED, Pruned, VersionRecord};
 
 /// What can be read of a plan whose files are damaged.
 struct Intact {
@@ -30,12 +28,16 @@ struct Intact {
     /// The plan's JSON file, if it can be what Waypost wrote with the latest version.
     draft: Option<Draft>,
     /// The state kept for pruned versions. Nothing if its file is damaged.
-    kept: Result<Option<PrunedFile>, StoreError>,
+    kept: Result<Option<PrunedFile>>,
 }
 
 impl Intact {
-    fn read(layout: &Layout, id: &PlanId) -> Result<Self, StoreError> {
-        let last_number = StoreFile::read(layout)?.sequence;
+    fn read(layout: &Layout, id: &PlanId) -> Result<Self> {
+        Self::read_below(layout, id, StoreFile::read(layout)?.sequence)
+    }
+
+    /// The same, in a log that ends with `last_number`.
+    fn read_below(layout: &Layout, id: &PlanId, last_number: u64) -> Result<Self> {
         let bytes = fs::read(&layout.history(id))?.unwrap_or_default();
         let mut lines = BTreeMap::new();
         let (found, torn) = intact_lines(&bytes);
@@ -54,6 +56,13 @@ impl Intact {
         });
         let draft = readable_draft(layout, id, &lines)?.filter(|draft| draft.version <= last_number);
         Ok(Self { lines, torn, draft, kept: PrunedFile::read(layout, id) })
+    }
+
+    /// Whether the JSON file is what was written with a version that can be read.
+    fn is_draft_proven(&self) -> bool {
+        let last = self.lines.last_key_value();
+        let written = last.filter(|(_, (_, file))| file.is_some()).map(|(&version, _)| version);
+        self.draft.as_ref().is_some_and(|draft| Some(draft.version) == written)
     }
 
     /// The latest version that is known to have been written.
@@ -127,7 +136,7 @@ fn readable_draft(
     layout: &Layout,
     id: &PlanId,
     lines: &BTreeMap<u64, (VersionRecord, Option<String>)>,
-) -> Result<Option<Draft>, StoreError> {
+) -> Result<Option<Draft>> {
     let Some(bytes) = skip_damage(fs::read(&layout.plan(id)))? else { return Ok(None) };
     let Ok(draft) = serde_json::from_slice::<Draft>(&bytes) else { return Ok(None) };
     let belongs = draft.id.as_ref().is_none_or(|named| named == id) && validate(&draft).is_empty();
@@ -142,7 +151,7 @@ fn readable_draft(
 }
 
 /// Leaves out what cannot be read.
-fn skip_damage<T>(outcome: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+fn skip_damage<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
     match outcome {
         Err(StoreError::Corrupt { .. }) => Ok(None),
         outcome => outcome,
@@ -150,7 +159,7 @@ fn skip_damage<T>(outcome: Result<Option<T>, StoreError>) -> Result<Option<T>, S
 }
 
 /// The versions and files of a damaged plan that can still be read.
-pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String, StoreError> {
+pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String> {
     let intact = Intact::read(layout, id)?;
     let mut parts = Vec::new();
     if !intact.lines.is_empty() {
@@ -182,11 +191,18 @@ fn ranges(numbers: impl Iterator<Item = u64>) -> String {
     runs.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
-/// Repairs every plan that can be, and says of each what became of it. Only under the writers' lock.
-pub(super) fn repair(layout: &Layout) -> Result<Vec<(PlanId, String)>, StoreError> {
-    let mut ids = layout.plan_ids()?;
-    ids.extend(layout.ids_without_history(&ids)?);
+/// Repairs what can be, and says of each file or plan what became of it. Only under the writers' lock.
+pub(super) fn repair(layout: &Layout) -> Result<Vec<(Option<PlanId>, String)>> {
     let mut repaired = Vec::new();
+    for (path, checked) in small_files(layout) {
+        if skip_damage(checked.map(Some))?.is_none() {
+            let aside = skip_damage(move_aside(layout, &path).map(Some))?;
+            repaired.extend(aside.map(|aside| (None, format!("{} was damaged{aside}", path.display()))));
+        }
+    }
+    let mut ids = layout.plan_ids()?;
+    repaired.extend(repair_store_file(layout, &ids)?.map(|told| (None, told)));
+    ids.extend(layout.ids_without_history(&ids)?);
     let mut unused = None;
     for id in &ids {
         if skip_damage(is_readable(layout, id).map(Some))?.is_none() {
@@ -195,22 +211,41 @@ pub(super) fn repair(layout: &Layout) -> Result<Vec<(PlanId, String)>, StoreErro
                 None => unused.insert(unused_numbers(layout, &ids)?),
             };
             let told = skip_damage(repair_history(layout, id, unused))?;
-            repaired.extend(told.map(|told| (id.clone(), told)));
+            repaired.extend(told.map(|told| (Some(id.clone()), told)));
         }
         let told = skip_damage(repair_readable(layout, id))?;
-        repaired.extend(told.map(|told| (id.clone(), told)));
+        repaired.extend(told.map(|told| (Some(id.clone()), told)));
     }
     Ok(repaired)
 }
 
+/// Writes a damaged `store.json` again, with the number that the log must have come to.
+fn repair_store_file(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<Option<String>> {
+    let path = layout.store();
+    if skip_damage(StoreFile::read(layout).map(Some))?.is_some() {
+        return Ok(None);
+    }
+    let (mut versions, mut last) = (0, 0);
+    for id in ids {
+        let intact = Intact::read_below(layout, id, u64::MAX)?;
+        let in_history = intact.lines.last_key_value().map_or(0, |(&version, _)| version);
+        // Every version was a line once.
+        versions += if in_history == 0 { intact.last() } else { intact.last().min(in_history + intact.torn) };
+        last = intact.lines.values().map(|(entry, _)| entry.sequence).fold(last, u64::max);
+    }
+    let aside = move_aside(layout, &path)?;
+    fs::replace(&path, &fs::pretty(&StoreFile::at(last.max(versions)))?)?;
+    Ok(Some(format!("{} was written again from the histories{aside}", path.display())))
+}
+
 /// Whether every line that the plan follows from can be read.
-fn is_readable(layout: &Layout, id: &PlanId) -> Result<(), StoreError> {
+fn is_readable(layout: &Layout, id: &PlanId) -> Result<()> {
     PlanCacheEntry::read(layout, id)?;
     pruned::replay(layout, id).map(drop)
 }
 
 /// Numbers of the log that no version has: those of the versions that are lost.
-fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u64>, StoreError> {
+fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u64>> {
     let mut unused: BTreeSet<u64> = (1..=StoreFile::read(layout)?.sequence).collect();
     for id in ids {
         let intact = skip_damage(Intact::read(layout, id).map(Some))?;
@@ -222,11 +257,7 @@ fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u6
 }
 
 /// Writes a plan's history again. Nothing if too little of it is left.
-fn repair_history(
-    layout: &Layout,
-    id: &PlanId,
-    unused: &mut BTreeSet<u64>,
-) -> Result<Option<String>, StoreError> {
+fn repair_history(layout: &Layout, id: &PlanId, unused: &mut BTreeSet<u64>) -> Result<Option<String>> {
     let mut intact = Intact::read(layout, id)?;
     let mut numbers = intact.numbers_of_lost(unused);
     if numbers.is_none() {
@@ -240,11 +271,16 @@ fn repair_history(
     }
     let (Some(numbers), last @ 1..) = (numbers, intact.last()) else { return Ok(None) };
     let mut told = format!("{} was repaired", layout.history(id).display());
-    let state = match (intact.broken_at(), &intact.draft) {
+    let broken_at = intact.broken_at();
+    let state = match (broken_at, &intact.draft) {
         (None, _) => None,
-        (Some(_), Some(draft)) => {
+        (Some(first), Some(draft)) => {
             told.push_str(&format!(": version {last} was restored from {}", layout.plan(id).display()));
-            Some(draft.clone())
+            let mut draft = draft.clone();
+            if !intact.is_draft_proven() && withdraw_approval(&mut draft, intact.replay_before(id, first)) {
+                told.push_str("; no intact version says that it may run, so it needs approval again");
+            }
+            Some(draft)
         }
         (Some(first), None) => {
             let Some(plan) = intact.replay_before(id, first) else { return Ok(None) };
@@ -274,9 +310,11 @@ fn repair_history(
         if let Some((_, file)) = intact.lines.get_mut(&last) {
             *file = Some(fs::fingerprint(&readable));
         }
-        let pruned = Pruned { up_to: last, at: clock::now(), by: Actor::system("doctor") };
+        let from = broken_at.unwrap_or(1);
+        let pruned = Pruned { from, up_to: last, at: clock::now(), by: Actor::system("doctor") };
+        let kept = PrunedFile::new(&pruned, draft).after(intact.kept.unwrap_or_default());
         intent.files.push((Target::Plan(id.clone()), readable));
-        intent.files.push((Target::Pruned(id.clone()), fs::pretty(&PrunedFile::new(&pruned, draft))?));
+        intent.files.push((Target::Pruned(id.clone()), fs::pretty(&kept)?));
     }
     let mut text = String::new();
     for (entry, file) in intact.lines.values() {
@@ -287,8 +325,36 @@ fn repair_history(
     Ok(Some(told + &format!("; the damaged file is kept in {}", layout.damaged().display())))
 }
 
+/// Takes back what a plan's JSON file says of phase and approval, unless the last intact version says the same of the same
+/// tasks. Returns whether anything was taken back.
+fn withdraw_approval(draft: &mut Draft, supported: Option<Plan>) -> bool {
+    let state = &mut draft.state;
+    let supported = supported.as_ref();
+    if let Some(known) = supported.map(Plan::state) {
+        state.approval_required |= known.approval_required;
+        state.approval_waived &= known.approval_waived;
+    }
+    let runs = |phase| matches!(phase, Phase::Active | Phase::Paused);
+    if !runs(state.phase) && state.approval.is_none() {
+        return false;
+    }
+    let same_tasks =
+        |plan: &Plan| plan.tasks().map(|(task, _)| &task.spec).eq(draft.tasks.iter().map(|task| &task.spec));
+    let is_supported = supported.is_some_and(|plan| {
+        let may_run = runs(plan.state().phase) || !runs(state.phase);
+        may_run && plan.state().approval == state.approval && same_tasks(plan)
+    });
+    if !is_supported {
+        (state.approval, state.approval_required, state.approval_waived) = (None, true, false);
+        if runs(state.phase) {
+            state.phase = Phase::Draft;
+        }
+    }
+    !is_supported
+}
+
 /// Writes a plan's JSON file again from its history, if it is missing or cannot be read.
-fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>, StoreError> {
+fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>> {
     let Some(PlanCacheEntry { readable: Readable::Broken(_) | Readable::Missing, .. }) =
         PlanCacheEntry::read(layout, id)?
     else {
@@ -301,8 +367,18 @@ fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>, Store
     Ok(Some(format!("{} was written again from the history", path.display())))
 }
 
+/// Takes a damaged file away. Returns a clause that says so; an empty one if there is no file.
+fn move_aside(layout: &Layout, path: &Path) -> Result<String> {
+    if fs::Stamp::of(path)?.is_none() {
+        return Ok(String::new());
+    }
+    set_aside(layout, path)?;
+    fs::remove(path)?;
+    Ok(format!("; the damaged file is kept in {}/", layout.damaged().display()))
+}
+
 /// Keeps a copy of a file, if it is there, beside earlier ones of the same name.
-fn set_aside(layout: &Layout, path: &Path) -> Result<(), StoreError> {
+fn set_aside(layout: &Layout, path: &Path) -> Result<()> {
     let Some(bytes) = fs::read(path)? else { return Ok(()) };
     let folder = layout.damaged();
     fs::make_folder(&folder)?;

@@ -7,7 +7,7 @@ use waypost_core::{PlanId, Timestamp};
 
 use super::fs::open_to_read;
 use super::layout::Layout;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::rows::VersionRecord;
 
 /// Which version a snapshot shows. Version control may put another history into the place of the one that it was made
@@ -33,7 +33,7 @@ impl Label {
 }
 
 /// The bytes of a snapshot's file.
-pub(super) fn file(label: &Label, snapshot: &[u8]) -> Result<Vec<u8>, StoreError> {
+pub(super) fn file(label: &Label, snapshot: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(label).map_err(|error| StoreError::Database(error.to_string()))?;
     bytes.push(b'\n');
     bytes.extend(snapshot);

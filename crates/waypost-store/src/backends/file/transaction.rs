@@ -1,8 +1,8 @@
 //! One read or one transaction on the folder. Changes are kept in memory until the commit; reads see them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ use super::fs;
 use super::history_file::{self, Tail};
 use super::journal::{self, Intent, Lines, Target};
 use super::layout::{Layout, StoreFile};
-use super::plan_cache::{Cache, Facts, PlanCacheEntry, Readable};
+use super::plan_cache::{Facts, PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::PrunedFile;
 use super::snapshot::{self, Label};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
     HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
@@ -27,7 +27,7 @@ use crate::{backends::in_memory_query, clock};
 
 /// Until when an attempt is believed to be worked on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct LeaseEnd {
+pub(super) struct LeaseEnd {
     attempt: u32,
     /// Nothing for work that is never taken away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,14 +52,27 @@ impl LeaseEnd {
     }
 }
 
-/// What `leases.json` holds. An end counts as long as its attempt runs.
-type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
+/// What `leases.json` holds. An end counts as long as its attempt runs; an attempt without one has no end.
+pub(super) type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
 
 /// What `subscriptions.json` holds, by id.
-pub(super) type Subscriptions = BTreeMap<String, Subscription>;
+type Subscriptions = BTreeMap<String, Subscription>;
 
 /// What `workers.json` holds, by name.
-pub(super) type Workers = BTreeMap<String, Worker>;
+type Workers = BTreeMap<String, Worker>;
+
+/// The files of the store itself that are read as a whole, and whether each can be. Without one, the store goes on.
+pub(super) fn small_files(layout: &Layout) -> [(PathBuf, Result<()>); 3] {
+    fn check<T: DeserializeOwned>(path: PathBuf) -> (PathBuf, Result<()>) {
+        let checked = fs::read_json::<T>(&path).map(drop);
+        (path, checked)
+    }
+    [
+        check::<LeaseEnds>(layout.leases()),
+        check::<Subscriptions>(layout.subscriptions()),
+        check::<Workers>(layout.workers()),
+    ]
+}
 
 /// A file that is read and written as a whole.
 #[derive(Default)]
@@ -70,14 +83,14 @@ struct SmallFile<T> {
 
 impl<T: Default + Serialize + DeserializeOwned> SmallFile<T> {
     /// Its content, read when it is first needed.
-    fn read(&mut self, path: &Path) -> Result<&mut T, StoreError> {
+    fn read(&mut self, path: &Path) -> Result<&mut T> {
         if self.content.is_none() {
             self.content = Some(fs::read_json(path)?.unwrap_or_default());
         }
         Ok(self.content.get_or_insert_default())
     }
 
-    fn stage(&self, intent: &mut Intent, target: Target) -> Result<(), StoreError> {
+    fn stage(&self, intent: &mut Intent, target: Target) -> Result<()> {
         if let Some(content) = self.content.as_ref().filter(|_| self.changed) {
             intent.files.push((target, fs::pretty(content)?));
         }
@@ -103,10 +116,18 @@ enum End {
 /// What a plan has become by a commit: the last line of its history, and what lists show.
 type Written = (Tail, Arc<Facts>);
 
+/// What a session is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
 /// The folder during one read or one transaction.
 pub(super) struct Session<'a> {
+    files: &'a PlanFiles,
     layout: &'a Layout,
-    cache: &'a Mutex<Cache>,
+    access: Access,
     staged: BTreeMap<PlanId, Staged>,
     sequence: Option<u64>,
     lease_ends: SmallFile<LeaseEnds>,
@@ -120,10 +141,11 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(layout: &'a Layout, cache: &'a Mutex<Cache>) -> Self {
+    pub(super) fn new(files: &'a PlanFiles, access: Access) -> Self {
         Self {
-            layout,
-            cache,
+            files,
+            layout: &files.layout,
+            access,
             staged: BTreeMap::new(),
             sequence: None,
             lease_ends: SmallFile::default(),
@@ -135,31 +157,34 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn known(&self, id: &PlanId) -> Result<Option<Arc<PlanCacheEntry>>, StoreError> {
-        Cache::known(self.cache, self.layout, id)
+    fn known(&self, id: &PlanId) -> Result<Option<Arc<PlanCacheEntry>>> {
+        self.files.known(id)
     }
 
     /// The facts of a plan that somebody addresses.
-    fn facts(&self, id: &PlanId) -> Result<Option<Arc<Facts>>, StoreError> {
+    fn facts(&self, id: &PlanId) -> Result<Option<Arc<Facts>>> {
         match self.staged.get(id).map(|staged| &staged.end) {
             Some(End::Written(facts, _)) => Ok(Some(Arc::clone(facts))),
             Some(End::Purged) => Ok(None),
             None => match self.known(id)? {
-                Some(known) => Ok(known.addressed(&self.layout.plan(id))?.cloned()),
+                Some(known) if self.access == Access::Write => {
+                    Ok(known.writable(&self.layout.plan(id))?.cloned())
+                }
+                Some(known) => Ok(known.facts.clone()),
                 None => Ok(None),
             },
         }
     }
 
     /// The ids of all plans that have a history, purged ones included.
-    fn all_ids(&self) -> Result<BTreeSet<PlanId>, StoreError> {
+    fn all_ids(&self) -> Result<BTreeSet<PlanId>> {
         let mut ids = self.layout.plan_ids()?;
         ids.extend(self.staged.keys().cloned());
         Ok(ids)
     }
 
     /// The facts of all plans. One that cannot be read is left out, so that a single damaged file does not hide all others.
-    fn all(&self) -> Result<Vec<Arc<Facts>>, StoreError> {
+    fn all(&self) -> Result<Vec<Arc<Facts>>> {
         let mut all = Vec::new();
         for id in self.all_ids()? {
             all.extend(self.listed(&id, &mut Vec::new())?);
@@ -168,7 +193,7 @@ impl<'a> Session<'a> {
     }
 
     /// The facts of a plan as a list shows it. What is wrong with its files is added to `warnings`.
-    fn listed(&self, id: &PlanId, warnings: &mut Vec<String>) -> Result<Option<Arc<Facts>>, StoreError> {
+    fn listed(&self, id: &PlanId, warnings: &mut Vec<String>) -> Result<Option<Arc<Facts>>> {
         match self.staged.get(id).map(|staged| &staged.end) {
             Some(End::Written(facts, _)) => return Ok(Some(Arc::clone(facts))),
             Some(End::Purged) => return Ok(None),
@@ -188,12 +213,23 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn lease_ends(&mut self) -> Result<&mut LeaseEnds, StoreError> {
-        self.lease_ends.read(&self.layout.leases())
+    fn lease_ends(&mut self) -> Result<&mut LeaseEnds> {
+        let path = self.layout.leases();
+        // Nobody renews what is lost with the file: the attempts that run count as expired.
+        if self.lease_ends.content.is_none() && fs::Stamp::of(&path)?.is_none() {
+            let mut ends = LeaseEnds::new();
+            for lease in self.all()?.iter().flat_map(|facts| &facts.rows.leases) {
+                let until = lease.since.or(Some(Timestamp::from_micros(0)));
+                let end = LeaseEnd { attempt: lease.attempt, until, ..LeaseEnd::default() };
+                ends.entry(lease.plan.clone()).or_default().insert(lease.task.clone(), end);
+            }
+            (self.lease_ends.content, self.lease_ends.changed) = (Some(ends), true);
+        }
+        self.lease_ends.read(&path)
     }
 
     /// The leases of a plan, with their ends.
-    fn leases_of_plan(&mut self, facts: &Facts) -> Result<Vec<Lease>, StoreError> {
+    fn leases_of_plan(&mut self, facts: &Facts) -> Result<Vec<Lease>> {
         let mut leases = facts.rows.leases.clone();
         if leases.is_empty() {
             return Ok(leases);
@@ -210,12 +246,7 @@ impl<'a> Session<'a> {
         Ok(leases)
     }
 
-    fn set_lease_end(
-        &mut self,
-        plan: &PlanId,
-        task: &TaskId,
-        end: Option<LeaseEnd>,
-    ) -> Result<(), StoreError> {
+    fn set_lease_end(&mut self, plan: &PlanId, task: &TaskId, end: Option<LeaseEnd>) -> Result<()> {
         let ends = self.lease_ends()?;
         match end {
             Some(end) => {
@@ -235,15 +266,15 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn all_subscriptions(&mut self) -> Result<&mut Subscriptions, StoreError> {
+    fn all_subscriptions(&mut self) -> Result<&mut Subscriptions> {
         self.subscriptions.read(&self.layout.subscriptions())
     }
 
-    fn all_workers(&mut self) -> Result<&mut Workers, StoreError> {
+    fn all_workers(&mut self) -> Result<&mut Workers> {
         self.workers.read(&self.layout.workers())
     }
 
-    fn all_leases(&mut self) -> Result<Vec<Lease>, StoreError> {
+    fn all_leases(&mut self) -> Result<Vec<Lease>> {
         let mut all = Vec::new();
         for facts in self.all()? {
             all.extend(self.leases_of_plan(&facts)?);
@@ -251,7 +282,7 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
-    fn next_sequence(&mut self) -> Result<u64, StoreError> {
+    fn next_sequence(&mut self) -> Result<u64> {
         let last = match self.sequence {
             Some(last) => last,
             None => StoreFile::read(self.layout)?.sequence,
@@ -266,7 +297,7 @@ impl<'a> Session<'a> {
     }
 
     /// Makes all changes durable, or none.
-    pub(super) fn commit(mut self) -> Result<(), StoreError> {
+    pub(super) fn commit(mut self) -> Result<()> {
         let mut intent = Intent::default();
         let mut learned: Vec<(PlanId, Option<Written>)> = Vec::new();
         self.stage_snapshots(&mut intent)?;
@@ -297,12 +328,12 @@ impl<'a> Session<'a> {
         for (id, written) in learned {
             let written = written.map(|(tail, facts)| PlanCacheEntry::written(self.layout, &id, tail, facts));
             // What cannot be looked at now is read again when it is needed.
-            Cache::learn(self.cache, &id, written.and_then(Result::ok));
+            self.files.learn(&id, written.and_then(Result::ok).map(Arc::new));
         }
         Ok(())
     }
 
-    fn stage_snapshots(&mut self, intent: &mut Intent) -> Result<(), StoreError> {
+    fn stage_snapshots(&mut self, intent: &mut Intent) -> Result<()> {
         for (id, (version, bytes)) in std::mem::take(&mut self.snapshots) {
             let made_from = self.versions(&id, version.saturating_sub(1), 1)?;
             let Some(entry) = made_from.first().filter(|entry| entry.version == version) else { continue };
@@ -317,14 +348,14 @@ impl<'a> Session<'a> {
     }
 
     /// Empties the lines of forgotten versions, all but the last of which have no readable file beside them.
-    fn stage_forgetting(&mut self, intent: &mut Intent) -> Result<(), StoreError> {
+    fn stage_forgetting(&mut self, intent: &mut Intent) -> Result<()> {
         for (id, kept) in std::mem::take(&mut self.kept) {
             intent.files.push((Target::Pruned(id.clone()), fs::pretty(&kept)?));
             intent.removals.extend(snapshot::label(self.layout, &id).map(|_| Target::Snapshot(id.clone())));
             // What was taken over in this transaction has no events there either.
             let Some(base) = self.known(&id)? else { continue };
             let mut text = String::new();
-            for entry in Cache::versions(self.cache, self.layout, &id, 0, usize::MAX)? {
+            for entry in self.files.versions(&id, 0, usize::MAX)? {
                 let file = base.tail.file.as_deref().filter(|_| entry.version == base.tail.version);
                 let forgotten = entry.version <= kept.pruned.up_to;
                 text.push_str(&history_file::line(&if forgotten { entry.pruned() } else { entry }, file)?);
@@ -341,9 +372,9 @@ impl<'a> Session<'a> {
         id: &PlanId,
         base: Option<&PlanCacheEntry>,
         staged: Vec<VersionRecord>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let mut entries = match base {
-            Some(_) => Cache::versions(self.cache, self.layout, id, 0, usize::MAX)?,
+            Some(_) => self.files.versions(id, 0, usize::MAX)?,
             None => Vec::new(),
         };
         entries.extend(staged);
@@ -365,7 +396,7 @@ fn stage_versions(
     base: Option<&PlanCacheEntry>,
     entries: &[VersionRecord],
     draft: Draft,
-) -> Result<Tail, StoreError> {
+) -> Result<Tail> {
     let readable = fs::pretty(&draft)?;
     let file = fs::fingerprint(&readable);
     let offset = base.map_or(0, |base| base.tail.length);
@@ -394,15 +425,26 @@ fn stage_versions(
 }
 
 impl Read for Session<'_> {
-    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>> {
         Ok(self.facts(plan)?.map(|facts| facts.head.clone()))
     }
 
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
+    fn damage(&mut self, plan: &PlanId) -> Result<Option<String>> {
+        let checked = self.known(plan).and_then(|known| {
+            self.files.check_history(plan)?;
+            Ok(known.and_then(|known| known.warning(plan, &self.layout.plan(plan))))
+        });
+        match checked {
+            Err(error @ StoreError::Corrupt { .. }) => Ok(Some(error.to_string())),
+            checked => checked,
+        }
+    }
+
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool> {
         Ok(self.staged.contains_key(plan) || self.known(plan)?.is_some())
     }
 
-    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>> {
         let mut ids = self.all_ids()?;
         ids.extend(self.layout.ids_without_history(&ids)?);
         let (mut all, mut warnings) = (Vec::new(), Vec::new());
@@ -412,7 +454,7 @@ impl Read for Session<'_> {
         Ok(Page { warnings, ..in_memory_query::page(all.iter().map(|facts| &facts.head), query) })
     }
 
-    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>> {
         let mut ids = self.all_ids()?;
         ids.extend(self.layout.ids_without_history(&ids)?);
         let mut found = Vec::new();
@@ -429,31 +471,30 @@ impl Read for Session<'_> {
         Ok(found)
     }
 
-    fn versions(
-        &mut self,
-        plan: &PlanId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
-        if self.facts(plan)?.is_none() {
-            return Ok(Vec::new());
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
+        let damage = match self.facts(plan) {
+            Ok(None) => return Ok(Vec::new()),
+            Err(damage @ StoreError::Corrupt { .. }) => Err(damage),
+            facts => facts.map(drop),
+        };
+        if self.access == Access::Write {
+            // Nobody writes after a damaged line.
+            self.files.check_history(plan)?;
         }
         let staged = self.staged.get(plan);
         let mut entries = match staged {
             Some(Staged { base: None, .. }) => Vec::new(),
-            Some(Staged { base: Some(_), .. }) | None => {
-                Cache::versions(self.cache, self.layout, plan, after, limit)?
-            }
+            Some(Staged { base: Some(_), .. }) | None => self.files.versions(plan, after, limit)?,
         };
         let later =
             staged.into_iter().flat_map(|staged| &staged.entries).filter(|entry| entry.version > after);
         entries.extend(later.cloned());
         entries.truncate(limit);
-        Ok(entries)
+        if entries.is_empty() { damage.map(|()| entries) } else { Ok(entries) }
     }
 
-    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        if self.facts(plan)?.is_none() {
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
+        if matches!(self.facts(plan), Ok(None)) {
             return Ok(None);
         }
         if let Some((version, bytes)) = self.snapshots.get(plan).filter(|(version, _)| *version <= at_most) {
@@ -469,23 +510,18 @@ impl Read for Session<'_> {
                 return Ok(Some((label.version, bytes)));
             }
         }
-        let kept = PrunedFile::read(self.layout, plan)?.filter(|kept| kept.pruned.up_to <= at_most);
+        let kept = PrunedFile::read(self.layout, plan)?.and_then(|kept| kept.at_most(at_most));
         Ok(kept.map(|kept| (kept.pruned.up_to, kept.plan(plan).snapshot().to_vec())))
     }
 
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
         match self.kept.get(plan) {
             Some(kept) => Ok(Some(kept.pruned.clone())),
             None => Ok(PrunedFile::read(self.layout, plan)?.map(|kept| kept.pruned)),
         }
     }
 
-    fn log(
-        &mut self,
-        after: u64,
-        filter: &LogFilter,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
         let ids = match &filter.plan {
             Some(plan) => BTreeSet::from([plan.clone()]),
             None => self.all_ids()?,
@@ -497,7 +533,7 @@ impl Read for Session<'_> {
             let mut from = after;
             // Page by page until there are enough: most versions may be somebody else's.
             while !is_new && self.known(&id)?.is_some_and(|known| known.tail.sequence > from) {
-                let page = Cache::log(self.cache, self.layout, &id, from, limit.max(1))?;
+                let page = self.files.log(&id, from, limit.max(1))?;
                 let Some(last) = page.last() else { break };
                 from = last.sequence;
                 let before = found.len();
@@ -514,51 +550,51 @@ impl Read for Session<'_> {
         Ok(found)
     }
 
-    fn latest(&mut self) -> Result<u64, StoreError> {
+    fn latest(&mut self) -> Result<u64> {
         match self.sequence {
             Some(last) => Ok(last),
             None => Ok(StoreFile::read(self.layout)?.sequence),
         }
     }
 
-    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
         Ok(WrittenSince::of(self.log(after, &LogFilter::default(), limit)?, after, limit))
     }
 
-    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>> {
         Ok(in_memory_query::leases(self.all_leases()?, filter, limit))
     }
 
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>> {
         Ok(in_memory_query::locks(self.all()?.iter().flat_map(|facts| &facts.rows.locks), keys))
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>> {
         Ok(in_memory_query::waits(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent, task))
     }
 
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows> {
         let Some(facts) = self.facts(plan)? else { return Ok(IndexRows::default()) };
         Ok(IndexRows { leases: self.leases_of_plan(&facts)?, ..facts.rows.clone() })
     }
 
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>> {
         Ok(self.all_subscriptions()?.get(id).cloned())
     }
 
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>> {
         Ok(in_memory_query::subscriptions(self.all_subscriptions()?.values(), owner, limit))
     }
 
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>> {
         Ok(self.all_workers()?.get(name).cloned())
     }
 
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>> {
         Ok(in_memory_query::workers(self.all_workers()?.values(), after, limit))
     }
 
-    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>> {
         Ok(in_memory_query::slots(self.all_leases()?.iter(), queue, clock::now()))
     }
 
@@ -568,7 +604,7 @@ impl Read for Session<'_> {
 }
 
 impl Transaction for Session<'_> {
-    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+    fn append(&mut self, append: &Append<'_>) -> Result<u64> {
         let id = &append.head.id;
         let base = match self.staged.get(id) {
             Some(staged) => staged.base.clone(),
@@ -594,12 +630,12 @@ impl Transaction for Session<'_> {
         let end = End::Written(facts, Box::new(append.plan.to_draft()));
         let staged =
             self.staged.entry(id.clone()).or_insert(Staged { base, entries: Vec::new(), end: End::Purged });
-        staged.entries.push(append.entry(sequence));
+        staged.entries.push(append.entry(sequence, append.events.to_vec()));
         staged.end = end;
         Ok(sequence)
     }
 
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64> {
         if self.snapshots.contains_key(plan) {
             return Ok(0);
         }
@@ -613,12 +649,12 @@ impl Transaction for Session<'_> {
         Ok(length.saturating_sub(covered))
     }
 
-    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
         self.snapshots.insert(plan.clone(), (version, bytes.to_vec()));
         Ok(())
     }
 
-    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>> {
         let mut updated = Vec::new();
         for LeaseUpdate { plan, task, attempt, until, progress } in updates {
             let facts = self.facts(plan)?;
@@ -640,7 +676,7 @@ impl Transaction for Session<'_> {
         Ok(updated)
     }
 
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()> {
         let all = self.all_subscriptions()?;
         match subscription {
             Some(subscription) => drop(all.insert(id.to_owned(), subscription.clone())),
@@ -651,7 +687,7 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()> {
         let all = self.all_workers()?;
         let old = match worker {
             Some(worker) => all.insert(name.to_owned(), worker.clone()),
@@ -661,7 +697,7 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
         let workers = self.all_workers()?;
         let count = workers.len();
         workers.retain(|_, worker| worker.until >= before);
@@ -673,7 +709,7 @@ impl Transaction for Session<'_> {
 
 impl Rewrite for Session<'_> {
     /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
-    fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, rows: &IndexRows) -> Result<(), StoreError> {
+    fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, rows: &IndexRows) -> Result<()> {
         // Of a plan that was taken over, only the versions are known so far.
         if let Some(staged) = self.staged.get_mut(plan.id()) {
             let facts = Facts { head: head.clone(), rows: IndexRows::of(plan) };
@@ -685,7 +721,7 @@ impl Rewrite for Session<'_> {
         Ok(())
     }
 
-    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+    fn purge(&mut self, plan: &PlanId) -> Result<()> {
         if self.facts(plan)?.is_none() && !self.staged.contains_key(plan) {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
         }
@@ -700,7 +736,7 @@ impl Rewrite for Session<'_> {
         Ok(())
     }
 
-    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<()> {
         let plan = pruning.plan.id();
         if self.facts(plan)?.is_none() {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
@@ -710,7 +746,7 @@ impl Rewrite for Session<'_> {
         Ok(())
     }
 
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()> {
         let last = self.latest()?;
         for entry in entries {
             if self.known(&entry.plan)?.is_some() {

@@ -20,7 +20,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection_config::{Address, CONNECT_SECONDS_MAX};
 use crate::backends::sqlite::Durability;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// Seconds for which the server lets one call wait for a row that another writer holds; then it is asked again.
 pub(super) const LOCK_SECONDS_MAX: u64 = 5;
@@ -44,7 +44,7 @@ impl Wake for Unpark {
 }
 
 impl Driver {
-    pub(super) fn start() -> Result<Self, StoreError> {
+    pub(super) fn start() -> Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build();
         let runtime =
@@ -198,6 +198,14 @@ impl Call {
     pub(super) fn with<V: Value>(mut self, value: V) -> Self {
         self.values.push((Box::new(value), V::TYPE));
         self
+    }
+
+    /// An array with one value of each row.
+    pub(super) fn column<T, V>(self, rows: &[T], of: impl Fn(&T) -> V) -> Self
+    where
+        Vec<V>: Value,
+    {
+        self.with(rows.iter().map(of).collect::<Vec<V>>())
     }
 
     fn types(&self) -> Vec<Type> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// Seconds until a server that does not answer counts as unreachable.
 pub(super) const CONNECT_SECONDS_MAX: u64 = 10;
@@ -47,11 +47,11 @@ fn variable(name: &str) -> Option<String> {
 
 impl Address {
     /// Reads a URL. `variable` knows the environment.
-    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+    pub(super) fn parse(url: &str) -> Result<Self> {
         Self::parse_with(url, &variable)
     }
 
-    fn parse_with(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, StoreError> {
+    fn parse_with(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let location = without_password(url);
         let wrong = |what: String| StoreError::Database(format!("{location}: {what}"));
         let (start, parameters) = url.split_once('?').unwrap_or((url, ""));
@@ -239,7 +239,7 @@ pub fn without_password(location: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(url: &str, variables: &[(&str, &str)]) -> Result<Address, StoreError> {
+    fn parse(url: &str, variables: &[(&str, &str)]) -> Result<Address> {
         let find = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };

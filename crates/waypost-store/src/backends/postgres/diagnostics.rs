@@ -5,7 +5,7 @@ use super::connection::{Call, Link};
 use super::pool::{Pool, RetryDeadline};
 use super::rows::get;
 use super::schema;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 const QUESTION: &str = "SELECT current_setting('server_version'), current_setting('synchronous_commit'),
      current_setting('fsync', true), current_setting('max_connections', true),
@@ -13,7 +13,7 @@ const QUESTION: &str = "SELECT current_setting('server_version'), current_settin
      (SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), current_schema()::text";
 
 /// Asks the server, and tries whether it passes words on.
-pub(super) fn ask(pool: &Pool) -> Result<Vec<(&'static str, String)>, StoreError> {
+pub(super) fn ask(pool: &Pool) -> Result<Vec<(&'static str, String)>> {
     let found = pool.on_link(&mut RetryDeadline::to_work(), |link: &mut Link| {
         Ok((schema::version(link)?, link.run(&[Call::new(QUESTION)])?))
     });

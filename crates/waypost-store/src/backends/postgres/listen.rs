@@ -11,7 +11,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection::{Counters, Driver, Failure, Line, connect};
 use super::connection_config::{Address, CONNECT_SECONDS_MAX};
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::log::change_watch::{MemorySignal, WATCH_SLOWLY, Watch};
 
 /// Between two looks whether the connection that listens still hears.
@@ -82,7 +82,7 @@ struct Hearing {
 }
 
 impl Watch for Hearing {
-    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
+    fn wait(&mut self, at_most: Duration) -> Result<bool> {
         self.bell.wait(at_most)
     }
 }

@@ -1,13 +1,12 @@
 //! What concerns the store as a whole: versions that are forgotten, versions that are taken over from another store, and
 //! how much there is. Knows the columns, not when.
 
-use tokio_postgres::Row;
-use waypost_core::{Counts, PlanId, Timestamp};
+use waypost_core::PlanId;
 
 use super::connection::{Answers, Call};
-use super::rows::{corrupt, count, from_text, get, number, text};
+use super::rows::{add_phase, number, text};
 use super::transaction::CLOCK;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::rows::{Pruned, Totals};
 use crate::store::Pruning;
 
@@ -18,15 +17,6 @@ pub(super) fn find_pruned(plan: &PlanId) -> Call {
          WHERE p.id = $1 AND p.purged_at IS NULL",
     )
     .with(plan.to_string())
-}
-
-/// The answer to [`find_pruned`].
-pub(super) fn pruned(row: &Row) -> Result<Pruned, StoreError> {
-    let by = from_text(get(row, 2)?).parse();
-    let by = by.map_err(|error: waypost_core::BadActor| {
-        corrupt("a row of the table of pruned versions".to_owned(), error)
-    })?;
-    Ok(Pruned { up_to: number(row, 0)?, at: Timestamp::from_micros(get(row, 1)?), by })
 }
 
 /// The latest snapshot at `at_most` or before; without one, the state that is kept in place of pruned events.
@@ -45,7 +35,7 @@ pub(super) fn find_snapshot(plan: &PlanId, at_most: u64) -> Call {
 
 /// The statements that empty the rows of versions and keep what they led to.
 pub(super) fn prune(key: i64, pruning: &Pruning<'_>) -> Vec<Call> {
-    let Pruned { up_to, at, by } = pruning.pruned;
+    let Pruned { up_to, at, by, .. } = pruning.pruned;
     let up_to = *up_to as i64;
     let up_to_there = |sql: &'static str| Call::new(sql).with(key).with(up_to);
     vec![
@@ -94,28 +84,11 @@ pub(super) fn ask_totals() -> Vec<Call> {
 }
 
 /// How much there is, by the columns of the heads.
-pub(super) fn totals(answers: &Answers) -> Result<Totals, StoreError> {
+pub(super) fn totals(answers: &Answers) -> Result<Totals> {
     let mut totals = Totals::default();
     let [phases, rest] = answers.as_slice() else { return Ok(totals) };
     for row in phases {
-        let word: String = get(row, 0)?;
-        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.as_str() == word) {
-            totals.plans[place] = number(row, 1)?;
-        }
-        let counts = Counts {
-            total: count(row, 2)?,
-            ready: count(row, 3)?,
-            blocked: count(row, 4)?,
-            running: count(row, 5)?,
-            done: count(row, 6)?,
-            failed: count(row, 7)?,
-            skipped: count(row, 8)?,
-            cancelled: count(row, 9)?,
-            ..Counts::default()
-        };
-        totals.add_tasks(&counts.with_queued());
-        let since = get::<Option<i64>>(row, 10)?.map(Timestamp::from_micros);
-        totals.ready_since = [totals.ready_since, since].into_iter().flatten().min();
+        add_phase(&mut totals, row)?;
     }
     if let Some(row) = rest.first() {
         (totals.archived, totals.leases, totals.leases_overdue) =

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::connection::Call;
 use super::pool::{Pool, RetryDeadline};
 use super::rows;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::named_lock::{HOLD_SECONDS, NamedLock};
 
 /// Between two words to the server that the holder lives.
@@ -50,7 +50,7 @@ impl Row {
     }
 
     /// Whether the server has done that to the row.
-    fn ask(&self, sql: &'static str, mut patience: RetryDeadline) -> Result<bool, StoreError> {
+    fn ask(&self, sql: &'static str, mut patience: RetryDeadline) -> Result<bool> {
         let lease = i64::try_from(HOLD_SECONDS * 1_000_000).unwrap_or(i64::MAX);
         let answers = self.pool.on_link(&mut patience, |link| {
             let call = Call::new(sql).with(rows::text(&self.name)).with(self.holder.clone());
@@ -103,7 +103,7 @@ impl Drop for LockedRow {
 }
 
 /// Takes what is called `name`; nothing when another has it.
-pub(super) fn take(pool: &Arc<Pool>, name: &str) -> Result<Option<Box<dyn NamedLock>>, StoreError> {
+pub(super) fn take(pool: &Arc<Pool>, name: &str) -> Result<Option<Box<dyn NamedLock>>> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
     let holder = random.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -10,7 +10,7 @@ use super::connection_config::Address;
 use super::describe;
 use super::listen::Listener;
 use crate::backends::sqlite::Durability;
-use crate::error::{BUSY_SECONDS_MAX, StoreError};
+use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 use crate::log::change_watch::pause;
 
 /// Connections that one process has at the most, besides the one that listens.
@@ -74,7 +74,7 @@ pub(super) struct Borrowed<'a> {
 }
 
 impl Pool {
-    pub(super) fn new(url: &str, durability: Durability) -> Result<Self, StoreError> {
+    pub(super) fn new(url: &str, durability: Durability) -> Result<Self> {
         let address = Address::parse(url)?;
         let (tls, driver) = (super::tls::connector(&address)?, Arc::new(Driver::start()?));
         let (counters, links) = (Arc::default(), Mutex::default());
@@ -103,7 +103,7 @@ impl Pool {
     }
 
     /// A connection that is idle, or a new one.
-    pub(super) fn take(&self, patience: &RetryDeadline) -> Result<Borrowed<'_>, StoreError> {
+    pub(super) fn take(&self, patience: &RetryDeadline) -> Result<Borrowed<'_>> {
         let mut links = self.links();
         loop {
             while let Some(link) = links.idle.pop() {
@@ -141,7 +141,7 @@ impl Pool {
         &self,
         patience: &mut RetryDeadline,
         mut work: impl FnMut(&mut Link) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         loop {
             let mut borrowed = self.take(patience)?;
             match work(borrowed.link()) {
@@ -160,11 +160,7 @@ impl Pool {
     }
 
     /// Waits a little when trying again may help; otherwise says what is wrong.
-    pub(super) fn wait_after(
-        &self,
-        failure: Failure,
-        patience: &mut RetryDeadline,
-    ) -> Result<(), StoreError> {
+    pub(super) fn wait_after(&self, failure: Failure, patience: &mut RetryDeadline) -> Result<()> {
         match failure {
             Failure::Store(error) => Err(self.named(error)),
             Failure::Refused { .. } => {

@@ -8,7 +8,7 @@ use super::connection::Call;
 use super::transaction::Session;
 use super::{maintenance, rows, workers};
 use crate::backends::{in_memory_query, list_query};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
     HeldLock, IndexRows, Lease, LeaseFilter, LogFilter, Page, PlanSummary, Pruned, Query, VersionRecord,
@@ -24,12 +24,12 @@ fn limited(limit: usize) -> i64 {
 impl Session<'_> {
     /// The version of a plan that this transaction has written and that is still pending.
     fn pending_version(&self, plan: &PlanId) -> Option<u64> {
-        self.writing.as_ref()?.pending.get(plan).map(|pending| pending.head.version)
+        self.writing.as_ref()?.pending.plans.get(plan).map(|pending| pending.head.version)
     }
 
     /// Whether the table of waits has rows at all.
-    fn has_waits(&mut self) -> Result<bool, StoreError> {
-        if self.writing.as_ref().is_some_and(|writing| writing.pending.has_waits()) {
+    fn has_waits(&mut self) -> Result<bool> {
+        if self.writing.as_ref().is_some_and(|writing| writing.pending.plans.has_waits()) {
             return Ok(true);
         }
         if self.writing.is_some() {
@@ -45,7 +45,7 @@ impl Session<'_> {
     }
 
     /// Everybody who waits, by the tables and by what is pending; nothing where they are too many to have at hand.
-    fn waits_at_hand(&mut self) -> Result<Option<Vec<Wait>>, StoreError> {
+    fn waits_at_hand(&mut self) -> Result<Option<Vec<Wait>>> {
         let Some(stored) = self.all_waits()?.map(<[Wait]>::to_vec) else { return Ok(None) };
         Ok(Some(match &self.writing {
             Some(writing) => writing.pending.waits(&stored),
@@ -59,8 +59,8 @@ impl Read for Session<'_> {
         Session::expect(self, expected);
     }
 
-    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
-        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.get(plan)) {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>> {
+        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
             return Ok(Some(pending.head.clone()));
         }
         // A writer may know already that there is none, when it creates a plan.
@@ -73,18 +73,18 @@ impl Read for Session<'_> {
         found.first().map(rows::head).transpose()
     }
 
-    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
+    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>> {
         if let Some(version) = self.pending_version(plan) {
             return Ok(Some(version));
         }
         Ok(self.known(plan)?.filter(|known| !known.purged).map(|known| known.version))
     }
 
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool> {
         Ok(self.pending_version(plan).is_some() || self.known(plan)?.is_some())
     }
 
-    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
+    fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>> {
         let found = self.query_all(rows::heads(query).into())?;
         match found.as_slice() {
             [total, page] => rows::page(query, total, page),
@@ -92,7 +92,7 @@ impl Read for Session<'_> {
         }
     }
 
-    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>> {
         // Everything that begins with the prefix lies between it and the prefix with the highest character behind it.
         let prefix = rows::text(prefix);
         let call = Call::new(
@@ -103,12 +103,7 @@ impl Read for Session<'_> {
         found.iter().map(|row| rows::plan_id(rows::get(row, 0)?)).collect()
     }
 
-    fn versions(
-        &mut self,
-        plan: &PlanId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         if self.pending_version(plan).is_none()
             && let Some(known) = self.known(plan)?.filter(|known| !known.purged)
             && known.after == Some(after)
@@ -128,22 +123,17 @@ impl Read for Session<'_> {
         found.iter().map(|row| rows::entry(row, 0, plan.clone())).collect()
     }
 
-    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
         let found = self.query(maintenance::find_snapshot(plan, at_most))?;
         found.first().map(|row| Ok((rows::number(row, 0)?, rows::get(row, 1)?))).transpose()
     }
 
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
         let found = self.query(maintenance::find_pruned(plan))?;
-        found.first().map(maintenance::pruned).transpose()
+        found.first().map(rows::pruned).transpose()
     }
 
-    fn log(
-        &mut self,
-        after: u64,
-        filter: &LogFilter,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
         let actor = filter.actor.as_ref().map(|actor| rows::text(&actor.to_string()));
         // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
         let call = match &filter.plan {
@@ -171,7 +161,7 @@ impl Read for Session<'_> {
         found.iter().map(|row| rows::entry(row, 0, rows::plan_id(rows::get(row, 6)?)?)).collect()
     }
 
-    fn latest(&mut self) -> Result<u64, StoreError> {
+    fn latest(&mut self) -> Result<u64> {
         if self.writing.is_some() {
             self.begin()?;
         }
@@ -182,7 +172,7 @@ impl Read for Session<'_> {
         found.first().map_or(Ok(0), |row| rows::number(row, 0))
     }
 
-    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
         let call = Call::new(
             "SELECT p.id, max(l.version), max(l.sequence), count(*)
              FROM (SELECT plan, version, sequence FROM waypost_log WHERE sequence > $1 ORDER BY sequence LIMIT $2) l
@@ -194,13 +184,13 @@ impl Read for Session<'_> {
         for row in &found {
             written.plans.push((rows::plan_id(rows::get(row, 0)?)?, rows::number(row, 1)?));
             written.up_to = written.up_to.max(rows::number(row, 2)?);
-            count += rows::number(row, 3)?;
+            count += rows::number::<u64>(row, 3)?;
         }
         written.more = count == limit as u64;
         Ok(written)
     }
 
-    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+    fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>> {
         let call = Call::new(
             "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
              FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
@@ -212,7 +202,7 @@ impl Read for Session<'_> {
         found.iter().map(rows::lease).collect()
     }
 
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>> {
         self.held(keys)?;
         let mut found = Vec::new();
         for key in keys {
@@ -225,7 +215,7 @@ impl Read for Session<'_> {
         Ok(found)
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>> {
         if !self.has_waits()? {
             return Ok(Vec::new());
         }
@@ -249,7 +239,7 @@ impl Read for Session<'_> {
         Ok(waits)
     }
 
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows> {
         let of_plan = |sql: &'static str| Call::new(sql).with(plan.to_string());
         let found = self.query_all(vec![
             of_plan(
@@ -275,7 +265,7 @@ impl Read for Session<'_> {
         Ok(index)
     }
 
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>> {
         let call = Call::new(
             "SELECT id, owner, filter, cursor, created_at, trouble FROM waypost_subscriptions WHERE id = $1",
         );
@@ -283,7 +273,7 @@ impl Read for Session<'_> {
         found.first().map(rows::subscription).transpose()
     }
 
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>> {
         let call = Call::new(
             "SELECT id, owner, filter, cursor, created_at, trouble FROM waypost_subscriptions
              WHERE $1::text IS NULL OR owner = $1 ORDER BY created_at, id LIMIT $2",
@@ -292,23 +282,23 @@ impl Read for Session<'_> {
         found.iter().map(rows::subscription).collect()
     }
 
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>> {
         let call = Call::new("SELECT name, record FROM waypost_workers WHERE name = $1");
         let found = self.query(call.with(rows::text(name)))?;
-        found.first().map(workers::worker).transpose()
+        found.first().map(rows::worker).transpose()
     }
 
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>> {
         let page =
             Call::new("SELECT name, record FROM waypost_workers WHERE name > $1 ORDER BY name LIMIT $2");
         let page = page.with(rows::text(after.unwrap_or_default())).with(limited(limit).saturating_add(1));
         let found = self.query_all(vec![Call::new("SELECT count(*) FROM waypost_workers"), page])?;
         let total = found.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| rows::number(row, 0))?;
-        let items = found.get(1).into_iter().flatten().map(workers::worker).collect::<Result<_, _>>()?;
+        let items = found.get(1).into_iter().flatten().map(rows::worker).collect::<Result<_, _>>()?;
         Ok(in_memory_query::page_of_workers(items, total, limit))
     }
 
-    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>> {
         let stored = self.slots_of(queue)?;
         let tasks = match &self.writing {
             Some(writing) => writing.pending.slots(queue, &stored),
@@ -326,9 +316,9 @@ impl Read for Session<'_> {
         plan: &PlanId,
         after: Option<(&TaskId, u32)>,
         limit: usize,
-    ) -> Result<Vec<AttemptLog>, StoreError> {
+    ) -> Result<Vec<AttemptLog>> {
         let found = self.query(workers::find_logs(plan, after, limited(limit)))?;
-        found.iter().map(|row| workers::log(row, plan)).collect()
+        found.iter().map(|row| rows::attempt_log(row, plan)).collect()
     }
 
     fn now(&mut self) -> Timestamp {

@@ -13,10 +13,10 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection_config::{Address, Check};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// What makes connections to this address safe.
-pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect, StoreError> {
+pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect> {
     let wrong = |what: String| StoreError::Database(format!("{}: {what}", address.location));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -25,12 +25,15 @@ pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect, StoreErr
     let is_disabled = address.config.get_ssl_mode() == SslMode::Disable;
     let check = if is_disabled { Check::Nothing } else { address.check };
     let verifier: Arc<dyn ServerCertVerifier> = match check {
-        Check::Nothing => Arc::new(Unchecked(provider)),
+        Check::Nothing => Arc::new(Lenient { provider, authorities: None }),
         Check::Authority | Check::AuthorityAndHost => {
             let roots = roots(address.roots.as_deref()).map_err(wrong)?;
-            let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            let inner = inner.map_err(|error| wrong(error.to_string()))?;
-            if check == Check::Authority { Arc::new(AnyHost(inner)) } else { inner }
+            let full = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+            let full = full.build().map_err(|error| wrong(error.to_string()))?;
+            match check {
+                Check::Authority => Arc::new(Lenient { provider, authorities: Some(full) }),
+                Check::Nothing | Check::AuthorityAndHost => full,
+            }
         }
     };
     let config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
@@ -63,52 +66,16 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Believes every certificate, as libpq does below `verify-ca`: what is sent is encrypted, to whomever.
+/// Checks less than a server's name: libpq's ways below `verify-full`.
 #[derive(Debug)]
-struct Unchecked(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unchecked {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+struct Lenient {
+    provider: Arc<CryptoProvider>,
+    /// Who says whether an authority vouches for the certificate, of any host: `verify-ca`. Without it every certificate is
+    /// believed: what is sent is encrypted, to whomever.
+    authorities: Option<Arc<WebPkiServerVerifier>>,
 }
 
-/// Accepts any host name that an authority vouches for: `verify-ca`.
-#[derive(Debug)]
-struct AnyHost(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for AnyHost {
+impl ServerCertVerifier for Lenient {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -117,7 +84,8 @@ impl ServerCertVerifier for AnyHost {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.0.verify_server_cert(certificate, between, name, ocsp, now) {
+        let Some(authorities) = &self.authorities else { return Ok(ServerCertVerified::assertion()) };
+        match authorities.verify_server_cert(certificate, between, name, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -131,7 +99,8 @@ impl ServerCertVerifier for AnyHost {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signed)
+        let known = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, known)
     }
 
     fn verify_tls13_signature(
@@ -140,10 +109,11 @@ impl ServerCertVerifier for AnyHost {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signed)
+        let known = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, known)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -14,7 +14,8 @@ use super::listen::NOTIFY;
 use super::rows;
 use super::schema;
 use super::write_buffer::{Pending, Slot};
-use crate::error::StoreError;
+use crate::backends::columns::Columns;
+use crate::error::{Result, StoreError};
 use crate::rows::{HeldLock, Wait};
 use crate::store::ReadHints;
 
@@ -161,7 +162,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs calls in one round trip, together with the beginning if there was none yet and with what is expected.
-    pub(super) fn ask(&mut self, calls: Vec<Call>) -> Result<Answers, StoreError> {
+    pub(super) fn ask(&mut self, calls: Vec<Call>) -> Result<Answers> {
         if self.failure.is_some() {
             return Err(StoreError::Database("the transaction has failed already".to_owned()));
         }
@@ -208,7 +209,7 @@ impl<'a> Session<'a> {
     }
 
     /// Begins, if it has not begun, and has what is expected.
-    pub(super) fn begin(&mut self) -> Result<(), StoreError> {
+    pub(super) fn begin(&mut self) -> Result<()> {
         if self.begun && self.expected == ReadHints::default() {
             return match self.failure {
                 Some(_) => Err(StoreError::Database("the transaction has failed already".to_owned())),
@@ -219,12 +220,12 @@ impl<'a> Session<'a> {
     }
 
     /// Runs one call behind everything that has yet to be written.
-    pub(super) fn query(&mut self, call: Call) -> Result<Vec<Row>, StoreError> {
+    pub(super) fn query(&mut self, call: Call) -> Result<Vec<Row>> {
         self.query_all(vec![call]).map(|mut answers| answers.pop().unwrap_or_default())
     }
 
     /// The same for several calls in one round trip.
-    pub(super) fn query_all(&mut self, calls: Vec<Call>) -> Result<Answers, StoreError> {
+    pub(super) fn query_all(&mut self, calls: Vec<Call>) -> Result<Answers> {
         let mut all = self.writes();
         let before = all.len();
         all.extend(calls);
@@ -248,7 +249,7 @@ impl<'a> Session<'a> {
         calls
     }
 
-    fn take_beginning(&mut self, answers: &[Vec<Row>]) -> Result<(), StoreError> {
+    fn take_beginning(&mut self, answers: &[Vec<Row>]) -> Result<()> {
         let (Some(writing), [_, hold, state, rest @ ..]) = (self.writing.as_mut(), answers) else {
             return Ok(());
         };
@@ -276,7 +277,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn take_ahead(&mut self, wanted: &[(PlanId, Option<u64>)], found: Vec<Row>) -> Result<(), StoreError> {
+    fn take_ahead(&mut self, wanted: &[(PlanId, Option<u64>)], found: Vec<Row>) -> Result<()> {
         for (plan, _) in wanted {
             self.plans.insert(plan.clone(), None);
         }
@@ -303,7 +304,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn take_locks(&mut self, keys: &[String], found: &[Row]) -> Result<(), StoreError> {
+    fn take_locks(&mut self, keys: &[String], found: &[Row]) -> Result<()> {
         for key in keys {
             self.locks.insert(key.clone(), Vec::new());
         }
@@ -314,21 +315,20 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn take_slots(&mut self, queues: &[String], found: &[Row]) -> Result<(), StoreError> {
+    fn take_slots(&mut self, queues: &[String], found: &[Row]) -> Result<()> {
         for queue in queues {
             self.slots.insert(queue.clone(), Vec::new());
         }
         for row in found {
-            let worker = rows::from_text(rows::get(row, 1)?);
+            let (queue, worker) = (row.text(0)?.unwrap_or_default(), row.text(1)?.unwrap_or_default());
             let (plan, task) = (rows::plan_id(rows::get(row, 2)?)?, rows::task_id(rows::get(row, 3)?)?);
-            let queue = rows::from_text(rows::get(row, 0)?);
             self.slots.entry(queue).or_default().push(Slot { worker, plan, task });
         }
         Ok(())
     }
 
     /// What is known of a plan. What is pending of it comes first, and is not here.
-    pub(super) fn known(&mut self, plan: &PlanId) -> Result<Option<&PlanRow>, StoreError> {
+    pub(super) fn known(&mut self, plan: &PlanId) -> Result<Option<&PlanRow>> {
         let is_expected = self.expected.plans.iter().any(|(expected, _)| expected == plan);
         if !is_expected && !self.plans.contains_key(plan) {
             self.expected.plans.push((plan.clone(), None));
@@ -338,7 +338,7 @@ impl<'a> Session<'a> {
     }
 
     /// Who holds these keys, as the tables have it.
-    pub(super) fn held(&mut self, keys: &[&str]) -> Result<&HashMap<String, Vec<HeldLock>>, StoreError> {
+    pub(super) fn held(&mut self, keys: &[&str]) -> Result<&HashMap<String, Vec<HeldLock>>> {
         for key in keys {
             if !self.locks.contains_key(*key) && !self.expected.locks.iter().any(|expected| expected == key) {
                 self.expected.locks.push((*key).to_owned());
@@ -349,7 +349,7 @@ impl<'a> Session<'a> {
     }
 
     /// The tasks that have slots of a queue, as the tables have it.
-    pub(super) fn slots_of(&mut self, queue: &str) -> Result<Vec<Slot>, StoreError> {
+    pub(super) fn slots_of(&mut self, queue: &str) -> Result<Vec<Slot>> {
         if !self.slots.contains_key(queue) && !self.expected.queues.iter().any(|expected| expected == queue) {
             self.expected.queues.push(queue.to_owned());
         }
@@ -358,7 +358,7 @@ impl<'a> Session<'a> {
     }
 
     /// Everybody who waits, as the tables have it; nothing where they are too many.
-    pub(super) fn all_waits(&mut self) -> Result<Option<&[Wait]>, StoreError> {
+    pub(super) fn all_waits(&mut self) -> Result<Option<&[Wait]>> {
         if self.waits.is_none() {
             let found = self.ask(vec![Call::new(WAITS).with(WAITS_AHEAD_MAX + 1)])?;
             let found = found.first().filter(|found| found.len() as i64 <= WAITS_AHEAD_MAX);
@@ -369,7 +369,7 @@ impl<'a> Session<'a> {
     }
 
     /// What time it is at the server.
-    pub(super) fn clock(&mut self) -> Result<Timestamp, StoreError> {
+    pub(super) fn clock(&mut self) -> Result<Timestamp> {
         if self.writing.is_some() {
             self.begin()?;
         }
@@ -387,7 +387,7 @@ impl<'a> Session<'a> {
     /// The statements that write all that has yet to be. What was read of the tables is then no longer true.
     fn writes(&mut self) -> Vec<Call> {
         let Some(writing) = self.writing.as_mut() else { return Vec::new() };
-        let (mut calls, written) = writing.pending.take();
+        let (mut calls, written) = writing.pending.take(writing.nonce);
         calls.append(&mut writing.queued);
         for plan in written {
             let known = PlanRow {

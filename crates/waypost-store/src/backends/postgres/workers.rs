@@ -4,24 +4,17 @@ use tokio_postgres::Row;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
-use super::rows::{corrupt, count, from_text, get, number, task_id, text};
-use crate::error::StoreError;
+use super::rows::{json, number, text};
+use crate::error::Result;
 use crate::rows::LeaseUpdate;
 use crate::workers::{AttemptLog, Worker};
 
-/// `name, record`
-pub(super) fn worker(row: &Row) -> Result<Worker, StoreError> {
-    let (name, record): (String, &str) = (get(row, 0)?, get(row, 1)?);
-    serde_json::from_str(record).map_err(|error| corrupt(format!("the row of worker {name:?}"), error))
-}
-
-pub(super) fn put(worker: &Worker) -> Result<Call, StoreError> {
-    let record = serde_json::to_string(worker).map_err(|error| StoreError::Database(error.to_string()))?;
+pub(super) fn put(worker: &Worker) -> Result<Call> {
     let call = Call::new(
         "INSERT INTO waypost_workers (name, until, record) VALUES ($1, $2, $3)
          ON CONFLICT (name) DO UPDATE SET until = excluded.until, record = excluded.record",
     );
-    Ok(call.with(text(&worker.name)).with(worker.until.as_micros()).with(record))
+    Ok(call.with(text(&worker.name)).with(worker.until.as_micros()).with(json(worker)?))
 }
 
 /// The logs of one plan by task and attempt, after the one of `after`.
@@ -37,20 +30,6 @@ pub(super) fn find_logs(plan: &PlanId, after: Option<(&TaskId, u32)>, limit: i64
     .with(task.to_owned())
     .with(i64::from(attempt))
     .with(limit)
-}
-
-/// A row of the answer to [`find_log`] or [`find_logs`].
-pub(super) fn log(row: &Row, plan: &PlanId) -> Result<AttemptLog, StoreError> {
-    Ok(AttemptLog {
-        plan: plan.clone(),
-        task: task_id(get(row, 0)?)?,
-        attempt: count(row, 1)?,
-        worker: from_text(get(row, 2)?),
-        at: Timestamp::from_micros(get(row, 3)?),
-        ended: get(row, 4)?,
-        bytes: number(row, 5)?,
-        text: from_text(get(row, 6)?),
-    })
 }
 
 pub(super) fn put_log(key: i64, log: &AttemptLog) -> Call {
@@ -83,19 +62,19 @@ pub(super) fn update(updates: &[LeaseUpdate]) -> Call {
          WHERE p.purged_at IS NULL AND l.plan = p.key AND l.task = wanted.task AND l.attempt = wanted.attempt
          RETURNING wanted.place",
     )
-    .with(updates.iter().map(|update| update.plan.to_string()).collect::<Vec<_>>())
-    .with(updates.iter().map(|update| update.task.to_string()).collect::<Vec<_>>())
-    .with(updates.iter().map(|update| i64::from(update.attempt)).collect::<Vec<_>>())
-    .with(updates.iter().map(|update| update.until.map(Timestamp::as_micros)).collect::<Vec<_>>())
-    .with(updates.iter().map(progress).collect::<Vec<_>>())
-    .with(updates.iter().map(at).collect::<Vec<_>>())
+    .column(updates, |update| update.plan.to_string())
+    .column(updates, |update| update.task.to_string())
+    .column(updates, |update| i64::from(update.attempt))
+    .column(updates, |update| update.until.map(Timestamp::as_micros))
+    .column(updates, progress)
+    .column(updates, at)
 }
 
 /// Which of `total` leases the answer to [`update`] names.
-pub(super) fn updated(found: &[Row], total: usize) -> Result<Vec<bool>, StoreError> {
+pub(super) fn updated(found: &[Row], total: usize) -> Result<Vec<bool>> {
     let mut renewed = vec![false; total];
     for row in found {
-        let place: usize = count(row, 0)?;
+        let place: usize = number::<u64>(row, 0)? as usize;
         if let Some(there) = place.checked_sub(1).and_then(|place| renewed.get_mut(place)) {
             *there = true;
         }

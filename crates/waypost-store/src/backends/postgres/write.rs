@@ -6,14 +6,14 @@ use super::connection::Call;
 use super::listen::NOTIFY;
 use super::transaction::{PlanRow, Session, Writing};
 use super::{maintenance, rows, workers, write_buffer};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{IndexRows, LeaseUpdate, PlanSummary, VersionRecord};
 use crate::store::{Append, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
 use crate::workers::{AttemptLog, Worker};
 
 impl Session<'_> {
-    fn writer(&mut self) -> Result<&mut Writing, StoreError> {
+    fn writer(&mut self) -> Result<&mut Writing> {
         let writing = self.writing.as_mut();
         let writing = writing.ok_or_else(|| StoreError::Database("a reader does not write".to_owned()))?;
         writing.wrote = true;
@@ -21,8 +21,8 @@ impl Session<'_> {
     }
 
     /// The number under which a plan's rows stand.
-    fn key(&mut self, plan: &PlanId) -> Result<i64, StoreError> {
-        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.get(plan)) {
+    fn key(&mut self, plan: &PlanId) -> Result<i64> {
+        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
             return Ok(pending.key);
         }
         let missing = || StoreError::Database(format!("plan {plan} has no row"));
@@ -30,7 +30,7 @@ impl Session<'_> {
     }
 
     /// Sends what is pending, and forgets what is known of a plan.
-    fn send_pending(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+    fn send_pending(&mut self, plan: &PlanId) -> Result<()> {
         self.query_all(Vec::new())?;
         self.plans.remove(plan);
         self.has_waits = None;
@@ -39,38 +39,37 @@ impl Session<'_> {
 }
 
 impl Transaction for Session<'_> {
-    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+    fn append(&mut self, append: &Append<'_>) -> Result<u64> {
         let head = append.head;
-        let events =
-            serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        let events = rows::json(append.events)?;
         self.begin()?;
-        if self.writer()?.pending.get(&head.id).is_none() {
+        if self.writer()?.pending.plans.get(&head.id).is_none() {
             let known = self.known(&head.id)?.map(|known| (known.key, known.replay_bytes));
             let writing = self.writer()?;
             let (key, replay_bytes) = known.unwrap_or_else(|| {
                 writing.control.plans += 1;
                 (writing.control.plans, 0)
             });
-            writing.pending.begin(key, head, replay_bytes);
+            writing.pending.plans.begin(key, head, replay_bytes);
         }
         let key = self.key(&head.id)?;
         let writing = self.writer()?;
         writing.is_news = true;
         writing.control.sequence += 1;
         writing.control.written = writing.control.sequence;
-        let (sequence, nonce) = (writing.control.sequence, writing.nonce);
-        writing.pending.add(key, sequence, nonce, append, events);
+        let sequence = writing.control.sequence;
+        writing.pending.add(key, sequence, append, events);
         Ok(sequence)
     }
 
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
-        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.get(plan)) {
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64> {
+        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
             return Ok(pending.replay_bytes);
         }
         Ok(self.known(plan)?.map_or(0, |known| known.replay_bytes))
     }
 
-    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
         let key = self.key(plan)?;
         let writing = self.writer()?;
         let version = version as i64;
@@ -90,7 +89,7 @@ impl Transaction for Session<'_> {
                 .with(version / milestone * milestone)
                 .with(version),
         );
-        match writing.pending.get_mut(plan) {
+        match writing.pending.plans.get_mut(plan) {
             Some(pending) => pending.replay_bytes = 0,
             None => {
                 let call = Call::new("UPDATE waypost_plans SET replay_bytes = 0 WHERE key = $1");
@@ -103,7 +102,7 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
+    fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>> {
         let progressed = updates.iter().any(|update| update.progress.is_some());
         let writing = self.writer()?;
         if progressed && writing.notifies {
@@ -113,7 +112,7 @@ impl Transaction for Session<'_> {
         workers::updated(&found, updates.len())
     }
 
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()> {
         let call = match subscription {
             Some(subscription) => rows::put_subscription(subscription)?,
             None => Call::new("DELETE FROM waypost_subscriptions WHERE id = $1").with(rows::text(id)),
@@ -123,7 +122,7 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
+    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()> {
         let call = match worker {
             Some(worker) => workers::put(worker)?,
             None => Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name)),
@@ -133,14 +132,14 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
         self.writer()?;
         let call = Call::new("DELETE FROM waypost_workers WHERE until < $1 RETURNING 1");
         Ok(self.query(call.with(before.as_micros()))?.len() as u64)
     }
 
-    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
-        let pending = self.writing.as_ref().and_then(|writing| writing.pending.get(&log.plan));
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<()> {
+        let pending = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(&log.plan));
         if pending.is_none() && self.known(&log.plan)?.is_none_or(|known| known.purged) {
             return Ok(());
         }
@@ -151,22 +150,17 @@ impl Transaction for Session<'_> {
 }
 
 impl Rewrite for Session<'_> {
-    fn replace_index(
-        &mut self,
-        plan: &Plan,
-        head: &PlanSummary,
-        index: &IndexRows,
-    ) -> Result<(), StoreError> {
+    fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, index: &IndexRows) -> Result<()> {
         let plan = plan.id();
         let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
         self.send_pending(plan)?;
         let writing = self.writer()?;
-        writing.queued.push(write_buffer::put_heads([(key, head, replay_bytes)].into_iter()));
+        writing.queued.push(write_buffer::put_heads(&[(key, head, replay_bytes)]));
         writing.queued.extend(write_buffer::replace_index(key, index));
         self.query_all(Vec::new()).map(drop)
     }
 
-    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+    fn purge(&mut self, plan: &PlanId) -> Result<()> {
         let (key, now) = (self.key(plan)?, self.clock()?.as_micros());
         self.send_pending(plan)?;
         let writing = self.writer()?;
@@ -193,7 +187,7 @@ impl Rewrite for Session<'_> {
         Ok(())
     }
 
-    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<()> {
         let plan = pruning.plan.id();
         let key = self.key(plan)?;
         self.send_pending(plan)?;
@@ -201,7 +195,7 @@ impl Rewrite for Session<'_> {
         self.query_all(Vec::new()).map(drop)
     }
 
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
+    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
         let known = self.known(&first.plan)?.map(|known| (known.key, known.replay_bytes));
         let writing = self.writer()?;

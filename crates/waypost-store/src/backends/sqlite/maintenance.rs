@@ -1,33 +1,22 @@
 //! What concerns the store as a whole: versions that are forgotten, versions that are taken over from another store, and
 //! how much there is. Knows the columns, not when.
 
-use rusqlite::{Connection, OptionalExtension, params};
-use waypost_core::{Counts, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use waypost_core::Timestamp;
 
 use super::rows;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::rows::{Pruned, Totals, VersionRecord};
 use crate::store::Pruning;
 
 /// What was forgotten of the plan with this number.
-pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT up_to, at, by FROM pruned WHERE plan = ?1")?;
-    let found = statement
-        .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)));
-    let Some((up_to, at, by)) = found.optional()? else { return Ok(None) };
-    let by = by.parse().map_err(|error: waypost_core::BadActor| StoreError::Corrupt {
-        what: "a row of the table of pruned versions".to_owned(),
-        detail: error.to_string(),
-    })?;
-    Ok(Some(Pruned { up_to: up_to as u64, at: Timestamp::from_micros(at), by }))
+pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>> {
+    let sql = "SELECT up_to, at, by FROM pruned WHERE plan = ?1";
+    Ok(rows::query(connection, sql, [key], |row| rows::pruned(row))?.pop())
 }
 
 /// What is kept in the place of forgotten events, if that is not of a later version than `at_most`.
-pub(super) fn snapshot(
-    connection: &Connection,
-    key: i64,
-    at_most: u64,
-) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+pub(super) fn snapshot(connection: &Connection, key: i64, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
     let mut statement =
         connection.prepare_cached("SELECT up_to, bytes FROM pruned WHERE plan = ?1 AND up_to <= ?2")?;
     let found = statement
@@ -36,85 +25,46 @@ pub(super) fn snapshot(
 }
 
 /// Empties the rows of these versions, and keeps what they led to.
-pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) -> Result<(), StoreError> {
-    let Pruned { up_to, at, by } = pruning.pruned;
+pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) -> Result<()> {
+    let Pruned { up_to, at, by, .. } = pruning.pruned;
     let up_to = *up_to as i64;
-    connection.execute(
-        "UPDATE log SET events = '[]' WHERE plan = ?1 AND version <= ?2 AND events <> '[]'",
-        params![key, up_to],
-    )?;
-    connection.execute("DELETE FROM snapshots WHERE plan = ?1 AND version <= ?2", params![key, up_to])?;
+    let there = params![key, up_to];
+    let sql = "UPDATE log SET events = '[]' WHERE plan = ?1 AND version <= ?2 AND events <> '[]'";
+    connection.execute(sql, there)?;
+    connection.execute("DELETE FROM snapshots WHERE plan = ?1 AND version <= ?2", there)?;
     connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
-    connection.execute(
-        "INSERT OR REPLACE INTO pruned (plan, up_to, at, by, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![key, up_to, at.as_micros(), by.to_string(), pruning.snapshot],
-    )?;
-    connection
-        .execute("UPDATE plans SET replay_bytes = 0 WHERE key = ?1 AND version = ?2", params![key, up_to])?;
+    let sql = "INSERT OR REPLACE INTO pruned (plan, up_to, at, by, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
+    connection.execute(sql, params![key, up_to, at.as_micros(), by.to_string(), pruning.snapshot])?;
+    connection.execute("UPDATE plans SET replay_bytes = 0 WHERE key = ?1 AND version = ?2", there)?;
     Ok(())
 }
 
 /// Writes versions into the log under the numbers that they have elsewhere.
-pub(super) fn import_versions(connection: &Connection, entries: &[VersionRecord]) -> Result<(), StoreError> {
+pub(super) fn import_versions(connection: &Connection, entries: &[VersionRecord]) -> Result<()> {
     let Some(first) = entries.first() else { return Ok(()) };
     let (key, mut bytes) = rows::take_up(connection, &first.plan)?;
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO log (sequence, plan, version, at, actor, command, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?;
     for entry in entries {
-        let events =
-            serde_json::to_string(&entry.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        let events = rows::json(&entry.events)?;
         bytes += events.len() as u64;
-        let (sequence, version, at) = (entry.sequence as i64, entry.version as i64, entry.at.as_micros());
-        statement.execute(params![
-            sequence,
-            key,
-            version,
-            at,
-            entry.actor.to_string(),
-            entry.command,
-            events
-        ])?;
+        rows::put_entry(connection, key, entry, &events)?;
     }
-    let mut statement = connection.prepare_cached("UPDATE plans SET replay_bytes = ?2 WHERE key = ?1")?;
-    statement.execute(params![key, bytes as i64])?;
+    rows::execute(connection, "UPDATE plans SET replay_bytes = ?2 WHERE key = ?1", [key, bytes as i64])?;
     Ok(())
 }
 
 /// How much there is, by the columns of the heads.
-pub(in crate::backends) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, StoreError> {
+pub(in crate::backends) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals> {
     let mut totals = Totals::default();
-    let mut statement = connection.prepare_cached(
+    let sql =
         "SELECT phase, count(*), sum(total), sum(ready), sum(blocked), sum(running), sum(done), sum(failed),
             sum(skipped), sum(cancelled), min(CASE WHEN phase = 'active' AND ready > 0 THEN updated_at END)
-         FROM plans WHERE purged_at IS NULL AND archived = 0 GROUP BY phase",
-    )?;
-    let mut found = statement.query([])?;
-    while let Some(row) = found.next()? {
-        let word: String = row.get(0)?;
-        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.as_str() == word) {
-            totals.plans[place] = row.get::<_, i64>(1)? as u64;
-        }
-        let sum = |column: usize| row.get::<_, i64>(column).map(|sum| u32::try_from(sum).unwrap_or(u32::MAX));
-        let counts = Counts {
-            total: sum(2)?,
-            ready: sum(3)?,
-            blocked: sum(4)?,
-            running: sum(5)?,
-            done: sum(6)?,
-            failed: sum(7)?,
-            skipped: sum(8)?,
-            cancelled: sum(9)?,
-            ..Counts::default()
-        };
-        totals.add_tasks(&counts.with_queued());
-        let since = row.get::<_, Option<i64>>(10)?.map(Timestamp::from_micros);
-        totals.ready_since = [totals.ready_since, since].into_iter().flatten().min();
-    }
-    let one = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
-    totals.archived = one("SELECT count(*) FROM plans WHERE purged_at IS NULL AND archived = 1")? as u64;
-    totals.leases = one("SELECT count(*) FROM leases")? as u64;
-    let mut statement = connection.prepare_cached("SELECT count(*) FROM leases WHERE until < ?1")?;
-    totals.leases_overdue = statement.query_row([now.as_micros()], |row| row.get::<_, i64>(0))? as u64;
+         FROM plans WHERE purged_at IS NULL AND archived = 0 GROUP BY phase";
+    rows::query(connection, sql, [], |row| rows::add_phase(&mut totals, row))?;
+    let count = |sql: &str, params: &[i64]| {
+        rows::value::<i64>(connection, sql, params_from_iter(params)).map(|count| count.unwrap_or(0) as u64)
+    };
+    totals.archived = count("SELECT count(*) FROM plans WHERE purged_at IS NULL AND archived = 1", &[])?;
+    totals.leases = count("SELECT count(*) FROM leases", &[])?;
+    totals.leases_overdue = count("SELECT count(*) FROM leases WHERE until < ?1", &[now.as_micros()])?;
     Ok(totals)
 }

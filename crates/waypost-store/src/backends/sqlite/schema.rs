@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 
 /// Each step takes a file from one schema to the next.
 const STEPS: &[&str] = &["
@@ -156,7 +156,7 @@ const STEPS: &[&str] = &["
 const KNOWN: u32 = STEPS.len() as u32;
 
 /// Brings a file to the schema of this build. Several processes may do so at once.
-pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> Result<(), StoreError> {
+pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> Result<()> {
     if version(connection)? == KNOWN {
         return Ok(());
     }
@@ -175,6 +175,6 @@ pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> R
 }
 
 /// The schema of a file as it stands.
-pub(super) fn version(connection: &Connection) -> Result<u32, StoreError> {
+pub(super) fn version(connection: &Connection) -> Result<u32> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }

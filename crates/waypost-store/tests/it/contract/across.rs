@@ -154,10 +154,10 @@ pub(super) fn of_commands_for_themselves_only_the_refused_are_left_out(place: &P
     let plans = place.plans();
     create(&plans, "p", plan_of([task("a", &[]), task("b", &["a"]), task("c", &[])]));
     let asked = request("p", vec![start("a"), start("b"), finish("a"), start("b"), start("a"), start("c")]);
-    let committed = plans.write_partial(asked).unwrap();
+    let committed = plans.write_partial(asked, None).unwrap();
     let left_out: Vec<usize> = committed.rejected.iter().map(|(place, _)| *place).collect();
     assert_eq!((committed.version, left_out), (2, vec![1, 4]));
-    let again = plans.write_partial(request("p", vec![start("b"), start("c")])).unwrap();
+    let again = plans.write_partial(request("p", vec![start("b"), start("c")]), None).unwrap();
     assert_eq!((again.version, again.changed, again.rejected.len()), (2, false, 2));
     let fresh = now(&place.plans(), "p");
     let statuses: Vec<Status> = fresh.tasks().map(|(task, _)| task.state.status).collect();

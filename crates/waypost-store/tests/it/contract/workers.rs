@@ -250,7 +250,7 @@ pub(super) fn a_queue_has_so_many_slots_for_all_workers_together(place: &Place) 
     let full = Refusal::QueueFull { task: "t1".into(), queue: "q".into(), concurrency: 3 };
     assert_eq!(refusal(other.write_with_slots(by("w2", "r", all.clone()), slots(0, 3))), full);
     assert_eq!(now(&other, "r").counts().running, 0, "all or none");
-    let written = other.write_partial_with_slots(by("w2", "r", all), slots(0, 3)).unwrap();
+    let written = other.write_partial(by("w2", "r", all), Some(slots(0, 3))).unwrap();
     assert_eq!(written.rejected, [(1, full)]);
     assert_eq!(now(&plans, "r").counts().running, 1);
     assert_eq!(taken(&plans), [("w1".to_owned(), 2), ("w2".to_owned(), 1)]);
@@ -270,7 +270,7 @@ pub(super) fn what_ends_within_its_version_and_what_agents_do_takes_no_slot(plac
     let instant = vec![begin("t2", "w2"), end("t2"), begin("t3", "w2"), end("t3")];
     plans.write_with_slots(by("w2", "p", instant), slots(0, 1)).unwrap();
     let mixed = vec![begin("t4", "w2"), end("t4"), begin("t5", "w2")];
-    let written = plans.write_partial_with_slots(by("w2", "p", mixed), slots(0, 1)).unwrap();
+    let written = plans.write_partial(by("w2", "p", mixed), Some(slots(0, 1))).unwrap();
     assert_eq!(written.rejected.len(), 1);
     let counts = now(&plans, "p").counts();
     assert_eq!((counts.done, counts.running, counts.ready), (3, 2, 1));
