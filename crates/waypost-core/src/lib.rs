@@ -6,6 +6,7 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod canonical;
 pub mod limits;
 
 mod command;

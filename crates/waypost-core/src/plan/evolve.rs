@@ -27,6 +27,7 @@ impl Plan {
     /// been given something else to do.
     pub fn finish_version(&mut self, at: Timestamp) {
         self.settle_phase(at);
+        self.refresh_work();
         self.version += 1;
         self.state.updated_at = Some(at);
     }
@@ -398,6 +399,7 @@ impl Plan {
     ) {
         self.spec = spec;
         self.state = state;
+        self.work_tree = OnceLock::new();
         self.index = Index::with_capacity(tasks.len());
         self.slots.reserve(tasks.len());
         for task in tasks {
@@ -565,6 +567,7 @@ impl Plan {
             self.propagations.push(Propagation::Look(parent));
         }
         self.slot_mut(number).parent = parent;
+        self.touch_work(number);
         let siblings = self.siblings_mut(parent);
         let place = place.min(siblings.len());
         siblings.insert(place, number);
@@ -602,6 +605,7 @@ impl Plan {
 
     fn revise_task(&mut self, spec: &TaskSpec, at: Timestamp) {
         let Some(number) = self.find(spec.id.as_str()) else { return };
+        self.touch_work(number);
         // The ready set is sorted by priority: leave it under the old one, enter it under the new.
         let was_ready = self.slot(number).ready;
         if was_ready {
@@ -668,6 +672,7 @@ impl Plan {
                 task.spec.depends_on.retain(|dependency| dependency.here() != Some(&id))
             });
             self.slot_mut(next).before.retain(|on| *on != number);
+            self.touch_work(next);
             self.count_dependencies(next);
             self.propagations.push(Propagation::Look(next));
         }
@@ -680,6 +685,7 @@ impl Plan {
             self.dirty.gone.push(id);
         }
         self.dirty.outcomes.push(number);
+        self.touch_work(number);
         let slot = self.slot_mut(number);
         slot.alive = false;
         slot.children = Numbers::new();

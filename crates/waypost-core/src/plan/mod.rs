@@ -14,10 +14,11 @@ mod queries;
 mod slot;
 mod snapshot;
 mod task_index;
+mod work_digest;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use changes::IndexDelta;
 pub use derived_events::{DerivedEvent, event_kinds};
@@ -27,6 +28,7 @@ pub use snapshot::SnapshotError;
 use self::changes::{ChangeLog, DirtySets, Propagation};
 use self::slot::{NONE, Numbers, Slot, id_in};
 use self::task_index::Index;
+use self::work_digest::WorkTree;
 use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec, nearest};
 
 /// A plan.
@@ -64,6 +66,8 @@ pub struct Plan {
     opened: bool,
     /// Whether it heard something from elsewhere for want of which it had ended by itself.
     revived: bool,
+    /// Hashes of the tasks, once the digest has been asked for.
+    work_tree: OnceLock<Box<WorkTree>>,
 }
 
 impl Plan {
@@ -91,6 +95,7 @@ impl Plan {
             propagations: Vec::new(),
             opened: false,
             revived: false,
+            work_tree: OnceLock::new(),
         }
     }
 

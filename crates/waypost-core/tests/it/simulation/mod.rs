@@ -232,6 +232,8 @@ impl World {
         self.check_locks(&after, &touched, &what);
         check_draft(&after, &what);
         self.check_against_a_fresh_plan(&after, &what);
+        let from_scratch = Plan::from_trusted_draft(plan_id(), after.clone()).work_digest();
+        assert_eq!(self.plan.work_digest(), from_scratch, "the digest of the work is out of date {}", what());
 
         // The numbers of tasks differ in a plan that was read from a snapshot, and nothing may depend on them.
         self.reloaded.advance(&events, now);
@@ -245,6 +247,7 @@ impl World {
         self.reloaded = Plan::from_snapshot(self.plan.snapshot().to_vec()).unwrap();
         let reloaded = self.reloaded.to_draft();
         assert!(reloaded == after, "a snapshot loses something: {} {}", unlike(&after, &reloaded), what());
+        assert_eq!(self.reloaded.work_digest(), from_scratch, "a snapshot has another digest {}", what());
     }
 
     fn replay(&self) {
