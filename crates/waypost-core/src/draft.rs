@@ -148,9 +148,15 @@ pub struct PlanState {
     /// Why it was paused, rejected or cancelled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Put away: not listed, not changed.
+    /// The person who paused, rejected or ended it: only a person undoes that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<Actor>,
+    /// Archived: not listed, not changed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub archived: bool,
+    /// The person who archived it: only a person restores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived_by: Option<Actor>,
     /// The highest attempt of a task that was taken out: a task that comes later begins after it, so that no number of an
     /// attempt means two.
     #[serde(default, skip_serializing_if = "is_default")]

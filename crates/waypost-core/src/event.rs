@@ -127,6 +127,9 @@ pub enum Event {
     PlanPaused {
         /// Why.
         reason: String,
+        /// The person who did it: only a person undoes it. Absent where an agent or a worker did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// It goes on.
     PlanResumed {
@@ -141,9 +144,16 @@ pub enum Event {
         /// What the author said.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         summary: String,
+        /// The person who did it: only a person undoes it. Absent where an agent or a worker did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// It was put away.
-    PlanArchived {},
+    PlanArchived {
+        /// The person who did it: only a person undoes it. Absent where an agent or a worker did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
     /// It was taken out again.
     PlanUnarchived {},
     /// A worker reserved a task. It begins it later: until a start is recorded, nobody knows whether it has.
@@ -252,6 +262,9 @@ pub enum Event {
         tasks: Vec<TaskId>,
         /// Why.
         reason: String,
+        /// The person who did it: only a person undoes it. Absent where an agent or a worker did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// Tasks were set back to the beginning, and with them what was skipped because of them.
     TasksRetried {

@@ -44,7 +44,7 @@ impl Event {
             | Self::PlanPaused { .. }
             | Self::PlanResumed { .. }
             | Self::PlanFinished { .. }
-            | Self::PlanArchived {}
+            | Self::PlanArchived { .. }
             | Self::PlanUnarchived {} => Subject::Plan,
             Self::TokensCharged { task, .. } => task.as_ref().map_or(Subject::Plan, Subject::Task),
             Self::TasksAdded { tasks, .. } => Subject::NewTasks(tasks),
@@ -86,7 +86,7 @@ impl Event {
                 | Self::DigestAttached { .. }
                 | Self::TokensCharged { .. }
                 | Self::TaskRolledBack { .. }
-                | Self::PlanArchived {}
+                | Self::PlanArchived { .. }
                 | Self::PlanUnarchived {}
         )
     }

@@ -52,6 +52,18 @@ pub enum Refusal {
         /// Who asked.
         by: ActorKind,
     },
+    /// A person stopped it, and only a person undoes that.
+    #[error("{by} {did}{}; only a person can {wanted}", in_quotes(reason))]
+    StoppedByPerson {
+        /// The person.
+        by: String,
+        /// What the person did, as `paused the plan`.
+        did: String,
+        /// Why; may be empty.
+        reason: String,
+        /// What was asked, as `resume it`.
+        wanted: &'static str,
+    },
     /// The approval was of another version than the one that stands.
     #[error("version {looked_at} was looked at, but the plan is at version {current}")]
     NotWhatWasLookedAt {
@@ -246,6 +258,7 @@ impl Refusal {
             },
             Self::NeedsApproval {} => "request approval and wait for a person's word".into(),
             Self::OnlyAPerson { .. } => "ask a person".into(),
+            Self::StoppedByPerson { by, .. } => format!("ask {by}"),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {
                 "name the attempt that was told when the task was taken".into()
@@ -272,4 +285,8 @@ impl Refusal {
             Self::NotCreated {} => "create it first".into(),
         }
     }
+}
+
+fn in_quotes(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(" ({reason:?})") }
 }

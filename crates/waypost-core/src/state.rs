@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
-use crate::{Answer, Evidence, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp};
+use crate::{Actor, Answer, Evidence, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp};
 
 /// Where a task stands. `blocked` and `ready` are derived from the graph and never stored.
 #[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
@@ -154,16 +154,18 @@ struct WrittenState {
     question: Option<Box<Question>>,
     #[serde(default)]
     answers: Vec<Answer>,
+    stopped_by: Option<Actor>,
 }
 
 impl From<WrittenState> for TaskState {
     fn from(written: WrittenState) -> Self {
-        let WrittenState { reported, evidence, question, answers, .. } = written;
+        let WrittenState { reported, evidence, question, answers, stopped_by, .. } = written;
         let aside = TaskExtras {
             reported: reported.map(|reported| *reported),
             evidence: evidence.map(|evidence| *evidence),
             question: question.map(|question| *question),
             answers,
+            stopped_by,
         };
         Self {
             status: written.status,
@@ -216,6 +218,11 @@ impl TaskState {
     /// What a person is asked.
     pub fn question(&self) -> Option<&Question> {
         self.aside.as_ref()?.question.as_ref()
+    }
+
+    /// The person who cancelled it.
+    pub fn stopped_by(&self) -> Option<&Actor> {
+        self.aside.as_ref()?.stopped_by.as_ref()
     }
 
     /// What persons have answered, the latest last.

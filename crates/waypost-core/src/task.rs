@@ -415,11 +415,6 @@ impl TaskSpec {
             && same_set(&self.depends_on, &other.depends_on)
     }
 
-    /// Whether whoever does the work would be told the same.
-    pub fn tells_the_same_as(&self, other: &Self) -> bool {
-        self.description == other.description && self.notes == other.notes && self.tools == other.tools
-    }
-
     /// Attempts in all: the task's own word, or one.
     pub fn attempts_max(&self) -> u32 {
         self.retry.as_ref().map_or(1, |retry| retry.attempts.max(1))

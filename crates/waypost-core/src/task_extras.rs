@@ -125,6 +125,9 @@ pub struct TaskExtras {
     /// What persons have answered, the latest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
+    /// The person who cancelled it: only a person retries it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<Actor>,
 }
 
 impl TaskExtras {

@@ -79,6 +79,12 @@ mod tests {
             Refusal::NoSuchTask { task: task(), nearest: Some("t2".to_owned()) },
             Refusal::NeedsApproval {},
             Refusal::OnlyAPerson { what: "approve", by: ActorKind::Agent },
+            Refusal::StoppedByPerson {
+                by: "person:ada".to_owned(),
+                did: "paused the plan".to_owned(),
+                reason: String::new(),
+                wanted: "resume it",
+            },
             Refusal::NotWhatWasLookedAt { looked_at: 1, current: 2 },
             Refusal::StaleAttempt { task: task(), given: 1, current: 2 },
             Refusal::StaleAttempt { task: task(), given: 2, current: 1 },
@@ -108,11 +114,12 @@ mod tests {
         all
     }
 
-    const KINDS: usize = 25;
+    const KINDS: usize = 26;
 
     fn kind(refusal: &Refusal) -> usize {
         match refusal {
             Refusal::QueueFull { .. } => 24,
+            Refusal::StoppedByPerson { .. } => 25,
             Refusal::Invalid { .. } => 0,
             Refusal::NoSuchTask { .. } => 1,
             Refusal::WrongStatus { .. } => 2,

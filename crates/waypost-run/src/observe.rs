@@ -242,7 +242,7 @@ fn decided(event: &Event) -> Option<News> {
         | Event::PlanPaused { .. }
         | Event::PlanResumed { .. }
         | Event::PlanFinished { .. }
-        | Event::PlanArchived {}
+        | Event::PlanArchived { .. }
         | Event::PlanUnarchived {}
         | Event::TaskQueued { .. }
         | Event::TaskStarted { .. }

@@ -433,6 +433,7 @@ impl Scheduler {
             | Refusal::WrongPhase { .. }
             | Refusal::NeedsApproval {}
             | Refusal::OnlyAPerson { .. }
+            | Refusal::StoppedByPerson { .. }
             | Refusal::NotWhatWasLookedAt { .. }
             | Refusal::StaleAttempt { .. }
             | Refusal::HasDependants { .. }

@@ -116,6 +116,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::IsParent { .. }
         | Refusal::AwaitsCheck { .. }
         | Refusal::AwaitsAnswer { .. }
+        | Refusal::StoppedByPerson { .. }
         | Refusal::NoSuchTask { .. } => true,
         Refusal::Invalid { .. }
         | Refusal::OnlyAPerson { .. }

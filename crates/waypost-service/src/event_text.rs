@@ -84,11 +84,11 @@ fn event_words(event: &Event) -> String {
         Event::PlanRejected { reason, .. } => with("rejected", reason),
         Event::ApprovalVoided {} => "approval needed again".to_owned(),
         Event::PlanActivated {} => "started".to_owned(),
-        Event::PlanPaused { reason } => with("paused", reason),
+        Event::PlanPaused { reason, .. } => with("paused", reason),
         Event::PlanResumed { to_draft: false } => "resumed".to_owned(),
         Event::PlanResumed { to_draft: true } => "resumed as a draft".to_owned(),
-        Event::PlanFinished { phase, summary } => with(phase.as_str(), summary),
-        Event::PlanArchived {} => "archived".to_owned(),
+        Event::PlanFinished { phase, summary, .. } => with(phase.as_str(), summary),
+        Event::PlanArchived { .. } => "archived".to_owned(),
         Event::PlanUnarchived {} => "taken out of the archive".to_owned(),
         Event::TaskQueued { task, attempt, worker } => format!("{worker} queued {task}{}", again(*attempt)),
         Event::TaskStarted { task, attempt, worker, .. } => {
@@ -112,7 +112,7 @@ fn event_words(event: &Event) -> String {
         Event::TaskSkipped { task, reason } => {
             with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
         }
-        Event::TasksCancelled { tasks, reason } => {
+        Event::TasksCancelled { tasks, reason, .. } => {
             with(&format!("cancelled {}", names(tasks.iter())), reason)
         }
         Event::TasksRetried { tasks } => format!("to be done again: {}", names(tasks.iter())),

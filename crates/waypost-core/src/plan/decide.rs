@@ -4,7 +4,9 @@ mod attempt;
 mod cycle_check;
 mod edit;
 mod question;
+mod stop;
 
+use self::stop::person;
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
@@ -33,19 +35,30 @@ impl Plan {
             }
             (0, _) => return Err(Refusal::NotCreated {}),
             (_, Command::Create { .. }) => return Err(Refusal::AlreadyExists {}),
-            (_, Command::Unarchive) if self.state.archived => return Ok(vec![Event::PlanUnarchived {}]),
+            (_, Command::Unarchive) if self.state.archived => {
+                let events = vec![Event::PlanUnarchived {}];
+                return self.keeps_stops(by, &events).map(|()| events);
+            }
             (_, Command::Archive | Command::Unarchive) => {}
             _ if self.state.archived => return Err(Refusal::Archived {}),
             _ => {}
         }
+        let mut events = self.decide_command(by, at, command)?;
+        self.keeps_stops(by, &events)?;
+        let voided = self.voided(by, &events);
+        events.extend(voided);
+        Ok(events)
+    }
+
+    fn decide_command(&self, by: &Actor, at: Timestamp, command: &Command) -> Decision {
         match command {
             Command::Create { .. } => Err(Refusal::AlreadyExists {}),
-            Command::RevisePlan(changes) => self.decide_revise_plan(by, changes),
-            Command::AddTasks { tasks, place } => self.decide_add(by, tasks, place),
-            Command::ReviseTask { task, changes } => self.decide_revise(by, task, changes),
-            Command::RemoveTask { task, detach } => self.decide_remove(by, task, *detach),
-            Command::MoveTask { task, parent, place } => self.decide_move(by, task, parent.as_ref(), place),
-            Command::Replace(draft) => self.decide_replace(by, draft),
+            Command::RevisePlan(changes) => self.revised(changes),
+            Command::AddTasks { tasks, place } => self.decide_add(tasks, place),
+            Command::ReviseTask { task, changes } => self.decide_revise(task, changes),
+            Command::RemoveTask { task, detach } => self.decide_remove(task, *detach),
+            Command::MoveTask { task, parent, place } => self.decide_move(task, parent.as_ref(), place),
+            Command::Replace(draft) => self.decide_replace(draft),
             Command::RequestApproval { message } => match self.state.phase {
                 Phase::Draft => Ok(vec![Event::ApprovalRequested { message: message.clone() }]),
                 Phase::AwaitingApproval => Ok(Vec::new()),
@@ -78,7 +91,9 @@ impl Plan {
             },
             Command::Pause { reason } => match self.state.phase {
                 // A draft that is being thought about: the thinking stops.
-                Phase::Active | Phase::Draft => Ok(vec![Event::PlanPaused { reason: reason.clone() }]),
+                Phase::Active | Phase::Draft => {
+                    Ok(vec![Event::PlanPaused { reason: reason.clone(), by: person(by) }])
+                }
                 Phase::Paused => Ok(Vec::new()),
                 phase @ (Phase::AwaitingApproval | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
                     Err(Refusal::WrongPhase { phase, wanted: "paused" })
@@ -109,7 +124,7 @@ impl Plan {
             Command::ReleaseTask { task, attempt, reason } => self.decide_release(by, task, *attempt, reason),
             Command::AskQuestion { task, attempt, ask } => self.decide_ask(by, at, task, *attempt, ask),
             Command::AnswerQuestion { task, answer } => self.decide_answer(by, task, answer),
-            Command::CancelTask { task, reason } => self.decide_cancel(task, reason),
+            Command::CancelTask { task, reason } => self.decide_cancel(by, task, reason),
             Command::RetryTask { task } => self.decide_retry(task),
             Command::RetryPlan => self.decide_retry_plan(),
             Command::RefineTask { task, refinement, reasoning, tokens } => {
@@ -120,7 +135,7 @@ impl Plan {
                 Ok(vec![Event::TaskRefined { task, refinement: *refinement, reasoning, tokens: *tokens }])
             }
             Command::DecomposeTask { task, children, reasoning, tokens } => {
-                self.decide_decompose(by, task, children, reasoning.as_ref(), *tokens)
+                self.decide_decompose(task, children, reasoning.as_ref(), *tokens)
             }
             Command::AttachDigest { task, digest, tokens } => {
                 self.number(task)?;
@@ -131,14 +146,14 @@ impl Plan {
                 }])
             }
             Command::ChargeTokens { task, tokens, call } => Ok(self.charge(task.as_ref(), *tokens, *call)),
-            Command::RollBackTask { task, detach } => self.decide_roll_back(by, task, *detach),
+            Command::RollBackTask { task, detach } => self.decide_roll_back(task, *detach),
             Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
             Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
-            Command::FinishPlan { phase, summary } => self.decide_finish_plan(*phase, summary),
+            Command::FinishPlan { phase, summary } => self.decide_finish_plan(by, *phase, summary),
             Command::Archive if self.state.archived => Ok(Vec::new()),
             Command::Archive => {
                 self.nothing_runs()?;
-                Ok(vec![Event::PlanArchived {}])
+                Ok(vec![Event::PlanArchived { by: person(by) }])
             }
             Command::Unarchive => Ok(Vec::new()),
         }
@@ -252,7 +267,7 @@ impl Plan {
         names
     }
 
-    fn decide_cancel(&self, task: &TaskId, reason: &str) -> Decision {
+    fn decide_cancel(&self, by: &Actor, task: &TaskId, reason: &str) -> Decision {
         let number = self.number(task)?;
         let family = self.family(number).into_iter().filter(|&member| !self.slot(member).is_parent());
         let open = family.filter(|&member| !self.slot(member).status.is_finished());
@@ -261,7 +276,7 @@ impl Plan {
             let status = self.slot(number).status;
             return Err(self.wrong_status(number, status, "cancelled"));
         }
-        Ok(vec![Event::TasksCancelled { tasks, reason: reason.to_owned() }])
+        Ok(vec![Event::TasksCancelled { tasks, reason: reason.to_owned(), by: person(by) }])
     }
 
     fn decide_retry(&self, task: &TaskId) -> Decision {
@@ -369,7 +384,7 @@ impl Plan {
         self.state.phase == Phase::Completed || self.state.phase.is_finished() && self.state.closed
     }
 
-    fn decide_finish_plan(&self, phase: Phase, summary: &str) -> Decision {
+    fn decide_finish_plan(&self, by: &Actor, phase: Phase, summary: &str) -> Decision {
         let wanted = match phase {
             Phase::Completed => "completed",
             Phase::Failed => "ended as failed",
@@ -378,7 +393,11 @@ impl Plan {
                 "ended without an ending"
             }
         };
-        let event = Event::PlanFinished { phase, summary: summary.to_owned() };
+        let event = Event::PlanFinished {
+            phase,
+            summary: summary.to_owned(),
+            by: person(by).filter(|_| phase == Phase::Cancelled),
+        };
         match (phase, self.state.phase) {
             (Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused, now) => {
                 Err(Refusal::WrongPhase { phase: now, wanted })

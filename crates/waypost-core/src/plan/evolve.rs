@@ -10,8 +10,8 @@ use super::propagate::forget_outcome;
 use super::slot::{NONE, Numbers, Slot};
 use super::task_index::Index;
 use crate::{
-    Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes, Report,
-    Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
+    Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes,
+    Report, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
 };
 
 impl Plan {
@@ -88,7 +88,8 @@ impl Plan {
                 self.state.reason = String::new();
                 self.activate(at);
             }
-            Event::PlanRejected { reason, .. } => {
+            Event::PlanRejected { by, reason } => {
+                self.state.stopped_by = Some(by.clone());
                 // Whoever says no is asked again before anything runs.
                 self.state.approval_required = true;
                 self.state.approval_waived = false;
@@ -97,6 +98,10 @@ impl Plan {
                 self.state.reason.clone_from(reason);
             }
             Event::ApprovalVoided {} => {
+                if self.state.phase == Phase::Draft {
+                    // It is not what was rejected any more.
+                    self.state.stopped_by = None;
+                }
                 self.state.approval = None;
                 self.state.approval_required = true;
                 if matches!(self.state.phase, Phase::Active | Phase::Paused) {
@@ -104,17 +109,28 @@ impl Plan {
                 }
             }
             Event::PlanActivated {} => self.activate(at),
-            Event::PlanPaused { reason } => {
+            Event::PlanPaused { reason, by } => {
                 self.state.phase = Phase::Paused;
+                self.stopped_by(by.as_ref());
                 self.state.reason.clone_from(reason);
             }
             Event::PlanResumed { to_draft } => {
                 self.state.phase = if *to_draft { Phase::Draft } else { Phase::Active };
+                self.state.stopped_by = None;
                 self.state.reason = String::new();
             }
-            Event::PlanFinished { phase, summary } => self.finish_plan(*phase, summary, at),
-            Event::PlanArchived {} => self.set_archived(true),
-            Event::PlanUnarchived {} => self.set_archived(false),
+            Event::PlanFinished { phase, summary, by } => {
+                self.finish_plan(*phase, summary, at);
+                self.stopped_by(by.as_ref());
+            }
+            Event::PlanArchived { by } => {
+                self.set_archived(true);
+                self.state.archived_by.clone_from(by);
+            }
+            Event::PlanUnarchived {} => {
+                self.set_archived(false);
+                self.state.archived_by = None;
+            }
             Event::TaskQueued { task, attempt, worker } => {
                 self.begin_attempt(task, *attempt, worker, None, at)
             }
@@ -184,9 +200,14 @@ impl Plan {
                 state.reason.clone_from(reason);
                 state.because_of = None;
             }),
-            Event::TasksCancelled { tasks, reason } => {
+            Event::TasksCancelled { tasks, reason, by } => {
                 let numbers: Vec<u32> = tasks.iter().filter_map(|task| self.find(task.as_str())).collect();
                 self.cancel(&numbers, reason, at);
+                for number in numbers.into_iter().filter(|_| by.is_some()) {
+                    self.change(number, |task| {
+                        task.state.change_aside(|aside| aside.stopped_by.clone_from(by));
+                    });
+                }
             }
             Event::TaskRefined { task, refinement, reasoning, tokens } => {
                 self.think(task, *tokens, at, |thinking| {
@@ -316,6 +337,7 @@ impl Plan {
         self.state.phase = Phase::Active;
         self.state.finished_at = None;
         self.state.closed = false;
+        self.state.stopped_by = None;
         if self.state.started_at.is_none() {
             // From now on what the author wrote has consequences: skips, and failures that came with an import.
             self.state.started_at = Some(at);
@@ -341,6 +363,13 @@ impl Plan {
         self.state.closed = true;
         self.state.summary = summary.to_owned();
         self.dirty.whole = true;
+    }
+
+    /// Notes a person's stop. An agent that stops what a person stopped before takes nothing of that away.
+    fn stopped_by(&mut self, by: Option<&Actor>) {
+        if let Some(by) = by {
+            self.state.stopped_by = Some(by.clone());
+        }
     }
 
     fn set_archived(&mut self, archived: bool) {

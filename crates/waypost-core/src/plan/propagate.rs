@@ -392,6 +392,7 @@ impl Plan {
         self.state.phase = if may_run { Phase::Active } else { Phase::AwaitingApproval };
         self.state.finished_at = None;
         self.state.closed = false;
+        self.state.stopped_by = None;
         self.dirty.whole = true;
         self.state.summary = String::new();
         // What was left as it was while the plan had ended counts again.

@@ -383,6 +383,8 @@ impl Stage {
     /// A plan of two tasks, `x` before `y`, that stands so.
     fn desk(self) -> Desk {
         let draft = || plan_of([task("x", &[]), task("y", &["x"])]);
+        // By an agent: what a person stopped, no agent undoes.
+        let stop = |desk: &mut Desk, command| drop(desk.asks(&agent(), command).unwrap());
         let mut desk = match self {
             Self::DraftToBeApproved => {
                 let mut draft = draft();
@@ -401,7 +403,7 @@ impl Stage {
             }
             Self::Paused => {
                 desk.does(Command::Activate);
-                desk.does(Command::Pause { reason: "lunch".into() });
+                stop(&mut desk, Command::Pause { reason: "lunch".into() });
             }
             Self::Completed => {
                 desk.does(ask::finish("x", done()));
@@ -411,10 +413,10 @@ impl Stage {
                 desk.does(ask::finish("x", failed()));
             }
             Self::Cancelled => {
-                desk.does(Command::FinishPlan { phase: Phase::Cancelled, summary: "enough".into() });
+                stop(&mut desk, Command::FinishPlan { phase: Phase::Cancelled, summary: "enough".into() });
             }
             Self::Archived => {
-                desk.does(Command::Archive);
+                stop(&mut desk, Command::Archive);
             }
         }
         assert_eq!(Self::of(&desk), self.title(), "the plan is in the state that is to be tried");

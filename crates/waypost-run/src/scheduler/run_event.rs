@@ -181,7 +181,7 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<Run
             | Event::PlanApproved { .. }
             | Event::PlanRejected { .. }
             | Event::PlanFinished { .. }
-            | Event::PlanArchived {}
+            | Event::PlanArchived { .. }
             | Event::PlanUnarchived {}
             | Event::TaskQueued { .. }
             | Event::TaskStarted { .. }

@@ -187,6 +187,10 @@ impl Plan {
             (Status::Pending, _) if attempt.is_some() => {
                 return Err(self.wrong_status(number, Status::Pending, wanted));
             }
+            // Machine work ends by the attempt that runs it, or by a person.
+            (Status::Pending, _) if by.kind == ActorKind::Worker && self.spec_of(number).work.is_some() => {
+                return Err(self.wrong_status(number, Status::Pending, wanted));
+            }
             // What turned out to be unnecessary need not have been possible.
             (Status::Pending, Outcome::Skipped { .. }) => Vec::new(),
             (Status::Pending, Outcome::Done { .. } | Outcome::Failed { .. }) => {
@@ -205,6 +209,11 @@ impl Plan {
             (Outcome::Done { .. } | Outcome::Failed { .. } | Outcome::Skipped { .. }, _) => {
                 self.is_not_reported(by, number)?;
             }
+        }
+        if let (Outcome::Skipped { .. }, ActorKind::Agent, Some(_)) =
+            (outcome, by.kind, &self.spec_of(number).check)
+        {
+            return Err(Refusal::OnlyAPerson { what: "skip a task that has a check", by: by.kind });
         }
         check_outcome(task, outcome)?;
         events.push(match outcome {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::super::Plan;
 use super::super::propagate::ParentEnd;
 use super::super::slot::NONE;
+use super::super::work_digest::hash_of_task;
 use super::{Decision, NAMES_MAX, within};
 use crate::validate::{Report, check_task};
 use crate::{
@@ -62,15 +63,7 @@ impl Plan {
         Ok(vec![Event::PlanCreated { draft: Box::new(draft), by: by.clone() }])
     }
 
-    pub(super) fn decide_revise_plan(&self, by: &Actor, changes: &PlanChanges) -> Decision {
-        let mut events = self.revised(changes)?;
-        // Looked at only where it matters: it is as much work as there are tasks.
-        let void = self.voided(by, true).filter(|_| self.changes_instructions(&events));
-        events.extend(void);
-        Ok(events)
-    }
-
-    fn revised(&self, changes: &PlanChanges) -> Decision {
+    pub(super) fn revised(&self, changes: &PlanChanges) -> Decision {
         let PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign } = changes.clone();
         let spec = &self.spec;
         let changed = |new: Option<String>, old: &String| new.filter(|new| new != old);
@@ -110,7 +103,7 @@ impl Plan {
         Ok(if nothing { Vec::new() } else { vec![event] })
     }
 
-    pub(super) fn decide_add(&self, by: &Actor, tasks: &[TaskSpec], place: &Position) -> Decision {
+    pub(super) fn decide_add(&self, tasks: &[TaskSpec], place: &Position) -> Decision {
         let Some(first) = tasks.first() else { return Ok(Vec::new()) };
         self.check_new(tasks)?;
         let siblings: &[u32] = match &first.parent {
@@ -124,9 +117,7 @@ impl Plan {
                 Some(self.index_of(place, siblings)?)
             }
         };
-        let mut events = vec![Event::TasksAdded { tasks: tasks.to_vec(), index }];
-        events.extend(self.voided(by, tasks.iter().any(has_work)));
-        Ok(events)
+        Ok(vec![Event::TasksAdded { tasks: tasks.to_vec(), index }])
     }
 
     /// Everything that is wrong with tasks that are to be added.
@@ -259,40 +250,94 @@ impl Plan {
         })
     }
 
-    /// The event that takes an approval back, if this change asks for it: machines would run something else now.
-    fn voided(&self, by: &Actor, machine_change: bool) -> Option<Event> {
-        let approved = self.state.approval_required && self.state.approval.is_some();
+    /// The event that takes an approval back, if machines would do something else, or be told something else, after these events.
+    pub(super) fn voided(&self, by: &Actor, events: &[Event]) -> Option<Event> {
         let state = &self.state;
         let unasked = !state.approval_required && !state.approval_waived && by.kind != ActorKind::Person;
-        (machine_change && (approved || unasked)).then_some(Event::ApprovalVoided {})
+        // What was rejected may be put up for approval again once it is something else.
+        let rejected = state.phase == Phase::Draft && state.stopped_by.is_some();
+        let changed = |event| self.changes_work(event) || rejected && self.changes_plain_tasks(event);
+        let matters = state.approval.is_some() || unasked || rejected;
+        (matters && events.iter().any(changed)).then_some(Event::ApprovalVoided {})
     }
 
-    /// Whether machines would do something else, or be told something else, if a task became this. Agents are told what
-    /// the parents of their task are about, too.
-    fn changes_work(&self, number: u32, new: &TaskSpec) -> bool {
-        let old = self.spec_of(number);
-        let is_work = has_work(old) || has_work(new);
-        if is_work && !old.runs_the_same_as(new) {
-            return true;
+    /// Whether an event changes a plan that has nothing for machines.
+    fn changes_plain_tasks(&self, event: &Event) -> bool {
+        let is_edit = matches!(
+            event,
+            Event::PlanRevised { .. }
+                | Event::TasksAdded { .. }
+                | Event::TaskRevised { .. }
+                | Event::TasksRemoved { .. }
+                | Event::TaskMoved { .. }
+        );
+        is_edit && !self.roots.iter().any(|&number| self.is_for_machines(number))
+    }
+
+    /// Whether an event changes [`Plan::work_digest`].
+    fn changes_work(&self, event: &Event) -> bool {
+        match event {
+            Event::PlanRevised { title, goal, queue, .. } => {
+                // Looked at only where it matters: it is as much work as there are tasks.
+                (title.is_some() || goal.is_some() || queue.is_some())
+                    && self.roots.iter().any(|&number| self.is_for_machines(number))
+            }
+            Event::TasksAdded { tasks, .. } => tasks.iter().any(has_work),
+            Event::TaskRevised { task } => self.find(task.id.as_str()).is_some_and(|number| {
+                (has_work(task) || self.is_for_machines(number))
+                    && hash_of_task(self.spec_of(number)) != hash_of_task(task)
+            }),
+            Event::TasksRemoved { tasks } => {
+                let numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
+                let mut gone = numbers.flat_map(|number| self.family(number));
+                gone.any(|number| {
+                    let mut after = self.slot(number).after.iter();
+                    has_work(self.spec_of(number)) || after.any(|&next| self.is_for_machines(next))
+                })
+            }
+            Event::TaskMoved { task, parent, .. } => self
+                .find(task.as_str())
+                .is_some_and(|number| self.spec_of(number).parent != *parent && self.is_for_machines(number)),
+            Event::PlanCreated { .. }
+            | Event::TasksReordered { .. }
+            | Event::TasksReset { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::PlanApproved { .. }
+            | Event::PlanRejected { .. }
+            | Event::ApprovalVoided { .. }
+            | Event::PlanActivated { .. }
+            | Event::PlanPaused { .. }
+            | Event::PlanResumed { .. }
+            | Event::PlanFinished { .. }
+            | Event::PlanArchived { .. }
+            | Event::PlanUnarchived { .. }
+            | Event::TaskQueued { .. }
+            | Event::TaskStarted { .. }
+            | Event::TaskProgressed { .. }
+            | Event::TaskDone { .. }
+            | Event::TaskReported { .. }
+            | Event::TaskFailed { .. }
+            | Event::TaskReleased { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
+            | Event::TaskSkipped { .. }
+            | Event::TasksCancelled { .. }
+            | Event::TasksRetried { .. }
+            | Event::TaskRefined { .. }
+            | Event::DigestAttached { .. }
+            | Event::TokensCharged { .. }
+            | Event::TaskRolledBack { .. }
+            | Event::OutputReceived { .. }
+            | Event::OutputWithdrawn { .. } => false,
         }
-        let told = |member: &u32| self.spec_of(*member).work.is_some();
-        !old.tells_the_same_as(new) && (new.work.is_some() || self.family(number).iter().any(told))
     }
 
-    /// Whether a change of the plan itself would change what machines are told.
-    fn changes_instructions(&self, events: &[Event]) -> bool {
-        let told = |event: &Event| {
-            let Event::PlanRevised { title, goal, .. } = event else { return false };
-            title.is_some() || goal.is_some()
-        };
-        events.iter().any(told)
-            && self
-                .order()
-                .iter()
-                .any(|&number| !self.slot(number).status.is_finished() && self.spec_of(number).work.is_some())
+    /// Whether machines work on a task or on one below it: the words of parents are told to agents, too.
+    fn is_for_machines(&self, number: u32) -> bool {
+        self.family(number).iter().any(|&member| has_work(self.spec_of(member)))
     }
 
-    pub(super) fn decide_revise(&self, by: &Actor, task: &TaskId, changes: &TaskChanges) -> Decision {
+    pub(super) fn decide_revise(&self, task: &TaskId, changes: &TaskChanges) -> Decision {
         let number = self.number(task)?;
         let old = self.spec_of(number);
         let new = changed(old, changes);
@@ -300,10 +345,7 @@ impl Plan {
             return Ok(Vec::new());
         }
         self.check_revised(number, &new)?;
-        let machine_change = self.changes_work(number, &new);
-        let mut events = vec![Event::TaskRevised { task: Box::new(new) }];
-        events.extend(self.voided(by, machine_change));
-        Ok(events)
+        Ok(vec![Event::TaskRevised { task: Box::new(new) }])
     }
 
     fn check_revised(&self, number: u32, new: &TaskSpec) -> Result<(), Refusal> {
@@ -326,7 +368,7 @@ impl Plan {
         report.into_result()
     }
 
-    pub(super) fn decide_remove(&self, by: &Actor, task: &TaskId, detach: bool) -> Decision {
+    pub(super) fn decide_remove(&self, task: &TaskId, detach: bool) -> Decision {
         let number = self.number(task)?;
         let family = self.family(number);
         let members: HashSet<u32> = family.iter().copied().collect();
@@ -341,16 +383,12 @@ impl Plan {
             let dependants = dependants.iter().map(|&after| self.name(after)).take(NAMES_MAX).collect();
             return Err(Refusal::HasDependants { task: self.name(number), dependants });
         }
-        let unfinished = family.iter().filter(|&&member| !self.slot(member).status.is_finished());
-        let machine_change = unfinished.chain(&dependants).any(|&member| has_work(self.spec_of(member)));
-        let mut events = vec![Event::TasksRemoved { tasks: vec![task.clone()] }];
-        events.extend(self.voided(by, machine_change));
-        Ok(events)
+        Ok(vec![Event::TasksRemoved { tasks: vec![task.clone()] }])
     }
 
     pub(super) fn decide_move(
         &self,
-        by: &Actor,
+
         task: &TaskId,
         parent: Option<&Option<TaskId>>,
         place: &Position,
@@ -380,16 +418,12 @@ impl Plan {
             report.into_result()?;
         }
         let parent = (new_parent != NONE).then(|| self.spec_of(new_parent).id.clone());
-        let machine_change = new_parent != old_parent
-            && self.family(number).iter().any(|&member| has_work(self.spec_of(member)));
-        let mut events = vec![Event::TaskMoved { task: task.clone(), parent, index }];
-        events.extend(self.voided(by, machine_change));
-        Ok(events)
+        Ok(vec![Event::TaskMoved { task: task.clone(), parent, index }])
     }
 
     pub(super) fn decide_decompose(
         &self,
-        by: &Actor,
+
         task: &TaskId,
         children: &[TaskSpec],
         reasoning: Option<&String>,
@@ -419,7 +453,7 @@ impl Plan {
             reasoning: reasoning.cloned(),
             tokens,
         }];
-        events.extend(self.decide_add(by, &children, &Position::Last)?);
+        events.extend(self.decide_add(&children, &Position::Last)?);
         Ok(events)
     }
 
@@ -432,7 +466,7 @@ impl Plan {
         vec![Event::TokensCharged { task, tokens, call }]
     }
 
-    pub(super) fn decide_roll_back(&self, by: &Actor, task: &TaskId, detach: bool) -> Decision {
+    pub(super) fn decide_roll_back(&self, task: &TaskId, detach: bool) -> Decision {
         let number = self.number(task)?;
         let (slot, spec) = (self.slot(number), self.spec_of(number));
         let undecided = spec.thinking.as_ref().is_none_or(|thinking| {
@@ -460,8 +494,6 @@ impl Plan {
         }
         let tokens = |member: &u32| self.spec_of(*member).thinking.as_ref().map_or(0, |one| one.tokens);
         let spent = below.iter().map(tokens).fold(0, i64::saturating_add);
-        let unfinished = below.iter().filter(|&&member| !self.slot(member).status.is_finished());
-        let machine_change = unfinished.chain(&dependants).any(|&member| has_work(self.spec_of(member)));
         let mut events = Vec::new();
         if !children.is_empty() {
             events.push(Event::TasksRemoved { tasks: children });
@@ -471,11 +503,10 @@ impl Plan {
             events.push(Event::TasksReset { tasks: vec![task.clone()] });
         }
         events.push(Event::TaskRolledBack { task: task.clone(), tokens: spent });
-        events.extend(self.voided(by, machine_change));
         Ok(events)
     }
 
-    pub(super) fn decide_replace(&self, by: &Actor, draft: &Draft) -> Decision {
+    pub(super) fn decide_replace(&self, draft: &Draft) -> Decision {
         let problems = validate(draft);
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
@@ -496,7 +527,6 @@ impl Plan {
             body: Some(spec.body.clone()),
             foreign: Some(spec.foreign.clone()),
         })?;
-        let mut machine_change = self.changes_instructions(&events);
         let mut reset = Vec::new();
         for &number in &order {
             let (slot, old) = (self.slot(number), self.spec_of(number));
@@ -514,7 +544,6 @@ impl Plan {
         let added = parents_first.iter().filter(|spec| self.find(spec.id.as_str()).is_none());
         let added: Vec<TaskSpec> = added.map(|spec| (*spec).clone()).collect();
         if !added.is_empty() {
-            machine_change |= added.iter().any(has_work);
             events.push(Event::TasksAdded { tasks: added, index: None });
         }
         // Parents before children: whoever gets another parent finds it where it will stay, and no ring of parents
@@ -526,7 +555,6 @@ impl Plan {
             *place += 1;
             let Some(number) = self.find(new.id.as_str()) else { continue };
             if self.spec_of(number).parent != new.parent {
-                machine_change |= self.family(number).iter().any(|&member| has_work(self.spec_of(member)));
                 events.push(Event::TaskMoved { task: new.id.clone(), parent: new.parent.clone(), index });
             }
         }
@@ -538,11 +566,9 @@ impl Plan {
                 if !parent_goes {
                     removed.push(old.id.clone());
                 }
-                machine_change |= has_work(old) && !slot.status.is_finished();
                 continue;
             };
             if !same_but_parent(old, new) {
-                machine_change |= self.changes_work(number, new);
                 let task = TaskSpec { parent: new.parent.clone(), ..(*new).clone() };
                 events.push(Event::TaskRevised { task: Box::new(task) });
             }
@@ -551,7 +577,6 @@ impl Plan {
             events.push(Event::TasksRemoved { tasks: removed });
         }
         events.extend(self.reorderings(draft));
-        events.extend(self.voided(by, machine_change));
         Ok(events)
     }
 

@@ -49,6 +49,8 @@ struct Seen {
     events: BTreeMap<String, u32>,
     refusals: BTreeMap<String, u32>,
     phases: BTreeMap<&'static str, u32>,
+    /// Versions that left an approval as it was.
+    kept_approvals: u32,
 }
 
 impl Seen {
@@ -60,6 +62,7 @@ impl Seen {
         };
         pour(&mut self.events, other.events);
         pour(&mut self.refusals, other.refusals);
+        self.kept_approvals += other.kept_approvals;
         for (key, count) in other.commands {
             *self.commands.entry(key).or_default() += count;
         }
@@ -85,6 +88,7 @@ impl Seen {
         ] {
             assert!(self.refusals.contains_key(code), "{code} came up: {:?}", self.refusals);
         }
+        assert!(self.kept_approvals > 100, "plans went on under an approval: {}", self.kept_approvals);
         assert!(self.refusals.contains_key("cycle"), "cycles were tried: {:?}", self.refusals);
         assert_eq!(self.phases.len(), Phase::ALL.len(), "every phase came up: {:?}", self.phases);
     }
@@ -220,6 +224,7 @@ impl World {
             }
         }
         let what = || format!("after {command:?} → {text}");
+        let digest = self.plan.work_digest();
 
         self.plan.advance(&events, now);
         self.history.push((events_again, now));
@@ -234,6 +239,13 @@ impl World {
         self.check_against_a_fresh_plan(&after, &what);
         let from_scratch = Plan::from_trusted_draft(plan_id(), after.clone()).work_digest();
         assert_eq!(self.plan.work_digest(), from_scratch, "the digest of the work is out of date {}", what());
+        let still_approved = before.state.approval.is_some() && before.state.approval == after.state.approval;
+        let has_machine_tasks =
+            after.tasks.iter().any(|task| task.spec.work.is_some() || task.spec.check.is_some());
+        if still_approved && has_machine_tasks {
+            assert!(digest == from_scratch, "approved, and machines would do something else {}", what());
+            self.seen.kept_approvals += 1;
+        }
 
         // The numbers of tasks differ in a plan that was read from a snapshot, and nothing may depend on them.
         self.reloaded.advance(&events, now);
