@@ -1,42 +1,43 @@
-//! An encoding in which different values never have the same bytes, and its SHA-256. Lengths stand before texts and lists, so that
-//! nothing can move from one field into the next. JSON is taken as its text: as numbers, 2^53 and 2^53 + 1 would be one value.
+//! A canonical encoding in which different values never have the same bytes, and its SHA-256. Texts and lists are
+//! prefixed with their length, so that no byte can move from one field to the next. JSON is hashed as its text: as
+//! floating-point numbers, 2^53 and 2^53 + 1 would be the same value.
 
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256.
+/// A SHA-256 digest.
 pub type Hash = [u8; 32];
 
-/// Hashes one value, field by field. A change of fields needs another domain.
+/// Hashes one value, field by field. A change of the fields requires a new domain.
 pub struct CanonicalHasher(Sha256);
 
 impl CanonicalHasher {
-    /// Begins a value of the kind that `domain` names, such as `waypost/task/1`.
+    /// Starts a value of the kind that `domain` names, such as `waypost/task/1`.
     pub fn new(domain: &str) -> Self {
         let mut hasher = Self(Sha256::new());
         hasher.text(domain);
         hasher
     }
 
-    /// A text: its length in bytes, and its UTF-8.
+    /// Adds a text: its length in bytes, then its UTF-8.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.number(text.len() as u64);
         self.0.update(text);
         self
     }
 
-    /// A number, or the length of a list whose items follow.
+    /// Adds a number, or the length of a list whose items follow.
     pub fn number(&mut self, number: u64) -> &mut Self {
         self.0.update(number.to_be_bytes());
         self
     }
 
-    /// One byte.
+    /// Adds one byte, 0 or 1.
     pub fn flag(&mut self, flag: bool) -> &mut Self {
         self.0.update([u8::from(flag)]);
         self
     }
 
-    /// A value that may be missing.
+    /// Adds a value that may be missing.
     pub fn optional<T>(
         &mut self,
         value: Option<T>,
@@ -49,7 +50,7 @@ impl CanonicalHasher {
         self
     }
 
-    /// A list, in its order.
+    /// Adds a list, in its order.
     pub fn list<T>(
         &mut self,
         items: impl ExactSizeIterator<Item = T>,
@@ -62,19 +63,19 @@ impl CanonicalHasher {
         self
     }
 
-    /// Another value, by its hash.
+    /// Adds another value by its hash.
     pub fn hash(&mut self, hash: &Hash) -> &mut Self {
         self.0.update(hash);
         self
     }
 
-    /// The hash of everything so far.
+    /// Returns the hash of everything added.
     pub fn finish(self) -> Hash {
         self.0.finalize().into()
     }
 }
 
-/// The SHA-256 of some bytes.
+/// Returns the SHA-256 of some bytes.
 pub fn sha256(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }
