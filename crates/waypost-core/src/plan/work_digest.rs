@@ -1,9 +1,9 @@
-//! The digest of all that machines would do for a plan, and in which order: what an approval is given for.
+//! The digest of everything that machines would do for a plan, and in which order: the object of an approval.
 //!
-//! Nothing that changes while the plan runs is in it. Tasks that no machine works on, or is told about, are not in it either: people
-//! may edit their own items without asking again. The hashes of tasks are kept in buckets, so that one edit hashes one task, one
-//! bucket and the list of buckets, whatever the size of the plan. They are made when the digest is first asked for, and never stored:
-//! who can write the store could write them too.
+//! It covers nothing that changes while the plan runs. It also leaves out tasks that no machine works on or reads:
+//! people may edit their own items without another approval. The task hashes are grouped in buckets, so that one edit
+//! hashes one task, one bucket and the list of buckets, whatever the size of the plan. They are computed when the
+//! digest is first requested, and never stored: anyone who can write the store could write them too.
 
 use std::collections::BTreeSet;
 
@@ -15,22 +15,22 @@ use crate::{Dependency, DependencyRule, Lock, LockMode, Retry, TaskSpec, Work};
 
 const BUCKETS: usize = 1024;
 
-/// The hashes of a plan's tasks.
+/// The hash tree of a plan's tasks.
 #[derive(Clone, Debug)]
 pub(super) struct WorkTree {
-    /// By number of the task.
+    /// By task number.
     entries: Vec<Entry>,
     buckets: Vec<Bucket>,
     leaves: u64,
     root: Hash,
-    /// Tasks that changed since the root was made.
+    /// Tasks that changed since the root was computed.
     touched: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     parent: u32,
-    /// Tasks with work or a check among it and those below it.
+    /// The number of tasks with work or a check among this one and its descendants.
     machine_tasks: u32,
     has_work: bool,
     leaf: Option<Hash>,
@@ -43,7 +43,7 @@ struct Bucket {
 }
 
 impl Plan {
-    /// The digest of all that machines would do.
+    /// Returns the digest of everything that machines would do.
     pub fn work_digest(&self) -> Hash {
         let tree = self.work_tree.get_or_init(|| {
             let mut tree = Box::new(WorkTree::new());
@@ -57,14 +57,14 @@ impl Plan {
         hasher.finish()
     }
 
-    /// Notes that what a task says, or its place, changed.
+    /// Records that the author's part of a task, or its place, changed.
     pub(super) fn touch_work(&mut self, number: u32) {
         if let Some(tree) = self.work_tree.get_mut() {
             tree.touched.push(number);
         }
     }
 
-    /// Hashes what changed, if the digest has been asked for.
+    /// Rehashes what changed, if the digest has been requested.
     pub(super) fn refresh_work(&mut self) {
         if let Some(mut tree) = self.work_tree.take() {
             tree.refresh(self);
@@ -76,7 +76,7 @@ impl Plan {
         let slot = self.slot(number);
         match slot.task.get() {
             Some(task) => hash_of_task(&task.spec),
-            // Read and dropped: a plan of 100,000 tasks stays as small in memory as it was.
+            // Decoded and dropped: a plan of 100,000 tasks takes no more memory than before.
             None => hash_of_task(&task_codec::task(&self.bytes, slot.bytes, self.id_of(number)).spec),
         }
     }
@@ -109,7 +109,7 @@ impl WorkTree {
         }
         let blank = Entry { parent: NONE, machine_tasks: 0, has_work: false, leaf: None };
         self.entries.resize(plan.slots.len(), blank);
-        // First all are taken out and then all put in: in between, what is known of parents has no circle.
+        // First all are removed, then all are added: in between, the recorded parents have no cycle.
         let mut changed = touched.clone();
         for &number in &touched {
             self.add_above(number, -i64::from(self.entries[number as usize].machine_tasks), &mut changed);
@@ -153,7 +153,7 @@ impl WorkTree {
         self.root = hasher.finish();
     }
 
-    /// Counts machine tasks in all that a task is inside of.
+    /// Adds `machine_tasks` to the count of every ancestor of a task.
     fn add_above(&mut self, number: u32, machine_tasks: i64, changed: &mut BTreeSet<u32>) {
         let mut above = self.entries[number as usize].parent;
         while above != NONE && machine_tasks != 0 {
@@ -183,7 +183,8 @@ fn bucket_of(id: &str) -> usize {
     usize::from(u16::from_be_bytes([hash[0], hash[1]]) >> 6)
 }
 
-/// The hash of what machines would do for one task. Each field is either in it or named as left out: a new one has to be decided on.
+/// Hashes what machines would do for one task. Each field is either hashed or named as left out: a new field needs a
+/// decision.
 pub(super) fn hash_of_task(spec: &TaskSpec) -> Hash {
     let TaskSpec {
         id,
@@ -239,7 +240,7 @@ pub(super) fn hash_of_task(spec: &TaskSpec) -> Hash {
     hasher.finish()
 }
 
-/// Agent, plan and task; empty where the dependency does not name them.
+/// Returns agent, plan and task; empty where the dependency does not name them.
 fn parts_of_dependency(dependency: &Dependency) -> [&str; 3] {
     match dependency {
         Dependency::Task(task) => ["", "", task.as_str()],

@@ -1,10 +1,10 @@
-//! What a person stopped only a person undoes; and machine work that has ended runs again only by a person's order.
+//! Enforces stops: only a person can undo a person's stop, and only a person can rerun machine work that has ended.
 
 use super::super::Plan;
 use crate::{Actor, ActorKind, Event, Phase, Refusal, Status, TaskId};
 
 impl Plan {
-    /// Refuses events that would undo a person's stop, to agents and workers.
+    /// Refuses events of agents and workers that would undo a person's stop.
     pub(super) fn keeps_stops(&self, by: &Actor, events: &[Event]) -> Result<(), Refusal> {
         match by.kind {
             ActorKind::Person | ActorKind::System => return Ok(()),
@@ -93,7 +93,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What was approved is to be done once, and as often as its retries say.
+    /// Refuses to rerun finished machine work: approved work is done once, plus the retries of its policy.
     fn keeps_machine_work_ended(&self, by: &Actor, tasks: &[TaskId]) -> Result<(), Refusal> {
         let mut numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
         let is_over = |number: u32| {
@@ -112,7 +112,7 @@ impl Plan {
     }
 }
 
-/// The person who stops something; an agent's or worker's stop binds nobody.
+/// Returns the actor if it is a person; a stop by an agent or a worker is not binding.
 pub(super) fn person(by: &Actor) -> Option<Actor> {
     (by.kind == ActorKind::Person).then(|| by.clone())
 }
