@@ -1,4 +1,4 @@
-//! Decisions about what the author says: make, add, revise, remove, move, replace, decompose.
+//! Decisions about the author's part: create, add, revise, remove, move, replace, decompose, roll back.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -33,10 +33,10 @@ impl Plan {
         draft.version = 0;
         draft.state.approval_required = approval_required;
         draft.state.approval_waived = waived;
-        // A draft is untrusted text: it cannot bring its own approval along.
+        // A draft is untrusted text: it cannot carry its own approval.
         draft.state.approval = None;
         draft.state.archived = false;
-        // The calls of another plan's models are not its own.
+        // The model calls of another plan are not its own.
         draft.state.calls = 0;
         draft.state.phase = match draft.state.phase {
             phase @ (Phase::Active | Phase::Paused) if !approval_required => phase,
@@ -47,7 +47,7 @@ impl Plan {
             draft.state.started_at = None;
         }
         for task in &mut draft.tasks {
-            // Whoever worked on it elsewhere does not work on it here.
+            // A worker that held the task elsewhere does not hold it here.
             if task.state.status == Status::Running {
                 task.state.status = Status::Pending;
                 task.state.worker = None;
@@ -56,7 +56,7 @@ impl Plan {
             if !task.state.status.is_finished() {
                 task.state.finished_at = None;
             }
-            // Nor can it bring proofs, reports or people's answers: only what happens here counts as such.
+            // Nor can it carry evidence, reports or people's answers: only what happens here counts.
             task.state.aside = None;
         }
         settle_parents(&mut draft.tasks);
@@ -108,7 +108,7 @@ impl Plan {
         self.check_new(tasks)?;
         let siblings: &[u32] = match &first.parent {
             None => &self.roots,
-            // A parent that is added along with it has no children yet.
+            // A parent that is added in the same command has no children yet.
             Some(parent) => self.find(parent.as_str()).map_or(&[], |parent| &self.slot(parent).children),
         };
         let index = match place {
@@ -120,7 +120,7 @@ impl Plan {
         Ok(vec![Event::TasksAdded { tasks: tasks.to_vec(), index }])
     }
 
-    /// Everything that is wrong with tasks that are to be added.
+    /// Checks tasks to be added and reports every problem.
     fn check_new(&self, tasks: &[TaskSpec]) -> Result<(), Refusal> {
         let mut report = Report::default();
         report.over("tasks in a plan", self.len() + tasks.len(), limits::TASKS_MAX, None);
@@ -156,7 +156,7 @@ impl Plan {
         report.into_result()
     }
 
-    /// Whether new tasks stand too deep. They have no ring of parents.
+    /// Reports new tasks that are nested too deep. Their parents must not form a cycle.
     fn check_depths(&self, tasks: &[TaskSpec], report: &mut Report) {
         let new: HashMap<&str, &TaskSpec> = tasks.iter().map(|spec| (spec.id.as_str(), spec)).collect();
         let mut depths: HashMap<&str, usize> = HashMap::with_capacity(tasks.len());
@@ -188,7 +188,7 @@ impl Plan {
         }
     }
 
-    /// How many parents stand above a task.
+    /// Returns the number of ancestors of a task.
     fn depth(&self, number: u32) -> usize {
         let (mut depth, mut parent) = (0, self.slot(number).parent);
         while parent != NONE {
@@ -198,7 +198,7 @@ impl Plan {
         depth
     }
 
-    /// How many levels stand below a task.
+    /// Returns the number of levels below a task.
     fn height(&self, number: u32) -> usize {
         let mut height = 0;
         let mut level = self.slot(number).children.clone();
@@ -233,7 +233,7 @@ impl Plan {
         }
     }
 
-    /// The place that `place` means in a list of siblings.
+    /// Resolves `place` to an index in a list of siblings.
     fn index_of(&self, place: &Position, siblings: &[u32]) -> Result<usize, Refusal> {
         let at = |sibling: &TaskId| -> Result<usize, Refusal> {
             let number = self.number(sibling)?;
@@ -250,18 +250,18 @@ impl Plan {
         })
     }
 
-    /// The event that takes an approval back, if machines would do something else, or be told something else, after these events.
+    /// Returns the event that voids the approval, if these events change what machines would do or read.
     pub(super) fn voided(&self, by: &Actor, events: &[Event]) -> Option<Event> {
         let state = &self.state;
         let unasked = !state.approval_required && !state.approval_waived && by.kind != ActorKind::Person;
-        // What was rejected may be put up for approval again once it is something else.
+        // A rejected plan may be submitted for approval again once it has changed.
         let rejected = state.phase == Phase::Draft && state.stopped_by.is_some();
         let changed = |event| self.changes_work(event) || rejected && self.changes_plain_tasks(event);
         let matters = state.approval.is_some() || unasked || rejected;
         (matters && events.iter().any(changed)).then_some(Event::ApprovalVoided {})
     }
 
-    /// Whether an event changes a plan that has nothing for machines.
+    /// Whether an event edits a plan that has no machine work.
     fn changes_plain_tasks(&self, event: &Event) -> bool {
         let is_edit = matches!(
             event,
@@ -278,7 +278,7 @@ impl Plan {
     fn changes_work(&self, event: &Event) -> bool {
         match event {
             Event::PlanRevised { title, goal, queue, .. } => {
-                // Looked at only where it matters: it is as much work as there are tasks.
+                // Checked last: it costs a pass over all tasks.
                 (title.is_some() || goal.is_some() || queue.is_some())
                     && self.roots.iter().any(|&number| self.is_for_machines(number))
             }
@@ -332,7 +332,7 @@ impl Plan {
         }
     }
 
-    /// Whether machines work on a task or on one below it: the words of parents are told to agents, too.
+    /// Whether machines work on a task or one of its descendants: agents also read the texts of parents.
     fn is_for_machines(&self, number: u32) -> bool {
         self.family(number).iter().any(|&member| has_work(self.spec_of(member)))
     }
@@ -457,7 +457,7 @@ impl Plan {
         Ok(events)
     }
 
-    /// What a call cost, unless that was said before.
+    /// Charges a model call, unless it was charged before.
     pub(super) fn charge(&self, task: Option<&TaskId>, tokens: i64, call: u64) -> Vec<Event> {
         if call <= self.state.calls {
             return Vec::new();
@@ -498,7 +498,7 @@ impl Plan {
         if !children.is_empty() {
             events.push(Event::TasksRemoved { tasks: children });
         }
-        // What its children made of it is gone with them.
+        // The outcome that its children gave it is gone with them.
         if slot.is_parent() && slot.status.is_finished() {
             events.push(Event::TasksReset { tasks: vec![task.clone()] });
         }
@@ -536,7 +536,7 @@ impl Plan {
                 reset.push(old.id.clone());
             }
         }
-        // What is to be done again and what is new come first, so that the plan does not end in between.
+        // Resets and additions come first, so that the plan does not end in between.
         if !reset.is_empty() {
             events.push(Event::TasksReset { tasks: reset });
         }
@@ -546,8 +546,8 @@ impl Plan {
         if !added.is_empty() {
             events.push(Event::TasksAdded { tasks: added, index: None });
         }
-        // Parents before children: whoever gets another parent finds it where it will stay, and no ring of parents
-        // comes into being on the way.
+        // Parents before children: a task that gets another parent finds it at its final place, and no intermediate
+        // state has a cycle of parents.
         let mut places: HashMap<Option<&TaskId>, usize> = HashMap::new();
         for new in parents_first {
             let place = places.entry(new.parent.as_ref()).or_default();
@@ -592,7 +592,7 @@ impl Plan {
         if running.is_empty() { Ok(()) } else { Err(Refusal::StillRunning { running }) }
     }
 
-    /// Where siblings stand in another order than the draft has them, once everything else is as it says.
+    /// Returns the reorderings needed where siblings are not in the draft's order after all other events.
     fn reorderings(&self, draft: &Draft) -> Vec<Event> {
         let mut wanted: BTreeMap<Option<&TaskId>, Vec<&TaskId>> = BTreeMap::new();
         for task in &draft.tasks {
@@ -601,7 +601,7 @@ impl Plan {
         let differs = |parent: &Option<&TaskId>, order: &[&TaskId]| {
             let above = parent.map_or(Some(NONE), |parent| self.find(parent.as_str()));
             let Some(above) = above else { return false };
-            // What is added or moved here lands behind those that stay, in the draft's order.
+            // Tasks added or moved here land after those that stay, in the draft's order.
             let stays =
                 |id: &&TaskId| self.find(id.as_str()).is_some_and(|number| self.slot(number).parent == above);
             let staying: HashSet<&TaskId> = order.iter().copied().filter(|id| stays(id)).collect();
@@ -622,7 +622,7 @@ impl Plan {
     }
 }
 
-/// The problem that a cycle is, at the first task of its path.
+/// Wraps a cycle as a problem of the first task of its path.
 fn cycle_problem(wrong: ProblemKind) -> Problem {
     let mut first = None;
     if let ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } = &wrong {
@@ -642,7 +642,7 @@ fn same_but_parent(old: &TaskSpec, new: &TaskSpec) -> bool {
     *old == TaskSpec { parent: old.parent.clone(), ..new.clone() }
 }
 
-/// The tasks so that no child stands before its parent.
+/// Iterates over the tasks, every parent before its children.
 fn parents_first(tasks: &[Task]) -> impl Iterator<Item = &TaskSpec> {
     let mut children: HashMap<Option<&TaskId>, Vec<&TaskSpec>> = HashMap::new();
     for task in tasks {
@@ -657,7 +657,7 @@ fn parents_first(tasks: &[Task]) -> impl Iterator<Item = &TaskSpec> {
     order.into_iter()
 }
 
-/// Gives every parent the status that its children's make: it is derived, whatever the text said.
+/// Derives the status of every parent from its children, regardless of what the text says.
 fn settle_parents(tasks: &mut [Task]) {
     let order: Vec<TaskId> = parents_first(tasks).map(|spec| spec.id.clone()).collect();
     let number: HashMap<TaskId, usize> =
@@ -681,7 +681,7 @@ fn settle_parents(tasks: &mut [Task]) {
     }
 }
 
-/// The spec with the changes made.
+/// Returns the spec with the changes applied.
 fn changed(old: &TaskSpec, changes: &TaskChanges) -> TaskSpec {
     let TaskChanges {
         description,
