@@ -1,4 +1,4 @@
-//! Shapes that are stored and so are promises: one line of JSON per event, and the bytes of a small snapshot.
+//! Golden files for stored shapes, which are promises: one line of JSON per event, and the bytes of a small snapshot.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ fn damaged_snapshots_are_left_aside_and_never_guessed_at() {
     }
 }
 
-/// Sixty-four digits on a line.
+/// Formats bytes as lines of 64 hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     let line = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
     bytes.chunks(32).map(line).collect()
@@ -122,7 +122,7 @@ fn received() -> UpstreamResult {
     }
 }
 
-/// A task of which everything is said.
+/// A task with every field set.
 fn full_spec() -> TaskSpec {
     TaskSpec {
         id: id("full"),
@@ -227,7 +227,7 @@ fn question() -> Question {
     }
 }
 
-/// A plan of which everything is said.
+/// A plan with every field set.
 fn draft() -> Draft {
     let ended = TaskState { status: Status::Failed, finished_at: Some(at(4)), ..TaskState::default() };
     Draft {
@@ -272,7 +272,7 @@ fn draft() -> Draft {
     }
 }
 
-/// One of each, and of those with absent fields one with and one without.
+/// Every kind of event; those with optional fields both with and without them.
 fn events() -> Vec<Event> {
     let tasks = vec![id("a"), id("b")];
     vec![

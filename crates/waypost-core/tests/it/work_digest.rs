@@ -1,4 +1,4 @@
-//! What is in the digest of the work, and what is not.
+//! Which fields the work digest covers, and which it does not.
 
 use waypost_core::{
     Complexity, Dependency, DependencyRule, Draft, ExternalTaskRef, ForeignFields, Json, Lock, LockMode,
@@ -18,7 +18,7 @@ fn hex(hash: Hash) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A plan with a group, a machine task in it that has everything, and an item for people.
+/// A plan with a group, a machine task in it that uses every field, and an item for people.
 fn draft() -> Draft {
     let mut full = task("full", &["item"]);
     full.parent = Some(id("group"));
@@ -136,7 +136,7 @@ fn each_field_is_in_the_digest_or_left_out_of_it() {
     }
 }
 
-/// Approvals are kept for years: the same plan has the same digest in every version of Waypost.
+/// Approvals are stored for years: a plan must have the same digest in every version of Waypost.
 #[test]
 fn digests_are_what_they_always_were() {
     let vectors = [("as it is", (|_| {}) as fn(&mut Draft))].into_iter().chain(INSIDE.iter().copied());

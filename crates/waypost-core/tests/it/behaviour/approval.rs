@@ -1,4 +1,4 @@
-//! What a person has to allow first.
+//! Approvals and stops by people.
 
 use super::*;
 
@@ -135,7 +135,7 @@ fn what_a_person_paused_or_archived_only_a_person_resumes_or_restores() {
             refusal.to_string(),
             "person:ada paused the plan (\"wrong database\"); only a person can resume it"
         );
-        // An agent's own stop takes nothing of the person's away.
+        // A stop by an agent does not remove the person's stop.
         desk.asks(&by, Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() }).unwrap();
         for undo in [Command::RetryPlan, ask::retry("a"), add(vec![task("c", &[])])] {
             assert!(is_stopped(&desk.asks(&by, undo).unwrap_err()));
@@ -190,7 +190,7 @@ fn machine_work_that_has_ended_runs_again_only_by_a_person() {
         let refusal = desk.asks(&agent(), ask::retry(task)).unwrap_err();
         assert!(matches!(refusal, Refusal::OnlyAPerson { .. }), "{refusal}");
     }
-    // What no worker has begun, no worker ends.
+    // A worker cannot end a task that no worker has started.
     for outcome in [done(), failed(), Outcome::Skipped { reason: None }] {
         let refusal = desk.asks(&worker(), ask::finish("c", outcome)).unwrap_err();
         assert!(matches!(refusal, Refusal::WrongStatus { .. }), "{refusal}");

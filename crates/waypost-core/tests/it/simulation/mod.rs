@@ -1,8 +1,8 @@
-//! Random plans under random commands. After every step all that a plan keeps up to date is worked out anew from its
-//! draft and compared; at the end every plan is driven until nothing can happen any more.
+//! Random plans under random commands. After every step everything that a plan maintains incrementally is recomputed
+//! from its draft and compared; at the end every plan is driven until nothing more can happen.
 //!
-//! A failure prints its seed; `WAYPOST_SEED=17 cargo test -p waypost-core simulation` repeats it, and `WAYPOST_SEEDS=9000`
-//! tries more of them.
+//! A failure prints its seed; `WAYPOST_SEED=17 cargo test -p waypost-core simulation` reproduces it, and
+//! `WAYPOST_SEEDS=9000` runs more seeds.
 
 mod checks;
 mod dice;
@@ -42,14 +42,14 @@ fn whatever_is_asked_a_plan_stays_sound_and_comes_to_an_end() {
     }
 }
 
-/// What has come up in a run, so that a simulation in which nothing happens does not pass for a good one.
+/// Coverage of a run, so that a simulation in which nothing happens does not pass.
 #[derive(Default)]
 struct Seen {
     commands: BTreeMap<&'static str, u32>,
     events: BTreeMap<String, u32>,
     refusals: BTreeMap<String, u32>,
     phases: BTreeMap<&'static str, u32>,
-    /// Versions that left an approval as it was.
+    /// Versions that left an approval unchanged.
     kept_approvals: u32,
 }
 
@@ -97,11 +97,11 @@ impl Seen {
 struct World {
     dice: SeededRng,
     plan: Plan,
-    /// The same plan, read from a snapshot after every step.
+    /// The same plan, reloaded from a snapshot after every step.
     reloaded: Plan,
     history: Vec<(Vec<Event>, Timestamp)>,
     locks: LockTable,
-    /// Running tasks with the locks that they took.
+    /// Running tasks with the locks that they acquired.
     held: BTreeMap<TaskId, Vec<Lock>>,
     seconds: u64,
     names: usize,
@@ -144,11 +144,11 @@ impl World {
         at(self.seconds)
     }
 
-    /// Decides a command, moves the plan on, and looks at everything.
+    /// Decides a command, applies its events and checks all invariants.
     fn ask(&mut self, by: &Actor, command: Command) -> Result<(), Refusal> {
         let before = self.plan.to_draft();
         let now = self.now();
-        // Locks belong to no plan: whoever starts a task takes them first.
+        // Locks do not belong to a plan: the worker acquires them before it starts a task.
         let wanted_locks = match &command {
             Command::StartTask { task, .. } | Command::QueueTask { task, .. } => {
                 self.plan.task(task.as_str()).map(|task| task.spec.locks.clone())
@@ -247,7 +247,7 @@ impl World {
             self.seen.kept_approvals += 1;
         }
 
-        // The numbers of tasks differ in a plan that was read from a snapshot, and nothing may depend on them.
+        // Task numbers differ in a plan loaded from a snapshot, and nothing may depend on them.
         self.reloaded.advance(&events, now);
         let reloaded = self.reloaded.to_draft();
         assert!(
@@ -272,7 +272,7 @@ impl World {
         assert_eq!(again.atomic(), self.plan.atomic());
     }
 
-    /// Gives every task what it waits for, and its own end, until nothing can start any more.
+    /// Delivers what every task waits for and finishes it, until nothing more can start.
     fn drive_to_the_end(&mut self) {
         let _archived = self.ask(&ada(), Command::Unarchive);
         for round in 0.. {
@@ -285,7 +285,7 @@ impl World {
                 }
                 Phase::Paused => {
                     self.ask(&ada(), Command::Resume).unwrap();
-                    // What was paused as a draft is one again.
+                    // A plan that was paused as a draft is a draft again.
                     continue;
                 }
                 Phase::Active | Phase::Completed | Phase::Failed | Phase::Cancelled => {}
@@ -307,7 +307,7 @@ impl World {
                 continue;
             }
             let ready = self.plan.ready().next().map(|task| task.spec.id.clone());
-            // Sometimes several run at once.
+            // Sometimes several tasks run at once.
             let start_first = self.dice.chance(60);
             match (running, ready) {
                 (None, None)
@@ -346,7 +346,7 @@ impl World {
     }
 
     fn finish(&mut self, task: &Task) {
-        // What only says that it is done would be reported for ever.
+        // Without evidence the task would stay reported forever.
         let check = task.spec.check.is_some();
         let (task, attempt) = (task.spec.id.clone(), Some(task.state.attempt));
         let outcome = match self.random_outcome(if check { 50 } else { 0 }) {
