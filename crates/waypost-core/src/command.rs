@@ -115,8 +115,8 @@ pub enum Command {
     Create {
         /// The content of the new plan.
         draft: Box<Draft>,
-        /// Whether machines may run the plan only after a person approved it. `None`: required if an agent or worker
-        /// creates a plan with machine work.
+        /// Whether machines may run the plan only after a person approved it. `None`: required if the creator is not a
+        /// person and the plan has machine work or a check.
         approval_required: Option<bool>,
     },
     /// Change the author's part of the plan.
@@ -208,7 +208,7 @@ pub enum Command {
     FinishTask {
         /// The id of the task.
         task: TaskId,
-        /// The attempt that reports; `None` for a person or agent that marks a task without a running attempt.
+        /// The attempt that reports; `None` for a person or agent that marks a task that no other worker holds.
         attempt: Option<u32>,
         /// How the task ended.
         outcome: Outcome,

@@ -157,8 +157,8 @@ pub struct PlanState {
     /// The person who archived the plan: only a person can restore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_by: Option<Actor>,
-    /// The highest attempt number of any removed task. The attempts of a task added later are numbered from here, so
-    /// that no attempt number is used twice.
+    /// The highest attempt number of any removed task. The attempts of a task added later continue after it, so that no
+    /// attempt number is used twice.
     #[serde(default, skip_serializing_if = "is_default")]
     pub attempts_gone: u32,
 }

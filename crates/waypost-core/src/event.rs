@@ -93,7 +93,7 @@ pub enum Event {
         /// The new order of the siblings.
         order: Vec<TaskId>,
     },
-    /// The results of tasks no longer count, because their work changed.
+    /// The results of tasks no longer count, because an edit changed their work or removed their children.
     TasksReset {
         /// The ids of the reset tasks.
         tasks: Vec<TaskId>,
@@ -270,7 +270,7 @@ pub enum Event {
     },
     /// Tasks were reset to be done again, together with the tasks skipped because of them.
     TasksRetried {
-        /// The ids of the tasks, without those skipped because of them.
+        /// The ids of the retried tasks; those skipped because of them need not be listed.
         tasks: Vec<TaskId>,
     },
     /// The planning of a task progressed.

@@ -159,7 +159,7 @@ impl ActorKind {
 pub struct Actor {
     /// The kind of the actor.
     pub kind: ActorKind,
-    /// The name of the actor, unique within its kind.
+    /// The name of the actor, without its kind.
     pub name: String,
 }
 

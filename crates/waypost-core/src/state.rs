@@ -35,7 +35,7 @@ impl Status {
     pub const ALL: [Self; 6] =
         [Self::Pending, Self::Running, Self::Done, Self::Failed, Self::Skipped, Self::Cancelled];
 
-    /// Whether the status changes no more without intervention.
+    /// Whether the task has ended: nothing more happens to it by itself.
     pub fn is_finished(self) -> bool {
         match self {
             Self::Pending | Self::Running => false,

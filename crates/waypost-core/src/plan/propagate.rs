@@ -201,7 +201,7 @@ impl Plan {
         }
         let consequence = match self.resolution(number) {
             None if slot.status == Status::Pending => return None,
-            // A finished task stays as it is until the plan is reopened.
+            // In an ended plan a skipped task stays skipped until the plan is reopened.
             None if self.state.phase.is_finished() && !self.revived => return None,
             None => Effect::ComeBack,
             Some(Resolution::PassedOver) => Effect::Skip { because_of: None },

@@ -1,4 +1,4 @@
-//! Which reports are accepted: reports, checks and their evidence, released tasks, waits between attempts.
+//! Which outcomes are accepted: reports, checks and their evidence, released tasks, waits between attempts.
 
 use waypost_core::{
     BlockReason, Command, EffectiveStatus, Event, Evidence, Json, Outcome, Plan, Position, Refusal, Retry,
