@@ -1,14 +1,16 @@
-//! Who is there to do the work, on whatever machine: the workers that the store knows, and what this machine knows better.
+//! The workers of a queue, on any machine. Registry rows in the store decide, except that a worker whose process on
+//! this machine has exited is dead.
 
 use waypost_core::Timestamp;
 use waypost_store::{PlanStore, StoreError, WORKERS_PAGE_MAX, Worker, WorkerState};
 
-/// What is known of a worker. One whose process on this machine is gone is dead, whatever it last said.
+/// Returns the state of a worker. A worker whose process on this machine has exited is dead, even if its registry row
+/// is still fresh.
 pub fn worker_state(worker: &Worker, now: Timestamp) -> WorkerState {
     if waypost_store::is_dead(&worker.name) { WorkerState::Dead } else { worker.state(now) }
 }
 
-/// Workers that take up tasks of this queue: they are alive, and not about to end.
+/// Returns the workers that take tasks of this queue: alive or silent, and not draining.
 pub fn workers_of(plans: &PlanStore, queue: &str) -> Result<Vec<Worker>, StoreError> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
@@ -28,7 +30,7 @@ pub fn workers_of(plans: &PlanStore, queue: &str) -> Result<Vec<Worker>, StoreEr
     }
 }
 
-/// What to say where nobody takes up tasks of a queue.
+/// The message for a queue that no live worker serves.
 pub fn no_worker(queue: &str) -> String {
     format!("no worker of queue {queue} is alive, here or on another machine")
 }

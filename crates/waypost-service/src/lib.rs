@@ -1,4 +1,4 @@
-//! The application layer: every act on plans, once, for all front ends and drivers.
+//! The application layer: every operation on plans, implemented once for all front ends and drivers.
 
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 

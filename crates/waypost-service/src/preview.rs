@@ -1,4 +1,5 @@
-//! Everything that machines would do for a plan by this configuration, and the digest that an approval binds. Runs nothing.
+//! Everything that machines would run for a plan with this configuration, and the digest that an approval covers. Runs
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,84 +12,85 @@ use waypost_text::is_unsafe_char;
 
 use crate::approval_preview::{ApprovalPreview, approval_preview};
 
-/// Attempts of one task above which a person is warned.
+/// Number of attempts of one task above which a person is warned.
 const ATTEMPTS_USUAL_MAX: u32 = 10;
-/// Words that hint at deletion, and at production systems.
+/// Words that suggest deletion, and production systems.
 const DELETION_WORDS: [&str; 9] =
     ["rm", "rmdir", "del", "delete", "drop", "destroy", "prune", "purge", "truncate"];
 const PRODUCTION_WORDS: [&str; 4] = ["prod", "production", "live", "release"];
 
-/// Everything that machines would do for a plan.
+/// Everything that machines would run for a plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct Preview {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
     /// The version that was resolved.
     pub version: u64,
-    /// The digest of all that would run, as `sha256:` and 64 hex digits. An approval names it, and workers compare it.
+    /// The digest of everything that would run, as `sha256:` and 64 hex digits. An approval names it, and workers
+    /// compare it.
     pub digest: String,
-    /// Tasks with work or a check.
+    /// The number of tasks with work or a check.
     pub total: usize,
-    /// Names that this configuration does not resolve: a plan with any cannot be approved.
+    /// Names that this configuration does not resolve. A plan with any of them cannot be approved.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unresolved: Vec<String>,
-    /// What each used name stands for.
+    /// The definition of each name in use.
     pub definitions: BTreeMap<String, Value>,
-    /// The tasks, those together that run the same program in the same way; risky groups first, then small ones.
+    /// The tasks, grouped by program and settings. Groups with graver risks come first, then smaller groups.
     pub groups: Vec<PreviewGroup>,
 }
 
-/// Tasks that differ only in id, words, inputs and dependencies.
+/// Tasks that differ only in id, texts, inputs and dependencies.
 #[derive(Clone, Debug, Serialize)]
 pub struct PreviewGroup {
-    /// The program, as a person would type it.
+    /// The program of the tasks, as a person would type it.
     pub program: String,
-    /// What a person should look at. Risks sort and warn; they forbid nothing.
+    /// What a person should check. Risks sort and warn; they forbid nothing.
     pub risks: Vec<Risk>,
-    /// The tasks, in the plan's order.
+    /// The tasks in plan order.
     pub tasks: Vec<PreviewTask>,
 }
 
-/// One task of a preview, whole.
+/// One task of a preview, untruncated.
 #[derive(Clone, Debug, Serialize)]
 pub struct PreviewTask {
-    /// Its id.
+    /// The id of the task.
     pub id: String,
-    /// What its author says to the program, each with its name.
+    /// The author's texts for the program, by name.
     pub particulars: Vec<(&'static str, String)>,
 }
 
-/// What a person should look at before approving.
+/// A reason to look closer before approving. The order is that of gravity, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// A text has characters that are not visible, or that change the direction of text.
+    /// A text has invisible characters, or ones that change the direction of text.
     InvisibleCharacters,
-    /// A command or an input has a word such as `rm` or `delete`.
+    /// A program or an input contains a word such as `rm` or `delete`.
     Deletion,
-    /// A command or an input has a word such as `prod`.
+    /// A program or an input contains a word such as `prod`.
     Production,
-    /// It gets a secret.
+    /// It receives a secret.
     Secrets,
     /// It can use the keys of the SSH agent.
     SshAgent,
-    /// A shell reads the command.
+    /// A shell interprets the command.
     Shell,
-    /// It reaches the network.
+    /// It is an HTTP request, a Kubernetes Job, or a container with network access. Local processes are not marked.
     Network,
-    /// The image's tag can be moved to another image.
+    /// The image is not pinned by digest, so its tag can move to another image.
     MovableImage,
-    /// An agent changes the workspace itself.
+    /// An agent changes the workspace directly.
     AgentWithoutWorktree,
-    /// It may be tried very often.
+    /// It may be attempted more than 10 times.
     ManyAttempts,
-    /// Nothing limits how long it takes.
+    /// It has no timeout.
     NoTimeout,
-    /// No other task of this plan runs this program in this way.
+    /// No other task of this plan runs this program with these settings.
     UsedOnce,
 }
 
-/// What decides whether two tasks are in one group.
+/// Tasks with the same key form one group.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
     program: String,
@@ -100,7 +102,7 @@ struct GroupKey {
     locks: Vec<waypost_core::Lock>,
 }
 
-/// Resolves everything that machines would do for a plan.
+/// Resolves everything that machines would run for a plan.
 pub fn plan_preview(config: &Config, plan: &Plan) -> Preview {
     let mut used = UsedDefinitions::default();
     let mut groups: BTreeMap<GroupKey, PreviewGroup> = BTreeMap::new();
@@ -129,7 +131,7 @@ pub fn plan_preview(config: &Config, plan: &Plan) -> Preview {
         group.risks.sort_unstable();
         group.risks.dedup();
     }
-    // The gravest risk of each decides.
+    // The gravest risk of each group decides.
     groups.sort_by_key(|group| {
         (group.risks.first().is_none(), group.risks.first().copied(), group.tasks.len())
     });
@@ -144,7 +146,7 @@ pub fn plan_preview(config: &Config, plan: &Plan) -> Preview {
     }
 }
 
-/// The digest of all that machines would do for a plan by this configuration.
+/// Returns the digest of everything that machines would run for a plan with this configuration.
 pub fn preview_digest(config: &Config, plan: &Plan) -> String {
     let mut used = UsedDefinitions::default();
     for (task, _) in plan.tasks() {
@@ -153,7 +155,7 @@ pub fn preview_digest(config: &Config, plan: &Plan) -> String {
     used.digest(config, plan)
 }
 
-/// What the names in a plan stand for.
+/// The definitions of the names in a plan.
 #[derive(Default)]
 struct UsedDefinitions {
     /// By role and name.
@@ -162,7 +164,7 @@ struct UsedDefinitions {
 }
 
 impl UsedDefinitions {
-    /// Resolves the names that a task uses, and returns what they stand for.
+    /// Resolves the names that a task uses, and returns their definitions.
     fn add(&mut self, config: &Config, spec: &TaskSpec) -> Vec<Value> {
         let work = spec.work.as_deref().map(|work| (work, config.executor_definition(work)));
         let check = spec.check.as_deref().map(|check| (check, config.check_definition(check)));
@@ -256,7 +258,7 @@ fn is_hidden(character: char) -> bool {
     is_unsafe_char(character) && !matches!(character, '\n' | '\t')
 }
 
-/// Whether one of the words is among those of a text.
+/// Whether a text contains one of the words, ignoring case.
 fn has_word(text: &str, words: &[&str]) -> bool {
     let mut found = text.split(|c: char| !c.is_ascii_alphanumeric());
     found.any(|word| words.iter().any(|wanted| wanted.eq_ignore_ascii_case(word)))
