@@ -177,8 +177,7 @@ impl Service {
         let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
                 let running = holder_of(plan, &wanted);
-                // A caller that names the attempt learned it when it claimed the task, so it holds the task in any
-                // session.
+                // A caller that names the attempt learned it from the claim, so its session is not compared.
                 if let (None, Some((_, holder))) = (named, &running)
                     && caller.relation_to(holder) == Holder::OtherSession
                 {

@@ -45,7 +45,7 @@ fn required(value: Option<String>, name: &str) -> Result<String, Problem> {
     value.ok_or_else(|| Problem::bad(format!("{name} is missing"), format!("send {{\"{name}\": …}}")))
 }
 
-/// The options of a claim: without a number the default lease, and with 0 one that never expires.
+/// Returns the options of a claim: the default lease without a number, and one that never expires with 0.
 pub(super) fn claim_options(lease_seconds: Option<u32>, take_over: bool) -> ClaimOptions {
     match lease_seconds {
         None => ClaimOptions { take_over, ..ClaimOptions::default() },

@@ -1,4 +1,4 @@
-//! What a person has to know before they approve a plan: what it would run, and what changed since the last approval.
+//! What a person has to know before approving a plan: what it would run, and what changed since the last approval.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::extract::PlanPath;
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
-/// Tasks whose commands are listed.
+/// Maximum number of tasks whose commands are listed.
 const RUNS_MAX: usize = 500;
-/// Differences since the last approval that are listed.
+/// Maximum number of differences since the last approval, and of problems, that are listed.
 const DIFFERENCES_MAX: usize = 200;
-/// Versions that are searched for the last approval.
+/// Maximum number of versions searched for the last approval.
 const VERSIONS_SEARCHED_MAX: u64 = 5_000;
 
-/// `GET /plans/{plan}/approval`: what a person has to know before they decide.
+/// `GET /plans/{plan}/approval`: what a person has to know before deciding.
 pub(crate) async fn approval(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
@@ -33,7 +33,7 @@ pub(crate) async fn approval(
             .map(|task| {
                 let work = task.spec.work.as_ref();
                 let ApprovalPreview { program, particulars } = approval_preview(&config, &task.spec);
-                // These have a field of their own, in which they are JSON.
+                // Inputs have a field of their own, as JSON.
                 let particulars = particulars.iter().filter(|(name, _)| *name != "inputs");
                 let named = |(name, text): &(&str, String)| json!({ "name": name, "text": text });
                 json!({
@@ -69,7 +69,7 @@ fn is_progress(difference: &Difference) -> bool {
     matches!(difference, Difference::Task { field: "state" | "status", .. })
 }
 
-/// The version that a person approved last, if the plan is another one by now.
+/// Returns the version that a person approved last, if that is among the versions searched.
 fn last_approved(api: &Api, id: &PlanId, version: u64) -> Result<Option<u64>, Problem> {
     let mut before = version;
     let stop = version.saturating_sub(VERSIONS_SEARCHED_MAX);

@@ -1,4 +1,4 @@
-//! History: versions, differences, the timeline of attempts; and export in any format.
+//! The history of a plan: versions, differences and the timeline of attempts. Also its export in any format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 use super::tasks::label;
 
-/// Versions on a page: by default, and at most.
+/// Versions on a page: default and maximum.
 const VERSIONS_DEFAULT: usize = 50;
 const VERSIONS_MAX: usize = 500;
-/// Differences that are listed.
+/// Maximum number of listed differences.
 const DIFFERENCES_MAX: usize = 500;
-/// Tasks of a timeline on a page.
+/// Maximum number of tasks on a page of the timeline.
 const ROWS_MAX: usize = 1_000;
-/// Columns of a label.
+/// Maximum width of a label, in columns.
 const LABEL_COLUMNS_MAX: usize = 60;
 
-/// Which versions.
+/// Selects versions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HistoryQuery {
@@ -38,7 +38,7 @@ pub(crate) struct HistoryQuery {
     limit: Option<usize>,
 }
 
-/// `GET /plans/{plan}/history`: the latest first.
+/// `GET /plans/{plan}/history`: versions, latest first.
 pub(crate) async fn history(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
@@ -72,7 +72,7 @@ pub(crate) async fn history(
     .await
 }
 
-/// `GET /plans/{plan}/versions/{version}`: the plan as it was, in the native format.
+/// `GET /plans/{plan}/versions/{version}`: an earlier state of the plan, in the native format.
 pub(crate) async fn version(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
@@ -87,7 +87,7 @@ pub(crate) async fn version(
     .await
 }
 
-/// DiffQuery which versions.
+/// Selects the versions to compare; `to` is the newest by default.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DiffQuery {
@@ -118,7 +118,7 @@ pub(crate) async fn diff(
     .await
 }
 
-/// In which format.
+/// Selects the format and the version.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExportQuery {
@@ -145,7 +145,7 @@ pub(crate) async fn export(
         let (kind, ending) = kind(dialect);
         let mut response = ([(CONTENT_TYPE, kind)], writing.text).into_response();
         let headers = response.headers_mut();
-        // A picture is shown nowhere but where its owner put it: as a file it can run nothing here.
+        // Always a download: an SVG rendered by the browser could run code on this origin.
         if let Ok(name) = HeaderValue::from_str(&format!("attachment; filename=\"{id}.{ending}\"")) {
             headers.insert(CONTENT_DISPOSITION, name);
         }
@@ -160,7 +160,7 @@ pub(crate) async fn export(
     .await
 }
 
-/// The media type of a format, and how its files end.
+/// Returns the media type and the file extension of a format.
 fn kind(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {
         Dialect::Svg => ("image/svg+xml", "svg"),
@@ -179,14 +179,14 @@ fn kind(dialect: Dialect) -> (&'static str, &'static str) {
     }
 }
 
-/// From which task on.
+/// The cursor: the last task of the previous page.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {
     after: Option<String>,
 }
 
-/// `GET /plans/{plan}/timeline`: when each task ran, in the order of their first starts.
+/// `GET /plans/{plan}/timeline`: when each task ran, in the order of the first starts.
 pub(crate) async fn timeline(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,

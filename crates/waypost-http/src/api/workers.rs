@@ -13,11 +13,11 @@ use waypost_store::{LeaseFilter, Query, Sort, WORKERS_PAGE_MAX};
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
-/// Plans that are searched for agents.
+/// Maximum number of plans read for the list of agents, and for the counts of each queue.
 const PLANS_READ_MAX: usize = 1_000;
-/// Tasks of a worker that are listed.
+/// Maximum number of listed tasks of a worker.
 const RUNNING_MAX: usize = 100;
-/// Leases that are read.
+/// Maximum number of leases read for the list of agents.
 const LEASES_MAX: usize = 10_000;
 
 /// `GET /workers`
@@ -52,7 +52,7 @@ pub(crate) async fn workers(State(api): State<Arc<Api>>) -> Result<Versioned<Val
     .await
 }
 
-/// `GET /agents`: agents that own plans or work on a task.
+/// `GET /agents`: owners of plans, agents that created plans without an owner, and agents that hold tasks.
 pub(crate) async fn agents(State(api): State<Arc<Api>>) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, |api| {
         #[derive(Default)]
@@ -114,7 +114,7 @@ pub(crate) async fn queues(State(api): State<Arc<Api>>) -> Result<Versioned<Valu
     .await
 }
 
-/// `GET /executors`: names and kinds, and nothing that is secret.
+/// `GET /executors`: names and kinds, without anything secret.
 pub(crate) async fn executors(State(api): State<Arc<Api>>) -> Result<Versioned<Value>, Problem> {
     let config = api.service.config()?;
     let executors: Vec<Value> = config
