@@ -1,5 +1,5 @@
-//! A real PostgreSQL for tests: a private cluster in a private folder, gone when whoever started it is gone, however it
-//! ended. Never the system's cluster. Knows nothing of Waypost's tables.
+//! A real PostgreSQL for tests: a private cluster in a private directory, removed when the process that started it is
+//! gone, however it ended. Never the system's cluster. Knows nothing of Waypost's tables.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -8,15 +8,15 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Holds the URL of a server that the test command has started; without it, a test process starts one for itself.
+/// The variable with the URL of a server that the test command has started. Without it, a test process starts its own.
 pub const POSTGRES: &str = "WAYPOST_TEST_POSTGRES";
 
-/// What is missing when there is no PostgreSQL.
+/// The error if there is no PostgreSQL.
 const MISSING: &str = "these tests need PostgreSQL 14 or later, and neither /usr/lib/postgresql/*/bin nor PATH has \
      `initdb`: run `cargo xtask test`, which installs it, or install Debian's package postgresql";
 
-/// Runs as a user who may run a server. It ends, and takes the cluster along, when its standard input does: that also
-/// happens when the process that holds the other end is killed.
+/// Runs as a user who may run a server. It ends and removes the cluster at the end of its standard input, which also
+/// comes when the process that holds the other end is killed.
 const SUPERVISOR: &str = r#"
 set -eu
 folder=$1 port=$2 settings=$3 tls=$4
@@ -41,29 +41,29 @@ echo ready
 cat >/dev/null
 "#;
 
-/// How often another port is tried when somebody was faster.
+/// How often to start if another process took the port first.
 const TRIES: u32 = 3;
 
-/// A server of its own.
+/// A private server. Dropping it ends it.
 pub struct PostgresServer {
     folder: PathBuf,
     port: u16,
-    /// As long as this is open, the server runs.
+    /// The server runs as long as this is open.
     alive: Option<ChildStdin>,
     supervisor: Child,
 }
 
-/// Whether a server speaks TLS, with a certificate for `localhost` that `ca.pem` in its folder vouches for.
+/// Whether a server offers TLS, with a certificate for `localhost` signed by `ca.pem` in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// It does, and takes connections without it as well.
+    /// With TLS; connections without it are accepted as well.
     Offered,
-    /// It does not.
+    /// Without TLS.
     Absent,
 }
 
 impl PostgresServer {
-    /// Starts a server with its defaults: what it has committed is on the disk.
+    /// Starts a server with its defaults: a committed transaction is on disk.
     pub fn start() -> Result<Self, String> {
         Self::start_with("", Tls::Absent)
     }
@@ -91,7 +91,7 @@ impl PostgresServer {
         let mut command = as_server_user("sh")?;
         let tls = if tls == Tls::Offered { "tls" } else { "" };
         command.args(["-c", SUPERVISOR, "sh"]).arg(&folder).args([&port.to_string(), settings, tls]);
-        // Not in our group: who interrupts the tests does not interrupt the clearing up.
+        // In a process group of its own, so that an interrupt of the tests does not interrupt the cleanup.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
         command.current_dir("/");
         let mut supervisor =
@@ -110,22 +110,22 @@ impl PostgresServer {
         Err(format!("PostgreSQL did not start in {}:\n{}", folder.display(), lines.join("\n")))
     }
 
-    /// The address of one of its databases, over TCP and without TLS.
+    /// The URL of one of its databases, over TCP and without TLS.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@localhost:{}/{database}?sslmode=disable", self.port)
     }
 
-    /// The port on the loopback that it listens at.
+    /// The port on the loopback interface.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where its cluster, its socket, its log and, with TLS, `ca.pem` lie.
+    /// The directory with its cluster, its socket, its log and, with TLS, `ca.pem`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Runs `pg_ctl` on it: `["-m", "immediate", "restart"]`. Returns when that is done.
+    /// Runs `pg_ctl` on the server, for example with `["-m", "immediate", "restart"]`. Returns when that is done.
     pub fn control(&self, arguments: &[&str]) -> Result<(), String> {
         let mut command = as_server_user("pg_ctl")?;
         command.current_dir("/").arg("-D").arg(self.folder.join("data"));
@@ -137,19 +137,19 @@ impl PostgresServer {
         }
     }
 
-    /// Makes a user whom it lets in only by this password (SCRAM-SHA-256). Everybody else is still let in without one.
+    /// Creates a user who needs this password (SCRAM-SHA-256). All other users still need none.
     pub fn ask_for_password(&self, user: &str, password: &str) -> Result<(), String> {
         let role = format!("CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{password}'");
         run_psql(&self.url("postgres"), &role)?;
         let path = self.folder.join("data/pg_hba.conf");
         let rules = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-        // The first rule that fits decides.
+        // The first rule that matches decides.
         let rules = format!("host all {user} all scram-sha-256\n{rules}");
         std::fs::write(&path, rules).map_err(|error| error.to_string())?;
         run_psql(&self.url("postgres"), "SELECT pg_reload_conf()").map(drop)
     }
 
-    /// Makes an empty database on it.
+    /// Creates an empty database on the server.
     pub fn database(&self) -> PostgresDatabase {
         PostgresDatabase::on(&self.url("postgres"))
     }
@@ -162,7 +162,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// An empty database that is gone when the test is over.
+/// An empty database that is dropped with this value.
 pub struct PostgresDatabase {
     server: String,
     name: String,
@@ -170,7 +170,8 @@ pub struct PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// Makes one on the server that the test command has started, or on one that lives as long as this process.
+    /// Creates a database on the server that the test command has started, or on one that lives as long as this
+    /// process.
     pub fn new() -> Self {
         Self::on(shared())
     }
@@ -178,7 +179,7 @@ impl PostgresDatabase {
     fn on(server: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        // Without a pattern to copy from that somebody may be connected to.
+        // Not from the default template, because a connection to that would make the copy fail.
         psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0"));
         let (before, after) = server.split_once("/postgres?").expect("the URL names the database postgres");
         Self { server: server.to_owned(), url: format!("{before}/{name}?{after}"), name }
@@ -188,7 +189,7 @@ impl PostgresDatabase {
         &self.url
     }
 
-    /// Runs SQL in it, as a stranger would, and returns the rows: columns divided by `|`.
+    /// Runs SQL with `psql` and returns the rows, with columns separated by `|`.
     pub fn sql(&self, sql: &str) -> Vec<String> {
         psql(&self.url, sql)
     }
@@ -202,13 +203,13 @@ impl Default for PostgresDatabase {
 
 impl Drop for PostgresDatabase {
     fn drop(&mut self) {
-        // A server that is gone has taken it along.
+        // A server that is gone has removed the database.
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let _dropped = run_psql(&self.server, &drop);
     }
 }
 
-/// The server that all tests share.
+/// Returns the URL of the server that all tests share.
 fn shared() -> &'static str {
     static URL: OnceLock<(String, Option<PostgresServer>)> = OnceLock::new();
     let (url, _server) = URL.get_or_init(|| match std::env::var(POSTGRES) {
@@ -238,7 +239,7 @@ fn run_psql(url: &str, sql: &str) -> Result<Vec<String>, String> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// Where the server's programs are: Debian keeps them out of PATH, one folder for each version.
+/// Returns the directory of the server's programs: Debian keeps them out of PATH, one directory for each version.
 pub fn folder_of_programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok().into_iter().flatten().flatten();
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -247,7 +248,7 @@ pub fn folder_of_programs() -> Option<PathBuf> {
     newest.into_iter().chain(std::env::split_paths(&path)).find(|folder| folder.join("initdb").is_file())
 }
 
-/// A program of the server, run by somebody who may: PostgreSQL refuses to run as root.
+/// A program of the server as a user who may run it: PostgreSQL refuses to run as root.
 fn as_server_user(program: &str) -> Result<Command, String> {
     let folder = folder_of_programs().ok_or(MISSING)?;
     let mut folders = vec![folder];
