@@ -42,7 +42,7 @@ const EARLIER_MAX: u32 = 100;
 const LOOK_MIN: Duration = Duration::from_millis(250);
 /// The time between two polls of the directory when nothing has been written for long.
 const LOOK_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a log that one poll reads, give or take one read.
+/// Bytes of a log after which one poll stops reading.
 const LOG_BYTES_PER_LOOK: u64 = 8 * 1024 * 1024;
 /// How long to wait for the exit code of a job that has ended by itself: shared file systems show files late.
 const EXIT_WITHIN: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! Calls Slurm's programs with a time limit, and tells permanent errors from temporary ones. Does not know what the
+//! Calls Slurm's programs with a time limit, and separates permanent errors from temporary ones. Does not know what the
 //! calls mean.
 
 use std::collections::BTreeMap;

@@ -73,13 +73,13 @@ pub(super) enum JobPhase {
     Runs,
     /// Ended by itself: the exit code decides.
     Ended,
-    /// The cluster lost the job or took its node away, which says nothing about the work.
+    /// The cluster lost or removed the job, which has no meaning for the work.
     Lost(&'static str),
     /// Stopped for a reason that would apply again.
     Stopped(&'static str),
 }
 
-/// Returns the meaning of a state. An unknown state counts as running: no job is given up because of an unknown word.
+/// Returns the meaning of a state. An unknown state counts as running: no job is given up because of an unknown name.
 pub(super) fn phase_of(state: &str) -> JobPhase {
     match state {
         "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "RESV_DEL_HOLD"
