@@ -215,6 +215,7 @@ pub enum News {
     /// A person rejected the plan.
     Rejected {
         by: Actor,
+        /// The explanation of the person.
         reason: String,
     },
     /// The approval no longer holds, because the machine work of the plan has changed.

@@ -8,6 +8,7 @@ use waypost_exec::AttemptKey;
 pub enum RunWarning {
     /// The store does not answer.
     StoreAway {
+        /// The first error of the outage.
         error: String,
     },
     /// The store answers again.
@@ -17,10 +18,12 @@ pub enum RunWarning {
     },
     /// The lease of an attempt is lost, and another worker has the task.
     LeaseLost {
+        /// The attempt, which is killed.
         key: AttemptKey,
     },
     /// A report came too late and was refused.
     ReportRefused {
+        /// The refusal, as a message.
         why: String,
     },
     /// This worker was asked to drain through the store.

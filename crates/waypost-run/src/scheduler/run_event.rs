@@ -32,6 +32,7 @@ pub enum RunEvent {
     TaskProgressed {
         plan: PlanId,
         task: TaskId,
+        /// The latest report; it replaces earlier ones that were not reported yet.
         progress: String,
     },
     /// A task was reported as done; its check has yet to pass.
@@ -45,6 +46,7 @@ pub enum RunEvent {
     TaskReleased {
         plan: PlanId,
         task: TaskId,
+        /// Why it was released, as a message.
         reason: String,
     },
     /// A task asks a person, and waits.
@@ -61,6 +63,7 @@ pub enum RunEvent {
         plan: PlanId,
         task: TaskId,
         answer: String,
+        /// The actor that answered.
         by: Actor,
     },
     /// A task ended for good.
@@ -83,6 +86,7 @@ pub enum RunEvent {
     /// The plan entered another phase.
     PlanIs {
         plan: PlanId,
+        /// The new phase.
         phase: Phase,
     },
 }
