@@ -109,6 +109,7 @@ pub enum CallEvent<'a> {
     /// The call failed and will be retried after a wait.
     Waits {
         model: &'a str,
+        /// The wait, requested by the server or chosen by the backoff.
         milliseconds: u64,
         why: &'a ModelError,
     },
@@ -121,6 +122,7 @@ pub enum CallEvent<'a> {
     },
     /// A model failed for good, and the next one is asked.
     FellBack {
+        /// The name of the failed model in the configuration.
         from: &'a str,
         to: &'a str,
         why: &'a ModelError,
