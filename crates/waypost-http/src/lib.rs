@@ -1,7 +1,7 @@
 //! The HTTP server: the socket, authentication by tokens and sessions, the API, the dashboard, and services that the
 //! binary mounts (MCP, metrics). It does not know what the mounted services do.
 //!
-//! Every path needs a token, which names the caller, or a session; except the health checks, `/login` and the
+//! Every path needs a token, which names the caller, or for the API a session; except the health checks, `/login` and the
 //! dashboard's files. A mounted service is created per token, so that no caller reaches the sessions of another.
 
 mod api;

@@ -1,5 +1,5 @@
 //! The state of a plan's approval: who requested, rejected or voided it last. A plan itself records only a valid
-//! approval; the rest is in its history, of which each version is read once.
+//! approval; the rest is in its history, of which each version is read once while the summary is cached.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
