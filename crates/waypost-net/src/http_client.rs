@@ -15,7 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use crate::proxy::Route;
 use crate::tls::{plain, tls};
 
-/// Requests sent for one call, the first included: at most one less redirect is followed.
+/// Redirects that are followed for one request.
 const REDIRECTS_MAX: usize = 5;
 
 pub struct Request {
@@ -58,7 +58,7 @@ fn client() -> Result<&'static WebClient, String> {
 
 /// Sends a request and reads the response. Redirects on the same host are followed; others are errors.
 pub async fn send(mut request: Request) -> Result<Answer, String> {
-    for _ in 0..REDIRECTS_MAX {
+    for _ in 0..=REDIRECTS_MAX {
         let answer = send_once(&request).await?;
         let keeps_method = matches!(answer.status, 307 | 308);
         let is_redirect = keeps_method || matches!(answer.status, 301..=303) && request.method == "GET";
