@@ -1,5 +1,5 @@
-//! `cargo xtask test-hosts`: Claude Code and Codex, as npm has them, work through a plan with the configuration that
-//! `waypost init` wrote. Their model is a script on loopback; no account, no key and, once they are installed, no network.
+//! `cargo xtask test-hosts`: Claude Code and Codex from npm work through a plan with the configuration that `waypost
+//! init` wrote. Their model is a script on loopback: no account, no key and, after installation, no network.
 
 mod model;
 mod script;
@@ -20,16 +20,16 @@ use self::script::{FINISHED, TASKS, TITLE};
 use crate::exec::{binary, cache_dir, cargo, must, output};
 use crate::npm::Packages;
 
-/// What npm installs, as it was seen to work.
+/// Packages in versions that are known to work.
 const PACKAGES: [(&str, &str); 2] = [("@anthropic-ai/claude-code", "2.1.197"), ("@openai/codex", "0.166.0")];
-/// How long a host may take.
+/// Maximum time of a host, in seconds.
 const HOST_SECONDS_MAX: u64 = 120;
-/// How often somebody looks whether a plan waits for approval, or a host has ended.
+/// Time between two checks whether a plan awaits approval or a host has exited.
 const LOOK: Duration = Duration::from_millis(100);
-/// What a host is told.
+/// The prompt of a host.
 const PROMPT: &str = "Make a plan with the tools of waypost, have it approved, and work through it.";
 
-/// A host that we test.
+/// A host under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host {
     Claude,
@@ -70,11 +70,10 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 /// One host in a repository of its own.
 struct Scene {
     host: Host,
-    /// The repository.
     repository: PathBuf,
-    /// The host's home.
+    /// The host's home directory.
     home: PathBuf,
-    /// The program search path: our binary and the hosts first.
+    /// The program search path: the built binary and the hosts come first.
     path: std::ffi::OsString,
     model: Model,
 }
@@ -99,7 +98,7 @@ impl Scene {
         output(self.command("git").args(["init", "--quiet", "."]))?;
         let made = output(self.command("waypost").args(["init", "--yes", "--client", self.host.as_str()]))?;
         print!("{made}");
-        // By default only plans that give work to machines need a person.
+        // By default only plans with machine work need a person's approval.
         let config = self.repository.join(".waypost/config.toml");
         let text = fs::read_to_string(&config)?.replace("#approval = \"work\"", "approval = \"all\"");
         fs::write(config, text)?;
@@ -121,7 +120,7 @@ impl Scene {
         })
     }
 
-    /// A program of this scene: a person's, with nothing of whoever runs us.
+    /// A program run as a person, without the caller's environment.
     fn command(&self, name: &str) -> Command {
         let mut command = Command::new(name);
         command
@@ -134,7 +133,7 @@ impl Scene {
         command
     }
 
-    /// Runs the host to its end, while a person approves what waits for approval.
+    /// Runs the host to its end, while a person approves plans that await approval.
     fn run_host(&self) -> Result<Output> {
         let mut command = match self.host {
             Host::Claude => self.claude(),
@@ -163,7 +162,7 @@ impl Scene {
         }
     }
 
-    /// What a person does meanwhile; says whether it was done.
+    /// Approves a waiting plan as a person. Returns whether there was one.
     fn approve(&self) -> Result<bool> {
         let Some(plan) = self.plan("awaiting_approval")? else { return Ok(false) };
         println!("a person: waypost approve {plan}");
@@ -171,7 +170,7 @@ impl Scene {
         Ok(true)
     }
 
-    /// The plan that is in this phase.
+    /// Returns a plan in this phase.
     fn plan(&self, phase: &str) -> Result<Option<String>> {
         let answer = output(self.command("waypost").args(["list", "--json", "--phase", phase]))?;
         let answer: Value = serde_json::from_str(&answer)?;
@@ -194,7 +193,7 @@ impl Scene {
     fn codex(&self) -> Result<Command> {
         let home = self.home.join(".codex");
         fs::create_dir_all(&home)?;
-        // A person says once that the folder is trusted: only then is its configuration read.
+        // A person has to trust the folder once: only then does Codex read its configuration.
         let settings = format!(
             "model = \"scripted\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\n\
              [model_providers.scripted]\nname = \"scripted\"\nbase_url = \"http://{}/v1\"\nwire_api = \"responses\"\n\n\
@@ -209,7 +208,7 @@ impl Scene {
         Ok(command)
     }
 
-    /// Whether the host did all that it should.
+    /// Checks that the host did everything it should.
     fn check(&self, record: &Record) -> Result<()> {
         ensure!(record.requests > 0, "the host sent no request to its model");
         let names: Vec<&str> = record.tools.iter().map(|(name, _)| name.as_str()).collect();

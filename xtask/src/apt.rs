@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::exec::program;
 
-/// Programs that the tests run, and the packages that have them.
+/// Programs that the tests run, and the packages that contain them.
 const NEEDED: [(&[&str], &[&str]); 6] = [
     (&["git"], &["git"]),
     (&["kill"], &["procps"]),
@@ -18,12 +18,12 @@ const NEEDED: [(&[&str], &[&str]); 6] = [
     (&["slurmctld", "slurmd", "sbatch", "munged"], &["slurm-wlm", "munge"]),
     (&["tmux"], &["tmux"]),
 ];
-/// How long another package manager may hold its locks.
+/// Maximum time to wait for the locks of another package manager.
 const LOCK_SECONDS_MAX: u64 = 600;
-/// Between two attempts to get a lock for which apt-get does not wait.
+/// Time between two attempts to get a lock for which apt-get does not wait.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Installs the packages of all programs that are missing.
+/// Installs the packages of all missing programs.
 pub(crate) fn install_missing() -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<_> =
@@ -37,7 +37,7 @@ pub(crate) fn install_missing() -> Result<()> {
     }
 }
 
-/// Installs these packages; an error names them, so that they can be installed by hand.
+/// Installs these packages. An error names them, so that they can be installed by hand.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let names = packages.join(" ");
     println!("── install {names}");
@@ -52,7 +52,7 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// How apt-get gets its rights.
+/// How apt-get gets root rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Privilege {
     Root,
@@ -60,7 +60,7 @@ enum Privilege {
 }
 
 impl Privilege {
-    /// An error if there is no way to install anything.
+    /// Fails if there is no way to install anything.
     fn find() -> Result<Self> {
         let succeeds = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
         if !succeeds(program("apt-get").arg("--version")) {
@@ -70,7 +70,7 @@ impl Privilege {
         if user.stdout.trim_ascii() == b"0" {
             return Ok(Self::Root);
         }
-        // It must not ask for a password: nobody may be there to type it.
+        // It must not ask for a password: there may be no one to type it.
         if succeeds(program("sudo").args(["-n", "true"])) {
             return Ok(Self::Sudo);
         }
@@ -78,13 +78,14 @@ impl Privilege {
     }
 }
 
-/// Refreshes the package lists, once per process: a fresh machine has none, and old lists name files that mirrors have deleted.
+/// Refreshes the package lists once per process: a fresh machine has none, and old lists name files that mirrors have
+/// deleted.
 fn update_lists() -> Result<Privilege> {
     static UPDATED: OnceLock<()> = OnceLock::new();
     let privilege = Privilege::find()?;
     if UPDATED.get().is_none() {
         if let Err(error) = wait_for_locks(|| apt_get(privilege, &["update"]).output()) {
-            // The lists that are there may do: the installation decides.
+            // The existing lists may be good enough: the installation decides.
             println!("── warning: apt-get update failed: {error:#}");
         }
         UPDATED.get_or_init(|| ());
@@ -92,14 +93,14 @@ fn update_lists() -> Result<Privilege> {
     Ok(privilege)
 }
 
-/// A command that asks no questions and waits for dpkg's locks.
+/// Returns a command that asks no questions and waits for dpkg's locks.
 fn apt_get(privilege: Privilege, arguments: &[&str]) -> Command {
     let mut command = match privilege {
         Privilege::Root => program("env"),
         Privilege::Sudo => program("sudo"),
     };
     if privilege == Privilege::Sudo {
-        // sudo drops variables of the caller.
+        // sudo drops the caller's environment variables.
         command.args(["-n", "env"]);
     }
     command.args([
@@ -115,8 +116,8 @@ fn apt_get(privilege: Privilege, arguments: &[&str]) -> Command {
     command
 }
 
-/// Repeats a command while another process holds the locks of the package lists or of the download cache: apt-get waits only for
-/// those of dpkg.
+/// Repeats a command while another process holds the locks of the package lists or of the download cache: apt-get waits
+/// only for those of dpkg.
 fn wait_for_locks(mut run: impl FnMut() -> std::io::Result<Output>) -> Result<()> {
     let begin = Instant::now();
     loop {

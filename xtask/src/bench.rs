@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: the budgets, each measured beside its floor in the same run, as ratios of medians.
+//! `cargo xtask bench`: checks the performance budgets. Each figure is measured next to a baseline in the same run, as
+//! a ratio of medians.
 
 #[cfg(feature = "bench")]
 mod agents;
@@ -21,7 +22,7 @@ mod tui;
 
 use anyhow::Result;
 
-/// Builds itself for speed and measures.
+/// Builds the binary and this program in release mode, and runs the benchmarks.
 #[cfg(not(feature = "bench"))]
 pub(crate) fn run(groups: &[&str]) -> Result<()> {
     use crate::exec::{cargo, must};

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what must pass before a change lands.
+//! `cargo xtask ci`: everything that must pass before a merge.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! Programs that are not ours talk to the built binary: the MCP Inspector, the Python SDK, Schemathesis, and the official conformance
-//! suite. Nothing here knows the inside of Waypost.
+//! Tests the built binary with third-party clients: the MCP Inspector, the Python SDK, Schemathesis, and the official
+//! conformance suite. Uses none of Waypost's own code.
 
 mod conformance;
 mod inspector;
@@ -18,7 +18,7 @@ use crate::npm::Packages;
 const PACKAGES: &[(&str, &str)] =
     &[("@modelcontextprotocol/inspector", "2.12.0"), ("@modelcontextprotocol/conformance", "0.1.16")];
 
-/// All of them.
+/// Runs all clients.
 pub(crate) fn run(waypost: &Path) -> Result<()> {
     let packages = Packages::install("node-clients", PACKAGES)?;
     inspector::run(&packages, waypost)?;

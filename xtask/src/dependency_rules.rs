@@ -1,5 +1,5 @@
-//! Which crate may depend on which, and that the modules inside each crate form no cycles. The picture is in `ARCHITECTURE.md`;
-//! these are the tests that enforce it. `cargo xtask cycles [CRATE]` lists the cycles between modules.
+//! Which crate may depend on which, and that the modules inside each crate form no cycles. `ARCHITECTURE.md` describes
+//! the layers; these tests enforce them. `cargo xtask cycles [CRATE]` lists the cycles between modules.
 
 #[cfg(test)]
 mod machine_access;
@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use self::module_graph::{Cycle, ModuleGraph};
 use crate::rust_source::crates;
 
-/// `cargo xtask cycles [CRATE…]`: prints the knots, and cycles with the imports whose removal opens them.
+/// `cargo xtask cycles [CRATE…]`: prints the knots, and cycles with the imports to remove.
 pub(crate) fn run(wanted: &[&str]) -> Result<()> {
     let crates = crates()?;
     let unknown = wanted.iter().find(|name| !crates.iter().any(|one| one.name == **name));
@@ -24,7 +24,7 @@ pub(crate) fn run(wanted: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The knots with their modules, and the cycles with the imports that close them.
+/// Describes the knots with their modules, and the cycles with the imports that close them.
 fn describe(graph: &ModuleGraph) -> String {
     let knots =
         graph.knots().into_iter().map(|knot| format!("  knot of {}: {}\n", knot.len(), knot.join(", ")));
@@ -46,11 +46,11 @@ mod tests {
     use super::*;
     use crate::exec::{cargo, output};
 
-    /// Crates whose modules still form cycles, with the size of the largest knot. Every other crate must have none. The numbers
-    /// only go down, and the list is to become empty.
+    /// Crates whose modules form cycles, with the size of the largest knot. Every other crate must have none. The
+    /// numbers may only decrease, and the list should stay empty.
     const KNOTS: &[(&str, usize)] = &[];
 
-    /// What each crate may depend on. A crate that is not here, or an arrow that is not here, fails the test.
+    /// The allowed dependencies of each crate. A crate or a dependency that is not listed fails the test.
     const ALLOWED: &[(&str, &[&str])] = &[
         ("waypost-text", &[]),
         ("waypost-core", &[]),
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_core_knows_no_clock_files_threads_or_network() {
-        // The lints forbid the calls; this forbids the crates that would bring them.
+        // Lints forbid the calls; this forbids the crates that would provide them.
         let text =
             output(cargo().args(["metadata", "--format-version", "1", "--no-deps", "--offline"])).unwrap();
         let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -185,7 +185,7 @@ mod tests {
         );
     }
 
-    /// What is wrong when the largest knots have these sizes (1: no cycle) and those are allowed.
+    /// Compares the sizes of the largest knots (1: no cycle) with the allowed ones.
     fn ratchet(found: &BTreeMap<&str, usize>, allowed: &[(&str, usize)]) -> Vec<String> {
         let mut wrong = Vec::new();
         for (&name, &size) in found {

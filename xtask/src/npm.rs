@@ -1,5 +1,5 @@
-//! Packages of npm in a private folder, and a Node that is new enough for them. Runs no install script of a package unless the
-//! package has to bring a program along.
+//! npm packages in a private folder, and a Node that is new enough for them. Install scripts run only for packages that
+//! have to install a program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,21 +10,22 @@ use serde_json::{Map, Value, json};
 use crate::apt;
 use crate::exec::{cache_dir, must, output, program};
 
-/// The Node that runs them; npm carries it for each platform. Debian's is too old for some of them.
+/// The version of Node that runs the packages. npm has it for each platform; Debian's is too old for some of them.
 const NODE: &str = "26.10.0";
 
-/// A folder with packages, and the Node for them.
+/// A folder with packages and their Node.
 pub(crate) struct Packages {
     home: PathBuf,
 }
 
 impl Packages {
-    /// These packages in a folder of this name. What is missing on the machine is installed, or named.
+    /// Installs these packages in a folder of this name. Installs npm if it is missing; if that fails, the error names
+    /// what is needed.
     pub(crate) fn install(name: &str, packages: &[(&str, &str)]) -> Result<Self> {
         Self::install_with(name, packages, &["--ignore-scripts", "--omit=optional"])
     }
 
-    /// The same of packages that bring programs for this platform along.
+    /// Like [`Self::install`], for packages that install programs for this platform.
     pub(crate) fn install_with_programs(name: &str, packages: &[(&str, &str)]) -> Result<Self> {
         Self::install_with(name, packages, &[])
     }
@@ -59,30 +60,30 @@ impl Packages {
         Ok(installed)
     }
 
-    /// Node, to be told what to run.
+    /// Returns Node, without arguments.
     pub(crate) fn node(&self) -> Command {
         program(self.program("node"))
     }
 
-    /// Node with a program of one of the packages.
+    /// Returns Node with a program of one of the packages.
     pub(crate) fn run(&self, name: &str) -> Command {
         let mut node = self.node();
         node.arg(self.program(name));
         node
     }
 
-    /// The folder of it all: scripts put here find the packages.
+    /// Returns the folder. Scripts placed here find the packages.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// A program of one of the packages.
+    /// Returns the path of a program of one of the packages.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.home.join("node_modules/.bin").join(name)
     }
 }
 
-/// The package with the Node of this platform.
+/// Returns the name of the package with Node for this platform.
 fn runtime_package() -> Result<String> {
     let system = match std::env::consts::OS {
         "linux" => "linux",

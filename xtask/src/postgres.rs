@@ -5,7 +5,7 @@ use waypost_testkit::postgres::{PostgresServer, folder_of_programs};
 
 use crate::apt;
 
-/// Starts it, and installs PostgreSQL first if it is missing.
+/// Starts the server; installs PostgreSQL first if it is missing.
 pub(crate) fn server() -> Result<PostgresServer> {
     if folder_of_programs().is_none() {
         apt::install(&["postgresql"]).context("the tests need PostgreSQL 14 or later")?;

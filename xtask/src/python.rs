@@ -7,20 +7,21 @@ use anyhow::{Context, Result, bail};
 use crate::apt;
 use crate::exec::{cache_dir, must, program};
 
-/// `check-jsonschema` brings the schema of the Compose specification along.
+/// `check-jsonschema` includes the schema of the Compose specification.
 const PACKAGES: &[&str] = &["jsonschema==4.25.1", "networkx==3.5", "check-jsonschema==0.39.0"];
 
-/// The interpreter with the validators of exported files.
+/// Returns the interpreter with the validators of exported files.
 pub(crate) fn interpreter() -> Result<PathBuf> {
     with_packages("python", PACKAGES)
 }
 
-/// A Python of its own with these packages. What is missing on the machine is installed, or named.
+/// Returns a private Python with these packages. Installs Python if it is missing; if that fails, the error names the
+/// packages.
 pub(crate) fn with_packages(name: &str, packages: &[&str]) -> Result<PathBuf> {
     installed(name, packages, &[])
 }
 
-/// The same with these wheels and nothing that they name in turn: nothing is compiled.
+/// Like [`with_packages`], with these wheels only, without their dependencies. Nothing is compiled.
 pub(crate) fn with_wheels(name: &str, packages: &[&str]) -> Result<PathBuf> {
     installed(name, packages, &["--no-deps", "--only-binary", ":all:"])
 }

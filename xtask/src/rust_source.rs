@@ -1,5 +1,5 @@
-//! Reads Rust sources as tokens: files of a crate, names with their lines, definitions. Code under `#[cfg(test)]` can be left out.
-//! Knows the grammar of tokens and items only; it resolves no types and expands no macros.
+//! Reads Rust sources as tokens: files of a crate, names with their lines, definitions. Code under `#[cfg(test)]` can
+//! be left out. Knows only the grammar of tokens and items; it resolves no types and expands no macros.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ pub(crate) struct Crate {
 }
 
 pub(crate) struct SourceFile {
-    /// From the root of the repository.
+    /// The path from the root of the repository.
     pub(crate) path: String,
-    /// The names that lead from the crate's root to this module: empty for `lib.rs` and `main.rs`.
+    /// The path from the crate's root to this module: empty for `lib.rs` and `main.rs`.
     pub(crate) module: Vec<String>,
     pub(crate) text: String,
 }
 
-/// Every crate of the product, and the chores.
+/// Returns every crate of the product, and xtask.
 pub(crate) fn crates() -> Result<Vec<Crate>> {
     let mut folders = vec![root().join("xtask")];
     for entry in std::fs::read_dir(root().join("crates"))? {
@@ -59,7 +59,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The module of a file, given its path below `src`.
+/// Returns the module of a file, given its path below `src`.
 pub(crate) fn module_of(path: &Path) -> Vec<String> {
     let path = path.with_extension("");
     let mut names: Vec<String> = path.iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -94,7 +94,7 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a source, without comments, characters and lifetimes.
+/// Returns the tokens of a source, without comments, characters and lifetimes.
 pub(crate) fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut lexer = Lexer { source, at: 0, line: 1, found: Vec::new() };
     while lexer.at < source.len() {
@@ -167,7 +167,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// After the quote.
+    /// Reads on after the quote.
     fn character_or_lifetime(&mut self) {
         let mut following = self.rest().chars();
         let (first, second) = (following.next(), following.next());
@@ -185,7 +185,7 @@ fn identifier_length(text: &str) -> usize {
     text.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(text.len())
 }
 
-/// Block comments nest.
+/// Returns the length of a block comment. Block comments nest.
 fn block_comment(text: &str) -> usize {
     let (mut at, mut depth) = (0, 0);
     while at < text.len() {
@@ -213,7 +213,7 @@ fn until_unescaped(text: &str, end: char) -> usize {
     text.len()
 }
 
-/// The length of the opening of a raw string, and what closes it.
+/// Returns the length of a raw string's opening, and its closing delimiter.
 fn raw_string(text: &str) -> Option<(usize, String)> {
     let after =
         text.strip_prefix("br").or_else(|| text.strip_prefix("cr")).or_else(|| text.strip_prefix('r'))?;
@@ -222,7 +222,7 @@ fn raw_string(text: &str) -> Option<(usize, String)> {
     after[hashes..].starts_with('"').then(|| (opening, format!("\"{}", "#".repeat(hashes))))
 }
 
-/// The tokens that are not under `#[cfg(test)]`, and the files (`mod name;`) that are.
+/// Returns the tokens that are not under `#[cfg(test)]`, and the names of the files (`mod name;`) that are.
 pub(crate) fn without_tests<'a>(tokens: &[Token<'a>]) -> (Vec<Token<'a>>, BTreeSet<&'a str>) {
     let (mut kept, mut test_modules, mut at) = (Vec::new(), BTreeSet::new(), 0);
     while let Some(token) = tokens.get(at) {
@@ -250,7 +250,7 @@ fn is_test_attribute(tokens: &[Token<'_>]) -> bool {
     begins(&["#", "[", "cfg", "(", "test", ")", "]"]) || begins(&["#", "[", "cfg", "(", "all", "(", "test"])
 }
 
-/// The length of an item with its attributes: to its semicolon, or to the end of its braces.
+/// Returns the length of an item with its attributes: up to its semicolon, or to the end of its braces.
 fn item(tokens: &[Token<'_>]) -> usize {
     let (mut depth, mut attribute) = (0_usize, false);
     for (at, token) in tokens.iter().enumerate() {
@@ -292,11 +292,11 @@ pub(crate) struct Definition<'a> {
     pub(crate) item: Item,
     pub(crate) name: &'a str,
     pub(crate) line: usize,
-    /// Braces around it: 0 at the top of a file.
+    /// The number of braces around it: 0 at the top of a file.
     pub(crate) depth: usize,
 }
 
-/// What these tokens define, variants of enums included.
+/// Returns the definitions in these tokens, including enum variants.
 pub(crate) fn definitions<'a>(tokens: &[Token<'a>]) -> Vec<Definition<'a>> {
     let (mut found, mut depth) = (Vec::new(), 0_usize);
     for (at, token) in tokens.iter().enumerate() {
@@ -328,7 +328,7 @@ pub(crate) fn definitions<'a>(tokens: &[Token<'a>]) -> Vec<Definition<'a>> {
     found
 }
 
-/// The variants of an enum, given what follows its name.
+/// Finds the variants of an enum, given what follows its name.
 fn variants<'a>(tokens: &[Token<'a>], depth: usize, found: &mut Vec<Definition<'a>>) {
     let Some(begin) = tokens.iter().position(|token| token.is("{")) else { return };
     let (mut nested, mut expected, mut at) = (0_usize, true, begin + 1);
@@ -348,7 +348,7 @@ fn variants<'a>(tokens: &[Token<'a>], depth: usize, found: &mut Vec<Definition<'
     }
 }
 
-/// The words of an identifier or of a path, in lower case: `HTTPServer_v2` has `http`, `server` and `v2`.
+/// Splits an identifier or a path into words in lower case: `HTTPServer_v2` has `http`, `server` and `v2`.
 pub(crate) fn split_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let (mut previous, mut characters) = (' ', name.chars().peekable());

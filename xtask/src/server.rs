@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// How long it may take to report its address.
+/// Maximum time until the server reports its address.
 const START_SECONDS_MAX: u64 = 30;
 
-/// Starts a server and reads the JSON line with its address, from which `take` picks what the caller needs. Its log goes to
-/// `serve.log` in the folder.
+/// Starts a server and reads the JSON line with its address. `take` picks what the caller needs from it. The server's
+/// log goes to `serve.log` in the folder.
 pub(crate) fn start<T>(
     serve: &mut Command,
     folder: &Path,
@@ -26,7 +26,7 @@ pub(crate) fn start<T>(
     std::thread::spawn(move || {
         let mut line = String::new();
         let _gone = output.read_line(&mut line).map(|_| sender.send(line));
-        // Kept open for as long as the server writes.
+        // Keeps the pipe open for as long as the server writes.
         let _rest = std::io::copy(&mut output, &mut std::io::sink());
     });
     let line = receiver.recv_timeout(Duration::from_secs(START_SECONDS_MAX)).unwrap_or_default();

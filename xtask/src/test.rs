@@ -8,7 +8,7 @@ use waypost_testkit::postgres::POSTGRES;
 use crate::exec::{binary, cache_dir, cargo, must, output, program, root};
 
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
-    // The test of licences reads the dependencies of every platform, and a build fetches only those of this one.
+    // The licence test reads the dependencies of every platform, and a build fetches only those of this one.
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
     crate::apt::install_missing()?;
     let server = crate::postgres::server()?;
@@ -27,7 +27,7 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask test-clients`: only the clients that are not ours.
+/// `cargo xtask test-clients`: only the third-party clients.
 pub(crate) fn clients() -> Result<()> {
     crate::clients::run(&build()?)
 }
@@ -74,7 +74,8 @@ fn third_party_validators(waypost: &Path) -> Result<()> {
     compose(&python, &scratch)
 }
 
-/// The Compose file is one by the schema of the Compose specification; a mistake in it would be noticed.
+/// Validates the Compose file against the schema of the Compose specification, and checks that the schema rejects a
+/// mistake.
 fn compose(python: &Path, scratch: &Path) -> Result<()> {
     let validator = |file: &Path| {
         let mut check = program(python);
@@ -97,7 +98,7 @@ fn compose(python: &Path, scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Pairs of a schema and a document: what each writer writes of each example.
+/// Returns pairs of a schema and a document: the output of each writer for each example.
 fn schema_pairs(waypost: &Path, scratch: &Path) -> Result<Vec<PathBuf>> {
     const FORMATS: [(&str, &str); 6] = [
         ("native", "waypost-1.schema.json"),
@@ -130,7 +131,7 @@ fn schema_pairs(waypost: &Path, scratch: &Path) -> Result<Vec<PathBuf>> {
     Ok(pairs)
 }
 
-/// The first `id` anywhere in an answer.
+/// Returns the first `id` anywhere in a reply.
 fn find_id(answer: &serde_json::Value) -> Option<String> {
     match answer {
         serde_json::Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! The dashboard's chores: built from `web/` with the packages of its lock file, compared with what is committed in
-//! `web/dist`, and used in a real browser. All of it happens in copies; only `build` writes into the tree.
+//! The dashboard: builds it from `web/` with the packages of its lock file, compares the result with the committed
+//! `web/dist`, and tests it in a real browser. Works on copies; only `build` and `screenshots` write into the tree.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,9 +12,9 @@ use crate::apt;
 use crate::exec::{cache_dir, must, program, root};
 use crate::npm::Packages;
 
-/// What drives the browser, and what judges whether everybody can use the pages.
+/// The browser driver, and the accessibility checker.
 const PACKAGES: &[(&str, &str)] = &[("playwright-core", "1.65.0"), ("axe-core", "4.14.0")];
-/// What of `web/` the build reads.
+/// The parts of `web/` that the build reads.
 const SOURCES: [&str; 8] = [
     "index.html",
     "licences.d.mts",
@@ -25,10 +25,10 @@ const SOURCES: [&str; 8] = [
     "tsconfig.json",
     "vite.config.ts",
 ];
-/// What a browser fetches before it shows something; the rest comes when it is needed.
+/// The files that a browser fetches before the first paint; the rest is loaded on demand.
 pub(crate) const FIRST_PAINT: [&str; 5] =
     ["index.html", "theme.js", "icon.svg", "assets/app.js", "assets/app.css"];
-/// Compressed bytes of these.
+/// Maximum compressed size of these files.
 pub(crate) const FIRST_PAINT_BYTES_MAX: usize = 350 * 1024;
 
 /// `cargo xtask web [build|check]`.
@@ -40,7 +40,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// Builds the dashboard and puts it where the binary takes it from.
+/// Builds the dashboard into `web/dist`, which the binary embeds.
 fn build() -> Result<()> {
     let built = built()?;
     let dist = root().join("web/dist");
@@ -50,7 +50,7 @@ fn build() -> Result<()> {
     copy(&built, &dist)
 }
 
-/// Types, tests, and whether what is committed is what the source gives.
+/// Checks the types and tests, and that `web/dist` matches the source.
 pub(crate) fn check() -> Result<()> {
     let built = files(&built()?)?;
     let committed = files(&root().join("web/dist"))?;
@@ -64,7 +64,7 @@ pub(crate) fn check() -> Result<()> {
     weigh(&committed)
 }
 
-/// Says how much a browser fetches before it shows something; an error when that is too much.
+/// Prints how much a browser fetches before the first paint. Fails if that is too much.
 fn weigh(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     let mut total = 0;
     for name in FIRST_PAINT {
@@ -78,7 +78,7 @@ fn weigh(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     Ok(())
 }
 
-/// How many bytes are left of these when they are compressed.
+/// Returns the compressed size of these bytes.
 fn gzip(bytes: &[u8]) -> Result<usize> {
     let mut gzip = program("gzip").args(["-9", "-c"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut input = gzip.stdin.take().context("gzip: no standard input")?;
@@ -89,7 +89,7 @@ fn gzip(bytes: &[u8]) -> Result<usize> {
     Ok(output.stdout.len())
 }
 
-/// The built files, from a copy of the source whose types and tests were checked.
+/// Checks types and tests in a copy of the source, and returns the folder with the built files.
 fn built() -> Result<PathBuf> {
     let packages = packages()?;
     let home = cache_dir().join("web");
@@ -119,8 +119,8 @@ fn built() -> Result<PathBuf> {
     Ok(home.join("dist"))
 }
 
-/// The locked packages, unless they are there already. `npm ci` insists on an entry for the programs of every platform,
-/// so it is `npm install`, which takes the versions and checksums of the lock file too.
+/// Installs the locked packages, unless they are already installed. `npm ci` requires an entry for the programs of
+/// every platform, so `npm install` is used, which also takes the versions and checksums of the lock file.
 fn install(web: &Path, home: &Path) -> Result<()> {
     let wanted = std::fs::read(web.join("package-lock.json"))?;
     let stamp = home.join("installed.json");
@@ -139,7 +139,7 @@ fn install(web: &Path, home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// People's and machines' ways through the dashboard, in a browser, against the built binary.
+/// Tests the dashboard in a browser, against the built binary.
 pub(crate) fn journeys(waypost: &Path) -> Result<()> {
     must("test the dashboard in a browser", browser(waypost, "journeys.mjs", "journeys")?.arg(root()))
 }
@@ -154,7 +154,7 @@ pub(crate) fn screenshots(waypost: &Path) -> Result<()> {
     )
 }
 
-/// How long a browser takes for large plans, in figures with names.
+/// Returns how long a browser takes for large plans, as named figures.
 #[cfg(feature = "bench")]
 pub(crate) fn measured(waypost: &Path) -> Result<serde_json::Value> {
     let printed = crate::exec::output(&mut browser(waypost, "measure.mjs", "measure")?)?;
@@ -162,7 +162,7 @@ pub(crate) fn measured(waypost: &Path) -> Result<serde_json::Value> {
     serde_json::from_str(last).with_context(|| format!("the browser script printed no figures: {printed}"))
 }
 
-/// Node with a script, which is told where its packages are, which browser and which binary to take, and a new folder.
+/// Returns Node with a script. Its arguments are the folder of the packages, the browser, the binary and a new folder.
 fn browser(waypost: &Path, script: &str, name: &str) -> Result<Command> {
     let packages = packages()?;
     let chromium = chromium()?;
@@ -181,7 +181,7 @@ fn packages() -> Result<Packages> {
     Packages::install("node-web", PACKAGES)
 }
 
-/// The browser: what there is, or Debian's.
+/// Returns the installed browser, or installs Debian's.
 fn chromium() -> Result<&'static str> {
     const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
     let found = || {
@@ -196,7 +196,7 @@ fn chromium() -> Result<&'static str> {
     found().context("chromium was installed but does not start")
 }
 
-/// Copies a file or a folder with all that is in it.
+/// Copies a file, or a folder with everything in it.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     if !from.is_dir() {
         std::fs::copy(from, to).with_context(|| format!("copy {}", from.display()))?;
@@ -210,7 +210,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of a folder by their path in it.
+/// Returns the files of a folder, by their path in it.
 fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];

@@ -1,38 +1,38 @@
-//! What a door can ask of a plan. Says nothing about whether it is allowed: that is `Plan::decide`.
+//! Commands: the requests a front end can make of a plan. `Plan::decide` checks whether they are allowed.
 
 use crate::{
     Complexity, Dependency, DependencyRule, Digest, Draft, Evidence, ExternalTaskRef, ForeignFields, Json,
     Lock, Phase, QuestionRequest, Refinement, Retry, TaskId, TaskSpec, Timestamp, UpstreamResult, Work,
 };
 
-/// A place among siblings.
+/// A position among siblings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Position {
-    /// Before all others.
+    /// Before all other siblings.
     First,
-    /// After all others.
+    /// After all other siblings.
     #[default]
     Last,
-    /// Right before this sibling.
+    /// Directly before this sibling.
     Before(TaskId),
-    /// Right after this sibling.
+    /// Directly after this sibling.
     After(TaskId),
 }
 
-/// Changes to what the author says of a plan; what is `None` stays. An empty text clears.
+/// Changes to the author's part of a plan. A `None` field is unchanged; an empty text clears the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanChanges {
-    /// The line for lists.
+    /// The title shown in lists.
     pub title: Option<String>,
-    /// What is to be reached.
+    /// The goal of the plan.
     pub goal: Option<String>,
-    /// The author's free words.
+    /// The author's free-text status; no program reads it.
     pub status: Option<String>,
-    /// The agent that it belongs to.
+    /// The agent that owns the plan.
     pub owner: Option<String>,
-    /// The queue.
+    /// The queue that the plan's work runs on.
     pub queue: Option<String>,
-    /// Tokens that planning may spend; `Some(None)` takes the limit away.
+    /// The token budget for planning; `Some(None)` removes the limit.
     pub token_budget: Option<Option<u64>>,
     /// Free Markdown text.
     pub body: Option<String>,
@@ -40,304 +40,307 @@ pub struct PlanChanges {
     pub foreign: Option<ForeignFields>,
 }
 
-/// Changes to what the author says of a task; what is `None` stays.
+/// Changes to the author's part of a task. A `None` field is unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskChanges {
-    /// What is to be done.
+    /// The work to be done, in prose.
     pub description: Option<String>,
-    /// What it waits for, all of it.
+    /// Replaces the whole list of dependencies.
     pub depends_on: Option<Vec<Dependency>>,
-    /// What it waits for besides.
+    /// Dependencies to add.
     pub add_dependencies: Vec<Dependency>,
-    /// What it no longer waits for.
+    /// Dependencies to remove.
     pub remove_dependencies: Vec<Dependency>,
-    /// How those must have ended.
+    /// How the dependencies must have ended before the task may start.
     pub when: Option<DependencyRule>,
-    /// The author's estimate.
+    /// The author's estimate of the effort.
     pub complexity: Option<Option<Complexity>>,
-    /// Free text.
+    /// Free text for the worker.
     pub notes: Option<String>,
-    /// Tools, a hint.
+    /// Tools that the author expects to be used; a hint.
     pub tools: Option<Option<Vec<String>>>,
-    /// Whether it is passed over.
+    /// Whether the task is skipped.
     pub skip: Option<bool>,
-    /// What it must hold.
+    /// Locks that the task must hold while it runs.
     pub locks: Option<Vec<Lock>>,
-    /// What a machine is to do.
+    /// The machine work of the task.
     pub work: Option<Option<Work>>,
-    /// What must pass before done is believed.
+    /// The check that must pass before a report of done is accepted.
     pub check: Option<Option<Work>>,
-    /// How often to try.
+    /// The retry policy.
     pub retry: Option<Option<Retry>>,
-    /// Seconds that an attempt may take.
+    /// Timeout of one attempt, in seconds.
     pub timeout_seconds: Option<Option<u32>>,
-    /// Higher goes first.
+    /// Tasks with a higher priority start first.
     pub priority: Option<i32>,
-    /// The name of its output.
+    /// The name under which dependants receive the output.
     pub provides: Option<Option<String>>,
-    /// The node of an architecture graph.
+    /// The architecture graph node that the task belongs to.
     pub graph_node_id: Option<Option<String>>,
-    /// Fields of foreign formats.
+    /// Preserved fields of other formats.
     pub foreign: Option<ForeignFields>,
 }
 
-/// How a task ended, as whoever worked on it says.
+/// How a task ended, as reported by its worker.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Fully accomplished.
     Done {
-        /// In words.
+        /// What was accomplished, in prose.
         result: Option<String>,
-        /// For those who depend on it.
+        /// The output passed to dependants.
         output: Option<Json>,
-        /// What the task's check has found; without it, done is only a report where there is a check.
+        /// The result of the task's check. Without it, a task that has a check is only reported as done.
         evidence: Option<Box<Evidence>>,
     },
     /// Not accomplished.
     Failed {
-        /// Why.
+        /// Why the attempt failed.
         error: String,
-        /// What the task's check has found, if that is why.
+        /// The result of the task's check, if that is the cause of the failure.
         evidence: Option<Box<Evidence>>,
     },
-    /// It turned out to be unnecessary; those who depend on it go on.
+    /// The task turned out to be unnecessary; its dependants may proceed.
     Skipped {
-        /// Why.
+        /// Why the task was skipped.
         reason: Option<String>,
     },
 }
 
-/// What a door asks of a plan.
+/// A request to change a plan.
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Command {
-    /// Make the plan. The only command that a blank plan takes.
+    /// Create the plan. The only command that a blank plan accepts.
     Create {
-        /// What it is to be.
+        /// The content of the new plan.
         draft: Box<Draft>,
-        /// Whether machines may run it only after a person has approved; `None`: if an agent gives work to machines.
+        /// Whether machines may run the plan only after a person approved it. `None`: required if the creator is not a
+        /// person and the plan has machine work or a check.
         approval_required: Option<bool>,
     },
-    /// Change what the author says of the plan.
+    /// Change the author's part of the plan.
     RevisePlan(Box<PlanChanges>),
     /// Add tasks, all or none.
     AddTasks {
-        /// The tasks; each names its parent.
+        /// The tasks to add; each names its parent.
         tasks: Vec<TaskSpec>,
-        /// Where the first goes among its siblings; the others follow.
+        /// The position of the first task among its siblings; the others follow it.
         place: Position,
     },
-    /// Change what the author says of a task.
+    /// Change the author's part of a task.
     ReviseTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// How.
+        /// The changes to apply.
         changes: Box<TaskChanges>,
     },
-    /// Take tasks out, with all their children.
+    /// Remove a task and all its children.
     RemoveTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Whether those who depend on it forget it; otherwise they forbid the removal.
+        /// Whether to also remove dependencies on the removed tasks. Otherwise such dependencies refuse the removal.
         detach: bool,
     },
-    /// Give a task another parent or another place among its siblings.
+    /// Change a task's parent or its position among its siblings.
     MoveTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The new parent; `None` leaves it, `Some(None)` makes it a root.
+        /// The new parent; `None` keeps the current one, `Some(None)` makes the task a root.
         parent: Option<Option<TaskId>>,
-        /// The new place.
+        /// The new position among the siblings.
         place: Position,
     },
-    /// Make the plan what this draft says, keeping what already happened to tasks that ask the same as before.
+    /// Make the plan match this draft. Tasks whose work is unchanged keep their state.
     Replace(Box<Draft>),
     /// Ask a person for approval.
     RequestApproval {
-        /// What to tell the person.
+        /// The message shown to the person.
         message: String,
     },
     /// Allow the plan to run. Only a person can.
     Approve {
-        /// The version that was looked at.
+        /// The version that the person reviewed.
         version: u64,
-        /// What the person adds.
+        /// The person's note.
         note: String,
     },
-    /// Do not allow it. Only a person can.
+    /// Reject the plan. Only a person can.
     Reject {
-        /// Why.
+        /// Why the plan is rejected.
         reason: String,
     },
-    /// Begin to run.
+    /// Start the plan.
     Activate,
-    /// Start nothing new.
+    /// Pause the plan: no further task starts.
     Pause {
-        /// Why.
+        /// Why the plan is paused.
         reason: String,
     },
-    /// Go on.
+    /// Resume a paused plan.
     Resume,
-    /// Somebody begins to work on a task.
+    /// Claim a task and start it at once.
     StartTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Who.
+        /// The worker that claims the task.
         worker: String,
     },
-    /// A worker reserves a task, which it begins as soon as it can: with an attempt, a lease and locks, like a start.
+    /// Reserve a task that the worker starts as soon as it can. Like a start, this creates an attempt, a lease and
+    /// locks.
     QueueTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Who.
+        /// The worker that reserves the task.
         worker: String,
     },
-    /// The work of a queued attempt has begun. Written up to a moment after the fact, so that it says when.
+    /// Record that the work of a queued attempt has begun. Written shortly after the fact, so it carries the start
+    /// time.
     RecordStart {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The attempt that was queued.
+        /// The queued attempt.
         attempt: u32,
-        /// When its work began.
+        /// When the work began.
         started_at: Timestamp,
     },
-    /// Somebody says how a task ended.
+    /// Report how a task ended.
     FinishTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The attempt that reports; `None` for a person or agent who ticks off what nobody else works on.
+        /// The attempt that reports; `None` for a person or agent that marks a task that no other worker holds.
         attempt: Option<u32>,
-        /// How it ended.
+        /// How the task ended.
         outcome: Outcome,
-        /// How often to try where the task itself does not say.
+        /// The retry policy to use if the task has none.
         retry: Option<Retry>,
     },
-    /// Whoever worked on a task is gone.
+    /// Record that the worker of a task was lost.
     LoseTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The attempt that was lost.
+        /// The lost attempt.
         attempt: u32,
-        /// How often to try where the task itself does not say.
+        /// The retry policy to use if the task has none.
         retry: Option<Retry>,
     },
-    /// Somebody who works on a task gives it back undone. That says nothing about the task.
+    /// Release a running task without an outcome. This is not counted as a failure of the task.
     ReleaseTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The attempt that is given back; `None` for whoever works on it, and for a person.
+        /// The attempt to release; `None` for the current holder, and for a person.
         attempt: Option<u32>,
-        /// Why.
+        /// Why the task is released.
         reason: String,
     },
-    /// Somebody who works on a task asks a person, and leaves the task until there is an answer.
+    /// Ask a person a question and release the task until it is answered.
     AskQuestion {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The attempt that asks; `None` for whoever works on it, and for a person.
+        /// The attempt that asks; `None` for the current holder, and for a person.
         attempt: Option<u32>,
-        /// What.
+        /// The question, its choices and the state to return with the answer.
         ask: Box<QuestionRequest>,
     },
-    /// Answer what a task asks. Only a person can.
+    /// Answer the open question of a task. Only a person can.
     AnswerQuestion {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The answer.
+        /// The answer, as the person gave it.
         answer: String,
     },
-    /// Stop a task, with all its children.
+    /// Cancel a task and all its children.
     CancelTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Why.
+        /// Why the task is cancelled.
         reason: String,
     },
-    /// Set a finished task back, and what was skipped because of it.
+    /// Reset a finished task, and the tasks that were skipped because of it.
     RetryTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
     },
-    /// Set everything back that failed or was cancelled.
+    /// Reset every failed or cancelled task.
     RetryPlan,
-    /// Say how far the thinking about a task has come.
+    /// Record how far the planning of a task has progressed.
     RefineTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// How far.
+        /// The stage that planning has reached.
         refinement: Refinement,
-        /// Why.
+        /// Why the task is at this stage.
         reasoning: Option<String>,
-        /// Tokens that this cost.
+        /// Tokens spent.
         tokens: i64,
     },
-    /// Break a task down into children.
+    /// Decompose a task into children.
     DecomposeTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Its children.
+        /// The new children.
         children: Vec<TaskSpec>,
-        /// Why so.
+        /// Why the task was decomposed this way.
         reasoning: Option<String>,
-        /// Tokens that this cost.
+        /// Tokens spent.
         tokens: i64,
     },
-    /// Keep the digest of finished work.
+    /// Store the digest of finished work.
     AttachDigest {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The digest.
+        /// The digest to store.
         digest: Digest,
-        /// Tokens that this cost.
+        /// Tokens spent.
         tokens: i64,
     },
-    /// Say what a call of a model cost. What was said of a call is not said twice.
+    /// Charge the tokens of one model call. Idempotent: a call number that was already charged is ignored.
     ChargeTokens {
-        /// What the call was about; `None`: the plan. A task that is gone is the plan's affair.
+        /// The task that the call was made for. `None`, or a task that no longer exists: charged to the plan.
         task: Option<TaskId>,
-        /// Tokens that it cost.
+        /// Tokens spent.
         tokens: i64,
-        /// Its number among the plan's calls, from 1.
+        /// The number of the call among the plan's calls, from 1.
         call: u64,
     },
-    /// Take back the thinking about a task, with everything that was thought out below it.
+    /// Discard a task's decomposition and all its subtasks.
     RollBackTask {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Whether those who depend on what goes forget it; otherwise they forbid it.
+        /// Whether to also remove dependencies on the discarded tasks. Otherwise such dependencies refuse the rollback.
         detach: bool,
     },
-    /// Tell a waiting task how a task elsewhere ended.
+    /// Deliver the result of a task in another plan to a waiting task.
     ReceiveOutput {
-        /// Who waits.
+        /// The id of the waiting task.
         task: TaskId,
-        /// What it waited for.
+        /// The external task that ended.
         from: ExternalTaskRef,
-        /// How that ended.
+        /// The result of the external task.
         received: UpstreamResult,
     },
-    /// Tell a task that has not begun that a task elsewhere, of whose end it has heard, is to be done again.
+    /// Withdraw a delivered result from a task that has not begun, because the external task is to be done again.
     WithdrawOutput {
-        /// Who waits.
+        /// The id of the waiting task.
         task: TaskId,
-        /// What for.
+        /// The external task that is open again.
         from: ExternalTaskRef,
     },
     /// End the plan.
     FinishPlan {
-        /// How: completed, failed or cancelled.
+        /// The final phase: completed, failed or cancelled.
         phase: Phase,
-        /// What its author says.
+        /// The author's summary.
         summary: String,
     },
-    /// Put the plan away.
+    /// Archive the plan.
     Archive,
-    /// Take it out again.
+    /// Restore the plan from the archive.
     Unarchive,
 }
 
 impl Command {
-    /// The name of the command, as the history shows it.
+    /// Returns the name of the command, as shown in the history.
     pub fn name(&self) -> &'static str {
         self.into()
     }

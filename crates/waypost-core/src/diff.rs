@@ -1,4 +1,4 @@
-//! What differs between two states of a plan, in words that people and agents can act on.
+//! The differences between two states of a plan, in a form that people and agents can act on.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,49 +7,49 @@ use serde::Serialize;
 use crate::line_diff::{Change, line_changes};
 use crate::{Draft, Task, TaskId};
 
-/// One difference.
+/// One difference between two drafts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Difference {
-    /// A field of the plan itself.
+    /// A field of the plan itself differs.
     Plan {
-        /// The field.
+        /// The name of the field.
         field: &'static str,
-        /// What it was.
+        /// The old value, as text.
         before: String,
-        /// What it is.
+        /// The new value, as text.
         after: String,
     },
-    /// A task that was not there.
+    /// A task was added.
     Added {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Its description.
+        /// The description of the task.
         description: String,
     },
-    /// A task that is no longer there.
+    /// A task was removed.
     Removed {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Its description.
+        /// The description of the task.
         description: String,
     },
-    /// A field of a task.
+    /// A field of a task differs.
     Task {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The field.
+        /// The name of the field.
         field: &'static str,
-        /// What it was.
+        /// The old value, as text.
         before: String,
-        /// What it is.
+        /// The new value, as text.
         after: String,
     },
-    /// Siblings stand in another order.
+    /// Siblings are in another order.
     Reordered {},
 }
 
-/// Everything that differs from `old` to `new`. Times and counters of attempts are left out: they follow from the rest.
+/// Returns every difference from `old` to `new`. Times and attempt counters are left out: they follow from the rest.
 pub fn differences(old: &Draft, new: &Draft) -> Vec<Difference> {
     let mut found = Vec::new();
     let (a, b) = (&old.spec, &new.spec);
@@ -147,25 +147,25 @@ fn json(value: &impl Serialize) -> String {
     }
 }
 
-/// How much differs, in a few words: for answers that must not repeat what was sent.
+/// A summary of differences, for replies that must not repeat what was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DiffStat {
-    /// Fields of the plan that differ; `order` when siblings stand in another one.
+    /// Fields of the plan that differ; includes `order` if siblings are in another order.
     pub fields: Vec<&'static str>,
-    /// Tasks that were not there.
+    /// The number of added tasks.
     pub tasks_added: usize,
-    /// Tasks that are no longer there.
+    /// The number of removed tasks.
     pub tasks_removed: usize,
-    /// Tasks of which a field differs.
+    /// The number of tasks with a changed field.
     pub tasks_changed: usize,
-    /// Lines of the body that were not there.
+    /// The number of lines added to the body.
     pub body_lines_added: usize,
-    /// Lines of the body that are no longer there.
+    /// The number of lines removed from the body.
     pub body_lines_removed: usize,
 }
 
 impl DiffStat {
-    /// Of these differences. The differences of one task stand together.
+    /// Summarizes `differences`. The differences of one task must be adjacent.
     pub fn of(differences: &[Difference]) -> Self {
         let mut stat = Self::default();
         let mut latest: Option<&TaskId> = None;
@@ -199,7 +199,7 @@ impl DiffStat {
         }
     }
 
-    /// In words: `2 tasks added, body +3 -1 lines, status`.
+    /// Formats the summary: `2 tasks added, body +3 -1 lines, status`.
     pub fn describe(&self) -> String {
         let tasks =
             [(self.tasks_added, "added"), (self.tasks_removed, "removed"), (self.tasks_changed, "changed")];
@@ -216,7 +216,7 @@ impl DiffStat {
     }
 }
 
-/// Tasks that had ended and are open again, because they ask for something else now.
+/// Returns the tasks that had finished in `before` and are open in `after`, because their work changed.
 pub fn reopened_tasks(before: &Draft, after: &Draft) -> Vec<TaskId> {
     let is_open = |task: &&Task| !task.state.status.is_finished();
     let open: HashSet<&TaskId> = after.tasks.iter().filter(is_open).map(|task| &task.spec.id).collect();

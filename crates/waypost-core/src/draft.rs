@@ -1,4 +1,4 @@
-//! A plan before anybody has checked it: what readers of formats return, what an editor saves.
+//! An unvalidated plan: what format readers return and an editor saves.
 
 use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -8,42 +8,42 @@ use crate::raw_json::is_default;
 use crate::task::ForeignFields;
 use crate::{Actor, PlanId, Task, Timestamp};
 
-/// The name of the native format, and its version.
+/// The name and version of the native format.
 pub const FORMAT: &str = "waypost/1";
 
 /// The queue of plans that name none.
 pub const DEFAULT_QUEUE: &str = "default";
 
-/// What the author says of a plan. Every text may be empty.
+/// The author's part of a plan. Every text may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct PlanSpec {
-    /// A line for lists.
+    /// The title shown in lists.
     #[serde(default)]
     pub title: String,
-    /// What is to be reached: the words of whoever asked.
+    /// The goal, in the words of the person who asked for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub goal: String,
-    /// The author's free words for where the plan stands. No machine reads them.
+    /// The author's free-text status. No program reads it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// The agent that the plan belongs to.
+    /// The agent that owns the plan.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
-    /// The queue that its work is placed on; empty is the default queue.
+    /// The queue that the plan's work runs on; empty means the default queue.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub queue: String,
-    /// Tokens that planning may spend.
+    /// The token budget for planning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_budget: Option<u64>,
     /// Free Markdown text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    /// Fields of foreign formats.
+    /// Preserved fields of other formats.
     #[serde(default, skip_serializing_if = "ForeignFields::is_empty")]
     pub foreign: ForeignFields,
 }
 
-/// Where a plan stands, in the machine's words.
+/// The lifecycle phase of a plan, maintained by Waypost.
 #[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -52,22 +52,22 @@ pub enum Phase {
     /// Being written; nothing runs.
     #[default]
     Draft,
-    /// Waits for a person's word.
+    /// Waiting for approval.
     AwaitingApproval,
-    /// Runs.
+    /// Started; tasks may run.
     Active,
-    /// Starts nothing new.
+    /// Paused; no further task starts.
     Paused,
-    /// All that was to be done is done.
+    /// Every task is done or skipped by its author, or the author completed the plan.
     Completed,
-    /// Something failed, and nothing more can happen by itself.
+    /// A task failed, or was skipped because of one elsewhere, and nothing more happens without intervention.
     Failed,
-    /// Stopped by order.
+    /// Cancelled on request.
     Cancelled,
 }
 
 impl Phase {
-    /// All of them, in the order of a plan's life.
+    /// All phases, in the order of a plan's life.
     pub const ALL: [Self; 7] = [
         Self::Draft,
         Self::AwaitingApproval,
@@ -86,105 +86,111 @@ impl Phase {
         }
     }
 
-    /// The word for it.
+    /// Returns the stored name of the phase.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// A person's recorded word that a plan may run.
+/// A person's recorded approval to run a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Approval {
-    /// Who.
+    /// The person who approved.
     pub by: Actor,
-    /// When.
+    /// When the approval was given.
     pub at: Timestamp,
-    /// The version that was looked at.
+    /// The version that the person reviewed.
     pub version: u64,
-    /// What the person added.
+    /// The person's note.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// What came of a plan.
+/// The execution state of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct PlanState {
-    /// Where it stands.
+    /// The current phase.
     #[serde(default)]
     pub phase: Phase,
-    /// Whether machines may run it only after a person has approved.
+    /// Whether machines may run the plan only after a person approved it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approval_required: bool,
-    /// Whether the operator's policy was that nobody need approve, whoever changes it.
+    /// Whether the operator's policy waives approval, regardless of who changes the plan.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approval_waived: bool,
-    /// The approval that holds now.
+    /// The approval currently in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Who made it.
+    /// The actor that created the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Actor>,
-    /// When it was made.
+    /// When the plan was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    /// When it last changed.
+    /// When the plan last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// When it first became active.
+    /// When the plan first became active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the plan ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// Tokens that planning has spent.
+    /// Tokens spent on planning.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tokens_used: i64,
-    /// Calls of models that it was charged with: the number of the latest.
+    /// The number of the latest model call charged to the plan.
     #[serde(default, skip_serializing_if = "is_default")]
     pub calls: u64,
-    /// What its author said at the end.
+    /// The author's summary at the end.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// Whether its author ended it: then no news from elsewhere opens it again.
+    /// Whether the author ended the plan. If so, no result from another plan reopens it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub closed: bool,
-    /// Why it was paused, rejected or cancelled.
+    /// Why the plan was paused, rejected or cancelled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Put away: not listed, not changed.
+    /// The person who paused, rejected or ended the plan: only a person can undo that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<Actor>,
+    /// Whether the plan is archived: it is not listed and cannot be changed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub archived: bool,
-    /// The highest attempt of a task that was taken out: a task that comes later begins after it, so that no number of an
-    /// attempt means two.
+    /// The person who archived the plan: only a person can restore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived_by: Option<Actor>,
+    /// The highest attempt number of any removed task. The attempts of a task added later continue after it, so that no
+    /// attempt number is used twice.
     #[serde(default, skip_serializing_if = "is_default")]
     pub attempts_gone: u32,
 }
 
-/// A plan that nobody has checked. Its JSON is the native format.
+/// An unvalidated plan. Its JSON is the native format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct Draft {
-    /// The format's name and version, [`FORMAT`].
+    /// The name and version of the format, [`FORMAT`].
     #[serde(default)]
     pub format: String,
-    /// Its id, when it has one already.
+    /// The id of the plan, if it has one already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<PlanId>,
-    /// The version that it was read at; 0 when it has none.
+    /// The version that was read; 0 if there is none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub version: u64,
-    /// What its author says.
+    /// The author's part.
     #[serde(flatten)]
     pub spec: PlanSpec,
-    /// What came of it.
+    /// The execution state.
     #[serde(default, skip_serializing_if = "is_default")]
     pub state: PlanState,
-    /// Its tasks: siblings in their order.
+    /// The tasks; siblings appear in their order.
     #[serde(default)]
     pub tasks: Vec<Task>,
 }
 
 impl Draft {
-    /// A draft with a title and nothing else.
+    /// Creates a draft that has only a title.
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             format: FORMAT.to_owned(),

@@ -1,8 +1,9 @@
-//! What happened to a plan. The stored truth: every shape here is a promise, and has a golden file.
+//! Events: what happened to a plan. They are the stored source of truth: every shape here is a promise and has a golden
+//! file.
 //!
-//! An event says what was decided. What follows from it by the graph alone (dependants that become ready, a failure that
-//! skips 99,999 tasks, a plan that ends with its last task) is worked out by `Plan::evolve`, the same way each time, and
-//! is not written down.
+//! An event records a decision. What follows from it through the graph alone (dependants that become ready, a failure
+//! that skips 99,999 tasks, a plan that ends with its last task) is computed by `Plan::evolve`, deterministically, and
+//! is not stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,302 +18,316 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// Something that happened to a plan.
+/// A stored change of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Event {
-    /// It was made.
+    /// The plan was created.
     PlanCreated {
-        /// As what.
+        /// The initial content of the plan.
         draft: Box<Draft>,
-        /// By whom.
+        /// The actor that created the plan.
         by: Actor,
     },
-    /// Its author's words changed; what is absent stayed.
+    /// The author's part of the plan changed; absent fields are unchanged.
     PlanRevised {
-        /// The line for lists.
+        /// The title shown in lists.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
-        /// What is to be reached.
+        /// The goal of the plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
-        /// The author's free words.
+        /// The author's free-text status.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<String>,
-        /// The agent that it belongs to.
+        /// The agent that owns the plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         owner: Option<String>,
-        /// The queue.
+        /// The queue that the plan's work runs on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queue: Option<String>,
-        /// Tokens that planning may spend; 0 means no limit.
+        /// The token budget for planning; 0 means no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token_budget: Option<u64>,
         /// Free Markdown text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<String>,
-        /// Fields of foreign formats.
+        /// Preserved fields of other formats.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         foreign: Option<ForeignFields>,
     },
-    /// Tasks were added, in this order, each after the one before among its siblings.
+    /// Tasks were added in this order, each after the previous one among its siblings.
     TasksAdded {
-        /// What their author says of them.
+        /// The author's part of the new tasks.
         tasks: Vec<TaskSpec>,
-        /// The place of the first among its siblings; absent: last.
+        /// The position of the first task among its siblings; absent means last.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
     },
-    /// What the author says of a task changed (all but its parent).
+    /// The author's part of a task changed (all but its parent).
     TaskRevised {
-        /// What it is now.
+        /// The new author's part.
         task: Box<TaskSpec>,
     },
-    /// Tasks were taken out with their children; those who depended on them forgot them.
+    /// Tasks were removed with their children, and with all dependencies on them.
     TasksRemoved {
-        /// Which.
+        /// The ids of the removed tasks, without their children.
         tasks: Vec<TaskId>,
     },
-    /// A task got another parent or place.
+    /// A task got another parent or position.
     TaskMoved {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Its parent now.
+        /// The new parent; absent for a root.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<TaskId>,
-        /// Its place among its siblings now, from 0.
+        /// The new position among its siblings, from 0.
         index: usize,
     },
-    /// Siblings got another order.
+    /// Siblings were reordered.
     TasksReordered {
-        /// Their parent.
+        /// The parent of the siblings; absent for roots.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<TaskId>,
-        /// Their order now.
+        /// The new order of the siblings.
         order: Vec<TaskId>,
     },
-    /// What had been done for tasks no longer counts.
+    /// The results of tasks no longer count, because an edit changed their work or removed their children.
     TasksReset {
-        /// Which.
+        /// The ids of the reset tasks.
         tasks: Vec<TaskId>,
     },
-    /// A person was asked.
+    /// Approval by a person was requested.
     ApprovalRequested {
-        /// What the person is told.
+        /// The message shown to the person.
         message: String,
     },
-    /// A person allowed it.
+    /// A person approved the plan.
     PlanApproved {
-        /// Who.
+        /// The person who approved.
         by: Actor,
-        /// Of which version.
+        /// The version that the person reviewed.
         version: u64,
-        /// What the person added.
+        /// The person's note.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         note: String,
     },
-    /// A person did not allow it.
+    /// A person rejected the plan.
     PlanRejected {
-        /// Who.
+        /// The person who rejected it.
         by: Actor,
-        /// Why.
+        /// Why the plan was rejected.
         reason: String,
     },
-    /// What machines will run is no longer what was approved.
+    /// The approval became invalid: the machine work is no longer what was approved.
     ApprovalVoided {},
-    /// It began to run.
+    /// The plan started.
     PlanActivated {},
-    /// It starts nothing new.
+    /// The plan was paused: no further task starts.
     PlanPaused {
-        /// Why.
+        /// Why the plan was paused.
         reason: String,
+        /// The person who paused it: only a person can undo it. Absent if an agent or a worker did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
-    /// It goes on.
+    /// The plan was resumed.
     PlanResumed {
-        /// Whether it had not begun: then it is a draft again, and nothing runs.
+        /// Whether the plan returns to draft, so that nothing runs: it had not started, or it lacks a required
+        /// approval.
         #[serde(default, skip_serializing_if = "is_default")]
         to_draft: bool,
     },
-    /// Its author ended it.
+    /// The author ended the plan.
     PlanFinished {
-        /// How.
+        /// The final phase.
         phase: Phase,
-        /// What the author said.
+        /// The author's summary.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         summary: String,
+        /// The person who cancelled it: only a person can undo it. Absent if an agent or a worker did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
-    /// It was put away.
-    PlanArchived {},
-    /// It was taken out again.
+    /// The plan was archived.
+    PlanArchived {
+        /// The person who archived it: only a person can undo it. Absent if an agent or a worker did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// The plan was restored from the archive.
     PlanUnarchived {},
-    /// A worker reserved a task. It begins it later: until a start is recorded, nobody knows whether it has.
+    /// A worker reserved a task. Until a start is recorded, it is unknown whether the work has begun.
     TaskQueued {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
         /// The number of the attempt.
         attempt: u32,
-        /// Who.
+        /// The worker that reserved the task.
         worker: String,
     },
-    /// Somebody began to work on a task.
+    /// Work on a task began.
     TaskStarted {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The number of this start.
+        /// The number of the attempt.
         attempt: u32,
-        /// Who.
+        /// The worker that holds the attempt.
         worker: String,
-        /// When, where that was before the version was written; absent: with the version.
+        /// When the work began, if before the version was written; absent means at that time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         started_at: Option<Timestamp>,
     },
-    /// Somebody said how far a task is. Only logs of earlier builds have it: progress is no version of a plan any more.
+    /// Progress of a task. Found only in logs of earlier builds: progress no longer creates a version.
     TaskProgressed {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// How far.
+        /// The reported progress.
         progress: String,
     },
-    /// A task was accomplished.
+    /// A task was done.
     TaskDone {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// In words.
+        /// What was accomplished, in prose.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<String>,
-        /// For those who depend on it.
+        /// The output passed to dependants.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<Json>,
-        /// What its check has found.
+        /// The result of its check.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
     },
-    /// Somebody said that a task is done; its check has yet to pass.
+    /// A task was reported as done; its check has yet to pass.
     TaskReported {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// In words.
+        /// What was accomplished, in prose.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<String>,
-        /// For those who depend on it.
+        /// The output passed to dependants.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<Json>,
-        /// Who said so.
+        /// The actor that made the report.
         by: Actor,
     },
     /// An attempt failed.
     TaskFailed {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Why.
+        /// Why the attempt failed.
         error: String,
-        /// When it may be tried again; absent: never, it has failed for good.
+        /// The earliest start of the next attempt; absent means that the task has failed for good.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
-        /// What its check has found, if that is why.
+        /// The result of the task's check, if that is the cause of the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
     },
-    /// Whoever worked on a task gave it back undone.
+    /// A running task was released without an outcome.
     TaskReleased {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Why.
+        /// Why the task was released.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
-    /// Whoever worked on a task asked a person and left the task until there is an answer.
+    /// A worker asked a person a question and released the task until it is answered.
     QuestionAsked {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// What was asked.
+        /// The question, its choices and its state.
         question: Box<Question>,
     },
-    /// A person answered what a task asked.
+    /// A person answered a task's question.
     QuestionAnswered {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The answer.
+        /// The answer that was given.
         answer: String,
-        /// Who gave it.
+        /// The person who answered.
         by: Actor,
     },
-    /// Its author, or whoever works on it, passed over a task.
+    /// The task's author or worker skipped it.
     TaskSkipped {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Why.
+        /// Why the task was skipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Tasks were stopped by order.
+    /// Tasks were cancelled on request.
     TasksCancelled {
-        /// Which.
+        /// The ids of the cancelled tasks.
         tasks: Vec<TaskId>,
-        /// Why.
+        /// Why the tasks were cancelled.
         reason: String,
+        /// The person who cancelled them: only a person can undo it. Absent if an agent or a worker did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
-    /// Tasks were set back to the beginning, and with them what was skipped because of them.
+    /// Tasks were reset to be done again, together with the tasks skipped because of them.
     TasksRetried {
-        /// Which.
+        /// The ids of the retried tasks; those skipped because of them need not be listed.
         tasks: Vec<TaskId>,
     },
-    /// The thinking about a task came further.
+    /// The planning of a task progressed.
     TaskRefined {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// How far.
+        /// The stage that planning has reached.
         refinement: Refinement,
-        /// Why.
+        /// Why the task is at this stage.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<String>,
-        /// Tokens that this cost.
+        /// Tokens spent.
         #[serde(default, skip_serializing_if = "is_zero")]
         tokens: i64,
     },
-    /// The digest of a task was kept.
+    /// The digest of a task was stored.
     DigestAttached {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// The digest.
+        /// The stored digest.
         digest: Digest,
-        /// Tokens that this cost.
+        /// Tokens spent.
         #[serde(default, skip_serializing_if = "is_zero")]
         tokens: i64,
     },
-    /// A model was called, and that cost tokens.
+    /// The tokens of a model call were charged.
     TokensCharged {
-        /// What for; none: for the plan.
+        /// The task that the call was made for; absent means the plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
-        /// How many.
+        /// Tokens spent.
         tokens: i64,
-        /// The number of the call.
+        /// The number of the call among the plan's calls, from 1.
         call: u64,
     },
-    /// The thinking about a task was taken back; its children went before.
+    /// The decomposition of a task was discarded; its children were removed before.
     TaskRolledBack {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Tokens that had been spent on what went: they are its own now.
+        /// Tokens that were spent on the discarded subtasks; now charged to the task itself.
         #[serde(default, skip_serializing_if = "is_zero")]
         tokens: i64,
     },
-    /// A task heard how a task elsewhere ended.
+    /// A task received the result of a task in another plan.
     OutputReceived {
-        /// Who waited.
+        /// The id of the waiting task.
         task: TaskId,
-        /// For what.
+        /// The external task that ended.
         from: ExternalTaskRef,
-        /// How that ended.
+        /// The result of the external task.
         received: UpstreamResult,
     },
-    /// What a task had heard of a task elsewhere no longer counts: that one has not ended after all.
+    /// A received result was withdrawn: the external task is open again.
     OutputWithdrawn {
-        /// Who waits again.
+        /// The id of the task that waits again.
         task: TaskId,
-        /// For what.
+        /// The external task that is open again.
         from: ExternalTaskRef,
     },
 }

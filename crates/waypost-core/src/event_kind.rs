@@ -1,18 +1,17 @@
-//! What events are called, and which tasks they are about: the words by which readers choose. The same words stand in the
-//! stored events.
+//! The names of events and the tasks they concern, by which readers filter. The stored events use the same names.
 
 use crate::{Event, TaskId, TaskSpec};
 
 impl Event {
-    /// The words for all events that are stored, in the order of [`Event`].
+    /// The names of all stored events, in the order of [`Event`].
     pub const KINDS: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
-    /// The word for it.
+    /// Returns the name of the event.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
-    /// The task that it is about, when it is about one.
+    /// Returns the task that the event concerns, if it is exactly one.
     pub fn task(&self) -> Option<&TaskId> {
         match self.subject() {
             Subject::Plan => None,
@@ -22,7 +21,7 @@ impl Event {
         }
     }
 
-    /// Whether this task is the one, or one of those, that it is about.
+    /// Whether the event concerns this task.
     pub fn is_about(&self, task: &TaskId) -> bool {
         match self.subject() {
             Subject::Plan => false,
@@ -44,7 +43,7 @@ impl Event {
             | Self::PlanPaused { .. }
             | Self::PlanResumed { .. }
             | Self::PlanFinished { .. }
-            | Self::PlanArchived {}
+            | Self::PlanArchived { .. }
             | Self::PlanUnarchived {} => Subject::Plan,
             Self::TokensCharged { task, .. } => task.as_ref().map_or(Subject::Plan, Subject::Task),
             Self::TasksAdded { tasks, .. } => Subject::NewTasks(tasks),
@@ -73,7 +72,7 @@ impl Event {
         }
     }
 
-    /// Whether anything can follow from it by the graph.
+    /// Whether the event can have consequences through the graph.
     pub fn may_have_consequences(&self) -> bool {
         !matches!(
             self,
@@ -86,13 +85,13 @@ impl Event {
                 | Self::DigestAttached { .. }
                 | Self::TokensCharged { .. }
                 | Self::TaskRolledBack { .. }
-                | Self::PlanArchived {}
+                | Self::PlanArchived { .. }
                 | Self::PlanUnarchived {}
         )
     }
 }
 
-/// What an event is about.
+/// The subject of an event.
 enum Subject<'a> {
     Plan,
     Task(&'a TaskId),

@@ -1,11 +1,11 @@
-//! From a task's id to its number, without keeping the id twice.
+//! Maps a task's id to its number without storing the id twice.
 
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-/// Numbers by name; the caller knows the name of each number.
+/// Numbers by id. The caller resolves a number back to its id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(HashTable<u32>);
 
@@ -18,7 +18,7 @@ impl Names {
         self.0.find(hash(name), |&number| name_of(number) == name).copied()
     }
 
-    /// Adds `number` under its name; when the name is taken, says by which number.
+    /// Adds `number` under its id; if the id is taken, returns the number that has it.
     pub(crate) fn add<'a>(&mut self, number: u32, name_of: impl Fn(u32) -> &'a str) -> Result<(), u32> {
         use hashbrown::hash_table::Entry;
         let name = name_of(number);

@@ -1,4 +1,4 @@
-//! The names of things: plans, tasks, and who asks. Knows nothing of where they are stored.
+//! Identifiers of plans, tasks and actors. Does not know where they are stored.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::limits;
 
-/// Why a text cannot be an id.
+/// Why a text is not a valid id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadId {
-    /// Nothing in it.
+    /// The text is empty.
     #[error("an id must not be empty")]
     Empty,
-    /// Longer than its limit.
+    /// The text exceeds this many bytes.
     #[error("an id may have at most {0} bytes")]
     TooLong(usize),
-    /// A character that would not survive a file name or a command line.
+    /// The text has a character that is unsafe in a file name or on a command line.
     #[error(
         "a plan id may use letters, digits, '.', '_' and '-', and starts with a letter or a digit; found {0:?}"
     )]
     PlanCharacter(char),
-    /// A control character.
+    /// The text has a control character.
     #[error("a task id must not hold control characters; found {0:?}")]
     TaskCharacter(char),
 }
 
-/// The name of a plan: safe as a file name and as a word on a command line. A copy costs nothing.
+/// The id of a plan: safe as a file name and as a command line argument. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Encode, Decode)]
 #[serde(try_from = "String")]
 pub struct PlanId(Arc<str>);
 
 impl PlanId {
-    /// Checks `text` and takes it as a plan's id.
+    /// Validates `text` as a plan id.
     pub fn new(text: impl Into<Arc<str>>) -> Result<Self, BadId> {
         let text = text.into();
         if text.is_empty() {
@@ -53,19 +53,19 @@ impl PlanId {
         }
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The name of a task, unique within its plan. A copy costs nothing.
+/// The id of a task, unique within its plan. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Encode, Decode)]
 #[serde(try_from = "String")]
 pub struct TaskId(Arc<str>);
 
 impl TaskId {
-    /// Checks `text` and takes it as a task's id.
+    /// Validates `text` as a task id.
     pub fn new(text: impl Into<Arc<str>>) -> Result<Self, BadId> {
         let text = text.into();
         if text.is_empty() {
@@ -80,12 +80,12 @@ impl TaskId {
         }
     }
 
-    /// Takes a text that is known to be the id of a task.
+    /// Wraps a text that is known to be a valid task id, without validating it.
     pub(crate) fn trusted(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -130,63 +130,63 @@ macro_rules! text_id {
 text_id!(PlanId);
 text_id!(TaskId);
 
-/// What sort of party asks.
+/// The kind of an actor.
 #[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
 pub enum ActorKind {
-    /// A human being. Only a person can approve.
+    /// A human. Only a person can approve.
     Person,
     /// A program that plans and works with a model.
     Agent,
     /// A process that runs tasks.
     Worker,
-    /// Waypost itself: a lease that ran out, a dependency that was delivered.
+    /// Waypost itself: a lease that expired, a dependency that was delivered.
     System,
 }
 
 impl ActorKind {
-    /// The word for it, as it stands before the colon of an actor.
+    /// Returns the name of the kind: the part of an actor before the colon.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// Who asks. Written `person:ada`, `agent:planner`, `worker:host-1`, `system:lease`.
+/// The originator of a command. Written `person:ada`, `agent:planner`, `worker:host-1`, `system:lease`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
 #[serde(try_from = "String", into = "String")]
 pub struct Actor {
-    /// What sort of party.
+    /// The kind of the actor.
     pub kind: ActorKind,
-    /// Its name.
+    /// The name of the actor, without its kind.
     pub name: String,
 }
 
 impl Actor {
-    /// A person.
+    /// Creates a person.
     pub fn person(name: impl Into<String>) -> Self {
         Self { kind: ActorKind::Person, name: name.into() }
     }
-    /// An agent.
+    /// Creates an agent.
     pub fn agent(name: impl Into<String>) -> Self {
         Self { kind: ActorKind::Agent, name: name.into() }
     }
-    /// A worker.
+    /// Creates a worker.
     pub fn worker(name: impl Into<String>) -> Self {
         Self { kind: ActorKind::Worker, name: name.into() }
     }
-    /// A part of Waypost.
+    /// Creates an actor for a part of Waypost.
     pub fn system(name: impl Into<String>) -> Self {
         Self { kind: ActorKind::System, name: name.into() }
     }
 
-    /// Its name as somebody who works on a task, in one of its sessions: `agent:planner#k3f9`.
+    /// Returns the worker name of this actor in one of its sessions: `agent:planner#k3f9`.
     pub fn in_session(&self, session: &str) -> String {
         format!("{self}#{session}")
     }
 
-    /// Whether it is the one who works on a task under this name, in whichever session.
+    /// Whether `worker` is the worker name of this actor, in any session.
     pub fn is_worker(&self, worker: &str) -> bool {
         let whose = worker.split_once('#').map_or(worker, |(whose, _)| whose);
         whose == self.to_string() || worker == self.name
@@ -205,7 +205,7 @@ impl From<Actor> for String {
     }
 }
 
-/// A text that names no actor.
+/// Text that is not a valid actor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} names nobody: write person:NAME, agent:NAME or worker:NAME")]
 pub struct BadActor(pub String);

@@ -1,11 +1,12 @@
-//! What a plan is and what may happen to it.
+//! The domain model: what a plan is and which changes to it are allowed.
 //!
-//! Pure and synchronous: no clock, no randomness, no files, no async. Every door turns its request into a
-//! [`Command`]; [`Plan::decide`] says which [`Event`]s follow, and [`Plan::evolve`] is the only place where a plan
-//! changes. The same events give the same plan.
+//! Pure and synchronous: no clock, no randomness, no files, no async. Every front end turns its request into a
+//! [`Command`]; [`Plan::decide`] returns the [`Event`]s that follow, and [`Plan::evolve`] is the only place where a
+//! plan changes. The same events always produce the same plan.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod canonical;
 pub mod limits;
 
 mod command;

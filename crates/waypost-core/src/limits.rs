@@ -1,40 +1,40 @@
-//! Every limit of a plan, by name. A limit that is not here does not exist.
+//! All limits of a plan. A limit that is not listed here does not exist.
 
-/// Tasks in one plan.
+/// Maximum tasks in one plan.
 pub const TASKS_MAX: usize = 1_000_000;
-/// Bytes of a plan id.
+/// Maximum bytes of a plan id.
 pub const PLAN_ID_BYTES_MAX: usize = 128;
-/// Bytes of a task id.
+/// Maximum bytes of a task id.
 pub const TASK_ID_BYTES_MAX: usize = 256;
-/// Bytes of a plan's body.
+/// Maximum bytes of a plan's body.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// Bytes of any single line of text: a title, a queue, a lock key, an author's status.
+/// Maximum bytes of a single line of text: a title, a queue, a lock key, an author's status.
 pub const LINE_BYTES_MAX: usize = 4 * 1024;
-/// Bytes of a task's description, notes, reasoning, result, error or reason.
+/// Maximum bytes of a task's description, notes, reasoning, result, error or reason.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of a JSON value: inputs, output, one received output.
+/// Maximum bytes of a JSON value: inputs, output, one received output.
 pub const JSON_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Dependencies of one task.
+/// Maximum dependencies of one task.
 pub const DEPENDENCIES_MAX: usize = 100_000;
-/// Locks of one task.
+/// Maximum locks of one task.
 pub const LOCKS_MAX: usize = 256;
-/// Levels of parents above a task.
+/// Maximum levels of parents above a task.
 pub const DEPTH_MAX: usize = 1_000;
-/// Attempts that a task may be given.
+/// Maximum attempts of a task.
 pub const ATTEMPTS_MAX: u32 = 1_000;
-/// Problems that one report lists; the rest are counted.
+/// Maximum problems listed in one report; further ones are dropped.
 pub const PROBLEMS_MAX: usize = 1_000;
-/// Bytes of a question to a person, and of its answer.
+/// Maximum bytes of a question to a person, and of its answer.
 pub const QUESTION_BYTES_MAX: usize = 4 * 1024;
-/// Bytes of a progress report.
+/// Maximum bytes of a progress report.
 pub const PROGRESS_BYTES_MAX: usize = 16 * 1024;
-/// Answers that a question may offer.
+/// Maximum choices of a question.
 pub const CHOICES_MAX: usize = 50;
-/// Bytes of what whoever asks wants back along with the answer.
+/// Maximum bytes of the state that a question returns with its answer.
 pub const QUESTION_STATE_BYTES_MAX: usize = 64 * 1024;
-/// Answers of one task that are kept; of more, the latest.
+/// Maximum answers stored per task; the oldest are dropped.
 pub const ANSWERS_MAX: usize = 100;
-/// Bytes of a check's output that are kept as evidence.
+/// Maximum bytes of a check's output stored as evidence.
 pub const EVIDENCE_OUTPUT_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of the end of a check's log that are kept as evidence.
+/// Maximum bytes of the tail of a check's log stored as evidence.
 pub const EVIDENCE_LOG_BYTES_MAX: usize = 8 * 1024;

@@ -1,24 +1,24 @@
-//! What differs between two texts, line by line. Knows nothing of what the texts are.
+//! Line diff of two texts. Does not know what the texts are.
 
-/// Cells of the table that finds common lines; larger texts are shown as taken out and put in.
+/// Maximum cells of the table that finds common lines; larger texts are shown as fully removed and added.
 const CELLS_MAX: usize = 4_000_000;
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 2;
 
-/// One line of a difference.
+/// One line of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// In both.
+    /// A line in both texts.
     Same(&'a str),
-    /// In the old text only.
+    /// A line of the old text only.
     Old(&'a str),
-    /// In the new text only.
+    /// A line of the new text only.
     New(&'a str),
-    /// So many lines are the same and not shown.
+    /// This many equal lines are omitted.
     Gap(usize),
 }
 
-/// The changes from `old` to `new`, with a little of what is around them.
+/// Returns the changes from `old` to `new`, with two lines of context.
 pub fn line_changes<'a>(old: &'a str, new: &'a str) -> Vec<Change<'a>> {
     let (a, b): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
@@ -29,14 +29,14 @@ pub fn line_changes<'a>(old: &'a str, new: &'a str) -> Vec<Change<'a>> {
     with_gaps(&all)
 }
 
-/// The changes between two lists that neither begin nor end alike.
+/// Diffs two lists that have no common prefix or suffix.
 fn between<'a>(a: &[&'a str], b: &[&'a str], all: &mut Vec<Change<'a>>) {
     if a.len().saturating_mul(b.len()) > CELLS_MAX {
         all.extend(a.iter().map(|line| Change::Old(line)));
         all.extend(b.iter().map(|line| Change::New(line)));
         return;
     }
-    // `common[i][j]` is the length of the longest common part of `a[i..]` and `b[j..]`.
+    // `common[i][j]` is the length of the longest common subsequence of `a[i..]` and `b[j..]`.
     let row = b.len() + 1;
     let mut common = vec![0u32; (a.len() + 1) * row];
     for i in (0..a.len()).rev() {

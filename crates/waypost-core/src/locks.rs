@@ -1,28 +1,29 @@
-//! Who holds which key. All or nothing, shared or exclusive, and nobody starves. Knows no plans and no clock.
+//! The lock table: all-or-nothing acquisition of shared or exclusive locks, without starvation. Does not know plans or
+//! the clock.
 
 use std::collections::BTreeMap;
 
 use crate::{Lock, LockMode};
 
-/// Whoever holds or wants locks; the caller's own name for it.
+/// The name that a caller gives to a holder of locks.
 pub type LockHolder = String;
 
 #[derive(Clone, Debug, Default)]
 struct KeyHolders {
     exclusive: Option<LockHolder>,
     shared: Vec<LockHolder>,
-    /// Somebody who has waited long enough: newcomers may not take the key before it has.
+    /// A holder that has waited long enough: newcomers may not acquire the key before it.
     reserved_for: Option<LockHolder>,
 }
 
-/// A table of held keys.
+/// The table of held and reserved locks.
 #[derive(Clone, Debug, Default)]
 pub struct LockTable {
     keys: BTreeMap<String, KeyHolders>,
 }
 
 impl LockTable {
-    /// Takes all of `locks` for `holder`, or none: then it says which key is in the way, and who has it.
+    /// Acquires all of `locks` for `holder`, or none. On failure returns the conflicting key and its holder.
     pub fn acquire(&mut self, holder: &str, locks: &[Lock]) -> Result<(), (String, LockHolder)> {
         for lock in locks {
             if let Some(other) = self.in_the_way(holder, lock) {
@@ -52,7 +53,8 @@ impl LockTable {
         held.exclusive.as_ref().or(shared).or(reserved).cloned()
     }
 
-    /// Keeps every one of `locks` from newcomers until `holder` has had it. The first reservation of a key wins.
+    /// Reserves each of `locks` until `holder` has acquired it; newcomers are refused. The first reservation of a key
+    /// wins.
     pub fn reserve(&mut self, holder: &str, locks: &[Lock]) {
         for lock in locks {
             let held = self.keys.entry(lock.key.clone()).or_default();
@@ -60,7 +62,7 @@ impl LockTable {
         }
     }
 
-    /// Gives back all that `holder` holds or has reserved.
+    /// Releases every one of `locks` that `holder` holds or has reserved.
     pub fn release(&mut self, holder: &str, locks: &[Lock]) {
         for lock in locks {
             let Some(held) = self.keys.get_mut(&lock.key) else { continue };
@@ -77,13 +79,13 @@ impl LockTable {
         }
     }
 
-    /// Who holds a key now.
+    /// Returns the current holders of a key.
     pub fn holders(&self, key: &str) -> Vec<&str> {
         let Some(held) = self.keys.get(key) else { return Vec::new() };
         held.exclusive.iter().chain(&held.shared).map(String::as_str).collect()
     }
 
-    /// Whether nothing is held or reserved.
+    /// Whether no lock is held or reserved.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

@@ -1,18 +1,18 @@
-//! What can be wrong with a plan, one value per offence, with the place and the way out. Decides nothing.
+//! Validation problems: one value per problem, with its location and a hint. Decides nothing.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Where in a plan a problem is.
+/// The location of a problem in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemLocation {
     /// The plan as a whole.
     Plan,
-    /// The task with this id (as it was written: it may be no valid id).
+    /// The task with this id, as written: it may not be a valid id.
     Task(String),
-    /// The nth task of the list, counted from 1, which has no id to name it by.
+    /// The nth task of the list, counted from 1, for a task without an id.
     TaskNumber(usize),
 }
 
@@ -36,7 +36,7 @@ pub enum ProblemKind {
     /// The id breaks the rules for ids.
     #[error("the id cannot be used: {rule}")]
     BadId {
-        /// The rule.
+        /// The rule that is broken.
         rule: String,
     },
     /// It depends on a task that is not in the plan.
@@ -44,17 +44,17 @@ pub enum ProblemKind {
     UnknownDependency {
         /// The missing task.
         dependency: String,
-        /// A task with nearly the same id.
+        /// The most similar existing id.
         #[serde(skip_serializing_if = "Option::is_none")]
         nearest: Option<String>,
     },
-    /// It depends on a task elsewhere that can never be.
+    /// The task depends on an external task that can never exist.
     #[serde(rename = "never_elsewhere")]
     #[error("depends on {dependency}, which can never be: {why}")]
     ImpossibleExternal {
-        /// The task, as the dependency names it.
+        /// The external task, as the dependency names it.
         dependency: String,
-        /// Why there can be none.
+        /// Why it can never exist.
         why: String,
     },
     /// It depends on itself.
@@ -63,7 +63,7 @@ pub enum ProblemKind {
     /// Tasks wait for each other.
     #[error("tasks depend on each other: {}", path.join(" → "))]
     Cycle {
-        /// The path; the last is the first.
+        /// The path of the cycle; the first task is repeated at the end.
         path: Vec<String>,
     },
     /// Its parent is not in the plan.
@@ -75,21 +75,21 @@ pub enum ProblemKind {
     /// It lists a child that is not in the plan, or that names another parent.
     #[error("lists {child} as a child, which is not one")]
     DanglingChild {
-        /// The child.
+        /// The id of the child.
         child: String,
     },
     /// Parents form a ring.
     #[error("parents form a ring: {}", path.join(" → "))]
     ParentCycle {
-        /// The path; the last is the first.
+        /// The path of the cycle; the first task is repeated at the end.
         path: Vec<String>,
     },
     /// The depth that is written is not the depth in the tree.
     #[error("says depth {written}, but stands at depth {actual}")]
     WrongDepth {
-        /// What is written.
+        /// The written depth.
         written: i64,
-        /// What it is.
+        /// The actual depth.
         actual: usize,
     },
     /// A task with children has work of its own.
@@ -98,63 +98,63 @@ pub enum ProblemKind {
     /// A value has the wrong type.
     #[error("`{field}` has the wrong type: {detail}")]
     WrongType {
-        /// Which field.
+        /// The name of the field.
         field: String,
-        /// What is expected, and what was found.
+        /// The expected type and the value found.
         detail: String,
     },
     /// A field that must be there is not.
     #[error("`{field}` is missing")]
     Missing {
-        /// Which field.
+        /// The name of the field.
         field: String,
     },
     /// The plan names an executor that the configuration does not have.
     #[error("no executor is called {executor}")]
     UnknownExecutor {
-        /// The executor.
+        /// The name of the executor.
         executor: String,
     },
     /// The plan names a queue that the configuration does not have.
     #[error("no queue is called {queue}")]
     UnknownQueue {
-        /// The queue.
+        /// The name of the queue.
         queue: String,
     },
     /// The plan names a shape that the configuration does not have.
     #[error("no shape is called {shape}")]
     UnknownShape {
-        /// The shape.
+        /// The name of the shape.
         shape: String,
     },
     /// The inputs do not fit their shape.
     #[error("inputs do not fit shape {shape}: {detail}")]
     InputsDoNotFit {
-        /// The shape.
+        /// The name of the shape.
         shape: String,
-        /// Where and why.
+        /// The location of the mismatch, and why.
         detail: String,
     },
     /// One lock is named twice.
     #[error("names lock {key} twice")]
     DuplicateLock {
-        /// The key.
+        /// The key of the lock.
         key: String,
     },
     /// Over a limit.
     #[error("{what}: {found} is over the limit of {max}")]
     OverLimit {
-        /// What.
+        /// The limited quantity.
         what: String,
-        /// How much there is.
+        /// The actual value.
         found: usize,
-        /// How much there may be.
+        /// The maximum.
         max: usize,
     },
     /// Anything that one format alone can say.
     #[error("{detail}")]
     Format {
-        /// What it is.
+        /// A description of the problem.
         detail: String,
     },
 }
@@ -163,25 +163,25 @@ pub enum ProblemKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, thiserror::Error)]
 #[error("{place}: {wrong}")]
 pub struct Problem {
-    /// Where.
+    /// The location of the problem.
     pub place: ProblemLocation,
-    /// What.
+    /// The kind of the problem.
     #[serde(flatten)]
     pub wrong: ProblemKind,
 }
 
 impl Problem {
-    /// A problem of the plan as a whole.
+    /// Creates a problem of the plan as a whole.
     pub fn plan(wrong: ProblemKind) -> Self {
         Self { place: ProblemLocation::Plan, wrong }
     }
 
-    /// A problem of one task.
+    /// Creates a problem of one task.
     pub fn task(id: impl fmt::Display, wrong: ProblemKind) -> Self {
         Self { place: ProblemLocation::Task(id.to_string()), wrong }
     }
 
-    /// What to do about it.
+    /// Returns what to do about the problem.
     pub fn hint(&self) -> String {
         match &self.wrong {
             ProblemKind::DuplicateId => "give one of them another id".into(),

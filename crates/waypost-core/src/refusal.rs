@@ -1,4 +1,4 @@
-//! Why a plan does not do what it was asked, with the facts; and, apart, what to do next.
+//! Refusals: why a plan does not execute a command, with the facts; and, separately, a hint what to do next.
 
 use serde::Serialize;
 
@@ -8,10 +8,10 @@ use crate::{ActorKind, Phase, Problem, Status};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, strum::EnumCount, thiserror::Error)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Refusal {
-    /// What would come of it is no sound plan.
+    /// The resulting plan would be invalid.
     #[error("the plan would not be valid: {}", first_of(problems))]
     Invalid {
-        /// Everything that is wrong.
+        /// Every problem found.
         problems: Vec<Problem>,
     },
     /// The plan has no such task.
@@ -19,178 +19,190 @@ pub enum Refusal {
     NoSuchTask {
         /// The name that was given.
         task: String,
-        /// A name that is close to it.
+        /// The most similar existing id.
         #[serde(skip_serializing_if = "Option::is_none")]
         nearest: Option<String>,
     },
-    /// The task's status forbids it.
+    /// The task's status does not allow the command.
     #[error("task {task} is {}, and so cannot be {wanted}", status.as_str())]
     WrongStatus {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// Where it stands.
+        /// The current status.
         status: Status,
-        /// What was asked, as a participle.
+        /// The requested change, as a participle.
         wanted: &'static str,
     },
-    /// The plan's phase forbids it.
+    /// The plan's phase does not allow the command.
     #[error("the plan is {}, and so cannot be {wanted}", phase.as_str())]
     WrongPhase {
-        /// Where it stands.
+        /// The current phase.
         phase: Phase,
-        /// What was asked, as a participle.
+        /// The requested change, as a participle.
         wanted: &'static str,
     },
-    /// Nobody has approved yet.
+    /// The plan has not been approved.
     #[error("the plan needs a person's approval before anything runs")]
     NeedsApproval {},
-    /// Only a person may.
+    /// Only a person may do this.
     #[error("only a person can {what}; {} cannot", by.as_str())]
     OnlyAPerson {
-        /// What was asked, as a verb.
+        /// The requested action, as a verb.
         what: &'static str,
-        /// Who asked.
+        /// The kind of actor that asked.
         by: ActorKind,
     },
-    /// The approval was of another version than the one that stands.
+    /// A person stopped it, and only a person can undo that.
+    #[error("{by} {did}{}; only a person can {wanted}", in_quotes(reason))]
+    StoppedByPerson {
+        /// The person who stopped it.
+        by: String,
+        /// What the person did, such as `paused the plan`.
+        did: String,
+        /// The person's reason; may be empty.
+        reason: String,
+        /// The requested action, such as `resume it`.
+        wanted: &'static str,
+    },
+    /// The approval is for another version than the current one.
     #[error("version {looked_at} was looked at, but the plan is at version {current}")]
     NotWhatWasLookedAt {
-        /// The version that was looked at.
+        /// The version that the person reviewed.
         looked_at: u64,
-        /// The version that stands.
+        /// The current version.
         current: u64,
     },
     /// Somebody else has started it since: this worker was thought dead. Or there has never been such an attempt.
     #[error("{}: {}", stale(task, *given, *current), latest(*current))]
     StaleAttempt {
-        /// The task.
+        /// The id of the task.
         task: String,
         /// The attempt that reports.
         given: u32,
         /// The latest attempt.
         current: u32,
     },
-    /// Somebody works on it.
+    /// Another worker holds the task.
     #[error("task {task} is being worked on by {worker}")]
     AlreadyRunning {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// Who.
+        /// The worker that holds the task.
         worker: String,
     },
-    /// It waits for something.
+    /// The task waits for others.
     #[error("task {task} waits for {}", waits_for.join(", "))]
     Blocked {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// What it waits for.
+        /// What the task waits for.
         waits_for: Vec<String>,
     },
-    /// Others depend on it.
+    /// Other tasks depend on it.
     #[error("{} on task {task}", depend(dependants))]
     HasDependants {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// Who.
+        /// The tasks that depend on it.
         dependants: Vec<String>,
     },
-    /// It is a group of tasks, not one that can be worked on.
+    /// The task is a group of tasks and cannot be worked on.
     #[error("task {task} is made of other tasks and ends when they end")]
     IsParent {
-        /// The task.
+        /// The id of the task.
         task: String,
     },
-    /// It is for a machine to do.
+    /// The task is machine work.
     #[error("task {task} is work for executor {executor}, not for {}", by.as_str())]
     MachineWork {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// The executor.
+        /// The executor that the task names.
         executor: String,
-        /// Who asked.
+        /// The kind of actor that asked.
         by: ActorKind,
     },
-    /// It is said to be done, and nobody's word counts until its check has passed.
+    /// The task is reported as done; no further report counts until its check has passed.
     #[error("task {task} is reported as done by {reported_by} and waits for its check")]
     AwaitsCheck {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// Whose word it is.
+        /// The actor that reported it.
         reported_by: String,
     },
-    /// It asks a person something.
+    /// The task waits for an answer from a person.
     #[error("task {task} waits for a person's answer to: {question}")]
     AwaitsAnswer {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// What it asks.
+        /// The open question.
         question: String,
     },
-    /// It asks nothing.
+    /// The task has no open question.
     #[error("task {task} asks nothing")]
     NoQuestion {
-        /// The task.
+        /// The id of the task.
         task: String,
     },
-    /// The question offers answers, and this is none of them.
+    /// The answer is not one of the question's choices.
     #[error("{answer:?} is no answer to what task {task} asks: it can be {}", choices.join(", "))]
     NotAChoice {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// What was said.
+        /// The answer that was given.
         answer: String,
-        /// What can be said.
+        /// The possible answers.
         choices: Vec<String>,
     },
-    /// What was handed in as evidence is none.
+    /// The evidence is not acceptable.
     #[error("the evidence for task {task} cannot be taken: {why}")]
     NoEvidence {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// Why not, a clause.
+        /// Why not, as a clause.
         why: &'static str,
     },
-    /// The task waits for no such thing.
+    /// The task does not depend on the delivered result.
     #[error("task {task} does not wait for {dependency}")]
     NotAwaited {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// What was delivered.
+        /// The external task whose result was delivered.
         dependency: String,
     },
-    /// Some of it still runs.
+    /// Tasks are still running.
     #[error("{} still running", plural(running))]
     StillRunning {
-        /// The tasks.
+        /// The ids of the running tasks.
         running: Vec<String>,
     },
-    /// Another task holds a key that this one needs.
+    /// Another task holds a lock that this one needs.
     #[error("task {task} needs lock {key}, which {holder} holds")]
     LockHeld {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// The key.
+        /// The key of the lock.
         key: String,
-        /// Who holds it.
+        /// The holder of the lock.
         holder: String,
     },
-    /// All slots of its queue are taken, here or by other workers.
+    /// All slots of the task's queue are taken, here or by other workers.
     #[error("task {task} needs a slot of queue {queue}, and all {concurrency} are taken")]
     QueueFull {
-        /// The task.
+        /// The id of the task.
         task: String,
-        /// The queue.
+        /// The name of the queue.
         queue: String,
-        /// How many slots it has.
+        /// The number of slots of the queue.
         concurrency: u32,
     },
-    /// The plan is put away.
+    /// The plan is archived.
     #[error("the plan is archived")]
     Archived {},
-    /// There is one already.
+    /// The plan exists already.
     #[error("the plan exists already")]
     AlreadyExists {},
-    /// There is none yet.
+    /// The plan has not been created.
     #[error("the plan does not exist yet")]
     NotCreated {},
 }
@@ -218,7 +230,7 @@ fn depend(names: &[String]) -> String {
 }
 
 impl Refusal {
-    /// What to do next. Never a destructive way out.
+    /// Returns what to do next. Never suggests a destructive action.
     pub fn hint(&self) -> String {
         match self {
             Self::Invalid { problems } => problems.first().map(Problem::hint).unwrap_or_default(),
@@ -246,6 +258,7 @@ impl Refusal {
             },
             Self::NeedsApproval {} => "request approval and wait for a person's word".into(),
             Self::OnlyAPerson { .. } => "ask a person".into(),
+            Self::StoppedByPerson { by, .. } => format!("ask {by}"),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {
                 "name the attempt that was told when the task was taken".into()
@@ -286,4 +299,8 @@ fn latest(current: u32) -> String {
         0 => "it has not been started".to_owned(),
         current => format!("attempt {current} is the latest"),
     }
+}
+
+fn in_quotes(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(" ({reason:?})") }
 }

@@ -1,4 +1,4 @@
-//! What came of a task: where it stands, its attempts, what it gave. Knows nothing of the other tasks.
+//! The execution state of a task: its status, attempts and results. Does not know the other tasks.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
-use crate::{Answer, Evidence, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp};
+use crate::{Actor, Answer, Evidence, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp};
 
-/// Where a task stands. `blocked` and `ready` are derived from the graph and never stored.
+/// The stored status of a task. `blocked` and `ready` are derived from the graph and never stored.
 #[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -18,24 +18,24 @@ pub enum Status {
     /// Not started.
     #[default]
     Pending,
-    /// Somebody works on it, or has reserved it ([`TaskState::is_queued`]).
+    /// Being worked on, or reserved by a worker ([`TaskState::is_queued`]).
     Running,
     /// Fully accomplished.
     Done,
     /// Not accomplished, after the last attempt.
     Failed,
-    /// Passed over: by its author, or because something it needed failed.
+    /// Skipped: by its author, or because something it needed failed.
     Skipped,
-    /// Stopped by order.
+    /// Cancelled on request.
     Cancelled,
 }
 
 impl Status {
-    /// All of them, in the order in which people read them.
+    /// All statuses, in display order.
     pub const ALL: [Self; 6] =
         [Self::Pending, Self::Running, Self::Done, Self::Failed, Self::Skipped, Self::Cancelled];
 
-    /// Whether nothing more will happen to the task by itself.
+    /// Whether the task has ended: nothing more happens to it by itself.
     pub fn is_finished(self) -> bool {
         match self {
             Self::Pending | Self::Running => false,
@@ -43,90 +43,90 @@ impl Status {
         }
     }
 
-    /// The word for it.
+    /// Returns the stored name of the status.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// How a task elsewhere ended, as it was told to a task that waits for it.
+/// The result of a task in another plan, as delivered to a task that depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct UpstreamResult {
-    /// How it ended.
+    /// How the external task ended.
     pub status: Status,
-    /// What it gave.
+    /// The output of the external task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// The name under which it offered that.
+    /// The name under which the output was provided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provides: Option<String>,
-    /// The plan that it came from, where the dependency names only an agent.
+    /// The plan that the result came from, if the dependency names only an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanId>,
-    /// Why it can never come, where that is not its own end.
+    /// Why the result can never come, if the external task itself did not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What came of a task.
+/// The execution state of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Encode, Decode)]
 #[serde(from = "WrittenState")]
 pub struct TaskState {
-    /// Where it stands.
+    /// The stored status.
     #[serde(default)]
     pub status: Status,
-    /// How often it was started: the number is the fencing token of the latest start.
+    /// The number of starts so far; also the fencing token of the latest start.
     #[serde(default, skip_serializing_if = "is_default")]
     pub attempt: u32,
-    /// Failed attempts since it was last set back to the beginning.
+    /// Failed attempts since the last reset.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tries: u32,
-    /// When it was added.
+    /// When the task was added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    /// When anything about it last changed.
+    /// When anything about the task last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
     /// When the latest attempt started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it finished.
+    /// When the task finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// Not to be started before this moment: it failed and waits for its next attempt.
+    /// The earliest start of the next attempt after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// Who works on it, or did last.
+    /// The worker that holds the task, or held it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// Progress that a log of an earlier build or a file has. The latest progress is stored beside the log.
+    /// Progress found in a log of an earlier build or in a file. The latest progress is stored beside the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// What was accomplished, in words.
+    /// What was accomplished, in prose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// What it gives to those who depend on it.
+    /// The output passed to dependants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// Why it failed.
+    /// Why the task failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Why it was skipped or cancelled, in words.
+    /// Why the task was skipped or cancelled, in prose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The task whose end made it impossible; set when it was skipped because of another.
+    /// The task whose end made this one impossible; set if it was skipped because of another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because_of: Option<TaskId>,
-    /// What was received from tasks elsewhere, by [`crate::Elsewhere::key`].
+    /// Results received from tasks in other plans, by [`crate::ExternalTaskRef::key`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub received: BTreeMap<String, UpstreamResult>,
-    /// What most tasks never have: a report that waits for its check, evidence, a question, answers.
+    /// State that few tasks have: a report that waits for its check, evidence, a question, answers.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub aside: Option<Box<TaskExtras>>,
 }
 
-/// The same as it is read: what is kept aside stands among the rest there. Read so, because a flattened field would hide
-/// from the reader which fields nobody knows.
+/// The deserialized form of [`TaskState`], with the fields of [`TaskExtras`] inlined. A flattened field would hide
+/// unknown fields from the reader.
 #[derive(Deserialize)]
 struct WrittenState {
     #[serde(default)]
@@ -154,16 +154,18 @@ struct WrittenState {
     question: Option<Box<Question>>,
     #[serde(default)]
     answers: Vec<Answer>,
+    stopped_by: Option<Actor>,
 }
 
 impl From<WrittenState> for TaskState {
     fn from(written: WrittenState) -> Self {
-        let WrittenState { reported, evidence, question, answers, .. } = written;
+        let WrittenState { reported, evidence, question, answers, stopped_by, .. } = written;
         let aside = TaskExtras {
             reported: reported.map(|reported| *reported),
             evidence: evidence.map(|evidence| *evidence),
             question: question.map(|question| *question),
             answers,
+            stopped_by,
         };
         Self {
             status: written.status,
@@ -188,13 +190,14 @@ impl From<WrittenState> for TaskState {
 }
 
 impl TaskState {
-    /// Whether a worker has reserved it and no start is recorded: it may begin at any moment, or may just have begun.
+    /// Whether a worker has reserved the task and no start is recorded: it may begin at any moment, or may just have
+    /// begun.
     pub fn is_queued(&self) -> bool {
-        // A task that came as running from a file was not started by anybody here: it has no attempt.
+        // A task imported as running was not started here: it has no attempt.
         self.status == Status::Running && self.started_at.is_none() && self.attempt > 0
     }
 
-    /// Whether those who depend on it may go on: it is done, or its author passed over it.
+    /// Whether dependants may proceed: the task is done, or its author skipped it.
     pub fn satisfies(&self) -> bool {
         match self.status {
             Status::Done => true,
@@ -203,46 +206,51 @@ impl TaskState {
         }
     }
 
-    /// Somebody's word that it is done, until its check has passed.
+    /// Returns the report that the task is done, until its check has passed.
     pub fn reported(&self) -> Option<&Report> {
         self.aside.as_ref()?.reported.as_ref()
     }
 
-    /// What the latest check has found.
+    /// Returns the result of the latest check.
     pub fn evidence(&self) -> Option<&Evidence> {
         self.aside.as_ref()?.evidence.as_ref()
     }
 
-    /// What a person is asked.
+    /// Returns the open question to a person.
     pub fn question(&self) -> Option<&Question> {
         self.aside.as_ref()?.question.as_ref()
     }
 
-    /// What persons have answered, the latest last.
+    /// Returns the person who cancelled the task.
+    pub fn stopped_by(&self) -> Option<&Actor> {
+        self.aside.as_ref()?.stopped_by.as_ref()
+    }
+
+    /// Returns the answers of people, latest last.
     pub fn answers(&self) -> &[Answer] {
         self.aside.as_ref().map_or(&[], |aside| &aside.answers)
     }
 
-    /// Changes what is kept aside; nothing is kept of nothing.
+    /// Changes the extras, and drops them if they become empty.
     pub(crate) fn change_aside(&mut self, change: impl FnOnce(&mut TaskExtras)) {
         let mut aside = self.aside.take().unwrap_or_default();
         change(&mut aside);
         self.aside = (*aside != TaskExtras::default()).then_some(aside);
     }
 
-    /// What is open is open no more: nobody has to check or to answer anything.
+    /// Closes the open report and question: no check or answer is needed any more.
     pub(crate) fn close_aside(&mut self) {
         if self.aside.is_some() {
             self.change_aside(|aside| (aside.reported, aside.question) = (None, None));
         }
     }
 
-    /// Why it is not done, in words, when there is anything to say.
+    /// Returns why the task is not done, in prose, if a reason is known.
     pub fn why(&self) -> Option<String> {
         match (&self.because_of, &self.reason, &self.error) {
             (Some(task), _, _) => Some(match self.received.get(task.as_str()) {
                 Some(UpstreamResult { reason: Some(reason), .. }) => reason.clone(),
-                // Its author has ended the plan meanwhile.
+                // The author ended the plan in the meantime.
                 Some(UpstreamResult { status: Status::Done, .. }) => {
                     format!("{task} had not succeeded when the plan ended; it has since")
                 }

@@ -1,11 +1,11 @@
-//! The nearest known name, for "did you mean".
+//! Finds the most similar known name, for "did you mean".
 
-/// Beyond this many candidates a suggestion is not worth the search.
+/// Maximum candidates compared; beyond this a suggestion is not worth the search.
 const CANDIDATES_MAX: usize = 20_000;
-/// Edits that a suggestion may be away, however long the name is.
+/// Maximum edit distance of a suggestion, for a name of any length.
 const EDITS_MAX: usize = 4;
 
-/// The candidate that is closest to `wanted`, whatever its case, if one is close at all.
+/// Returns the candidate closest to `wanted`, ignoring case, if one is close enough.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let allowed = (wanted.chars().count() / 3).clamp(1, EDITS_MAX);
     let wanted = wanted.to_lowercase();

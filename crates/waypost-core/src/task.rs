@@ -1,4 +1,4 @@
-//! What a task is: what its author says of it, and what came of it. Knows nothing of the other tasks.
+//! A task: the author's part and the execution state. Does not know the other tasks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,23 +10,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::raw_json::is_default;
 use crate::{Json, PlanId, TaskId, TaskState};
 
-/// Fields of a foreign format that Waypost has no word for, kept for the way back: format name → its fields.
+/// Fields of another format that have no counterpart in Waypost, preserved for a round trip: format name → its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(transparent)]
 pub struct ForeignFields(pub BTreeMap<String, Json>);
 
 impl ForeignFields {
-    /// Whether nothing is kept.
+    /// Whether no fields are preserved.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is kept of the format called `dialect`; empty when nothing is.
+    /// Returns the preserved fields of the format `dialect`; empty if there are none.
     pub fn of(&self, dialect: &str) -> serde_json::Map<String, serde_json::Value> {
         self.0.get(dialect).and_then(|kept| kept.to().ok()).unwrap_or_default()
     }
 
-    /// Keeps `fields` under the format's name; an empty map forgets the format.
+    /// Stores `fields` under the format's name; an empty map removes the format.
     pub fn keep(&mut self, dialect: &str, fields: serde_json::Map<String, serde_json::Value>) {
         if fields.is_empty() {
             self.0.remove(dialect);
@@ -36,30 +36,31 @@ impl ForeignFields {
     }
 }
 
-/// One thing that a task waits for.
+/// One dependency of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
 pub enum Dependency {
     /// A task of the same plan.
     Task(TaskId),
-    /// A task elsewhere.
+    /// A task of another plan.
     External(Box<ExternalTaskRef>),
 }
 
-/// A task of another plan, named by the plan, by the agent who owns it, or by both.
+/// A task of another plan, named by the plan, by the agent that owns the plan, or by both.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
 pub struct ExternalTaskRef {
-    /// The agent whose plan it is; then `plan` may be left out: whatever plan that agent owns.
+    /// The agent that owns the plan. If set, `plan` may be omitted, which means any plan of that agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The plan.
+    /// The id of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanId>,
-    /// The task in that plan.
+    /// The id of the task in that plan.
     pub task: TaskId,
 }
 
 impl ExternalTaskRef {
-    /// The key under which its output is received: `agent:task`, `plan/task`, or `agent:plan/task` where both are named.
+    /// Returns the key under which the output is received: `agent:task`, `plan/task`, or `agent:plan/task` if both are
+    /// set.
     pub fn key(&self) -> String {
         match (&self.agent, &self.plan) {
             (Some(agent), Some(plan)) => format!("{agent}:{plan}/{}", self.task),
@@ -71,7 +72,7 @@ impl ExternalTaskRef {
 }
 
 impl Dependency {
-    /// The task of the same plan that it names, if it does.
+    /// Returns the task, if it is in the same plan.
     pub fn here(&self) -> Option<&TaskId> {
         match self {
             Self::Task(task) => Some(task),
@@ -79,7 +80,7 @@ impl Dependency {
         }
     }
 
-    /// The task elsewhere that it names, if it does.
+    /// Returns the external task, if it is in another plan.
     pub fn external(&self) -> Option<&ExternalTaskRef> {
         match self {
             Self::Task(_) => None,
@@ -129,20 +130,20 @@ impl<'de> Deserialize<'de> for Dependency {
     }
 }
 
-/// How the tasks it depends on must have ended before a task may start.
+/// How the dependencies of a task must have ended before it may start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
 pub enum DependencyRule {
-    /// All are done (or were skipped by their author).
+    /// All are done, or were skipped by their author.
     #[default]
     AllDone,
-    /// All have finished, however they ended.
+    /// All have finished, in any way.
     AllFinished,
     /// At least one is done.
     AnyDone,
 }
 
-/// The author's estimate.
+/// The author's estimate of the effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
 pub enum Complexity {
@@ -155,7 +156,7 @@ pub enum Complexity {
 }
 
 impl Complexity {
-    /// The word for it.
+    /// Returns the stored name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -165,25 +166,25 @@ impl Complexity {
     }
 }
 
-/// Whether others may hold the same key at the same time.
+/// Whether a lock can have several holders at the same time.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LockMode {
-    /// Nobody else holds it.
+    /// One holder at a time.
     #[default]
     Exclusive,
-    /// Other shared holders are fine.
+    /// Any number of shared holders.
     Shared,
 }
 
-/// A resource that a task must hold while it runs. Keys are global across plans.
+/// A lock that a task must hold while it runs. Keys are global across plans.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct Lock {
-    /// The resource.
+    /// The key of the resource.
     pub key: String,
-    /// How it is held.
+    /// The mode of the lock.
     pub mode: LockMode,
 }
 
@@ -228,28 +229,28 @@ impl<'de> Deserialize<'de> for Lock {
     }
 }
 
-/// What a machine is to do. The plan names an executor; the operator's configuration says what that is.
+/// Machine work. The plan names an executor; the operator's configuration defines what it does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Work {
-    /// The configured executor.
+    /// The name of the configured executor.
     pub executor: String,
-    /// Its inputs, a JSON object.
+    /// The inputs, a JSON object.
     #[serde(default = "Json::empty_object")]
     pub inputs: Json,
-    /// The configured shape that the inputs must have.
+    /// The configured shape that the inputs must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
 }
 
-/// How often to try, and how long to wait in between.
+/// A retry policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Retry {
-    /// Attempts in all, the first included.
+    /// Maximum attempts, including the first.
     pub attempts: u32,
-    /// Seconds before the second attempt; doubled for each further one.
+    /// Seconds to wait before the second attempt; doubled for each further one.
     #[serde(default)]
     pub backoff_seconds: u32,
-    /// The longest wait between two attempts.
+    /// Maximum seconds to wait between two attempts.
     #[serde(default = "Retry::default_backoff_seconds_max")]
     pub backoff_seconds_max: u32,
 }
@@ -259,124 +260,124 @@ impl Retry {
         3600
     }
 
-    /// Seconds to wait after `tries` attempts have failed.
+    /// Returns the seconds to wait after `tries` failed attempts.
     pub fn wait_seconds(&self, tries: u32) -> u64 {
         let doublings = tries.saturating_sub(1).min(32);
         (u64::from(self.backoff_seconds) << doublings).min(u64::from(self.backoff_seconds_max))
     }
 }
 
-/// How far the thinking about a task has come.
+/// How far the planning of a task has progressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
 pub enum Refinement {
-    /// Being broken down.
+    /// Being decomposed.
     Decomposing,
-    /// Broken down into its children.
+    /// Decomposed into children.
     Decomposed,
-    /// Small enough to be done as it is.
+    /// Small enough to be done without decomposition.
     Atomic,
 }
 
-/// Finished work, compressed.
+/// A compressed record of finished work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct Digest {
     /// What was accomplished, in under 100 words.
     pub summary: String,
-    /// Choices that later work must know of.
+    /// Decisions that later work must know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key_decisions: Vec<String>,
-    /// Main deliverables.
+    /// The main deliverables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
-    /// Size of the digest over size of the original.
+    /// The size of the digest divided by the size of the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression_ratio: Option<f64>,
-    /// Estimated share of the information that was kept.
+    /// The estimated share of information that was preserved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity_score: Option<f64>,
 }
 
-/// What the planner thought of a task. Kept apart because most tasks have none of it.
+/// The planner's notes on a task. Stored apart, because most tasks have none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct PlannerNotes {
-    /// How far the thinking has come.
+    /// The stage that planning has reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refinement: Option<Refinement>,
-    /// Why it is atomic, or why it was broken down so.
+    /// Why the task is atomic, or why it was decomposed this way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// Tokens that a model spent on this task.
+    /// Tokens that models spent on this task.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tokens: i64,
-    /// The node of an architecture graph that it belongs to.
+    /// The architecture graph node that the task belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph_node_id: Option<String>,
-    /// What came of it, compressed.
+    /// The digest of the finished work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
 }
 
-/// What the author says of a task.
+/// The author's part of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct TaskSpec {
-    /// Unique within the plan.
+    /// The id, unique within the plan.
     pub id: TaskId,
-    /// What is to be done.
+    /// The work to be done, in prose.
     #[serde(default)]
     pub description: String,
-    /// The task that this one is a part of. Its place among its siblings is its place in the list of tasks.
+    /// The parent task. The position among siblings is the position in the list of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
-    /// What it waits for.
+    /// The tasks that must end before this one may start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Dependency>,
-    /// How those must have ended.
+    /// How the dependencies must have ended.
     #[serde(default, skip_serializing_if = "is_default")]
     pub when: DependencyRule,
-    /// The author's estimate.
+    /// The author's estimate of the effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complexity: Option<Complexity>,
-    /// Free text for whoever does it.
+    /// Free text for the worker.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
-    /// Tools that its author expects to be used; a hint.
+    /// Tools that the author expects to be used; a hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Passed over: what depends on it goes on as if it were done.
+    /// Whether the task is skipped: dependants proceed as if it were done.
     #[serde(default, skip_serializing_if = "is_default")]
     pub skip: bool,
-    /// What it must hold while it runs.
+    /// Locks that the task must hold while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<Lock>,
-    /// What a machine is to do; without it the task is for an agent or a person.
+    /// The machine work; without it the task is for an agent or a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Box<Work>>,
-    /// What must pass before a report of done is believed.
+    /// The check that must pass before a report of done is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Box<Work>>,
-    /// How often to try; without it the configuration says.
+    /// The retry policy; if `None`, the configuration decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Box<Retry>>,
-    /// Seconds that one attempt may take.
+    /// Timeout of one attempt, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
-    /// Higher goes first.
+    /// Tasks with a higher priority start first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priority: i32,
-    /// The name under which those who depend on it receive its output.
+    /// The name under which dependants receive the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provides: Option<String>,
-    /// What the planner thought of it.
+    /// The planner's notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Box<PlannerNotes>>,
-    /// Fields of foreign formats.
+    /// Preserved fields of other formats.
     #[serde(default, skip_serializing_if = "ForeignFields::is_empty")]
     pub foreign: ForeignFields,
 }
 
 impl TaskSpec {
-    /// A task with nothing but an id and a description.
+    /// Creates a task that has only an id and a description.
     pub fn new(id: TaskId, description: impl Into<String>) -> Self {
         Self {
             id,
@@ -400,12 +401,12 @@ impl TaskSpec {
         }
     }
 
-    /// Whether what was done for `self` still counts for `other`: the same words, order and work.
+    /// Whether results for `self` still count for `other`: same description, parent and machine work.
     pub fn same_work_as(&self, other: &Self) -> bool {
         self.description == other.description && self.runs_the_same_as(other) && self.parent == other.parent
     }
 
-    /// Whether machines would do the same for both: work, check, and what decides whether and when it starts.
+    /// Whether machines would do the same for both: same work, check, and conditions for the start.
     pub fn runs_the_same_as(&self, other: &Self) -> bool {
         self.work == other.work
             && self.check == other.check
@@ -415,12 +416,7 @@ impl TaskSpec {
             && same_set(&self.depends_on, &other.depends_on)
     }
 
-    /// Whether whoever does the work would be told the same.
-    pub fn tells_the_same_as(&self, other: &Self) -> bool {
-        self.description == other.description && self.notes == other.notes && self.tools == other.tools
-    }
-
-    /// Attempts in all: the task's own word, or one.
+    /// Returns the maximum attempts of the task's own retry policy; 1 without one.
     pub fn attempts_max(&self) -> u32 {
         self.retry.as_ref().map_or(1, |retry| retry.attempts.max(1))
     }
@@ -439,24 +435,25 @@ fn same_set(a: &[Dependency], b: &[Dependency]) -> bool {
     sorted(a) == sorted(b)
 }
 
-/// A task: what its author says, and what came of it.
+/// A task: the author's part and the execution state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
 pub struct Task {
-    /// What its author says.
+    /// The author's part.
     #[serde(flatten)]
     pub spec: TaskSpec,
-    /// What came of it.
+    /// The execution state.
     #[serde(default, skip_serializing_if = "is_default")]
     pub state: TaskState,
 }
 
 impl Task {
-    /// A task to which nothing has happened.
+    /// Creates a task without any history.
     pub fn new(spec: TaskSpec) -> Self {
         Self { spec, state: TaskState::default() }
     }
 
-    /// Puts what came from tasks that are named by agent and plan under their keys: earlier versions left the plan out.
+    /// Rekeys received results of dependencies that name both agent and plan: earlier versions left the plan out of the
+    /// key.
     pub fn name_received(&mut self) {
         let there: Vec<&ExternalTaskRef> =
             self.spec.depends_on.iter().filter_map(Dependency::external).collect();

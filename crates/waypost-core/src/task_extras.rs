@@ -1,81 +1,82 @@
-//! What most tasks never have: a report that waits for its check, evidence, a question to a person, answers. Kept in one
-//! place beside the rest of a task's state, so that it costs nothing where it is not used.
+//! State that few tasks have: a report that waits for its check, evidence, a question to a person, answers. Stored
+//! apart from the rest of a task's state, so that it costs nothing where it is not used.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Actor, Json, Timestamp, limits};
 
-/// What a check that Waypost ran has found.
+/// The result of a check that Waypost ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
 pub struct Evidence {
     /// Whether the check passed.
     pub passed: bool,
-    /// The executor or the configured check that looked.
+    /// The executor or the configured check that ran.
     pub check: String,
-    /// Who ran it; of a person's check, the person.
+    /// The worker that ran the check; for a check done by a person, the person.
     pub worker: String,
-    /// When, once it is written down.
+    /// When the evidence was recorded; `None` until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// How it ended, in words.
+    /// How the check ended, in prose.
     pub outcome: String,
-    /// What it gave.
+    /// The output of the check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// The end of what it said.
+    /// The tail of the check's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_tail: Option<String>,
-    /// `sha256:` and the sum of what was checked: the check itself, the result and the output.
+    /// `sha256:` and the digest of what was checked: the check itself, the result and the output.
     pub digest: String,
 }
 
-/// Somebody's word that a task is done, until its check has passed.
+/// A report that a task is done, until its check has passed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
 pub struct Report {
-    /// What was accomplished, in words.
+    /// What was accomplished, in prose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// For those who depend on it.
+    /// The output passed to dependants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// When it was said.
+    /// When the report was made.
     pub at: Timestamp,
-    /// By whom.
+    /// The actor that made the report.
     pub by: Actor,
 }
 
-/// What somebody who works on a task wants to know of a person.
+/// A question that a worker asks a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuestionRequest {
-    /// The question.
+    /// The text of the question.
     pub text: String,
-    /// The answers that are possible; none: any text.
+    /// The possible answers; empty means any text.
     pub choices: Vec<String>,
-    /// What whoever asks wants back along with the answer.
+    /// State that the worker gets back with the answer.
     pub state: Option<Json>,
 }
 
-/// A question that waits for its answer.
+/// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
 pub struct Question {
-    /// The question.
+    /// The text of the question.
     pub text: String,
-    /// The answers that are possible; none: any text.
+    /// The possible answers; empty means any text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// What whoever asked wants back along with the answer.
+    /// State that the worker gets back with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Json>,
-    /// Who asked.
+    /// The worker that asked.
     pub by: String,
-    /// The attempt in which it was asked.
+    /// The attempt that asked.
     pub attempt: u32,
-    /// When.
+    /// When the question was asked.
     pub asked_at: Timestamp,
 }
 
 impl Question {
-    /// The answer that `said` means: with choices, the one that it is, whatever its case, or the only one that begins so.
+    /// Resolves `said` to an answer. With choices, returns the one that matches case-insensitively, or the only one
+    /// with that prefix.
     pub fn answer(&self, said: &str) -> Option<String> {
         let said = said.trim();
         if self.choices.is_empty() {
@@ -94,41 +95,44 @@ impl Question {
     }
 }
 
-/// A question that was answered.
+/// An answered question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
 pub struct Answer {
-    /// The question.
+    /// The text of the question.
     pub question: String,
-    /// The answer.
+    /// The answer that was given.
     pub answer: String,
-    /// Who gave it.
+    /// The person who answered.
     pub by: Actor,
-    /// When.
+    /// When the answer was given.
     pub at: Timestamp,
-    /// What whoever asked wanted back.
+    /// State that the worker gets back with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Json>,
 }
 
-/// All of it.
+/// The optional parts of a task's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, bitcode::Encode, bitcode::Decode)]
 pub struct TaskExtras {
-    /// Somebody's word that it is done, until the check has passed.
+    /// The report that the task is done, until its check has passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Report>,
-    /// What the latest check has found.
+    /// The result of the latest check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
-    /// What a person is asked.
+    /// The open question to a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
-    /// What persons have answered, the latest last.
+    /// The answers of people, latest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
+    /// The person who cancelled the task: only a person can retry it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<Actor>,
 }
 
 impl TaskExtras {
-    /// Keeps an answer; of too many the oldest is forgotten.
+    /// Stores an answer; at the limit, drops the oldest one.
     pub(crate) fn add_answer(&mut self, answer: Answer) {
         if self.answers.len() >= limits::ANSWERS_MAX {
             self.answers.remove(0);

@@ -1,4 +1,4 @@
-//! Moments. Knows how they are written, not what time it is: the clock belongs to the caller.
+//! Timestamps: parsing and formatting. Does not read the clock, which belongs to the caller.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,48 +6,48 @@ use std::time::Duration;
 use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// A moment in UTC, to the microsecond.
+/// A point in time in UTC, with microsecond precision.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode,
 )]
 #[serde(try_from = "String", into = "String")]
 pub struct Timestamp(i64);
 
-/// A text that is no moment.
+/// Text that is not a timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a time such as 2026-03-22T10:00:00Z")]
 pub struct BadTime(pub String);
 
 impl Timestamp {
-    /// From microseconds since 1970; moments that no calendar of ours can write are clamped.
+    /// Creates a timestamp from microseconds since 1970, clamped to the range that can be formatted.
     pub fn from_micros(micros: i64) -> Self {
         let (min, max) = (jiff::Timestamp::MIN.as_microsecond(), jiff::Timestamp::MAX.as_microsecond());
         Self(micros.clamp(min, max))
     }
 
-    /// Microseconds since 1970.
+    /// Returns microseconds since 1970.
     pub fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// The moment `seconds` later.
+    /// Returns the time `seconds` later.
     pub fn plus_seconds(self, seconds: u64) -> Self {
         let micros = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
         Self::from_micros(self.0.saturating_add(micros))
     }
 
-    /// The moment `seconds` earlier.
+    /// Returns the time `seconds` earlier.
     pub fn minus_seconds(self, seconds: u64) -> Self {
         let micros = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
         Self::from_micros(self.0.saturating_sub(micros))
     }
 
-    /// The time since an earlier moment; none if that is not earlier, as clocks may be set back.
+    /// Returns the time since `earlier`; zero if that is not earlier, since clocks can be set back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads RFC 3339 and what programs really write: any offset, none (taken as UTC), and both at once (`+00:00Z`).
+    /// Parses RFC 3339 and the variants that programs write: any offset, none (taken as UTC), or both (`+00:00Z`).
     pub fn parse(text: &str) -> Result<Self, BadTime> {
         let bad = || BadTime(text.to_owned());
         let plain = match text.strip_suffix('Z') {
@@ -62,7 +62,7 @@ impl Timestamp {
         Ok(Self(moment.timestamp().as_microsecond()))
     }
 
-    /// In universal time, to the second, for people: `2026-03-22 10:00:00`.
+    /// Formats the time in UTC, to the second, for people: `2026-03-22 10:00:00`.
     pub fn to_the_second(self) -> String {
         let text = self.to_string();
         text.get(..19).unwrap_or(&text).replace('T', " ")

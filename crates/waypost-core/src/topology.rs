@@ -1,15 +1,15 @@
-//! Orders of a sound draft: one after another, in levels, and the longest chain. Iterative; changes nothing.
+//! Orderings of a valid draft: topological order, levels and the critical path. Iterative; changes nothing.
 //!
-//! A parent is not worked on: its children begin after all that it depends on, and what depends on it begins after its
-//! last child. So each task has two nodes, its beginning and its end, and only a task without children takes time between
-//! the two.
+//! A parent is not worked on: its children begin after everything that it depends on, and its dependants begin after
+//! its last child. Each task therefore has two nodes, its beginning and its end, and only a task without children takes
+//! time between the two.
 
 use crate::id_table::Names;
 use crate::{Draft, Problem, ProblemKind, TaskId, validate};
 
 const NONE: u32 = u32::MAX;
 
-/// Who comes before whom. Node `2n` is the beginning of task `n`, node `2n + 1` its end.
+/// The precedence graph. Node `2n` is the beginning of task `n`, node `2n + 1` its end.
 struct Edges {
     waiting: Vec<u32>,
     after: Vec<Vec<u32>>,
@@ -31,7 +31,7 @@ impl Edges {
         let name_of = |number: u32| tasks[number as usize].spec.id.as_str();
         let mut names = Names::with_capacity(tasks.len());
         for number in 0..tasks.len() as u32 {
-            // Where two have one name, the first is meant; `validate` reports the second.
+            // If two tasks share an id, the first is used; `validate` reports the second.
             let _taken = names.add(number, name_of);
         }
         let nodes = tasks.len() * 2;
@@ -67,7 +67,7 @@ impl Edges {
         self.after[before as usize].push(after);
     }
 
-    /// Marks a node as passed and returns those that now wait for nothing.
+    /// Marks a node as passed and returns the nodes that no longer wait for anything.
     fn pass(&mut self, node: u32) -> Vec<u32> {
         let mut free = Vec::new();
         for next in std::mem::take(&mut self.after[node as usize]) {
@@ -95,8 +95,8 @@ fn stuck(draft: &Draft) -> Problem {
     cycle.unwrap_or_else(|| Problem::plan(ProblemKind::Cycle { path: Vec::new() }))
 }
 
-/// One task after another, each after all that it depends on. Among those that could come next the greatest id of the
-/// latest batch comes first, as in clido.
+/// Returns the tasks in topological order, each after all its dependencies. Among the candidates, the greatest id of
+/// the latest batch comes first, as in clido.
 pub fn topological_order(draft: &Draft) -> Result<Vec<TaskId>, Problem> {
     let id = |node: u32| &draft.tasks[node as usize / 2].spec.id;
     let mut edges = Edges::of(draft);
@@ -107,7 +107,7 @@ pub fn topological_order(draft: &Draft) -> Result<Vec<TaskId>, Problem> {
         if node % 2 == 0 {
             order.push(id(node).clone());
         }
-        // An end is no choice: it is passed at once, and with it the ends of parents.
+        // An end is not a choice: it is passed at once, together with the ends of parents.
         let (mut ends, mut next) = (vec![node], Vec::new());
         while let Some(passed) = ends.pop() {
             for free in edges.pass(passed) {
@@ -120,13 +120,13 @@ pub fn topological_order(draft: &Draft) -> Result<Vec<TaskId>, Problem> {
     if order.len() < draft.tasks.len() { Err(stuck(draft)) } else { Ok(order) }
 }
 
-/// How late each node comes.
+/// The longest path to each node.
 struct Lateness {
-    /// How many tasks, one after another, come before it.
+    /// The number of tasks that come before the node, one after another.
     late: Vec<u32>,
-    /// Which node made it so late.
+    /// The predecessor on the longest path.
     because: Vec<u32>,
-    /// For each task whether it has children.
+    /// Whether each task has children.
     is_parent: Vec<bool>,
 }
 
@@ -152,7 +152,7 @@ fn lateness(draft: &Draft) -> Result<Lateness, Problem> {
     if seen < nodes { Err(stuck(draft)) } else { Ok(Lateness { late, because, is_parent: edges.is_parent }) }
 }
 
-/// The tasks in levels: everything in a level depends only on levels before it. Inside a level, by id.
+/// Returns the tasks in levels: the tasks of a level depend only on earlier levels. A level is sorted by id.
 pub fn levels(draft: &Draft) -> Result<Vec<Vec<TaskId>>, Problem> {
     let Lateness { late, .. } = lateness(draft)?;
     let mut levels: Vec<Vec<TaskId>> = Vec::new();
@@ -169,7 +169,7 @@ pub fn levels(draft: &Draft) -> Result<Vec<Vec<TaskId>>, Problem> {
     Ok(levels)
 }
 
-/// The longest chain of tasks that are worked on one after another, from its beginning.
+/// Returns the longest chain of tasks that must run one after another, first task first.
 pub fn critical_path(draft: &Draft) -> Result<Vec<TaskId>, Problem> {
     let Lateness { late, because, is_parent } = lateness(draft)?;
     let ends = (0..draft.tasks.len() as u32).map(end);

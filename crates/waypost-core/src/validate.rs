@@ -1,4 +1,4 @@
-//! Checks a draft as a whole and reports everything that is wrong with it. Changes nothing; every walk is a loop.
+//! Validates a draft as a whole and reports every problem. Changes nothing; every traversal is iterative.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::{Dependency, Draft, Problem, ProblemKind, Refusal, Task, TaskSpec, li
 
 const NONE: u32 = u32::MAX;
 
-/// Everything that is wrong with a draft, each with its place; empty when it is sound.
+/// Returns every problem of a draft, each with its location; empty if the draft is valid.
 pub fn validate(draft: &Draft) -> Vec<Problem> {
     let mut problems = Report::default();
     check_plan(draft, &mut problems);
@@ -26,14 +26,14 @@ pub fn validate(draft: &Draft) -> Vec<Problem> {
     problems.list
 }
 
-/// Problems, up to a bound.
+/// A list of problems, capped at [`limits::PROBLEMS_MAX`].
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) list: Vec<Problem>,
 }
 
 impl Report {
-    /// Whether another problem is still worth the search for a suggestion, which costs a pass over the names.
+    /// Whether another problem is still worth a suggestion, which costs a pass over all ids.
     pub(crate) fn suggests(&self) -> bool {
         self.list.len() < 20
     }
@@ -69,7 +69,7 @@ fn check_plan(draft: &Draft, problems: &mut Report) {
     problems.over("bytes of the body", spec.body.len(), limits::BODY_BYTES_MAX, None);
 }
 
-/// What can be said of one task without looking at the others.
+/// Checks one task on its own, without reading the others.
 pub(crate) fn check_task(spec: &TaskSpec, has_children: bool, problems: &mut Report) {
     let task = Some(spec);
     problems.over("bytes of the description", spec.description.len(), limits::TEXT_BYTES_MAX, task);
@@ -104,7 +104,7 @@ pub(crate) fn check_task(spec: &TaskSpec, has_children: bool, problems: &mut Rep
     }
 }
 
-/// What a draft says has come of a task.
+/// Checks the execution state that a draft carries for a task.
 fn check_state(task: &Task, problems: &mut Report) {
     let (spec, state) = (Some(&task.spec), &task.state);
     let texts = [("result", &state.result), ("error", &state.error), ("reason", &state.reason)];
@@ -118,16 +118,16 @@ fn check_state(task: &Task, problems: &mut Report) {
     }
 }
 
-/// The beginning or the end of a task. A task ends after it begins and after its children end; it begins after all that
-/// it depends on has ended and after its parent has begun.
+/// The beginning or the end of a task. A task ends after it begins and after its children end; it begins after all its
+/// dependencies have ended and after its parent has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Moment {
     Begin(u32),
     End(u32),
 }
 
-/// The tasks of a ring of moments of which each comes after the next and the last after the first: the path that people
-/// are shown. Its last is its first, and no other stands in it twice.
+/// Returns the tasks of a cycle of moments, as the path shown to people. In the input, each moment comes after the next
+/// and the last after the first. The first task is repeated at the end; every other task occurs once.
 pub(crate) fn ring_of_tasks(moments: impl Iterator<Item = Moment>) -> Vec<u32> {
     let mut ring: Vec<Moment> = Vec::new();
     let mut places: HashMap<u32, usize> = HashMap::new();
@@ -138,14 +138,14 @@ pub(crate) fn ring_of_tasks(moments: impl Iterator<Item = Moment>) -> Vec<u32> {
                 places.insert(task, ring.len());
                 ring.push(moment);
             }
-            // From a task's end to its beginning there is a shorter way.
+            // There is a shorter way from a task's end to its beginning.
             Some((place, Moment::End(_))) => {
                 for Moment::Begin(left) | Moment::End(left) in ring.drain(place + 1..) {
                     places.remove(&left);
                 }
                 ring[place] = moment;
             }
-            // From its beginning to its end: that is a ring already.
+            // From a task's beginning to its end is already a cycle.
             Some((place, Moment::Begin(_))) => {
                 ring.drain(..place);
                 break;
@@ -158,8 +158,8 @@ pub(crate) fn ring_of_tasks(moments: impl Iterator<Item = Moment>) -> Vec<u32> {
     tasks
 }
 
-/// The draft's graph as arrays. Node `n` is task `n`; where there are parents, node `n` is its beginning and node
-/// `count + n` its end, so that a parent ends after its children and they begin after it may begin.
+/// The draft's graph as arrays. Node `n` is task `n`. If any task has a parent, node `n` is its beginning and node
+/// `count + n` its end, so that a parent ends after its children, and they begin after it may begin.
 pub(crate) struct Shape {
     count: usize,
     parent: Vec<u32>,
@@ -249,7 +249,7 @@ impl Shape {
         }
     }
 
-    /// The second half of the nodes: a task's end waits for its beginning and for its children's ends.
+    /// Adds the second half of the nodes: a task's end waits for its beginning and for the ends of its children.
     fn add_ends(&mut self) {
         let mut first_child = vec![NONE; self.count];
         let mut next_sibling = vec![NONE; self.count];
@@ -275,7 +275,7 @@ impl Shape {
         &self.edges[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
     }
 
-    /// Rings of parents, and towers of them that are too high.
+    /// Reports cycles of parents, and hierarchies that are too deep.
     fn parent_rings(&self, draft: &Draft, problems: &mut Report) {
         if !self.has_parents {
             return;
@@ -308,11 +308,11 @@ impl Shape {
         }
     }
 
-    /// At least one cycle of every knot of tasks that wait for each other.
+    /// Reports at least one cycle per group of tasks that wait for each other.
     fn cycles(&self, draft: &Draft, problems: &mut Report) {
         let nodes = self.starts.len() - 1;
         let mut waiting: Vec<u32> = (0..nodes as u32).map(|n| self.waits_for(n).len() as u32).collect();
-        // Who waits for whom, the other way round, as arrays too.
+        // The reverse edges, also as arrays.
         let mut begins = vec![0u32; nodes + 1];
         for &to in &self.edges {
             begins[to as usize + 1] += 1;
@@ -373,7 +373,7 @@ impl Shape {
             );
             let names: Vec<String> =
                 tasks.iter().map(|&n| draft.tasks[n as usize].spec.id.to_string()).collect();
-            // A ring of parents alone has been reported as such.
+            // A cycle of parents only has already been reported as such.
             let has_all = |path: &[String]| names.iter().all(|name| path.contains(name));
             let reported = problems
                 .list

@@ -1,5 +1,5 @@
-//! Runs an agent's command line program with a prompt. Who decides what it may do is the configuration: a plan reaches the
-//! prompt, and the prompt is the standard input or one argument.
+//! Runs an agent's command-line program with a prompt. The configuration alone decides what the program may do: a
+//! plan's text reaches only the prompt, which is passed on standard input or as one argument.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ use crate::outcome::AttemptOutcome;
 use waypost_config::{Agent, Answer, PROMPT_MARK, Prompt, PromptTo};
 use waypost_store::log_path;
 
-/// Bytes of an argument that the system takes.
+/// Bytes that the system accepts in one argument.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Bytes at the end of an earlier attempt's log that a prompt repeats.
 const FAILURE_BYTES_MAX: usize = 4 * 1024;
@@ -30,14 +30,14 @@ pub(super) fn run(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> At
     };
     let ending = ending.unwrap_or_else(|error| AttemptOutcome::Failed { error });
     if let AttemptOutcome::Failed { error } | AttemptOutcome::TryAgain { error } = &ending {
-        // The next attempt is told the end of this log.
+        // The prompt of the next attempt quotes the end of this log.
         attempt.log.say(&format!("waypost: {error}"), &[]);
         attempt.log.finish(&[]);
     }
     ending
 }
 
-/// Asks the agent in a worktree of its own, and puts what it changed on a branch.
+/// Runs the agent in a worktree of its own and commits its changes to a branch.
 fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Result<AttemptOutcome, String> {
     let worktree = Worktree::make(attempt, facts.branch_before.as_deref())?;
     let mut facts = facts.clone();
@@ -86,7 +86,7 @@ fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Resul
     }
 }
 
-/// Renders the prompt, runs the program, and reads its answer.
+/// Renders the prompt, runs the program and reads its answer.
 fn asked(
     attempt: &mut Attempt<'_>,
     agent: &Agent,
@@ -116,7 +116,7 @@ fn asked(
     })
 }
 
-/// An argument with the prompt in the place of its mark. What an author wrote never becomes a flag.
+/// Replaces the placeholder of an argument with the prompt. Text from a plan never becomes a flag.
 fn as_argument(word: &str, prompt: &str) -> Result<String, String> {
     let gap = if word.starts_with(PROMPT_MARK) && prompt.starts_with('-') { " " } else { "" };
     let filled = word.replace(PROMPT_MARK, &format!("{gap}{prompt}"));
@@ -129,7 +129,7 @@ fn as_argument(word: &str, prompt: &str) -> Result<String, String> {
     Ok(filled)
 }
 
-/// The end of the log of the attempt before this one.
+/// Returns the end of the previous attempt's log.
 fn earlier_failure(attempt: &Attempt<'_>) -> String {
     let key = &attempt.job.key;
     let Some(before) = key.attempt.checked_sub(1).filter(|&before| before > 0) else { return String::new() };
@@ -138,7 +138,7 @@ fn earlier_failure(attempt: &Attempt<'_>) -> String {
     tail_bytes(&text, FAILURE_BYTES_MAX).trim().to_owned()
 }
 
-/// The answer in what an agent wrote, and whether it says that something went wrong.
+/// Parses the answer in an agent's output; `Err` if the agent reports a failure.
 fn answer(kind: Answer, text: &str) -> Option<Result<String, String>> {
     let value: Value = match kind {
         Answer::Plain => return None,
@@ -175,7 +175,7 @@ fn answered(kind: Answer, spoken: &ProcessResult) -> AttemptOutcome {
     }
 }
 
-/// A failure with what the agent itself says of it, where it says anything: some write it to their standard output.
+/// Adds the agent's own error message to a failure, if there is one: some agents write it to their standard output.
 fn with_answer(ending: AttemptOutcome, kind: Answer, spoken: &ProcessResult) -> AttemptOutcome {
     let AttemptOutcome::Failed { error } = ending else { return ending };
     let text = String::from_utf8_lossy(&spoken.output);

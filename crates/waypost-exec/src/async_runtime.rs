@@ -1,5 +1,5 @@
-//! What workers on other machines share: the one small asynchronous runtime of this process, and how their attempts are
-//! asked to end. It is started by the first of them; a run of plain programs never has it.
+//! Drives remote attempts on the process's one small asynchronous runtime and delivers stop requests to them. The first
+//! remote attempt starts the runtime; a run of plain programs never has one.
 
 use std::future::Future;
 
@@ -8,12 +8,12 @@ use tokio::sync::watch;
 use super::attempt::{Attempt, State, lock};
 use crate::outcome::{AttemptOutcome, Force};
 
-/// Why a cluster did not do what it was asked.
+/// Why a request to a cluster failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RemoteError {
-    /// It says no, and will say so again.
+    /// Permanent: a retry would fail in the same way.
     Refused(String),
-    /// It may be different another time.
+    /// Temporary: a retry may succeed.
     NotNow(String),
 }
 
@@ -26,7 +26,7 @@ impl From<RemoteError> for AttemptOutcome {
     }
 }
 
-/// Says whether an attempt is to end.
+/// Reports whether an attempt has been asked to stop.
 #[derive(Clone)]
 pub(super) struct Stop(watch::Receiver<Option<Force>>);
 
@@ -43,13 +43,13 @@ impl Stop {
 
     async fn reached(&mut self, wanted: impl FnMut(&Option<Force>) -> bool) {
         if self.0.wait_for(wanted).await.is_err() {
-            // Nobody is left who could ask.
+            // No sender is left that could ask.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Does work that waits for other machines, until it has ended; it is told when it is to end.
+/// Runs work that waits for other machines to its end; `Stop` signals it to stop.
 pub(super) fn run<'a, 'b, W>(
     attempt: &'a mut Attempt<'b>,
     work: impl FnOnce(&'a mut Attempt<'b>, Stop) -> W,

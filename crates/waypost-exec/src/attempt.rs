@@ -1,6 +1,5 @@
-//! One attempt: what every kind of executor finds when it does a part, and the handle by which the attempt is ended.
-//!
-//! Does not know how any kind of worker works; each has its own file.
+//! One attempt: the context that every kind of executor gets for a part, and the handle that stops the attempt. Does
+//! not know how any executor works; each has its own file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,24 +14,24 @@ use super::attempt_spec::AttemptSpec;
 use crate::outcome::{AttemptEvent, AttemptEvents, AttemptOutcome, Force};
 use waypost_config::{ExecutionEnv, Secret};
 
-/// Bytes of what a worker said that an error repeats.
+/// Bytes of a worker's message that an error quotes.
 pub(super) const SAID_BYTES_MAX: usize = 300;
-/// Bytes of plain text that become a task's result in words.
+/// Bytes of plain text that become a task's result.
 const RESULT_BYTES_MAX: usize = 16 * 1024;
 
-/// How far an attempt is, for whoever wants to end it.
+/// The stage of an attempt, which decides how it can be stopped.
 pub(super) enum State {
-    /// Nothing was started, or one part has ended and the next has not begun.
+    /// Nothing has started, or one part has ended and the next has not begun.
     Between,
-    /// This group runs.
+    /// This process group runs.
     Group(Pid),
-    /// Somebody elsewhere is at work, and hears of it through this.
+    /// A remote worker runs, and stop requests reach it through this channel.
     Remote(watch::Sender<Option<Force>>),
-    /// Nothing more is to be started.
+    /// Nothing more may start.
     Stopped,
 }
 
-/// What an attempt can be ended by.
+/// Stops an attempt.
 pub struct AttemptHandle {
     state: Arc<Mutex<State>>,
 }
@@ -46,7 +45,7 @@ impl AttemptHandle {
         Self { state: Arc::clone(state) }
     }
 
-    /// Ends the attempt, or keeps it from beginning.
+    /// Stops the attempt, or prevents it from starting.
     pub fn stop(&self, force: Force) {
         let mut state = lock(&self.state);
         match &*state {
@@ -56,7 +55,7 @@ impl AttemptHandle {
                     Force::Ask => Signal::TERM,
                     Force::Kill => Signal::KILL,
                 };
-                // It may have ended a moment ago; its number is not given away before the thread has taken note.
+                // The group may have just ended. Its id is not reused before the thread has recorded that.
                 let _gone = kill_process_group(*group, signal);
             }
             State::Remote(sender) => {
@@ -67,14 +66,13 @@ impl AttemptHandle {
     }
 }
 
-/// An attempt that can begin.
+/// An attempt that is ready to start.
 pub struct PreparedAttempt {
     pub job: AttemptSpec,
     pub(super) state: Arc<Mutex<State>>,
 }
 
 impl PreparedAttempt {
-    /// An attempt, and what it can be ended by.
     pub fn new(job: AttemptSpec) -> (Self, AttemptHandle) {
         let state = Arc::new(Mutex::new(State::Between));
         let handle = AttemptHandle::of(&state);
@@ -82,11 +80,11 @@ impl PreparedAttempt {
     }
 }
 
-/// What every kind of worker finds when it does a part.
+/// The context that every kind of executor gets for a part.
 pub(super) struct Attempt<'a> {
     pub(super) job: &'a AttemptSpec,
     pub(super) around: &'a ExecutionEnv,
-    /// The folder that we are in ourselves.
+    /// The working directory of this process.
     pub(super) here: Option<&'a Path>,
     pub(super) state: &'a Mutex<State>,
     pub(super) log: Log<'a>,
@@ -94,19 +92,19 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Tells the run how far it is.
+    /// Reports progress to the run.
     pub(super) fn progressed(&self, progress: &str) {
         let progress = truncate_bytes(progress, SAID_BYTES_MAX).into_owned();
         (self.events)(AttemptEvent::Progressed(self.job.key.clone(), progress));
     }
 
-    /// The value of a secret, read where the configuration says.
+    /// Returns the value of a secret, read from the source that the configuration names.
     pub(super) fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
         self.around.secret(name, secret)
     }
 }
 
-/// What a text that a worker gave means: an output, a result in words, or nothing.
+/// Converts the text of a worker: JSON becomes the output, other text the result, and empty text neither.
 pub(super) fn done(text: &str, secrets: &[String]) -> AttemptOutcome {
     let text = without_secrets(text, secrets);
     let text = text.trim();
@@ -122,7 +120,7 @@ pub(super) fn done(text: &str, secrets: &[String]) -> AttemptOutcome {
     }
 }
 
-/// A folder of the workspace. Links are followed before it is asked whether it lies in there.
+/// Resolves a directory of the workspace. Links are followed before the check that it lies inside.
 pub(super) fn inside(root: &std::path::Path, relative: &str) -> Result<PathBuf, String> {
     let unusable = |error: std::io::Error| format!("the folder {relative:?} cannot be used: {error}");
     if relative.is_empty() {

@@ -1,4 +1,4 @@
-//! What a worker writes to its standard error: kept per attempt, bounded, without secrets.
+//! The log of an attempt: what its worker writes to standard error, limited in size and without secrets.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,18 +6,17 @@ use std::path::Path;
 
 use crate::outcome::AttemptKey;
 
-/// Bytes of a line; a longer one is broken.
+/// Bytes of a line; a longer line is broken.
 const LINE_BYTES_MAX: usize = 64 * 1024;
-/// What a line begins with that says how far the worker is.
+/// Prefix of a line that reports progress.
 const PROGRESS_MARK: &str = "waypost:progress ";
-/// What a line begins with that asks a person.
+/// Prefix of a line that asks a person.
 const QUESTION_MARK: &str = "waypost:question";
-/// Bytes of the latest lines that are remembered.
+/// Bytes of the latest lines that are kept in memory.
 const TAIL_BYTES_MAX: usize = 16 * 1024;
-/// Secrets that are shorter would blacken everything.
+/// Shorter secrets are not replaced: that would blacken everything.
 const SECRET_BYTES_MIN: usize = 4;
 
-/// Replaces every secret in a text.
 pub fn without_secrets(text: &str, secrets: &[String]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN) {
@@ -28,7 +27,7 @@ pub fn without_secrets(text: &str, secrets: &[String]) -> String {
     text
 }
 
-/// The log of one attempt. Its file is made when there is something to write.
+/// The log of one attempt. The file is created by the first write.
 pub(super) struct Log<'a> {
     logs: &'a Path,
     key: &'a AttemptKey,
@@ -36,12 +35,12 @@ pub(super) struct Log<'a> {
     broken: bool,
     bytes_left: u64,
     line: Vec<u8>,
-    /// The last line that says anything, for the message of a failure.
+    /// The last line that is not empty, for the message of a failure.
     pub(super) last: String,
     last_is_ours: bool,
-    /// The latest word about how far the worker is.
+    /// The latest reported progress.
     pub(super) progress: Option<String>,
-    /// What the worker asks a person: the latest question counts.
+    /// The question of the worker to a person; the latest one counts.
     pub(super) question: Option<String>,
     /// The latest lines since [`Log::begin`].
     pub(super) tail: String,
@@ -67,7 +66,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Another program begins to write.
+    /// Resets the per-program state, because another program begins to write.
     pub(super) fn begin(&mut self) {
         self.last.clear();
         self.last_is_ours = false;
@@ -84,7 +83,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// A line of our own. What the worker said last stays what it said last.
+    /// Writes a line of our own. It does not replace the worker's last line.
     pub(super) fn say(&mut self, line: &str, secrets: &[String]) {
         self.finish(secrets);
         let workers = std::mem::take(&mut self.last);
@@ -97,7 +96,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Writes out what there is.
+    /// Writes an unfinished line and flushes the file.
     pub(super) fn finish(&mut self, secrets: &[String]) {
         if !self.line.is_empty() {
             self.line.push(b'\n');
@@ -133,7 +132,7 @@ impl<'a> Log<'a> {
         let cut = line.len() as u64 > self.bytes_left;
         let text = if cut { "(the log goes on from here, and no more of it is kept)\n" } else { line };
         self.bytes_left = if cut { 0 } else { self.bytes_left - line.len() as u64 };
-        // A log that cannot be written does not fail the work that it is of.
+        // A log that cannot be written does not fail the attempt.
         self.broken = self.write(text).is_err();
     }
 
@@ -152,7 +151,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// What a line asks, when it is a question.
+/// Returns the question in a line, if it is one.
 fn question_in(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(QUESTION_MARK)?;
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())

@@ -1,4 +1,4 @@
-//! All that an attempt needs, taken from the plan and the configuration before anything is started.
+//! Everything that an attempt needs, resolved from the plan and the configuration before anything starts.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -14,44 +14,43 @@ use crate::traces::Trace;
 use waypost_config::{self as admit, ResolvedWork};
 use waypost_config::{Config, Worker};
 
-/// Somebody to do something, and what they are told.
+/// One worker to run, and its input.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub worker: Worker,
-    /// The object that a worker reads.
+    /// The JSON object that the worker reads.
     pub input: String,
-    /// What a prompt can ask for; nothing for workers that are told no prompt.
+    /// The values for the placeholders of a prompt; empty for workers without a prompt.
     pub facts: Facts,
-    /// Whether it only looks at what another has done.
+    /// Whether the part is the task's check.
     pub is_check: bool,
 }
 
-/// The check that an attempt ends with.
+/// The check at the end of an attempt.
 #[derive(Clone, Debug)]
 pub struct Check {
     pub work: Work,
-    /// What was reported before: then nothing but the check is done.
+    /// The earlier report. If there is one, the attempt runs only the check.
     pub reported: Option<Claim>,
-    /// Whether it passes without anything being run.
+    /// Whether the check passes without running anything.
     pub is_noop: bool,
 }
 
-/// The work of one attempt.
 #[derive(Clone, Debug)]
 pub struct AttemptSpec {
     pub key: AttemptKey,
-    /// The executor that the task names: that of its work, or of its check when only that is left.
+    /// The executor of the task's work, or of its check when only the check is left.
     pub executor: String,
-    /// The queue whose slot it takes.
+    /// The queue whose slot the attempt takes.
     pub queue: String,
     pub parts: Vec<Part>,
-    /// The store's time when the job was made, and a clock from then on.
+    /// The store's time when the spec was built, and a monotonic clock since then.
     made_at: (Timestamp, Instant),
-    /// The trace that it belongs to, if anybody wants to hear of it.
+    /// The trace of the attempt, if traces are exported.
     pub trace: Option<Trace>,
-    /// Seconds that the attempt may take.
+    /// The time limit of the attempt; `None`: unlimited.
     pub timeout_seconds: Option<u32>,
-    /// How much sooner than others the task is to start.
+    /// Tasks with a higher priority start earlier.
     pub priority: i32,
     pub check: Option<Check>,
     pub output_bytes_max: u64,
@@ -59,7 +58,7 @@ pub struct AttemptSpec {
 }
 
 impl AttemptSpec {
-    /// The job of an attempt, made at `now` by the store's clock; an error says why there can be none.
+    /// Builds the spec of an attempt at `now` by the store's clock. The error explains why the attempt cannot run.
     pub fn of(config: &Config, plan: &Plan, key: &AttemptKey, now: Timestamp) -> Result<Self, String> {
         let gone = || format!("task {} is no longer in the plan", key.task);
         let task = plan.task(key.task.as_str()).ok_or_else(gone)?;
@@ -122,14 +121,14 @@ impl AttemptSpec {
         })
     }
 
-    /// The store's time now.
+    /// Returns the store's time now.
     pub fn now(&self) -> Timestamp {
         let (then, since) = self.made_at;
         let passed = i64::try_from(since.elapsed().as_micros()).unwrap_or(i64::MAX);
         Timestamp::from_micros(then.as_micros().saturating_add(passed))
     }
 
-    /// What the environment of a worker says about the attempt.
+    /// Returns the environment variables that describe the attempt to a worker.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let key = &self.key;
         let mut variables = vec![
@@ -137,7 +136,7 @@ impl AttemptSpec {
             ("WAYPOST_TASK", key.task.to_string()),
             ("WAYPOST_ATTEMPT", key.attempt.to_string()),
             ("WAYPOST_IDEMPOTENCY_KEY", idempotency_key(key)),
-            // Whoever calls `waypost` from inside the work asks as the worker that it is, not as the person at the keyboard.
+            // A `waypost` command called from inside the work acts as the worker, not as the person at the keyboard.
             ("WAYPOST_ACTOR", format!("worker:{}", key.plan)),
         ];
         variables.extend(self.trace.map(|trace| ("TRACEPARENT", trace.parent(key))));
@@ -145,7 +144,7 @@ impl AttemptSpec {
     }
 }
 
-/// The object that a worker reads. A promise: `docs/running.md` describes it.
+/// The JSON object that a worker reads. A stable format, documented in `docs/running.md`.
 #[derive(Serialize)]
 struct WorkerInput<'a> {
     plan: &'a PlanId,
@@ -171,7 +170,7 @@ fn as_object<S: Serializer>(fields: &[(String, Json)], serializer: S) -> Result<
 }
 
 fn worker_input(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> String {
-    // Most inputs name no subagent, and are passed on as they are.
+    // Most inputs name no subagent and are passed on unparsed.
     let subagent = work.inputs.as_str().contains("\"subagent\"").then(|| work.inputs.value());
     let input = WorkerInput {
         plan: &key.plan,
@@ -198,7 +197,7 @@ fn answer_of(answer: &waypost_core::Answer) -> Value {
 }
 
 impl Part {
-    /// What a check is told besides: what it is to look at.
+    /// Adds the report to be checked to the input of a check.
     pub fn about(&self, claim: &Claim) -> Self {
         let mut input: Value = serde_json::from_str(&self.input).unwrap_or_default();
         input["reported"] =
@@ -207,7 +206,7 @@ impl Part {
     }
 }
 
-/// What a worker can tell one attempt from all others by.
+/// Returns a key that is unique to one attempt.
 pub(crate) fn idempotency_key(key: &AttemptKey) -> String {
     format!("{}/{}/{}", key.plan, key.task, key.attempt)
 }

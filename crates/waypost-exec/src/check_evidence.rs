@@ -1,4 +1,4 @@
-//! What counts as proof: how a check's end becomes evidence, and of what. Runs nothing.
+//! Converts the outcome of a check into evidence. Runs nothing.
 
 use ring::digest::SHA256;
 use serde_json::json;
@@ -7,16 +7,16 @@ use waypost_text::{head_bytes, tail_bytes};
 
 use crate::outcome::AttemptOutcome;
 
-/// Attempts that a task for agents and people gets when its check fails and nobody said how often.
+/// Attempts of a task for agents and people when its check fails and the plan sets no limit.
 pub const CHECK_ATTEMPTS: u32 = 3;
-/// Bytes of what a check said that its outcome repeats.
+/// Bytes of a check's message that its outcome quotes.
 const SAID_BYTES_MAX: usize = 1_000;
-/// Bytes of a description and of a result that a question repeats.
+/// Bytes of a description and of a result that a question quotes.
 const QUOTED_BYTES_MAX: usize = 500;
-/// The field in which a question of ours says that it is a check, and of which attempt.
+/// The field in the state of a question that marks it as a check and holds the number of the attempt.
 const CHECK_MARK: &str = "check";
 
-/// What whoever did the work says came of it.
+/// The result that the worker reports for its work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claim {
     pub result: Option<String>,
@@ -29,7 +29,8 @@ impl From<&Report> for Claim {
     }
 }
 
-/// The sum of what is checked: the check itself, the result and the output, each object in the order of its keys.
+/// Returns a digest of what is checked: the check itself, the result and the output, with the keys of each object
+/// sorted.
 fn digest(check: &Work, claim: &Claim) -> String {
     let mut checked = json!({
         "check": { "executor": check.executor, "inputs": check.inputs.value() },
@@ -54,7 +55,8 @@ fn evidence(check: &Work, claim: &Claim, worker: &str, passed: bool, outcome: &s
     }
 }
 
-/// How an attempt ends whose check ended so. One that could not decide leaves the claim as it is: it is checked again.
+/// Returns the outcome of an attempt from the outcome of its check. A check that could not decide leaves the claim as
+/// it is, to be checked again.
 pub fn judged(
     check: &Work,
     claim: Claim,
@@ -81,7 +83,7 @@ pub fn judged(
             let error = Some(format!("the check: {error}"));
             AttemptOutcome::Checked { result: claim.result, output: claim.output, error, evidence }
         }
-        // The work is done and need not be done again: it is reported, and the next attempt makes the check alone.
+        // The work is done and need not be repeated: it is reported, and the next attempt runs only the check.
         AttemptOutcome::TryAgain { .. } | AttemptOutcome::Asked(_) if !is_reported => {
             AttemptOutcome::Done { result: claim.result, output: claim.output }
         }
@@ -92,29 +94,29 @@ pub fn judged(
     }
 }
 
-/// The evidence of a check that asks for nothing.
+/// Returns the evidence of a check that has nothing to run.
 pub fn of_nothing(check: &Work, claim: &Claim, worker: &str) -> Evidence {
     evidence(check, claim, worker, true, "nothing was to be checked")
 }
 
-/// The end of an attempt whose check asks for nothing.
+/// Returns the outcome of an attempt whose check has nothing to run.
 pub fn passed_at_once(check: &Work, claim: Claim, worker: &str) -> AttemptOutcome {
     let evidence = Box::new(of_nothing(check, &claim, worker));
     AttemptOutcome::Checked { result: claim.result, output: claim.output, error: None, evidence }
 }
 
-/// What a check by a person comes to.
+/// The state of a check by a person.
 pub enum Verdict {
-    /// The person is yet to be asked this.
+    /// The person has not been asked this question yet.
     Ask(QuestionRequest),
     /// The person has answered.
     Outcome(Outcome),
 }
 
-/// What a person who is the check of a reported task is asked, or what their answer means.
+/// Returns the question for a person who checks a reported task, or the meaning of their answer.
 pub fn by_person(task: &Task, check: &Work, report: &Report) -> Verdict {
     let mark = |attempt: u32| Json::of(&json!({ CHECK_MARK: attempt }));
-    // The answer to what was asked last, in the latest attempt; an older one was about something else.
+    // Only an answer to the last question of the latest attempt counts; an older one was about something else.
     let answer = task.state.answers().last().filter(|answer| answer.state == Some(mark(task.state.attempt)));
     let Some(Answer { answer, by, .. }) = answer else {
         let quoted = |text: &str| head_bytes(text, QUOTED_BYTES_MAX).to_owned();

@@ -1,7 +1,8 @@
-//! Workers that are containers: docker or podman starts one for each attempt, and it keeps to the contract of a program.
+//! Workers in containers: docker or podman starts one for each attempt, with the contract of a program.
 //!
-//! The engine's program is our child, the container is not. So a note of each container lies beside the liveness lock of its run
-//! for as long as it may exist, and whoever takes the work of a dead run over ends what the notes name.
+//! The engine's program is our child process, the container is not. A note of each container is therefore kept beside
+//! the liveness lock of its run for as long as the container may exist. The run that takes over the work of a dead run
+//! ends the containers named in its notes.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -16,7 +17,7 @@ use crate::outcome::AttemptOutcome;
 use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Container, Executor, Process, Worker};
 
-/// What an engine's program sees of our environment: where its daemon, its storage and its settings are.
+/// The variables that an engine's program gets from our environment: the locations of its daemon, storage and settings.
 const ENVIRONMENT: [&str; 17] = [
     "PATH",
     "HOME",
@@ -36,9 +37,9 @@ const ENVIRONMENT: [&str; 17] = [
     "CONTAINERS_STORAGE_CONF",
     "REGISTRY_AUTH_FILE",
 ];
-/// Engines that are looked for, in this order.
+/// The engines to look for, in this order.
 const ENGINES: [&str; 2] = ["docker", "podman"];
-/// The exit code by which an engine says that it failed itself.
+/// The exit code of an engine that failed itself.
 const EXIT_ENGINE_FAILED: i32 = 125;
 
 pub(super) fn run(
@@ -63,7 +64,7 @@ pub(super) fn run(
     let note = Note::write(attempt, &engine, &name)?;
     let directory = inside(&attempt.around.workspace, "")?;
     let spoken = process::follow(attempt, &Program { process: &process, directory, input });
-    // An engine's program that ended by itself has waited for its container; one that was killed has not.
+    // An engine's program that ended by itself has waited for its container; a killed one has not.
     let alone = match &spoken {
         Ok(spoken) => spoken.status.signal().is_some(),
         Err(_) => true,
@@ -78,7 +79,7 @@ pub(super) fn run(
     Ok(process::outcome(attempt, &spoken))
 }
 
-/// The program that starts containers, with its full path.
+/// Returns the full path of the engine's program.
 fn engine(around: &ExecutionEnv, container: &Container) -> Result<String, String> {
     let path = around.variables.get("PATH").map(String::as_str).unwrap_or_default();
     let find = |name: &str| {
@@ -95,7 +96,7 @@ fn engine(around: &ExecutionEnv, container: &Container) -> Result<String, String
     found.into_os_string().into_string().map_err(|_| format!("the path of {wanted} is not valid UTF-8"))
 }
 
-/// The whole command line. Values of variables never stand in it.
+/// Builds the command line. It never contains the values of variables.
 fn command(
     attempt: &Attempt<'_>,
     container: &Container,
@@ -146,13 +147,13 @@ fn command(
     Ok(words)
 }
 
-/// The labels by which the containers of a task are found.
+/// The labels that identify the containers of a task.
 fn labels(attempt: &Attempt<'_>) -> [(&'static str, String); 2] {
     let key = &attempt.job.key;
     [("waypost.plan", key.plan.to_string()), ("waypost.task", key.task.to_string())]
 }
 
-/// Ends what earlier attempts of the task have left, whoever made them.
+/// Ends the containers of earlier attempts of the task, whichever run made them.
 fn end_earlier(attempt: &mut Attempt<'_>, engine: &str) -> Result<(), String> {
     let workspace = attempt.around.workspace.clone();
     let mut words = vec![engine.to_owned(), "ps".to_owned(), "--all".to_owned(), "--quiet".to_owned()];
@@ -170,11 +171,11 @@ fn end_earlier(attempt: &mut Attempt<'_>, engine: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Ends a container and takes it away. Whether none is left.
+/// Kills and removes a container. Returns whether none is left.
 fn end(engine: &str, name: &str) -> bool {
     let quiet =
         |words: &[&str]| Command::new(engine).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    // podman's `rm --force` asks first and waits for ten seconds.
+    // podman's `rm --force` first asks the container to stop and waits for ten seconds.
     let _may_be_gone = quiet(&["kill", name]);
     let _may_be_gone = quiet(&["rm", "--force", name]);
     let filter = format!("name=^{name}$");
@@ -182,7 +183,7 @@ fn end(engine: &str, name: &str) -> bool {
         .is_ok_and(|left| left.status.success() && left.stdout.trim_ascii().is_empty())
 }
 
-/// Says that a container may exist, for as long as it may.
+/// A note that a container may exist, kept for as long as it may.
 struct Note {
     path: PathBuf,
     engine: String,
@@ -199,17 +200,17 @@ impl Note {
 
     fn take_away(&self) {
         let _gone = fs::remove_file(&self.path);
-        // Only the last one can take the folder away.
+        // Fails unless this was the last note.
         let _others = self.path.parent().map(fs::remove_dir);
     }
 }
 
-/// The folder with the notes of a run.
+/// The directory with the notes of a run.
 fn notes(runs: &Path, worker: &str) -> PathBuf {
     liveness_lock::path(runs, worker).with_extension("containers")
 }
 
-/// All programs that the configuration lets start containers.
+/// Returns the engines of all container executors in the configuration.
 pub fn engines(config: &Config, around: &ExecutionEnv) -> Vec<String> {
     let workers = config.executors.values().flat_map(|executor| match executor {
         Executor::Dispatch(workers) => workers.values().collect(),
@@ -228,8 +229,8 @@ pub fn engines(config: &Config, around: &ExecutionEnv) -> Vec<String> {
     engines
 }
 
-/// Ends the containers that a dead run has left. Whether none is left. A note lies where agents may write, so it is
-/// believed only where the configuration has the engine that it names.
+/// Ends the containers that a dead run left behind. Returns whether none is left. Agents may be able to write notes, so
+/// a note is used only if the configuration has the engine that it names.
 pub fn end_left_behind(runs: &Path, worker: &str, engines: &[String]) -> bool {
     let folder = notes(runs, worker);
     let Ok(entries) = fs::read_dir(&folder) else { return true };
@@ -237,7 +238,7 @@ pub fn end_left_behind(runs: &Path, worker: &str, engines: &[String]) -> bool {
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let engine = fs::read_to_string(&path).unwrap_or_default();
-        // An empty one was not written to its end, and its container was never asked for.
+        // An empty note was not written completely, so its container was never started.
         if engine.is_empty() || engines.contains(&engine) && end(&engine, name) {
             Note { path: path.clone(), engine }.take_away();
         } else {

@@ -1,4 +1,4 @@
-//! Runs the parts of an attempt one after the other, each by the kind of its executor.
+//! Runs the parts of an attempt in order, each with its kind of executor.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::check_evidence::{self, Claim};
 use crate::outcome::{AttemptEvents, AttemptOutcome};
 use crate::{agent, container, http, kubernetes, process, slurm};
 
-/// Does all parts of an attempt.
+/// Runs all parts of an attempt. A part that does not succeed ends it.
 pub(super) fn run(
     job: &AttemptSpec,
     around: &ExecutionEnv,

@@ -1,6 +1,6 @@
-//! Workers that are called over HTTP: the job is sent, and the answer is the output or says where to ask for it.
+//! Workers that are called over HTTP: the job is sent, and the response is the output or names the URL to poll.
 //!
-//! Does not follow anything to another host than the configuration names: the job and the secrets go nowhere else.
+//! Never follows a URL to a host other than the configured one: the job and the secrets go nowhere else.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,13 @@ use crate::outcome::AttemptOutcome;
 use waypost_config::{Header, Http};
 use waypost_net::http_client::{self as web, Answer, Request};
 
-/// The longest wait that the other side can ask for.
+/// The longest wait that the server can request.
 pub const WAIT_SECONDS_MAX: u64 = 300;
-/// Seconds before the second try of a request; doubled for each further one.
+/// Seconds before the first retry of a request; doubled for each further retry.
 const BACKOFF_SECONDS: u64 = 1;
-/// Seconds that a question about the state of the work may take.
+/// Seconds that a request for the status of the work may take.
 const POLL_SECONDS_MAX: u64 = 60;
-/// Seconds that the other side gets to take note that the work is to end.
+/// Seconds that the server gets to acknowledge a cancellation.
 const FAREWELL_SECONDS: u64 = 5;
 
 pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, job: &str) -> Result<AttemptOutcome, String> {
@@ -32,7 +32,7 @@ pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, job: &str) -> Result<A
     ending
 }
 
-/// All that is said to the other side.
+/// The data of all requests of an attempt.
 struct Call<'a> {
     http: &'a Http,
     job: &'a str,
@@ -41,7 +41,7 @@ struct Call<'a> {
     secrets: Vec<String>,
     key: String,
     traceparent: Option<String>,
-    /// The store's time in seconds when the work began, and a clock from then on.
+    /// The store's time in seconds when the work began, and a monotonic clock since then.
     started: (i64, Instant),
     bytes_max: u64,
 }
@@ -88,7 +88,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What stands in `X-Waypost-Signature`.
+/// Returns the value of the header `X-Waypost-Signature`.
 pub fn signature(secret: &str, timestamp: &str, body: &str) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     let tag = ring::hmac::sign(&key, format!("{timestamp}.{body}").as_bytes());
@@ -96,13 +96,13 @@ pub fn signature(secret: &str, timestamp: &str, body: &str) -> String {
 }
 
 enum ResponseKind {
-    /// The work is done, and this came of it.
+    /// The work is done, with this output.
     Done(String),
-    /// It goes on: where to ask, how long to wait before, and how far it is.
+    /// The work is in progress: the URL to poll, the wait before the next poll, and the progress.
     GoesOn { status_url: Option<String>, wait: Option<Duration>, progress: Option<String> },
-    /// It may be different another time.
+    /// Temporary: a retry may succeed.
     NotNow { error: String, wait: Option<Duration> },
-    /// It will not be different another time.
+    /// Permanent: a retry would fail in the same way.
     Failed(String),
 }
 

@@ -1,7 +1,7 @@
 //! Workers that are Jobs of a Kubernetes cluster, one for each attempt.
 //!
-//! The name of a Job follows from its attempt, so making it twice is noticed; a Job of an earlier attempt that still runs
-//! (because the run that made it died) is followed instead of making another.
+//! The name of a Job follows from its attempt, so a second creation is noticed. If a Job of an earlier attempt still
+//! runs, because the run that created it died, it is followed and no other is created.
 
 mod cluster;
 mod manifest;
@@ -45,7 +45,7 @@ async fn work(
             () = stop.asked() => None,
         }
     };
-    // The Job may have been made by a request that was given up, so its name counts from the beginning.
+    // A request that was cancelled may have created the Job, so its name is known from the beginning.
     let name = name.unwrap_or_else(|| resource_name::name(&attempt.job.key));
     match ending {
         // What may still run is left for the next attempt, which follows it.
@@ -75,7 +75,7 @@ async fn work(
     }
 }
 
-/// Makes or finds the Job, follows it to its end, and reads what came of it.
+/// Creates or adopts the Job, follows it to its end and reads its output.
 async fn followed(
     attempt: &mut Attempt<'_>,
     cluster: &Cluster,

@@ -1,6 +1,6 @@
-//! Executors: how the work of one attempt is done. The plan names an executor; the configuration says what that is.
+//! Executors: they run the work of one attempt. The plan names an executor, and the configuration defines it.
 //!
-//! Knows nothing of the scheduler or the runner: what happens to attempts reaches them through [`AttemptEvent`]s.
+//! Knows nothing of the scheduler or the runner: both receive [`AttemptEvent`]s.
 
 mod agent;
 mod async_runtime;

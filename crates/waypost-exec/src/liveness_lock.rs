@@ -1,7 +1,7 @@
-//! A file that stays locked for as long as a run, or anything that it started, is alive.
+//! A file that stays locked while a run, or any process that it started, is alive.
 //!
-//! The lock belongs to an open file that every process of the run inherits, so the system releases it when the last of them
-//! is gone, however it ended: also one that was started in the very moment in which the run was killed.
+//! The lock belongs to an open file that every process of the run inherits. The system releases it when the last of
+//! them ends, however it ends. That includes a process started in the very moment in which the run was killed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-/// Held by a run.
+/// Held by a run until it ends.
 #[derive(Debug)]
 pub struct LivenessLock {
     path: PathBuf,
@@ -24,7 +24,7 @@ pub fn path(folder: &Path, worker: &str) -> PathBuf {
 }
 
 impl LivenessLock {
-    /// Begins with this run. What it starts from now on holds the lock too.
+    /// Takes the lock for this run. All processes that it starts from now on hold the lock too.
     pub fn begin(folder: &Path, worker: &str) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = path(folder, worker);
@@ -37,12 +37,12 @@ impl LivenessLock {
 
 impl Drop for LivenessLock {
     fn drop(&mut self) {
-        // Whoever looks for it later finds no file, which says the same.
+        // A missing file means the same as an unlocked one.
         let _gone = fs::remove_file(&self.path);
     }
 }
 
-/// Whether nobody of a run is left, as far as its file tells. The file of a run that is over is taken away.
+/// Returns whether no process of a run is left, according to its file. Removes the file of a run that is over.
 pub fn is_over(folder: &Path, worker: &str) -> bool {
     let path = path(folder, worker);
     let Ok(file) = OpenOptions::new().write(true).open(&path) else { return true };
@@ -65,7 +65,7 @@ mod tests {
         let lock = LivenessLock::begin(&folder, "host:1:2.3").unwrap();
         assert!(!is_over(&folder, "host:1:2.3"));
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        // As if the run had been killed: its own file is closed, and nobody takes the path away.
+        // As if the run had been killed: its own file is closed, and the path stays.
         let LivenessLock { path, .. } = &lock;
         let path = path.clone();
         fs::rename(&path, path.with_extension("kept")).unwrap();

@@ -1,4 +1,4 @@
-//! One start of one task, and how it ended.
+//! The key, the events and the outcome of an attempt.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,22 +6,20 @@ use std::time::Instant;
 
 use waypost_core::{Evidence, Json, PlanId, QuestionRequest, TaskId};
 
-/// What one start of one task is known by.
+/// Identifies one attempt of one task.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Start {
-    /// The task. It comes first because it differs more often than the plan.
+    /// First because it differs more often than the plan, which makes comparisons cheap.
     pub task: TaskId,
-    /// The number of the start.
     pub attempt: u32,
     pub plan: PlanId,
 }
 
-/// One start of one task, for all who have to do with it: a copy costs nothing.
+/// The shared key of an attempt: a clone only counts a reference.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttemptKey(Arc<Start>);
 
 impl AttemptKey {
-    /// The key of this attempt.
     pub fn new(plan: &PlanId, task: &TaskId, attempt: u32) -> Self {
         Self(Arc::new(Start { plan: plan.clone(), task: task.clone(), attempt }))
     }
@@ -35,7 +33,7 @@ impl Deref for AttemptKey {
     }
 }
 
-/// How an attempt ended, as its executor says.
+/// How an attempt ended, as its executor reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttemptOutcome {
     Done {
@@ -45,20 +43,19 @@ pub enum AttemptOutcome {
     Failed {
         error: String,
     },
-    /// Not accomplished, and worth another try.
+    /// Failed, and worth another attempt.
     TryAgain {
         error: String,
     },
-    /// A person has to be asked before it can go on.
+    /// A person has to answer before the task can continue.
     Asked(Box<QuestionRequest>),
-    /// The task's check was made, and says whether it is accomplished.
+    /// The task's check ran and decided whether the task is done.
     Checked {
-        /// What the work came to, in words.
+        /// The result of the work, in words.
         result: Option<String>,
         output: Option<Json>,
-        /// Why it is not accomplished, when the check failed.
+        /// Why the check failed; `None` if it passed.
         error: Option<String>,
-        /// What the check has found.
         evidence: Box<Evidence>,
     },
 }
@@ -75,31 +72,31 @@ impl AttemptOutcome {
     }
 }
 
-/// How an attempt is made to end.
+/// How an attempt is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// It is asked to.
+    /// With a request to end, such as SIGTERM.
     Ask,
-    /// It is killed.
+    /// At once, such as with SIGKILL.
     Kill,
 }
 
-/// What happens to attempts while they run.
+/// Events of running attempts.
 #[derive(Debug)]
 pub enum AttemptEvent {
     /// The work of an attempt begins.
     Began {
         key: AttemptKey,
-        /// The attempt that has just ended and whose slot it took without asking the scheduler. Its end comes after this,
-        /// so that nobody else is given the slot in between.
+        /// The attempt that has just ended and whose slot this one took without asking the scheduler. The end of that
+        /// attempt is reported after this event, so that the slot is not assigned to another in between.
         predecessor: Option<AttemptKey>,
         at: Instant,
     },
-    /// An attempt has ended. One that was stopped before it began never began.
+    /// An attempt has ended. If it was stopped before it began, no `Began` precedes this event.
     Ended { key: AttemptKey, ending: AttemptOutcome, at: Instant },
     /// An attempt reported its progress.
     Progressed(AttemptKey, String),
 }
 
-/// Receives the events of attempts, on whatever thread they happen.
+/// Receives the events of attempts, on any thread.
 pub type AttemptEvents = Arc<dyn Fn(AttemptEvent) + Send + Sync>;

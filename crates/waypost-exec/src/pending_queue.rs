@@ -1,5 +1,5 @@
-//! Attempts that stand in line for a slot: the thread whose attempt has ended takes the next one itself, so that a program
-//! starts in the moment in which the one before it ends, whatever the loop is doing then.
+//! Attempts that wait for a slot. A thread whose attempt has ended takes the next one itself, so that a program starts
+//! the moment its predecessor ends, whatever the event loop is doing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,11 +8,11 @@ use std::time::Instant;
 use super::attempt::PreparedAttempt;
 use crate::outcome::AttemptKey;
 
-/// The lines, one for each queue.
+/// The pending attempts, one list for each queue.
 #[derive(Default)]
 pub struct PendingQueue {
     queues: Mutex<BTreeMap<String, VecDeque<PreparedAttempt>>>,
-    /// Until when those in line are known to have their leases; before the first word of it nobody asks.
+    /// When the leases of the pending attempts may expire; `None` before the first lease, when there is no limit.
     until: Mutex<Option<Instant>>,
 }
 
@@ -21,18 +21,18 @@ impl PendingQueue {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stands at the end of its queue's line.
+    /// Appends an attempt to the list of its queue.
     pub fn join(&self, attempt: PreparedAttempt) {
         self.queues().entry(attempt.job.queue.clone()).or_default().push_back(attempt);
     }
 
-    /// The leases of all who stand in line last until then.
+    /// Sets the time until which the leases of all pending attempts last.
     pub fn leased_until(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
-    /// Takes the first of a queue's line, unless its lease may be gone: then the loop has to look first. Says how many are
-    /// left.
+    /// Takes the first pending attempt of a queue and returns the number of those left. Returns nothing if its lease
+    /// may have expired: then the event loop has to check first.
     pub fn next(&self, queue: &str) -> (Option<PreparedAttempt>, usize) {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if until.is_some_and(|until| Instant::now() >= until) {
@@ -44,7 +44,7 @@ impl PendingQueue {
         }
     }
 
-    /// Takes this one, unless somebody has taken it already.
+    /// Removes this attempt, unless a thread has already taken it.
     pub fn leave(&self, key: &AttemptKey) -> Option<PreparedAttempt> {
         let mut queues = self.queues();
         let (line, place) = queues.values_mut().find_map(|line| {

@@ -1,4 +1,4 @@
-//! Where attempts are made: threads, and the line of those who wait for a slot.
+//! Runs attempts on threads, and takes the next pending attempt when a slot is free.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::outcome::{AttemptEvent, AttemptEvents, AttemptKey, AttemptOutcome};
 use crate::traces::Attempted;
 use waypost_config::ExecutionEnv;
 
-/// What all attempts of a run share.
+/// The state shared by all attempts of a run.
 pub struct ExecutorPool {
     pub around: ExecutionEnv,
     pub pending: PendingQueue,
     threads: Threads,
     events: AttemptEvents,
-    /// The loop is woken when no more attempts than this wait for a slot.
+    /// Wakes the event loop when at most this many attempts wait for a slot.
     wake_below: usize,
-    /// Rung when the loop is wanted at once even if it lingers.
+    /// Wakes the event loop at once, even while it batches.
     bell: SyncSender<()>,
-    /// The folder that we are in ourselves, where programs start unless they are told otherwise.
+    /// The working directory of this process, where programs start by default.
     here: Option<PathBuf>,
 }
 
@@ -43,8 +43,8 @@ impl ExecutorPool {
         }
     }
 
-    /// Tells the loop that the work of an attempt begins, perhaps in the slot of one that has just ended; not if it was
-    /// stopped before.
+    /// Reports to the event loop that an attempt begins, possibly in the slot of one that has just ended. Returns false
+    /// if the attempt was stopped before.
     fn begins(&self, attempt: &PreparedAttempt, predecessor: Option<&AttemptKey>) -> bool {
         if let State::Stopped = *lock(&attempt.state) {
             return false;
@@ -54,21 +54,22 @@ impl ExecutorPool {
         true
     }
 
-    /// Tells the loop that an attempt has ended; `in_line` are left if another took its slot.
+    /// Reports to the event loop that an attempt has ended. `in_line` is the number of pending attempts left if another
+    /// attempt took its slot.
     fn ended(&self, key: AttemptKey, ending: AttemptOutcome, at: Instant, in_line: Option<usize>) {
         (self.events)(AttemptEvent::Ended { key, ending, at });
         if in_line.is_none_or(|in_line| in_line <= self.wake_below) {
-            // One that was rung and not heard yet is enough.
+            // A full channel already holds a wake-up that has not been read.
             let _rung = self.bell.try_send(());
         }
     }
 
-    /// Starts the work of an attempt, and then that of those who stand in line. How each ends is told to the loop.
+    /// Starts an attempt, and after it the pending ones in the same slot. Each outcome is reported to the event loop.
     pub fn begin(self: &Arc<Self>, attempt: PreparedAttempt) {
         let key = attempt.job.key.clone();
         let workshop = Arc::clone(self);
         let begun = self.threads.run(move || {
-            // Whoever was stopped before it began may have no slot that it could pass on.
+            // An attempt that was stopped before it began may have no slot to pass on.
             let mut has_slot = workshop.begins(&attempt, None);
             let mut next = Some(attempt);
             while let Some(attempt) = next {

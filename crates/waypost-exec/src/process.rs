@@ -1,7 +1,7 @@
-//! Runs programs, each in a process group of its own, so that all of it can be ended.
+//! Runs programs, each in a process group of its own, so that all of it can be killed.
 //!
-//! An attempt is over when its program has ended: whatever it left behind in its group is ended with it, so that nothing
-//! of it runs when its locks are given to others.
+//! An attempt is over when its program has ended. Processes left in its group are killed with it, so that none of them
+//! runs when its locks are given to others.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -25,20 +25,20 @@ use crate::outcome::AttemptOutcome;
 use waypost_config::Process;
 use waypost_store::WORKER_VARIABLE;
 
-/// The exit code by which a worker asks to be tried again (`EX_TEMPFAIL`).
+/// The exit code of a worker that asks for another attempt (`EX_TEMPFAIL`).
 pub(super) const EXIT_TRY_AGAIN: i32 = 75;
-/// Milliseconds after which a program is looked at whose end nothing tells of.
+/// Milliseconds between two polls of a program that has no pidfd, or whose progress waits to be reported.
 const LOOK_MILLIS: i64 = 50;
-/// Bytes that every pipe takes at once: an input that is no longer is written before the program starts.
+/// Bytes that every pipe accepts at once. An input of at most this size is written before the program starts.
 const INPUT_BYTES_AT_ONCE: usize = 4096;
-/// Reads of what a program that has ended left in its pipes, which others may still write to.
+/// Reads of the pipes of a program that has ended. Other processes may still write to them.
 const LAST_READS_MAX: usize = 256;
-/// Bytes that are read from a pipe at a time.
+/// Bytes of one read from a pipe.
 const READ_BYTES_MAX: usize = 8 * 1024;
-/// Between two words about how far a task is.
+/// The shortest time between two progress reports of a task.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A program that is to be run: how the configuration describes it, where it starts, and what it reads.
+/// A program to run: its configuration, its working directory and its input.
 pub(super) struct Program<'a> {
     pub(super) process: &'a Process,
     pub(super) directory: PathBuf,
@@ -75,7 +75,7 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
     let pipes = connected(&mut command, &mut process_io);
     let pipes = pipes.map_err(|error| format!("cannot create pipes: {error}"))?;
     let spawned = {
-        // Held while it starts, so that an order to end either comes before or finds the group.
+        // Held while the program starts, so that a stop request either comes before or finds the group.
         let mut state = lock(attempt.state);
         if let State::Stopped = &*state {
             return Err("it was stopped before it began".to_owned());
@@ -102,7 +102,7 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
     Ok(ProcessResult { status, output: process_io.output, too_much: process_io.too_much, secrets })
 }
 
-/// Runs a tool of ours to its end; gives what it wrote, without the end of the last line. What it says stands in the log.
+/// Runs a tool of ours to its end. Returns its output without trailing whitespace; its standard error goes to the log.
 pub(super) fn tool_output(
     attempt: &mut Attempt<'_>,
     command: Vec<String>,
@@ -128,7 +128,7 @@ pub(super) fn tool_output(
     Err(format!("{}: {}", spoken.status, truncate_bytes(&said, SAID_BYTES_MAX)))
 }
 
-/// The command with everything that the configuration says, and the secrets that it was given.
+/// Builds the command from the configuration. Also returns the values of its secrets.
 fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Vec<String>), String> {
     let Program { process, directory, .. } = program;
     let mut command = if process.shell {
@@ -139,7 +139,7 @@ fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Ve
         Command::new(&process.command[0])
     };
     command.args(if process.shell { &process.command[..] } else { &process.command[1..] });
-    // To be sent to where one is already takes as long as some of what else it takes to start a program.
+    // Changing to the current directory would take as long as other parts of starting a program.
     if attempt.here != Some(directory.as_path()) {
         command.current_dir(directory);
     }
@@ -162,15 +162,15 @@ fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Ve
     Ok((command, secrets))
 }
 
-/// The ends of a program's pipes that are ours.
+/// Our ends of a program's pipes.
 struct Pipes {
-    /// Nothing when all that it reads is in its pipe already.
+    /// `None` when the whole input is already in the pipe.
     input: Option<PipeWriter>,
     output: PipeReader,
     log: PipeReader,
 }
 
-/// Connects a program that is about to start.
+/// Connects the pipes of a program that is about to start.
 fn connected(command: &mut Command, process_io: &mut ProcessIo<'_>) -> io::Result<Pipes> {
     let (reads, mut input) = io::pipe()?;
     let (output, writes) = io::pipe()?;
@@ -186,30 +186,30 @@ fn connected(command: &mut Command, process_io: &mut ProcessIo<'_>) -> io::Resul
     Ok(Pipes { input, output, log })
 }
 
-/// What is said to a program and what it says.
+/// The input and output of a program.
 struct ProcessIo<'a> {
     input: &'a [u8],
     output: Vec<u8>,
     too_much: bool,
 }
 
-/// What we have of a program that runs.
+/// The parent's handles of a running program.
 struct ChildHandles<'a> {
     child: &'a Child,
-    /// Holds the ends of the pipes that the program writes to.
+    /// Holds the program's ends of the pipes.
     command: Command,
     pipes: Pipes,
 }
 
-/// How far a program was followed.
+/// Why the I/O of a program is over.
 enum Followed {
-    /// It has ended.
+    /// The program has ended.
     ToItsEnd,
-    /// It says no more.
+    /// The program has closed its standard output and standard error.
     ToItsLastWord,
 }
 
-/// Writes the input and reads output and log, whichever can go on, until the program has ended or says no more.
+/// Writes the input and reads output and log as the pipes become ready, until the program has ended or has closed both.
 fn pump_io(
     attempt: &mut Attempt<'_>,
     ours: ChildHandles<'_>,
@@ -219,13 +219,13 @@ fn pump_io(
     let ChildHandles { child, command, pipes: Pipes { input: mut stdin, output, log } } = ours;
     let (mut stdout, mut stderr) = (Some(output), Some(log));
     let end = end_of(child);
-    // As long as its ends of the pipes are held here, too, nothing wakes us before there is something to read or it has
-    // ended: to hear of the end of each pipe apart would cost a short program a good part of its time.
+    // While this process also holds the program's ends of the pipes, it wakes only when there is something to read or
+    // the program has ended. A wake-up for the end of each pipe would cost a short program a good part of its time.
     let mut held = end.is_some().then_some(command);
     let mut has_ended_now = false;
     let mut last_reads = 0;
     let mut told: Option<Instant> = None;
-    // Made when there is something to read: most programs of which there are many say nothing.
+    // Allocated when there is something to read: where there are many programs, most write nothing.
     let mut buffer = Vec::new();
     while stdout.is_some() || stderr.is_some() {
         if let Some(pipe) = &mut stdin {
@@ -233,7 +233,7 @@ fn pump_io(
                 Ok(count) => process_io.input = &process_io.input[count..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A program that does not want its input need not read it.
+                // A program need not read its input.
                 Err(_) => process_io.input = &[],
             }
             if process_io.input.is_empty() {
@@ -283,7 +283,7 @@ fn pump_io(
             (held, stdin, has_ended_now) = (None, None, true);
             continue;
         }
-        // Others may hold the pipes open when the program itself has long ended.
+        // Other processes may hold the pipes open long after the program itself has ended.
         last_reads += usize::from(has_ended_now);
         let is_quiet = !(can_write.any() || can_read.any() || can_log.any());
         if has_ended_now && (is_quiet || last_reads > LAST_READS_MAX) {
@@ -296,7 +296,7 @@ fn pump_io(
     Ok(if has_ended_now { Followed::ToItsEnd } else { Followed::ToItsLastWord })
 }
 
-/// What tells of a program's end, where the system has such a thing.
+/// Returns a file descriptor that signals a program's end, where the system has one.
 #[cfg(target_os = "linux")]
 fn end_of(child: &Child) -> Option<OwnedFd> {
     use rustix::process::{PidfdFlags, pidfd_open};
@@ -308,7 +308,7 @@ fn end_of(_child: &Child) -> Option<OwnedFd> {
     None
 }
 
-/// Which of these can go on; none of them when so many milliseconds have passed.
+/// Waits until one of these is ready; none is after `patience` milliseconds.
 fn ready<const COUNT: usize>(
     places: [(Option<BorrowedFd<'_>>, PollFlags); COUNT],
     patience: Option<i64>,
@@ -329,17 +329,16 @@ fn ready<const COUNT: usize>(
     Ok(at.map(|at| Ready(at.map_or(PollFlags::empty(), |at| watched[at].revents()))))
 }
 
-/// What a pipe is ready for.
+/// The events that a pipe is ready for.
 #[derive(Clone, Copy)]
 struct Ready(PollFlags);
 
 impl Ready {
-    /// Whether it can go on.
     fn any(self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Reads what there is. One that was only closed is known to be at its end, and need not be asked.
+    /// Reads what is available. A pipe that was only closed is at its end, and the read is skipped.
     fn read(self, pipe: &mut PipeReader, buffer: &mut Vec<u8>) -> io::Result<usize> {
         if self.0 == PollFlags::HUP {
             return Ok(0);
@@ -349,14 +348,14 @@ impl Ready {
     }
 }
 
-/// Whether a program has ended. Its number stays its own until [`end`] takes note.
+/// Whether a program has ended. Does not reap it, so its process id stays valid until [`end`].
 fn has_ended(child: &Child) -> bool {
     let Some(process) = Pid::from_raw(child.id() as i32) else { return true };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     matches!(waitid(WaitId::Pid(process), options), Ok(Some(_)) | Err(_))
 }
 
-/// Waits for the program, ends what it left behind in its group, and gives its number back.
+/// Waits for the program, kills what it left in its group, and reaps it.
 fn end(child: &mut Child, state: &Mutex<State>, has_ended: bool) -> io::Result<ExitStatus> {
     let process = Pid::from_raw(child.id() as i32);
     if let Some(process) = process.filter(|_| !has_ended) {
@@ -365,7 +364,7 @@ fn end(child: &mut Child, state: &Mutex<State>, has_ended: bool) -> io::Result<E
     }
     let mut state = lock(state);
     if let Some(group) = process {
-        // The program itself is not reaped yet, so the number still means its group.
+        // The program is not reaped yet, so the process id still identifies its group.
         let _nobody_left = kill_process_group(group, Signal::KILL);
     }
     let status = child.wait();
@@ -377,9 +376,9 @@ fn end(child: &mut Child, state: &Mutex<State>, has_ended: bool) -> io::Result<E
     status
 }
 
-/// Waits until nothing is left of a group that was killed. Mostly there is nothing, and it costs one look.
+/// Waits until nothing is left of a killed group. Mostly nothing is, and that costs one check.
 fn wait_for_the_killed(group: Pid) {
-    /// Looks, a millisecond apart: what has not gone by then is dead and only not taken away by the system.
+    /// Checks, a millisecond apart. A process left after that is dead, and only not yet reaped by the system.
     const LOOKS_MAX: usize = 500;
     for _ in 0..LOOKS_MAX {
         if test_kill_process_group(group).is_err() {
@@ -389,10 +388,10 @@ fn wait_for_the_killed(group: Pid) {
     }
 }
 
-/// What an exit code means; nothing where it says that the output counts.
+/// Returns the outcome of a program from its exit status, or `None` if the output decides.
 pub(super) fn judged(attempt: &Attempt<'_>, spoken: &ProcessResult) -> Option<AttemptOutcome> {
     if let Some(question) = &attempt.log.question {
-        // However it ended, it has asked: that is never taken for done.
+        // A question counts however the program ended: it is never taken for done.
         return Some(asked(question));
     }
     let last = &attempt.log.last;

@@ -1,4 +1,4 @@
-//! What an agent is told about its task, put into words. Pure: the plan in, texts out.
+//! The facts about a task for an agent's prompt, as text. Pure: the plan in, texts out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,17 +9,16 @@ use waypost_core::{Dependency, Plan, Task};
 /// Ancestors that a prompt names; those above are left out.
 const PARENTS_MAX: usize = 32;
 
-/// What an agent is told.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// By the name of their place in a prompt.
+    /// By the name of their placeholder in a prompt.
     places: BTreeMap<&'static str, String>,
-    /// The branch that the tasks before it gave, where exactly one gave one.
+    /// The branch in the outputs of the preceding tasks, if they name exactly one.
     pub(super) branch_before: Option<String>,
 }
 
 impl Facts {
-    /// Those of a task. `told` is the object that other workers read.
+    /// Collects the facts of a task. `told` is the object that other workers read.
     pub fn of(plan: &Plan, task: &Task, told: &Value) -> Self {
         let spec = &task.spec;
         let places = BTreeMap::from([
@@ -59,7 +58,7 @@ fn branch_before(told: &Value) -> Option<String> {
     branches.all(|other| other == branch).then_some(branch)
 }
 
-/// A value as a person would read it; nothing for what says nothing.
+/// Formats a value for a reader; empty for a value without content.
 fn display(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
@@ -70,7 +69,7 @@ fn display(value: Option<&Value>) -> String {
     }
 }
 
-/// What the task is a part of, from the whole to the nearest.
+/// Lists the ancestors of the task, from the outermost to the nearest.
 fn parents(plan: &Plan, task: &Task) -> String {
     let mut lines = Vec::new();
     let mut next = task.spec.parent.as_ref();
@@ -82,7 +81,7 @@ fn parents(plan: &Plan, task: &Task) -> String {
     lines.join("\n")
 }
 
-/// What the tasks before it gave: their outputs, or what they said in words.
+/// Lists the outputs of the preceding tasks, or their results in words.
 fn outputs(plan: &Plan, task: &Task) -> String {
     let mut text = String::new();
     let mut put = |name: &str, said: String| {

@@ -1,10 +1,11 @@
-//! What a worker asks a person.
+//! Parses a worker's question to a person and checks its limits.
 
 use waypost_core::{Json, QuestionRequest, limits};
 
 use crate::outcome::AttemptOutcome;
 
-/// What a worker asks: plain words, or an object with `question`, `choices` and `state`.
+/// Parses a question: plain text, or an object with `question`, `choices` and `state`. A question beyond the limits
+/// fails the attempt.
 pub(super) fn asked(said: &str) -> AttemptOutcome {
     #[derive(serde::Deserialize)]
     struct Long {

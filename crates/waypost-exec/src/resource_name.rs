@@ -1,18 +1,19 @@
-//! Names for what an attempt makes outside of this process: the same whoever asks, and another for every other attempt.
+//! Names for resources that an attempt creates outside of this process. A name is a function of the attempt, so every
+//! process derives the same one, and no two attempts share one.
 
 use super::attempt_spec::idempotency_key;
 use crate::outcome::AttemptKey;
 
-/// Characters of a task's name that stand in it.
+/// Characters of the task id in a name.
 const TASK_CHARS_MAX: usize = 30;
 
-/// A few characters that tell this text from others.
+/// Returns a short checksum of a text.
 pub(super) fn sum(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     waypost_text::hex(&digest.as_ref()[..5])
 }
 
-/// The name of an attempt's container or Job.
+/// Returns the name of an attempt's container or Job.
 pub(super) fn name(key: &AttemptKey) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let task: String = key.task.as_str().chars().map(plain).take(TASK_CHARS_MAX).collect();

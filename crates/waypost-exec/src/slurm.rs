@@ -1,8 +1,9 @@
-//! Workers that are jobs of a Slurm cluster, one for each attempt; those that start together are submitted as one array.
+//! Workers that are jobs of a Slurm cluster, one for each attempt; attempts that start together are submitted as one
+//! array.
 //!
-//! What a worker is told and what comes of it lie in a folder that we and the nodes share. Each attempt has one for as long
-//! as nobody has taken its end, so a job that an earlier attempt left behind (because the run that made it died) is found
-//! there, and followed instead of submitting another. Whether work is tried again is ours to say, never Slurm's.
+//! The input and output of a worker are in a directory shared with the nodes. Each attempt has one until its end has
+//! been read. A job that an earlier attempt left behind, because the run that submitted it died, is therefore found
+//! there and followed, and no other is submitted. Only Waypost decides about retries, never Slurm.
 
 mod attempt_dir;
 mod cli;
@@ -35,23 +36,23 @@ use script::{Group, quoted};
 use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Executor, Slurm, Worker};
 
-/// Earlier attempts whose folders are looked for.
+/// Earlier attempts whose directories are searched for.
 const EARLIER_MAX: u32 = 100;
-/// Between two looks into the folder while something is written there.
+/// The time between two polls of the directory while something is written there.
 const LOOK_MIN: Duration = Duration::from_millis(250);
-/// Between two looks into the folder when nothing was written for long.
+/// The time between two polls of the directory when nothing has been written for long.
 const LOOK_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a log that are taken in one look.
+/// Bytes of a log after which one poll stops reading.
 const LOG_BYTES_PER_LOOK: u64 = 8 * 1024 * 1024;
-/// For so long the exit code of a job that has ended by itself may stay unseen: shared folders are slow to tell.
+/// How long to wait for the exit code of a job that has ended by itself: shared file systems show files late.
 const EXIT_WITHIN: Duration = Duration::from_secs(20);
-/// The same of a job that was ended: mostly it leaves none.
+/// The same for a job that was stopped or lost: mostly it leaves no exit code.
 const EXIT_OF_STOPPED_WITHIN: Duration = Duration::from_secs(2);
-/// The least exit code by which a shell says that a program was ended by a signal.
+/// The lowest exit code by which a shell reports that a signal ended a program.
 const EXIT_SIGNALLED: i32 = 129;
-/// A job that waits for so long is worth a word.
+/// A job that waits longer than this is reported.
 const WAITS_SINCE: Duration = Duration::from_secs(5);
-/// Jobs that were killed are waited for so long.
+/// How long to wait for the end of a killed job.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) fn run(attempt: &mut Attempt<'_>, slurm: &Slurm, part: &Part) -> Result<AttemptOutcome, String> {
@@ -59,7 +60,6 @@ pub(super) fn run(attempt: &mut Attempt<'_>, slurm: &Slurm, part: &Part) -> Resu
     async_runtime::run(attempt, |attempt, stop| work.done(attempt, stop))
 }
 
-/// The work of an attempt.
 struct Work {
     group: Group,
     name: String,
@@ -70,23 +70,23 @@ struct Work {
     orders: Sender<Order>,
 }
 
-/// Somebody's job that is followed.
+/// A job that this attempt follows, its own or an adopted one.
 struct Job {
     folder: Folder,
     news: watch::Receiver<News>,
-    /// Whether an earlier attempt has made it.
+    /// Whether an earlier attempt submitted it.
     is_adopted: bool,
-    /// Bytes of its log that were taken.
+    /// Bytes of its log that have been read.
     taken: u64,
 }
 
 enum Followed {
     Ending(AttemptOutcome),
-    /// It could not be followed from here, and goes on.
+    /// It could not be followed from here, and may still run.
     Left(AttemptOutcome),
-    /// It is to end.
+    /// The attempt was asked to stop.
     ToStop,
-    /// Slurm knows no such job, and nothing came of it.
+    /// Slurm does not know the job, and it left no exit code.
     NothingThere,
 }
 
@@ -116,7 +116,7 @@ impl Work {
             let mut job = self.adopted(attempt).map_or_else(|| self.submitted(attempt), Ok)?;
             let followed = self.follow(attempt, &mut job, &mut stop).await;
             attempt.log.finish(&self.secrets);
-            // A later attempt may have come and taken the job over: then it is no longer ours to end.
+            // A later attempt may have taken the job over meanwhile. Then this attempt must not end it.
             let is_ours = job.folder.owner().is_none_or(|owner| owner == self.name);
             let ending = match followed {
                 _ if !is_ours => {
@@ -137,7 +137,7 @@ impl Work {
         }
     }
 
-    /// The job that an earlier attempt left behind. Others of the task are ended.
+    /// Takes over the job that an earlier attempt left behind. Cancels other jobs of the task.
     fn adopted(&self, attempt: &mut Attempt<'_>) -> Option<Job> {
         let key = &attempt.job.key;
         let numbers = (key.attempt.saturating_sub(EARLIER_MAX).max(1)..=key.attempt).rev();
@@ -147,7 +147,7 @@ impl Work {
         });
         let mut found: Option<Folder> = None;
         for folder in folders.filter(Folder::is_there) {
-            // One without a batch was never submitted; one that was told something else does other work.
+            // A directory without a batch was never submitted; one with a different input does other work.
             let counts = found.is_none() && folder.batch().is_some() && folder.has_input(&self.told);
             if counts && folder.give_to(&self.name).is_ok() {
                 found = Some(folder);
@@ -177,7 +177,7 @@ impl Work {
         Ok(Job { folder, news: receiver, is_adopted: false, taken: 0 })
     }
 
-    /// Follows a job until it has ended or is to end.
+    /// Follows a job until it has ended or the attempt is asked to stop.
     async fn follow(&self, attempt: &mut Attempt<'_>, job: &mut Job, stop: &mut Stop) -> Followed {
         let mut said = ReportedState::new();
         let mut pause = LOOK_MIN;
@@ -213,7 +213,7 @@ impl Work {
                     late.then_some((None, None))
                 }
                 (Stage::Known(seen), exit) => self.over(&news, seen, exit, &mut over_since),
-                // Who is told nothing because Slurm is away goes by what lies in the folder.
+                // While Slurm does not answer, the files in the directory decide.
                 (Stage::Ours, Some(code)) if news.away.is_some() => Some((None, Some(code))),
                 (Stage::Ours, _) => None,
             };
@@ -224,7 +224,7 @@ impl Work {
         }
     }
 
-    /// Whether a job that Slurm knows has ended, and how.
+    /// Returns how a job that Slurm knows has ended, or `None` while it has not.
     fn over<'n>(
         &self,
         news: &News,
@@ -236,7 +236,7 @@ impl Work {
         match phase_of(&seen.state) {
             JobPhase::Waits | JobPhase::Runs => {
                 let code = exit?;
-                // The program has ended. What it left behind is ended by Slurm, which says so soon, or is away.
+                // The program has ended. Slurm ends what it left behind and reports that soon, unless Slurm is away.
                 if news.away.is_some() || code == 0 && seen.state == "COMPLETING" {
                     return Some((Some(seen), exit));
                 }
@@ -253,7 +253,7 @@ impl Work {
         }
     }
 
-    /// Takes what was added to the log. Whether there was any.
+    /// Reads what was added to the log. Returns whether there was any.
     fn take_log(&self, attempt: &mut Attempt<'_>, job: &mut Job) -> bool {
         let mut taken = 0;
         while taken < LOG_BYTES_PER_LOOK {
@@ -271,7 +271,7 @@ impl Work {
         taken > 0
     }
 
-    /// What the end of a job means.
+    /// Returns the outcome of a job that has ended.
     fn judged(
         &self,
         attempt: &mut Attempt<'_>,
@@ -295,12 +295,12 @@ impl Work {
         };
         let state = &seen.state;
         match (phase_of(state), exit) {
-            // What has done its work in the last moment has done it.
+            // A job that completed its work at the last moment counts as done.
             (JobPhase::Stopped(_), Some(0)) => self.outcome_of(attempt, job, 0),
             (JobPhase::Stopped(why), _) => {
                 AttemptOutcome::Failed { error: format!("{why} (job{id} is {state})") }
             }
-            // One that was killed on the way out of its node says nothing by its code; one that ended before that does.
+            // The exit code of a job killed when it lost its node means nothing; that of a job that ended before does.
             (JobPhase::Lost(why), None | Some(EXIT_SIGNALLED..)) => {
                 AttemptOutcome::TryAgain { error: format!("{why} (job{id} is {state})") }
             }
@@ -315,7 +315,7 @@ impl Work {
         }
     }
 
-    /// What the exit code and the output of a worker mean.
+    /// Returns the outcome of a worker from its exit code and output.
     fn outcome_of(&self, attempt: &Attempt<'_>, job: &Job, code: i32) -> AttemptOutcome {
         let bytes_max = attempt.job.output_bytes_max;
         let output = match job.folder.output(bytes_max) {
@@ -325,13 +325,14 @@ impl Work {
             }
         };
         let too_much = output.len() as u64 > bytes_max;
-        // As `wait` would give it.
+        // In the encoding of `wait`.
         let status = ExitStatus::from_raw((code & 0xff) << 8);
         let result = ProcessResult { status, output, too_much, secrets: self.secrets.clone() };
         process::outcome(attempt, &result)
     }
 
-    /// Ends a job, and waits until it has ended: so long as nobody says to kill, and a while after that.
+    /// Cancels a job and waits until it has ended: without limit until a kill is requested, and `KILLED_WITHIN` after
+    /// that.
     async fn stopped(&self, job: &mut Job, stop: &mut Stop) -> AttemptOutcome {
         let known = job.news.borrow().job.or_else(|| job.folder.job());
         let order = |force| self.orders.send(Order::Cancel(job.folder.name.clone(), known, force));
@@ -350,7 +351,7 @@ impl Work {
     }
 }
 
-/// Waits until a job has ended; false when nobody can tell any more.
+/// Waits until a job has ended; false when its state is no longer reported.
 async fn has_ended(news: &mut watch::Receiver<News>) -> bool {
     let ended = |news: &News| match &news.stage {
         Stage::Ours => false,
@@ -360,7 +361,7 @@ async fn has_ended(news: &mut watch::Receiver<News>) -> bool {
     news.wait_for(ended).await.is_ok()
 }
 
-/// What was said about a job in the log and as progress.
+/// The state of a job last reported in the log and as progress.
 struct ReportedState {
     job: String,
     node: String,
@@ -403,7 +404,7 @@ impl ReportedState {
     }
 }
 
-/// The folder that we and the nodes share.
+/// Creates and returns the directory shared with the nodes.
 fn shared(around: &ExecutionEnv, slurm: &Slurm) -> Result<PathBuf, String> {
     let path = around.workspace.join(&slurm.folder);
     let unusable =
@@ -416,7 +417,7 @@ fn shared(around: &ExecutionEnv, slurm: &Slurm) -> Result<PathBuf, String> {
     }
 }
 
-/// The variables of a worker as a shell reads them, and the secrets among them.
+/// Returns the variables of a worker as shell code, and the secrets among them.
 fn environment(attempt: &Attempt<'_>, slurm: &Slurm) -> Result<(String, Vec<String>), String> {
     let mut secrets = Vec::new();
     let process = &slurm.process;
@@ -439,7 +440,7 @@ fn environment(attempt: &Attempt<'_>, slurm: &Slurm) -> Result<(String, Vec<Stri
     Ok((text, secrets))
 }
 
-/// What is wrong with the Slurm cluster that the configuration names, if it names one: a clause and a hint for each.
+/// Checks the Slurm clusters that the configuration names. Returns an error and a hint for each problem.
 pub fn check_cluster(config: &Config, around: &ExecutionEnv) -> Vec<(String, String)> {
     let workers = config.executors.iter().flat_map(|(name, executor)| match executor {
         Executor::Dispatch(workers) => workers.values().map(|worker| (name, worker)).collect(),

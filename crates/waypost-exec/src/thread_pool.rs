@@ -1,4 +1,4 @@
-//! Threads that are used again: to start one for each attempt would cost as much as a good part of a short program.
+//! A pool of reusable threads: starting one for each attempt would cost as much as a good part of a short program.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -6,31 +6,33 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Threads that are kept while they have nothing to do.
+/// Idle threads that are kept.
 const IDLE_MAX: usize = 64;
-/// How long somebody stays awake who waits for what comes soon, if at all: to be woken takes a good part of a short program.
+/// How long a waiting thread polls for work that comes soon, if at all: a wake-up would take a good part of a short
+/// program's time.
 const AWAKE: Duration = Duration::from_micros(500);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Threads, as many as there is work at the same time.
+/// Runs each piece of work on a thread of its own, with as many threads as there is work at the same time.
 #[derive(Clone, Default)]
 pub(crate) struct Threads {
     idle: Arc<Mutex<Vec<Sender<Work>>>>,
 }
 
 impl Threads {
-    /// Does something on a thread of its own.
+    /// Runs work on an idle thread, or on a new one.
     pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut work: Work = Box::new(work);
         while let Some(thread) = self.take() {
             match thread.send(work) {
                 Ok(()) => return Ok(()),
-                // It broke down over its last work.
+                // The thread panicked in its last work.
                 Err(unsent) => work = unsent.0,
             }
         }
-        // Not kept alive by its own threads: when nobody can give them work any more, they end.
+        // A weak reference, so that the threads do not keep the pool alive: they end when no one can send work any
+        // more.
         let idle = Arc::downgrade(&self.idle);
         let begun = Builder::new().name("attempt".to_owned()).spawn(move || {
             work();
@@ -46,7 +48,7 @@ impl Threads {
     }
 }
 
-/// Waits for work among the idle; nothing when there are enough of them, or nobody is left who could give any.
+/// Waits for work as an idle thread. Returns `None` when there are enough idle threads, or the pool is gone.
 fn wait(idle: &Weak<Mutex<Vec<Sender<Work>>>>) -> Option<Work> {
     let (sender, receiver) = channel();
     {
@@ -63,12 +65,12 @@ fn wait(idle: &Weak<Mutex<Vec<Sender<Work>>>>) -> Option<Work> {
     }
 }
 
-/// What comes within a moment; an error when nothing can come any more. Keeps a processor busy meanwhile.
+/// Returns what arrives within a moment; an error when nothing can arrive any more. Keeps a processor busy meanwhile.
 pub fn soon<T>(receiver: &Receiver<T>) -> Option<Result<T, TryRecvError>> {
     let until = Instant::now() + AWAKE;
     loop {
         match receiver.try_recv() {
-            // A program that is just being started may have been given this processor.
+            // The processor may be needed by a program that is just starting.
             Err(TryRecvError::Empty) if Instant::now() < until => std::thread::yield_now(),
             Err(TryRecvError::Empty) => return None,
             found => return Some(found),

@@ -1,8 +1,9 @@
-//! OpenTelemetry traces: a plan, the versions that were written and the attempts that were made are spans of one trace.
+//! OpenTelemetry traces: a plan, its versions and its attempts are spans of one trace.
 //!
-//! The ids of trace and spans are worked out from the plan, its versions and its attempts, so that spans of different
-//! processes and machines fit together and nothing has to be stored. Spans go as OTLP in JSON over HTTP to whom the
-//! standard variables name. Nothing waits for that and nothing fails by it: what cannot be kept or sent is counted.
+//! The ids of trace and spans are derived from the plan, its versions and its attempts, so that spans of different
+//! processes and machines fit together and nothing has to be stored. Spans are sent as OTLP in JSON over HTTP to the
+//! collector that the standard variables name. Nothing waits for the export or fails because of it: spans that cannot
+//! be queued or sent are counted.
 
 mod otlp;
 
@@ -21,7 +22,7 @@ pub use otlp::Span;
 use otlp::{Status, Text};
 use waypost_net::{self as remote, http_client as web};
 
-/// Spans that wait to be sent; further ones are dropped and counted.
+/// Spans in the queue of the exporter; further ones are dropped and counted.
 pub const SPANS_WAITING_MAX: usize = 4_096;
 /// Spans that are sent together.
 const BATCH_MAX: usize = 512;
@@ -33,10 +34,10 @@ pub const COLLECTOR_SECONDS_MAX: u64 = 10;
 pub const FLUSH_SECONDS_MAX: u64 = 5;
 /// Bytes of an answer that are read.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
-/// The longest message that a span repeats.
+/// Bytes of an error message in a span.
 const MESSAGE_BYTES_MAX: usize = 300;
 
-/// The one who sends them.
+/// Sends the spans of this process.
 struct Exporter {
     sampler: Sampler,
     queue: Mutex<Option<SyncSender<Span>>>,
@@ -45,7 +46,7 @@ struct Exporter {
 
 static EXPORTER: OnceLock<Exporter> = OnceLock::new();
 
-/// Which traces are told of. Decided by the trace's id: everybody who takes part decides the same.
+/// Which traces are exported. The id of the trace decides, so that all processes decide the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sampler {
     All,
@@ -59,14 +60,14 @@ impl Sampler {
             Self::Ratio(ratio) => {
                 let mut low = [0; 8];
                 low.copy_from_slice(&trace[8..]);
-                // The upper 63 bits, as every other implementation does it.
+                // The upper 63 bits, as in all other implementations.
                 ((u64::from_be_bytes(low) >> 1) as f64) < ratio * (1u64 << 63) as f64
             }
         }
     }
 }
 
-/// What the standard variables ask for.
+/// The settings from the standard variables.
 #[derive(Clone, Debug, PartialEq)]
 struct Wishes {
     url: String,
@@ -76,7 +77,7 @@ struct Wishes {
 }
 
 impl Wishes {
-    /// Nothing if no collector is named, or traces are not wanted.
+    /// Returns `None` if no collector is named or traces are disabled.
     fn of(variables: &BTreeMap<String, String>) -> Option<Self> {
         let said =
             |name: &str| variables.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
@@ -105,12 +106,12 @@ impl Wishes {
     }
 }
 
-/// A text in which `%` and two digits stand for a byte.
+/// Decodes a text with percent-encoded bytes.
 fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Begins to tell of what this process does, if the variables ask for it.
+/// Starts the export of this process's spans, if the variables ask for it.
 pub fn begin(variables: &BTreeMap<String, String>) {
     let Some(wishes) = Wishes::of(variables) else { return };
     let (sender, spans) = sync_channel(SPANS_WAITING_MAX);
@@ -124,7 +125,7 @@ pub fn begin(variables: &BTreeMap<String, String>) {
     }
 }
 
-/// Sends what is left, for a bounded time. Nothing is told of any more.
+/// Sends the remaining spans, for at most `FLUSH_SECONDS_MAX`. Later spans are dropped.
 pub fn finish() {
     let Some(exporter) = EXPORTER.get() else { return };
     exporter.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -170,14 +171,15 @@ fn send_all(wishes: &Wishes, spans: &Receiver<Span>) {
     }
 }
 
-/// Whether the collector took it. It is not asked twice: a collector that is away would hold up what comes next.
+/// Returns whether the collector accepted the spans. There is no retry: an unreachable collector would delay the next
+/// spans.
 fn send(wishes: &Wishes, body: String) -> bool {
     let mut headers = wishes.headers.clone();
     headers.push(("content-type".to_owned(), "application/json".to_owned()));
     let (method, url, bytes_max) = ("POST", wishes.url.clone(), ANSWER_BYTES_MAX);
     let request = web::Request { method, url, headers, body, bytes_max };
     let limit = Duration::from_secs(COLLECTOR_SECONDS_MAX);
-    // The timer has to be made where the runtime is known.
+    // The timer has to be created inside the runtime.
     let answer = remote::wait_for(async { tokio::time::timeout(limit, web::send(request)).await });
     matches!(answer, Ok(Ok(Ok(answer))) if (200..300).contains(&answer.status))
 }
@@ -186,7 +188,7 @@ fn send(wishes: &Wishes, body: String) -> bool {
 pub struct Trace([u8; 16]);
 
 impl Trace {
-    /// The trace of a plan, if it is to be told of.
+    /// Returns the trace of a plan, if it is exported.
     pub fn of(plan: &Plan) -> Option<Self> {
         let exporter = EXPORTER.get()?;
         let trace = Self::worked_out(plan);
@@ -216,13 +218,13 @@ impl Trace {
         self.span_id(&format!("attempt {attempt} {task}"))
     }
 
-    /// What a worker is told, so that its own spans come below the attempt's.
+    /// Returns the `traceparent` for a worker, so that its own spans become children of the attempt.
     pub fn parent(self, key: &AttemptKey) -> String {
         let attempt = self.attempt_id(key.task.as_str(), key.attempt);
         format!("00-{}-{}-01", waypost_text::hex(&self.0), waypost_text::hex(&attempt))
     }
 
-    /// An attempt has ended.
+    /// Records the span of an attempt that has ended.
     pub fn attempted(self, told: &Attempted<'_>, ending: &AttemptOutcome) {
         let Attempted { key, executor, queue, worker, started_at, took } = told;
         let error = match ending {
@@ -257,7 +259,7 @@ impl Trace {
     }
 }
 
-/// What there is to tell of an attempt.
+/// The facts about an attempt for its span.
 pub struct Attempted<'a> {
     pub key: &'a AttemptKey,
     pub executor: &'a str,
@@ -275,7 +277,7 @@ fn before(at: Timestamp, time: Duration) -> Timestamp {
     Timestamp::from_micros(at.as_micros().saturating_sub(i64::try_from(time.as_micros()).unwrap_or(i64::MAX)))
 }
 
-/// A version was written.
+/// Records the span of a version that was written.
 fn trace_commit(commit: &CommitInfo<'_>) {
     let Some(trace) = Trace::of(commit.plan) else { return };
     let state = commit.plan.state();
@@ -297,7 +299,7 @@ fn trace_commit(commit: &CommitInfo<'_>) {
         links,
         status: Status::Good,
     });
-    // The version that ended the plan: whoever wrote it tells of the plan as a whole.
+    // This version ended the plan, so its writer also records the span of the whole plan.
     if state.phase.is_finished() && state.finished_at == Some(at) && commit.plan.version() == commit.version {
         let failed = state.phase == waypost_core::Phase::Failed;
         tell(Span {

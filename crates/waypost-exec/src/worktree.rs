@@ -1,7 +1,7 @@
-//! A git worktree for one attempt, so that agents that work at the same time do not touch each other's files.
+//! A git worktree for one attempt, so that concurrent agents do not touch each other's files.
 //!
-//! Everything that git is asked to make or to take away happens under one lock for the workspace: git itself does not
-//! keep two of these apart.
+//! Every git command that creates or removes a worktree runs under one lock for the workspace, because git itself does
+//! not serialize them.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use super::process;
 use crate::outcome::AttemptOutcome;
 use waypost_store::log_file_name as file_name;
 
-/// What git sees of our environment: no language, because its words are read.
+/// The variables that git gets from our environment: none for the language, because its messages are parsed.
 const ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "USER", "TMPDIR"];
-/// No program of the repository runs when we use git, and nothing waits for a person.
+/// Our git commands run no program of the repository and never wait for a person.
 const SETTINGS: [&str; 4] =
     ["core.hooksPath=/dev/null", "commit.gpgSign=false", "gc.auto=0", "advice.detachedHead=false"];
-/// What git locks a worktree with while it makes it.
+/// The lock reason that git sets while it creates a worktree.
 const BEING_MADE: &str = "locked initializing";
-/// Bytes of the first line of a commit.
+/// Bytes of the first line of a commit message.
 const TITLE_BYTES_MAX: usize = 72;
 
-/// What was changed on a branch.
+/// The changes on a branch.
 pub(super) struct Changes {
     pub(super) commit: String,
     pub(super) files: u64,
@@ -33,17 +33,16 @@ pub(super) struct Changes {
     pub(super) deletions: u64,
 }
 
-/// A worktree that belongs to an attempt.
 pub(super) struct Worktree {
     root: PathBuf,
-    /// The folder in it that is the workspace.
+    /// The directory of the workspace inside the worktree.
     workspace: PathBuf,
     branch: String,
     base: String,
 }
 
 impl Worktree {
-    /// Makes the worktree of this attempt, from the branch of the task before it or from where the workspace is.
+    /// Creates the worktree of this attempt, from the branch of the preceding task or else from the workspace's HEAD.
     pub(super) fn make(attempt: &mut Attempt<'_>, before: Option<&str>) -> Result<Self, String> {
         let main = attempt.around.workspace.clone();
         let prefix = git(attempt, &main, &["rev-parse", "--show-prefix"])
@@ -65,17 +64,17 @@ impl Worktree {
         &self.branch
     }
 
-    /// The commit that it was made from.
+    /// The commit that the worktree was created from.
     pub(super) fn base(&self) -> &str {
         &self.base
     }
 
-    /// A folder of the workspace, in here.
+    /// Resolves a directory of the workspace inside the worktree.
     pub(super) fn directory(&self, relative: &str) -> Result<PathBuf, String> {
         inside(&self.workspace, relative)
     }
 
-    /// Puts everything that was changed on the branch.
+    /// Commits all changes to the branch.
     pub(super) fn commit(
         &self,
         attempt: &mut Attempt<'_>,
@@ -120,18 +119,19 @@ impl Worktree {
         Ok(Changes { commit, files, insertions, deletions })
     }
 
-    /// Takes the folder away; the branch stays.
+    /// Removes the worktree; the branch stays.
     pub(super) fn remove(&self, attempt: &mut Attempt<'_>) {
         let main = attempt.around.workspace.clone();
         let Ok(_lock) = locked(&worktrees(attempt)) else { return };
         let path = self.root.to_string_lossy().into_owned();
-        // What stays behind is in the way of nobody, and the log says so.
+        // A worktree that stays behind blocks nothing, and the log reports it.
         if let Err(error) = git(attempt, &main, &["worktree", "remove", "--force", &path]) {
             attempt.log.say(&format!("waypost: the worktree {path} was left: {error}"), &[]);
         }
     }
 
-    /// After a failure: stays for whoever wants to look, unless nothing was done in it. Gives where it is.
+    /// Keeps the worktree after a failure, for inspection, and returns its path. If nothing was done in it, it is
+    /// removed with its branch.
     pub(super) fn leave(&self, attempt: &mut Attempt<'_>) -> Option<String> {
         let status = git(attempt, &self.root, &["status", "--porcelain"]);
         let head = git(attempt, &self.root, &["rev-parse", "HEAD"]);
@@ -145,7 +145,7 @@ impl Worktree {
     }
 }
 
-/// The folder with all worktrees of the workspace.
+/// The directory with all worktrees of the workspace.
 fn worktrees(attempt: &Attempt<'_>) -> PathBuf {
     attempt.around.logs.with_file_name("worktrees")
 }
@@ -160,7 +160,8 @@ fn locked(own: &Path) -> Result<File, String> {
     file().map_err(|error: std::io::Error| format!("{} cannot be used: {error}", own.display()))
 }
 
-/// Takes away what a run that was killed has left half made. Whoever is just making one holds the lock that we hold.
+/// Removes worktrees that a killed run left half created. Their creation also needs the lock that is held here, so none
+/// is in progress.
 fn tidy(attempt: &mut Attempt<'_>, main: &Path, own: &Path) -> Result<(), String> {
     let list = git(attempt, main, &["worktree", "list", "--porcelain"])?;
     for entry in list.split("\n\n").filter(|entry| entry.lines().any(|line| line == BEING_MADE)) {
@@ -173,10 +174,11 @@ fn tidy(attempt: &mut Attempt<'_>, main: &Path, own: &Path) -> Result<(), String
     git(attempt, main, &["worktree", "prune"]).map(|_| ())
 }
 
-/// The commit to begin at: the branch of the one task before it that gave a branch, otherwise where the workspace is.
+/// Returns the commit to start from: the branch of the preceding tasks, if they name exactly one, otherwise the
+/// workspace's HEAD.
 fn base(attempt: &mut Attempt<'_>, main: &Path, before: Option<&str>) -> Result<String, String> {
     if let Some(branch) = before {
-        // An output may say anything: it counts only as the name of one of our branches.
+        // An output can contain anything: it is used only as the name of one of our branches.
         let name = format!("refs/heads/{branch}^{{commit}}");
         if branch.starts_with("waypost/")
             && let Ok(commit) =
@@ -189,12 +191,12 @@ fn base(attempt: &mut Attempt<'_>, main: &Path, before: Option<&str>) -> Result<
         .map_err(|error| format!("the repository has no commit to begin at: {error}"))
 }
 
-/// A name that git takes in a branch.
+/// Returns a name that git accepts in a branch.
 fn as_ref(name: &str) -> String {
     name.replace('~', "-").replace("..", ".%2e")
 }
 
-/// Files, insertions and deletions in git's short statistics.
+/// Parses git's short statistics: files, insertions and deletions.
 fn counted(stat: &str) -> (u64, u64, u64) {
     let find = |word: &str| {
         let part = stat.split(',').find(|part| part.contains(word));
@@ -203,7 +205,7 @@ fn counted(stat: &str) -> (u64, u64, u64) {
     (find(" file"), find("insertion"), find("deletion"))
 }
 
-/// Runs git to its end; gives what it wrote, without the end of the last line.
+/// Runs git to its end. Returns its output without trailing whitespace.
 fn git(attempt: &mut Attempt<'_>, directory: &Path, words: &[&str]) -> Result<String, String> {
     let mut command = vec!["git".to_owned()];
     command.extend(SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));

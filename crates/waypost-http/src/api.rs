@@ -1,7 +1,7 @@
-//! The API for programs and for the dashboard: everything that can be done with plans, as JSON over HTTP.
+//! The JSON API over HTTP for programs and the dashboard: every operation on plans.
 //!
-//! Each request is parsed, handed to the service in one call, and its reply rendered. Nothing here decides what is allowed but who
-//! may write at all.
+//! A handler parses the request, calls the service once, and renders the reply. The only rule decided here is which
+//! roles may write.
 
 mod actions;
 mod approval;

@@ -1,5 +1,5 @@
-//! The dashboard: files built from `web/` and embedded in the binary. They contain no data; they fetch it from the API with the
-//! session of the browser.
+//! The dashboard: files built from `web/` and embedded in the binary. They contain no data; they fetch it from the API
+//! with the browser's session.
 
 use axum::body::Body;
 use axum::http::header::{
@@ -10,11 +10,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ring::digest::{SHA256, digest};
 
-/// Scripts and styles come from here and from nowhere else, and nothing stands inline: text of a plan can run nothing.
+/// Scripts and styles load from this server only, and none is inline, so text of a plan cannot run code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
      connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// A file: its path, its kind, and what is in it.
+/// The path, the media type and the content of a file.
 type File = (&'static str, &'static str, &'static [u8]);
 
 const INDEX: File =
@@ -29,13 +29,14 @@ const FILES: [File; 7] = [
     ("/assets/markdown.js", "text/javascript", include_bytes!("../../../web/dist/assets/markdown.js")),
 ];
 
-/// Whether a path is one of the dashboard's: a file of it, or a view that has an address.
+/// Whether a path belongs to the dashboard: one of its files, or any path outside the API and the mounted services,
+/// which may be a view.
 pub(crate) fn is_page(path: &str) -> bool {
     let outside = ["/api/", "/mcp", "/metrics"];
     FILES.iter().any(|(known, ..)| *known == path) || !outside.iter().any(|place| path.starts_with(place))
 }
 
-/// The file at a path; for a view, the page that draws it.
+/// Serves the file at a path; for a view, the index page that renders it.
 pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Response {
     if method != Method::GET && method != Method::HEAD {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
@@ -58,7 +59,7 @@ pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Respon
     };
     let all = response.headers_mut();
     all.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // Asked for each time, sent only when it is another one.
+    // The browser asks every time, and gets the content only if it has changed.
     all.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         all.insert(ETAG, tag);
@@ -71,7 +72,7 @@ fn tag(bytes: &[u8]) -> String {
     format!("\"{}\"", waypost_text::hex(&sum.as_ref()[..12]))
 }
 
-/// What every answer says to browsers.
+/// Sets the security headers of a response.
 pub(crate) fn guard(response: &mut Response) {
     let all = response.headers_mut();
     all.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

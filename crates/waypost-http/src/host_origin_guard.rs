@@ -1,11 +1,11 @@
-//! Which Host and Origin headers are accepted. Without this check, any web page could reach a server on the reader's own machine
-//! (DNS rebinding).
+//! Checks the Host and Origin headers. Without this check, any web page could reach a server on the reader's own
+//! machine (DNS rebinding).
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode};
 
-/// The names under which a server on this machine is called.
+/// The names of a server on this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The accepted hosts and origins.
@@ -16,12 +16,12 @@ pub struct HostOriginGuard {
 }
 
 impl HostOriginGuard {
-    /// Accepts requests for this machine.
+    /// Accepts requests for this machine only.
     pub fn local() -> Self {
         Self { hosts: LOCAL.map(|name| (name.to_owned(), None)).into(), origins: Vec::new() }
     }
 
-    /// Accepts requests for `host`: a name, or a name and a port. Returns whether that is a name.
+    /// Also accepts requests for `host`: a name, or a name and a port. Returns `false` if `host` is neither.
     #[must_use]
     pub fn allow_host(&mut self, host: &str) -> bool {
         let named = host_of(host);
@@ -30,7 +30,7 @@ impl HostOriginGuard {
         is_name
     }
 
-    /// Accepts pages from this origin (`https://example.org`). Returns whether that is one.
+    /// Also accepts pages from this origin (`https://example.org`). Returns `false` if it is not an origin.
     #[must_use]
     pub fn allow_origin(&mut self, origin: &str) -> bool {
         let origin = origin.trim_end_matches('/').to_ascii_lowercase();
@@ -42,7 +42,7 @@ impl HostOriginGuard {
         is_origin
     }
 
-    /// Whether a request with these headers is accepted.
+    /// Accepts a request with these headers, or returns the status to refuse it with.
     pub(crate) fn admits(&self, headers: &HeaderMap) -> Result<(), StatusCode> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(StatusCode::BAD_REQUEST) };
@@ -67,7 +67,7 @@ impl HostOriginGuard {
     }
 }
 
-/// The name and the port of an authority, without brackets and in small letters.
+/// Returns the name and the port of an authority, in lower case and without brackets.
 fn host_of(text: &str) -> Option<(String, Option<u16>)> {
     let bare = text.parse::<std::net::Ipv6Addr>().ok().map(|address| (address.to_string(), None));
     bare.or_else(|| {

@@ -1,8 +1,8 @@
-//! The HTTP server: the socket, authentication by tokens and sessions, the API, the dashboard, and services that the binary mounts
-//! (MCP, metrics). It does not know what the mounted services do.
+//! The HTTP server: the socket, authentication by tokens and sessions, the API, the dashboard, and services that the
+//! binary mounts (MCP, metrics). It does not know what the mounted services do.
 //!
-//! Every path but `/health` and the dashboard's files needs a token, which names the caller. A mounted service is made for each
-//! token, so that no caller reaches the sessions of another.
+//! Every path needs a token, which names the caller, or for the API a session; except the health checks, `/login` and the
+//! dashboard's files. A mounted service is created per token, so that no caller reaches the sessions of another.
 
 mod api;
 mod assets;

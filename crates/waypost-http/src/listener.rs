@@ -19,20 +19,20 @@ use waypost_store::watch_file;
 
 use crate::router::Site;
 
-/// Connections at the same time.
+/// Maximum number of concurrent connections.
 pub const CONNECTIONS_MAX: usize = 640;
-/// Connections beyond those, which only get `/health` and 503; more than these wait.
+/// Connections beyond that limit, which get only `/health` and 503. Further connections wait.
 pub const SPARE_CONNECTIONS_MAX: usize = 64;
-/// Seconds that one of these may last.
+/// Maximum duration of such a connection, in seconds.
 pub const SPARE_SECONDS_MAX: u64 = 2;
-/// Seconds that the head of a request may take to come in.
+/// Maximum time to receive the head of a request, in seconds.
 pub const HEADER_SECONDS_MAX: u64 = 30;
-/// Seconds that responses may take after shutdown began.
+/// Maximum time for responses after shutdown began, in seconds.
 pub const STOP_SECONDS_MAX: u64 = 5;
-/// Between two looks whether the server still runs, and after a connection that could not be taken.
+/// Time between two checks whether the server still runs, and the pause after a failed accept.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Serves until `stop`, then lets answers that were begun be finished.
+/// Serves until `stop`, then lets responses in progress finish.
 pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output = ()>) -> io::Result<()> {
     let site = Arc::new(site);
     let ended = Arc::new(AtomicBool::new(false));
@@ -52,7 +52,7 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
         };
         let Some((stream, seat)) = taken else { continue };
         let stream = TokioIo::new(stream);
-        // What goes wrong with one connection is that caller's matter.
+        // The error of one connection concerns only its client.
         match seat {
             ConnectionPermit::Whole(permit) => {
                 let service = TowerToHyperService::new(router.clone());
@@ -75,7 +75,7 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
     }
     drop(listener);
     ended.store(true, Ordering::Release);
-    // Streams that would go on for ever end now, and with them their connections.
+    // Endless streams end now, and with them their connections.
     site.close();
     let _late = tokio::time::timeout(Duration::from_secs(STOP_SECONDS_MAX), graceful.shutdown()).await;
     Ok(())
@@ -88,13 +88,13 @@ async fn at_capacity() -> impl IntoResponse {
 
 /// A permit for a connection.
 enum ConnectionPermit {
-    /// For as long as it wants.
+    /// For a connection without a time limit.
     Whole(OwnedSemaphorePermit),
-    /// For one short answer.
+    /// For one short response.
     Spare(OwnedSemaphorePermit),
 }
 
-/// The places that there are.
+/// The permits that are available.
 struct ConnectionPermits {
     whole: Arc<Semaphore>,
     spare: Arc<Semaphore>,
@@ -106,12 +106,12 @@ impl ConnectionPermits {
         Self { whole, spare: Arc::new(Semaphore::new(SPARE_CONNECTIONS_MAX)) }
     }
 
-    /// The next connection, once there is any place for it; nothing if it was gone before it was taken.
+    /// Accepts the next connection once any permit is free. Returns `None` if the accept failed.
     async fn take(&self, listener: &TcpListener) -> io::Result<Option<(TcpStream, ConnectionPermit)>> {
         let spare = Arc::clone(&self.spare).acquire_owned().await.map_err(io::Error::other)?;
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Looked at only now: there may be more room than when the wait began.
+                // Acquired only now: a permit may have become free during the wait.
                 let whole = Arc::clone(&self.whole).try_acquire_owned();
                 Ok(Some((stream, whole.map_or(ConnectionPermit::Spare(spare), ConnectionPermit::Whole))))
             }
@@ -123,7 +123,7 @@ impl ConnectionPermits {
                         | io::ErrorKind::ConnectionRefused
                 );
                 if !of_the_caller {
-                    // Too many files are open, most likely: others have to be closed first.
+                    // Most likely too many files are open: others have to be closed first.
                     tokio::time::sleep(LOOK).await;
                 }
                 Ok(None)
@@ -132,7 +132,7 @@ impl ConnectionPermits {
     }
 }
 
-/// Revoking a token ends the sessions and streams that use it.
+/// Watches the token file: revoking a token ends the sessions and streams that use it.
 fn watch_tokens(site: &Arc<Site>, ended: Weak<AtomicBool>) {
     let site = Arc::clone(site);
     let mut watch = watch_file(site.tokens().path());

@@ -1,5 +1,5 @@
-//! `/metrics`: counters of this process and totals of its store, in the text format of Prometheus (0.0.4). Never reads a plan. Its
-//! values are at most a second old.
+//! `/metrics`: counters of this process and totals of its store, in the Prometheus text format (0.0.4). Never reads a
+//! plan. The values are at most a second old.
 
 use std::fmt::Write;
 use std::fs;
@@ -16,18 +16,17 @@ use waypost_store::{Counter, Distribution, Store, StoreError, Times, Totals, met
 use crate::router::{Mount, Mounted};
 use crate::tokens::Token;
 
-/// Where it is.
 pub const METRICS_PATH: &str = "/metrics";
-/// For how long a response is cached, so that frequent scrapes cost nothing.
+/// How long a response is cached, so that frequent scrapes cost nothing.
 const FRESH: Duration = Duration::from_secs(1);
 /// The media type of the format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Ticks of a second in `/proc/self/stat`: the same on every Linux.
+/// Ticks per second in `/proc/self/stat`, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Bytes of a page in `/proc/self/statm`.
+/// Bytes per page in `/proc/self/statm`. Assumes pages of 4 KiB.
 const PAGE_BYTES: u64 = 4096;
 
-/// The place with the metrics of this process and this store.
+/// Creates the mount with the metrics of this process and this store.
 pub fn metrics(store: Arc<dyn Store>) -> Mount {
     let told: Arc<Mutex<Option<(Instant, String)>>> = Arc::default();
     let make = move |_: &Token| {
@@ -43,7 +42,7 @@ pub fn metrics(store: Arc<dyn Store>) -> Mount {
 
 async fn answered(store: Arc<dyn Store>, told: Arc<Mutex<Option<(Instant, String)>>>) -> Response {
     let written = tokio::task::spawn_blocking(move || {
-        // Held while the text is made: concurrent scrapes get the same.
+        // Locked while the text is rendered, so that concurrent scrapes share it.
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         match &*told {
             Some((at, text)) if at.elapsed() < FRESH => text.clone(),
@@ -60,7 +59,7 @@ async fn answered(store: Arc<dyn Store>, told: Arc<Mutex<Option<(Instant, String
     }
 }
 
-/// All metrics.
+/// Renders all metrics.
 fn text(store: &dyn Store) -> String {
     let mut page = Page(String::new());
     page.head("waypost_build_info", "gauge", "The version of this process.");
@@ -85,7 +84,7 @@ fn totals(store: &dyn Store) -> Result<(Totals, u64, Timestamp), StoreError> {
     Ok((store.totals()?, latest, now))
 }
 
-/// A page while it is written.
+/// A page in the making.
 struct Page(String);
 
 impl Page {
@@ -199,10 +198,10 @@ impl Page {
         self.counter("waypost_spans_dropped_total", help, meters.spans_dropped.get() as f64);
     }
 
-    /// What the system says of this process; nothing where it does not.
+    /// CPU time and memory from `/proc`; left out where that does not exist.
     fn process(&mut self) {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The name of the program stands in parentheses and may hold anything.
+        // The program's name is in parentheses and may contain anything.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |place: usize| fields.get(place).and_then(|text| text.parse::<f64>().ok());
         if let (Some(user), Some(system)) = (ticks(11), ticks(12)) {

@@ -1,5 +1,5 @@
-//! What is where: signs of life and the dashboard's files for everybody, the API and the mounted services for those with a
-//! token, or with a session that was begun with one.
+//! The routes: health checks and the dashboard's files for everyone, the API and the mounted services for callers with
+//! a token or a session that began with one.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -26,11 +26,11 @@ use crate::host_origin_guard::HostOriginGuard;
 use crate::sessions::{Session, Sessions};
 use crate::tokens::{Role, Token, Tokens};
 
-/// Bytes of the body of a request.
+/// Maximum size of a request body.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of a longer one that are read and forgotten before it is refused.
+/// Bytes of a larger body that are read and discarded before it is refused.
 const DISCARDED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Seconds that a body may take to come in.
+/// Maximum time to receive a body, in seconds.
 pub const BODY_SECONDS_MAX: u64 = 30;
 
 /// A service for one token.
@@ -40,7 +40,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// This service; `close` ends its open streams and sessions.
+    /// Wraps a service. `close` ends its open streams and sessions.
     pub fn new<S>(service: S, close: impl Fn() + Send + Sync + 'static) -> Self
     where
         S: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -51,32 +51,32 @@ impl Mounted {
     }
 }
 
-/// A path, and the constructor of the service that is mounted there.
+/// A path, and the constructor of the service mounted there.
 pub struct Mount {
-    /// Its path, such as `/mcp`.
+    /// The path, such as `/mcp`.
     pub path: &'static str,
-    /// Makes the service for a token.
+    /// Creates the service for a token.
     pub make: Box<dyn Fn(&Token) -> Mounted + Send + Sync>,
 }
 
-/// Everything that is served on one socket.
+/// Everything served on one socket.
 pub struct Site {
     guard: HostOriginGuard,
     tokens: Tokens,
     mounts: Vec<Mount>,
     api: Option<Arc<Api>>,
     sessions: Sessions,
-    /// The services made so far, by token and mount.
+    /// The services created so far, by token and mount.
     open: Mutex<BTreeMap<(String, usize), Mounted>>,
 }
 
 impl Site {
-    /// A site with these mounts.
+    /// A site with these mounts, without the API.
     pub fn new(guard: HostOriginGuard, tokens: Tokens, mounts: Vec<Mount>) -> Self {
         Self { guard, tokens, mounts, api: None, sessions: Sessions::default(), open: Mutex::default() }
     }
 
-    /// The same with the API and the dashboard.
+    /// Adds the API and the dashboard.
     #[must_use]
     pub fn with_api(self, api: Api) -> Self {
         Self { api: Some(Arc::new(api)), ..self }
@@ -110,7 +110,7 @@ impl Site {
             .with_state(Arc::clone(self))
     }
 
-    /// Whether a path needs no token: it shows nothing of plans.
+    /// Whether a path needs no token, because it shows nothing of plans.
     fn is_open(&self, path: &str) -> bool {
         match path {
             "/health" | "/healthz" | "/readyz" => true,
@@ -119,7 +119,7 @@ impl Site {
         }
     }
 
-    /// For connections over the limit: `/health`, and `at_capacity` for all else.
+    /// The router for connections over the limit: `/health`, and `at_capacity` for everything else.
     pub(crate) fn spare_router(self: &Arc<Self>, at_capacity: MethodRouter) -> Router {
         Router::new()
             .route("/health", get(health))
@@ -157,7 +157,7 @@ impl Site {
         }
     }
 
-    /// Closes the services of revoked tokens; if the tokens cannot be read, of all.
+    /// Closes the services of revoked tokens, or all services if the tokens cannot be read.
     pub(crate) fn sweep(&self) {
         let tokens = self.tokens.list().unwrap_or_default();
         self.close_those(|id| !tokens.iter().any(|token| token.id == id));
@@ -208,7 +208,8 @@ async fn as_problem(request: Request, next: Next) -> Response {
     if of_api { Problem::from_error_response(response) } else { response }
 }
 
-/// Authenticates a request: a known host and origin, and a token or a session for every path that shows plans.
+/// Authenticates a request: the host and origin must be accepted, and every path that shows plans needs a token or a
+/// session.
 async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
     if let Err(status) = site.guard.admits(request.headers()) {
         return status.into_response();
@@ -226,7 +227,7 @@ async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next:
             guarded(StatusCode::FORBIDDEN.into_response())
         }
         Ok(Some((token, session))) => {
-            // Handlers need neither, and so cannot leak them.
+            // Handlers need neither header, and so cannot leak them. Only `/logout` needs the cookie.
             request.headers_mut().remove(AUTHORIZATION);
             if request.uri().path() != "/logout" {
                 request.headers_mut().remove(COOKIE);
@@ -252,7 +253,7 @@ fn cookies(headers: &HeaderMap) -> Option<&str> {
 }
 
 impl Session {
-    /// Whether a request may have been sent by a page of this session: one that only reads, or one that proves it.
+    /// Whether a page of this session may have sent the request: it only reads, or it carries the CSRF token.
     fn wrote(&self, request: &Request) -> bool {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         let said = request.headers().get("x-waypost-csrf").and_then(|said| said.to_str().ok());
@@ -261,7 +262,7 @@ impl Session {
 }
 
 impl Site {
-    /// The token that the session of a request was begun with, as long as that token is one. Sessions are for the API.
+    /// Returns the token with which the session of a request began, unless it was revoked. Sessions are for the API.
     fn signed_in(
         &self,
         request: &Request,
@@ -276,13 +277,13 @@ impl Site {
     }
 }
 
-/// What somebody signs in with.
+/// The parameters of `/login`.
 #[derive(serde::Deserialize)]
 struct SigningIn {
     token: Option<String>,
 }
 
-/// `GET /login?token=…`: begins a session and leads to the page, so that the token stays in no address.
+/// `GET /login?token=…`: begins a session and redirects to the dashboard, so that the token stays in no address.
 async fn login(State(site): State<Arc<Site>>, Query(said): Query<SigningIn>) -> Response {
     let token = said.token.map_or(Ok(None), |text| site.tokens.find(&text));
     match token {
@@ -306,12 +307,12 @@ async fn logout(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     (StatusCode::NO_CONTENT, [(SET_COOKIE, site.sessions.end(cookies(&headers)))]).into_response()
 }
 
-/// The dashboard.
+/// Serves the dashboard.
 async fn page(request: Request) -> Response {
     assets::answer(request.method(), request.uri().path(), request.headers())
 }
 
-/// Whether the store answers.
+/// `GET /readyz`: whether the store responds.
 async fn ready(State(site): State<Arc<Site>>) -> Response {
     let Some(api) = site.api.clone() else { return "ok\n".into_response() };
     match tokio::task::spawn_blocking(move || api.plans().latest()).await {
@@ -322,7 +323,7 @@ async fn ready(State(site): State<Arc<Site>>) -> Response {
     }
 }
 
-/// Bodies of the API are bounded like those of the mounted services, and a token for one place is for that place.
+/// Limits bodies of the API like those of the mounted services, and refuses tokens that are restricted to one path.
 async fn bounded(request: Request, next: Next) -> Response {
     if request.extensions().get::<Token>().is_none_or(|token| token.only.is_some()) {
         return StatusCode::FORBIDDEN.into_response();
@@ -340,18 +341,18 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
 }
 
-/// Says no more than that: neither what was missing nor what was wrong.
+/// Returns 401, without revealing whether the token was missing or wrong.
 fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")]).into_response()
 }
 
-/// The request with its whole body, if that is not too much and does not take too long.
+/// Reads the whole body of a request, within the limits of size and time.
 async fn whole(request: Request) -> Result<Request, StatusCode> {
     let (parts, body) = request.into_parts();
     let said = parts.headers.get(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse::<u64>().ok());
     let waits = parts.headers.contains_key(EXPECT);
     if said.is_some_and(|said| said > BODY_BYTES_MAX as u64) && waits {
-        // It has not begun to send it.
+        // The client waits for 100 Continue and has not sent the body.
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
     match tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), read(body)).await {
@@ -361,8 +362,8 @@ async fn whole(request: Request) -> Result<Request, StatusCode> {
     }
 }
 
-/// All bytes of a body. Of one that is too long a good part is read all the same: a caller that is cut off while it sends
-/// never reads why.
+/// Reads all bytes of a body. A part of an oversized body is read as well: a client cut off while sending never reads
+/// the error.
 async fn read(mut body: Body) -> Result<Vec<u8>, StatusCode> {
     let mut bytes = Vec::new();
     let mut seen = 0;

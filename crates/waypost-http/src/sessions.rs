@@ -1,4 +1,5 @@
-//! Sessions of the dashboard: browsers that signed in with a token. Kept in memory only: a restart ends all of them.
+//! Sessions of the dashboard: browsers that signed in with a token. They are in memory only; a restart ends all of
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,31 +9,31 @@ use subtle::ConstantTimeEq;
 
 use crate::tokens::{TokenError, random};
 
-/// Sessions at the same time; for another one the oldest ends.
+/// Maximum number of concurrent sessions; a further one ends the oldest.
 pub const SESSIONS_MAX: usize = 1_000;
-/// How long a session lasts.
+/// Maximum duration of a session.
 pub const SESSION_SECONDS_MAX: u64 = 12 * 60 * 60;
-/// Random bytes of a session's name, and of what its pages prove themselves with.
+/// Random bytes of a session's name, and of its CSRF token.
 const SECRET_BYTES: usize = 32;
-/// The cookie that carries the name.
+/// The cookie with the session's name.
 const COOKIE: &str = "waypost_session";
 
-/// What is known of a session.
+/// A signed-in browser.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// The token that it was begun with.
+    /// The id of the token that it began with.
     pub(crate) token: String,
-    /// What its own pages send with every write, and no other page can know.
+    /// The CSRF token: the session's own pages send it with every write, and no other page can know it.
     pub(crate) csrf: String,
     began: Instant,
 }
 
-/// Who is signed in.
+/// All sessions, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<HashMap<String, Session>>);
 
 impl Sessions {
-    /// Begins one; returns the cookie to set.
+    /// Begins a session; returns the cookie to set.
     pub(crate) fn begin(&self, token: &str, secure: bool) -> Result<String, TokenError> {
         let name = random::<SECRET_BYTES>()?;
         let session =
@@ -51,14 +52,14 @@ impl Sessions {
         ))
     }
 
-    /// The session that a request's cookies name.
+    /// Returns the session named by a request's cookies.
     pub(crate) fn of(&self, cookies: Option<&str>) -> Option<Session> {
         let name = named(cookies?)?;
         let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.get(name).filter(|session| !session.is_over()).cloned()
     }
 
-    /// Ends the session that a request's cookies name; returns the cookie that takes its name away.
+    /// Ends the session named by a request's cookies; returns the cookie that removes its name.
     pub(crate) fn end(&self, cookies: Option<&str>) -> String {
         if let Some(name) = cookies.and_then(named) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
@@ -72,7 +73,7 @@ impl Session {
         self.began.elapsed() > Duration::from_secs(SESSION_SECONDS_MAX)
     }
 
-    /// Whether a page of this session sent the request.
+    /// Whether this is the session's CSRF token, so that one of its pages sent the request.
     pub(crate) fn proves(&self, said: Option<&str>) -> bool {
         said.is_some_and(|said| bool::from(said.as_bytes().ct_eq(self.csrf.as_bytes())))
     }

@@ -11,36 +11,36 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use waypost_core::{Actor, ActorKind, Timestamp};
 
-/// Tokens of one workspace.
+/// Maximum number of tokens of a workspace.
 pub const TOKENS_MAX: usize = 1_000;
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
-/// Random bytes of the name of a token.
+/// Random bytes of a token's id.
 const ID_BYTES: usize = 4;
-/// What a token begins with, so that people and scanners know what it is.
+/// The prefix of a token, so that people and secret scanners recognize it.
 const PREFIX: &str = "waypost_";
-/// Characters of a token; longer texts are not compared.
+/// Maximum length of a token, in bytes; longer texts are not compared.
 const TOKEN_CHARACTERS_MAX: usize = 200;
-/// The file that they are kept in.
+/// The file that stores the tokens.
 const FILE: &str = "tokens.json";
 
 /// What the holder of a token may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything that a person may, approve and answer included.
+    /// Everything that a person may do, including approving and answering.
     Person,
-    /// What an agent may.
+    /// What an agent may do.
     #[default]
     Agent,
-    /// What a worker may.
+    /// What a worker may do.
     Worker,
     /// Read only.
     Reader,
 }
 
 impl Role {
-    /// As it is written.
+    /// Returns the name of the role in files and requests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Person => "person",
@@ -54,26 +54,26 @@ impl Role {
 /// A stored token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// Its id, which is not secret.
+    /// The id, which is not secret.
     pub id: String,
     /// The name of its holder.
     pub agent: String,
-    /// What its holder may do.
+    /// What the holder may do.
     #[serde(default)]
     pub role: Role,
-    /// SHA-256 of it, in hexadecimal digits.
+    /// The SHA-256 of the token, in hexadecimal.
     pub sha256: String,
-    /// When it was made.
+    /// When the token was created.
     pub created_at: Timestamp,
-    /// Who made it.
+    /// The person who created it.
     pub created_by: Actor,
-    /// The only path that it grants; without one it grants all.
+    /// The only path that the token grants; without one it grants all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,
 }
 
 impl Token {
-    /// Its holder.
+    /// Returns the holder. A reader counts as an agent.
     pub fn actor(&self) -> Actor {
         match self.role {
             Role::Person => Actor::person(self.agent.clone()),
@@ -88,41 +88,37 @@ struct TokenFile {
     tokens: Vec<Token>,
 }
 
-/// Why tokens cannot be read, made or revoked.
+/// Why tokens cannot be read, created or revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Only a person may.
+    /// Only a person may create or revoke tokens.
     #[error("only a person can make or revoke a token, not {0}")]
     OnlyAPerson(Actor),
     /// The file cannot be read or written.
     #[error("{path}: {error}", path = path.display())]
     File {
-        /// Which.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
-    /// There is something else in it.
+    /// The file is not a list of tokens.
     #[error("{path} is not a list of tokens: {error}", path = path.display())]
     Corrupt {
-        /// Which.
         path: PathBuf,
-        /// Why.
         error: serde_json::Error,
     },
-    /// There are enough.
+    /// The limit of tokens is reached.
     #[error("there are {TOKENS_MAX} tokens already")]
     TooMany,
-    /// None is called that, or several begin with it.
+    /// No token has this id prefix, or several do.
     #[error("{0} tokens begin with {1:?}")]
     NotOne(usize, String),
-    /// The system has no random numbers.
+    /// The system provides no random numbers.
     #[error("no random numbers: {0}")]
     Random(String),
 }
 
 impl TokenError {
-    /// What to do next.
+    /// Returns what to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::OnlyAPerson(_) => "ask a person to run `waypost token new --agent NAME`",
@@ -139,13 +135,13 @@ impl TokenError {
 #[derive(Debug)]
 pub struct Tokens {
     path: PathBuf,
-    /// As they were when the file was last another one.
+    /// The tokens at the last change of the file, and the stamp of that state.
     known: Mutex<(Option<Stamp>, Vec<Token>)>,
-    /// Those that are kept in memory only, and end with this process.
+    /// Tokens in memory only, which end with this process.
     lent: Mutex<Vec<Token>>,
 }
 
-/// Tells two states of the file apart.
+/// Distinguishes two states of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -154,22 +150,22 @@ struct Stamp {
 }
 
 impl Tokens {
-    /// Those that are kept in this folder.
+    /// The tokens stored in this folder.
     pub fn of(folder: &Path) -> Self {
         Self { path: folder.join(FILE), known: Mutex::new((None, Vec::new())), lent: Mutex::default() }
     }
 
-    /// The file that they are kept in.
+    /// Returns the file that stores the tokens.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All of them, in the order in which they were made.
+    /// Returns all tokens: the stored ones in order of creation, then those in memory.
     pub fn list(&self) -> Result<Vec<Token>, TokenError> {
         self.among(|tokens| tokens.cloned().collect())
     }
 
-    /// Looks through all of them, as they are now.
+    /// Passes all current tokens to `look`. Reads the file only if it has changed.
     fn among<R>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &Token>) -> R) -> Result<R, TokenError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = self.stamp()?;
@@ -180,12 +176,12 @@ impl Tokens {
         Ok(look(&mut known.1.iter().chain(lent.iter())))
     }
 
-    /// Makes one for an agent. The text is returned this once, and kept nowhere.
+    /// Creates a token for an agent. Its text is returned only here and stored nowhere.
     pub fn make(&self, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
         self.make_for(Role::Agent, agent, by, at)
     }
 
-    /// The same for one place only, such as `/metrics`.
+    /// Creates a read-only token for one path, such as `/metrics`.
     pub fn make_only(
         &self,
         agent: &str,
@@ -197,7 +193,7 @@ impl Tokens {
         self.keep(Token { only: Some(path.to_owned()), ..token }, text)
     }
 
-    /// The same for a role.
+    /// Creates a token for a role.
     pub fn make_for(
         &self,
         role: Role,
@@ -221,14 +217,14 @@ impl Tokens {
         Ok((made, text))
     }
 
-    /// Makes one that ends with this process and is kept in no file.
+    /// Creates a token that ends with this process and is stored in no file.
     pub fn lend(&self, role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<String, TokenError> {
         let (token, text) = fresh(role, agent, by, at)?;
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(token);
         Ok(text)
     }
 
-    /// Revokes the one whose name begins so.
+    /// Revokes the token with this id prefix.
     pub fn revoke(&self, id: &str, by: &Actor) -> Result<Token, TokenError> {
         only_a_person(by)?;
         self.change(|tokens| {
@@ -240,7 +236,7 @@ impl Tokens {
         })
     }
 
-    /// The token that this text is. Takes as long for a wrong text as for a right one.
+    /// Returns the token with this text. Takes the same time for a wrong text as for a right one.
     pub fn find(&self, text: &str) -> Result<Option<Token>, TokenError> {
         if text.len() > TOKEN_CHARACTERS_MAX {
             return Ok(None);
@@ -283,7 +279,7 @@ impl Tokens {
         Ok(kept.map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?.tokens)
     }
 
-    /// Changes the file as a whole, one after the other.
+    /// Rewrites the file. A lock serializes concurrent changes.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<Token>) -> Result<T, TokenError>,
@@ -298,7 +294,7 @@ impl Tokens {
             .map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?;
         let temporary = self.path.with_extension("json.tmp");
         let put = |path: &Path| {
-            // One that was left behind may have other rights.
+            // A leftover file may have other permissions.
             let _absent = fs::remove_file(path);
             let mut file = private().create_new(true).open(path)?;
             file.write_all(text.as_bytes())?;
@@ -311,7 +307,7 @@ impl Tokens {
     }
 }
 
-/// A new token, and its text. Only a person gets one.
+/// Creates a token and its text. Only a person can.
 fn fresh(role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
     only_a_person(by)?;
     let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);

@@ -1,30 +1,31 @@
-//! For how long to leave a server alone before it is asked again. Pure: no clock, no dice of its own.
+//! How long to wait before a request is retried. Pure: without a clock or a random source of its own.
 
 use std::time::Duration;
 
 use waypost_core::Timestamp;
 
-/// The first wait, where the server does not say; each further one is twice as long.
+/// The first wait if the server does not request one; each further wait is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait that we choose ourselves.
 const CHOSEN_WAIT_MAX: Duration = Duration::from_secs(30);
-/// The longest wait that a server can ask for; one that wants more is given up.
+/// The longest wait that a server can request; if it requests more, the request is given up.
 pub(super) const ASKED_WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// The wait before the attempt after this one (from 1), with `chance` from 0 to 255 for others who were sent away too.
+/// Returns the wait after this attempt (from 1). `chance`, from 0 to 255, spreads the retries of clients that were
+/// rejected together.
 pub(super) fn chosen_wait(attempt: u32, chance: u8) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1_u32 << attempt.saturating_sub(1).min(16)).min(CHOSEN_WAIT_MAX);
-    // From a half to all of it.
+    // From half of it to all of it.
     doubled / 2 + doubled.mul_f64(f64::from(chance) / 510.0)
 }
 
-/// The wait that a server asks for by the headers of its answer.
+/// Returns the wait that a server requests in the headers of its response.
 pub(super) fn asked_wait<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
     let seconds = |number: f64| Duration::try_from_secs_f64(number).ok();
     if let Some(millis) = header("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
         return seconds(millis / 1_000.0);
     }
-    // By the server's own clock: ours may be wrong.
+    // Relative to the server's own clock: ours may be wrong.
     let until = |at: Timestamp| {
         let now = http_date(header("date")?)?;
         Some(Duration::from_micros(
@@ -35,7 +36,7 @@ pub(super) fn asked_wait<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option
         let text = text.trim();
         return text.parse::<f64>().ok().and_then(seconds).or_else(|| until(http_date(text)?));
     }
-    // Without a word about waiting, what has run out says when there is more of it.
+    // If the server requests no wait, an exhausted rate limit shows when it is reset.
     let has_none = |name: &str| header(name).is_some_and(|left| left.trim() == "0");
     let of_openai = ["requests", "tokens"].into_iter().filter_map(|what| {
         let reset = header(&format!("x-ratelimit-reset-{what}"))?;
@@ -50,7 +51,7 @@ pub(super) fn asked_wait<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option
     of_openai.chain(of_anthropic).max()
 }
 
-/// `6m0s`, `1.5s`, `200ms`.
+/// Parses `6m0s`, `1.5s`, `200ms`.
 fn span(text: &str) -> Option<Duration> {
     let mut total = 0.0;
     let mut rest = text.trim();
@@ -71,7 +72,7 @@ fn span(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(total).ok()
 }
 
-/// `Wed, 21 Oct 2026 07:28:00 GMT`.
+/// Parses `Wed, 21 Oct 2026 07:28:00 GMT`.
 fn http_date(text: &str) -> Option<Timestamp> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

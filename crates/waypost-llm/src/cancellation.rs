@@ -1,4 +1,4 @@
-//! How somebody who asks is told to end: at once, after what is under way, or at a moment. Knows nothing of why.
+//! Cancellation of model calls: at once, after the calls in progress, or at a deadline. Does not know the reason.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// Told to end after what is under way: nothing new is asked. Clones are one.
+/// Requests an end after the calls in progress: no new call is made. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct CancelToken(Arc<watch::Sender<bool>>);
 
@@ -19,17 +19,17 @@ impl Default for CancelToken {
 }
 
 impl CancelToken {
-    /// Ask nothing new.
+    /// Requests that no new call is made.
     pub fn cancel(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether it was said.
+    /// Whether the token was cancelled.
     pub fn is_cancelled(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Returns when it is said.
+    /// Returns when the token is cancelled.
     async fn cancelled(&self) {
         // The sender is ours, so the wait can end in no other way.
         let mut told = self.0.subscribe();
@@ -37,59 +37,58 @@ impl CancelToken {
     }
 }
 
-/// By which somebody who asks is told to stop asking. Clones are one.
+/// Stops model calls. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     now: CancelToken,
-    /// Any of these: what is under way may end, and nothing new is asked.
+    /// Any of these: calls in progress may end, and no new call is made.
     halts: Vec<CancelToken>,
     until: Option<Instant>,
 }
 
 impl Stop {
-    /// Nobody is told so far.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same; and nothing new is asked, not even a question anew, when this is said.
+    /// Adds a token: once it is cancelled, no new call is made, not even a retry.
     pub fn or_after(mut self, halt: &CancelToken) -> Self {
         self.halts.push(halt.clone());
         self
     }
 
-    /// The same; and calls that are under way are given up at this moment, if there is one.
+    /// Adds a deadline, if there is one, at which calls in progress are aborted.
     pub fn or_at(mut self, end: Option<Instant>) -> Self {
         self.until = self.until.into_iter().chain(end).min();
         self
     }
 
-    /// Stop: calls that are under way are given up.
+    /// Cancels at once: calls in progress are aborted.
     pub fn now(&self) {
         self.now.cancel();
     }
 
-    /// Whether it was said.
+    /// Whether calls were cancelled at once.
     pub fn is_cancelled(&self) -> bool {
         self.now.is_cancelled()
     }
 
-    /// Whether nothing new is to be asked.
+    /// Whether no new call may be made.
     pub fn asks_nothing_new(&self) -> bool {
         self.is_cancelled() || self.halts.iter().any(CancelToken::is_cancelled)
     }
 
-    /// Whether it may go on for longer than this.
+    /// Whether more than this time is left before the deadline.
     pub(crate) fn has_time_for(&self, wait: Duration) -> bool {
         self.until.is_none_or(|end| end.saturating_duration_since(Instant::now()) > wait)
     }
 
-    /// Returns when it is said.
+    /// Returns when calls are cancelled at once.
     pub(crate) async fn cancelled(&self) {
         self.now.cancelled().await;
     }
 
-    /// Returns when nothing new is to be asked.
+    /// Returns when no new call may be made.
     pub(crate) async fn nothing_new(&self) {
         type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
         let all = self.halts.iter().chain([&self.now]);
@@ -102,7 +101,7 @@ impl Stop {
         any.await;
     }
 
-    /// Returns when the time is up; never where there is no end.
+    /// Returns at the deadline; never if there is none.
     pub(crate) async fn time_is_up(&self) {
         match self.until {
             Some(end) => tokio::time::sleep_until(end.into()).await,

@@ -1,7 +1,8 @@
-//! The client of one server: asks, listens, is patient for a while, and says why when there is no answer.
+//! The client of one model server: sends requests, reads responses, retries for a while and reports the reason of a
+//! failure.
 //!
-//! The key is in the headers of a request and nowhere else. It goes to the configured address only: redirections are not
-//! followed. Everything that a server says comes past the redactor before anybody hears it.
+//! The key is only in the headers of a request and is only sent to the configured address: redirects are not followed.
+//! Everything that a server returns passes the redactor before anything else uses it.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -22,40 +23,39 @@ use waypost_net::Route;
 use waypost_net::http_client::{self as web, Incomplete, Request};
 use waypost_net::wait_for;
 
-/// The version of Anthropic's protocol that is spoken here.
+/// The version of Anthropic's protocol that this client uses.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-/// Bytes of what a server says in place of an answer.
+/// Bytes of an error response.
 const ERROR_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of a list of models.
 const LIST_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// How often in one question a server may refuse something that we can do without.
+/// How often a server may refuse an optional feature during one request.
 const CONCESSIONS_MAX: u32 = 6;
-/// How often those who watch are told of more text.
+/// The shortest time between two reports of received text.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
-/// Models of a server that are named where one has to be chosen.
+/// Models of a server that an error names when one has to be chosen.
 const NAMED_MAX: usize = 20;
 
-/// The client of one model.
 pub struct Client {
     name: String,
     server: ModelServer,
     headers: Vec<(String, String)>,
     redactor: Redactor,
     route: Route,
-    /// What the server turned out to want.
+    /// The capabilities that the server turned out to have.
     capabilities: Mutex<Capabilities>,
     /// The server's name for the model, once it is known.
     model: OnceLock<String>,
 }
 
-/// Without its headers: the key is among them.
+/// Without the headers: the key is among them.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({} at {})", self.name, self.server.base_url)
     }
 }
 
-/// The secrets with which a model is asked, as far as they are there.
+/// Returns the secrets of a model that can be read.
 pub(super) fn secrets<'a>(
     name: &'a str,
     server: &'a ModelServer,
@@ -71,7 +71,7 @@ pub(super) fn secrets<'a>(
 }
 
 impl Client {
-    /// For the model of this name, with the secrets and the proxy that are found around.
+    /// Creates the client of this model, with the secrets and the proxy of the environment.
     pub fn new(name: &str, server: &ModelServer, around: &ExecutionEnv) -> Result<Self, ModelError> {
         let not_configured =
             |what: String, hint: &str| ModelError::NotConfigured { what, hint: hint.to_owned() };
@@ -131,34 +131,34 @@ impl Client {
         &self.name
     }
 
-    /// The server, as configured.
+    /// The server as configured.
     pub fn server(&self) -> &ModelServer {
         &self.server
     }
 
-    /// The proxy on the way, without a password.
+    /// The proxy in use, without its password.
     pub fn proxy(&self) -> Option<&str> {
         self.route.proxy()
     }
 
-    /// How the server wants to be asked, as far as it has said.
+    /// The capabilities of the server, as far as they are known.
     pub fn capabilities(&self) -> Capabilities {
         *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The models that the server says it has.
+    /// Returns the models that the server lists.
     pub fn models(&self, stop: &Stop) -> Result<Vec<String>, ModelError> {
         self.wait(self.or_stopped(stop, self.list()))
     }
 
-    /// What so many tokens cost; nothing where the price of either way is not known.
+    /// Returns the cost of these tokens; `None` unless both prices are known.
     fn cost(&self, tokens_in: u64, tokens_out: u64) -> Option<Cost> {
         let price = Price { micros_in: self.server.price_in?, micros_out: self.server.price_out? };
         Some(Cost(price.cost(tokens_in, tokens_out)))
     }
 
-    /// What a call has cost that ended so. Servers let nobody pay for a question that they did not take; what was taken and then
-    /// broke off was thought about, whether or not its end has reached us.
+    /// Returns the cost of a failed call. Servers do not charge for a request that they did not accept. A call that was
+    /// accepted and then broke off is charged, whether or not its end has reached us.
     fn lost(&self, ask: &ModelRequest, error: &ModelError, heard: Option<&StreamReader>) -> Option<Lost> {
         let so_far = heard.and_then(|heard| heard.so_far(ask));
         let Usage { tokens_in, tokens_out, estimated } =
@@ -167,7 +167,7 @@ impl Client {
         Some(Lost { from: self.name.clone(), tokens_in, tokens_out, estimated, cost })
     }
 
-    /// Asks, and asks again so often.
+    /// Sends a request, with up to this many retries.
     pub(super) fn ask_with_retries(
         &self,
         ask: &ModelRequest,
@@ -215,7 +215,7 @@ impl Client {
             let once = self.once(&ask_here, (&model, &capabilities), &heard, (ask, progress, stop));
             let error = match once.await {
                 Ok(mut answer) => {
-                    // A server may say the key that it was sent, and what it says goes into plans.
+                    // A server may return the key that it was sent, and its answers go into plans.
                     answer.text = self.redactor.clean_of_known(&answer.text);
                     answer.model = self.redactor.clean_of_known(&answer.model);
                     *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = capabilities;
@@ -241,7 +241,7 @@ impl Client {
             };
             let lost = self.lost(&ask_here, &error, heard.borrow().as_ref());
             progress.on_event(ask, &CallEvent::Failed { why: &error, lost: lost.as_ref() });
-            // A wait beyond the end is not begun: nothing could come after it.
+            // A wait beyond the deadline is not started: nothing could come after it.
             let wait = wait_before_next(attempt, retries, &error).filter(|wait| stop.has_time_for(*wait));
             let Some(wait) = wait else { return Err(error) };
             if stop.asks_nothing_new() {
@@ -258,7 +258,7 @@ impl Client {
         }
     }
 
-    /// The question with what the configuration says about answers.
+    /// Applies the configured limits for answers to a request.
     fn within_bounds(&self, ask: &ModelRequest) -> ModelRequest {
         ModelRequest {
             tokens_max: ask.tokens_max.min(self.server.tokens_max),
@@ -267,7 +267,8 @@ impl Client {
         }
     }
 
-    /// Asks once. What was heard is kept outside of the call: it says what the call has cost, even if it is given up.
+    /// Sends a request once. The stream reader is kept outside of the call: it knows the cost, even if the call is
+    /// aborted.
     async fn once(
         &self,
         ask: &ModelRequest,
@@ -303,7 +304,7 @@ impl Client {
         let mut headers = self.headers.clone();
         let accept = if streams { "text/event-stream, application/json" } else { "application/json" };
         headers.push(("accept".to_owned(), accept.to_owned()));
-        // Anthropic's base address is often written with the version that stands in its paths as well.
+        // Anthropic's base URL is often written with the version that its paths contain as well.
         let base = match path.starts_with("/v1/") {
             true => self.server.base_url.strip_suffix("/v1").unwrap_or(&self.server.base_url),
             false => &self.server.base_url,
@@ -311,7 +312,7 @@ impl Client {
         Request { method, url: format!("{base}{path}"), headers, body, bytes_max: ERROR_BYTES_MAX }
     }
 
-    /// The answer, if the server answers at all.
+    /// Returns the response if its status is a success, otherwise the error.
     async fn checked(&self, answer: Incomplete) -> Result<Incomplete, CallError> {
         let status = answer.status;
         if (200..300).contains(&status) {
@@ -334,7 +335,7 @@ impl Client {
         }
         let model = self.name.clone();
         let words = self.redactor.clean(&said.to_string());
-        // A quota that is used up comes back when somebody pays, not when somebody waits.
+        // An exhausted quota comes back after a payment, not after a wait.
         let is_used_up =
             said.kind.contains("insufficient_quota") || said.message.contains("exceeded your current quota");
         Err(CallError::Plain(match status {
@@ -356,7 +357,7 @@ impl Client {
         heard: &RefCell<Option<StreamReader>>,
         (original, progress): (&ModelRequest, &dyn Progress),
     ) -> Result<Answer, CallError> {
-        // Nobody else has it while it is being listened with, so it is never borrowed twice.
+        // Only this function uses the reader while the stream is read, so it is never borrowed twice.
         let with = |listen: &mut dyn FnMut(&mut StreamReader) -> Result<(), WireError>| {
             let mut heard = heard.borrow_mut();
             let listener = heard.get_or_insert_with(|| StreamReader::new(self.server.api));
@@ -381,7 +382,7 @@ impl Client {
     }
 
     async fn whole(&self, answer: Incomplete, ask: &ModelRequest, model: &str) -> Result<Answer, CallError> {
-        // Around its words an answer has little else; twice the room is plenty.
+        // More than `wire::whole` accepts, so that its limit decides.
         let whole = self.unless_broken(answer.whole(2 * ANSWER_BYTES_MAX as u64)).await?;
         if whole.too_much {
             return Err(self.of_wire(WireError::TooMuch(ANSWER_BYTES_MAX)));
@@ -389,7 +390,8 @@ impl Client {
         crate::wire::whole(self.server.api, ask, model, &whole.body).map_err(|error| self.of_wire(error))
     }
 
-    /// What the server calls the model. Where nobody says, the server is asked what it has: one is no choice.
+    /// Returns the server's name for the model. If none is configured, the server is asked for its list, and a single
+    /// model is used.
     async fn model(&self) -> Result<String, ModelError> {
         if let Some(model) = self.model.get() {
             return Ok(model.clone());
@@ -442,7 +444,7 @@ impl Client {
         crate::wire::listed(&answer.body).ok_or_else(garbled)
     }
 
-    /// Waits for something to begin; not for longer than silence is borne.
+    /// Waits for work, but not longer than the server may be silent.
     async fn unless_silent<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, CallError> {
         let seconds = self.server.silence_seconds;
         match tokio::time::timeout(Duration::from_secs(seconds.into()), work).await {
@@ -452,7 +454,7 @@ impl Client {
         }
     }
 
-    /// The same, in the middle of an answer: what fails there broke off.
+    /// The same in the middle of an answer, where a failure means that the answer broke off.
     async fn unless_broken<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, CallError> {
         self.unless_silent(work).await.map_err(|trouble| match trouble {
             CallError::Plain(ModelError::NotReached { model, .. }) => {
@@ -463,7 +465,7 @@ impl Client {
     }
 
     fn not_reached(&self, why: &str) -> ModelError {
-        // That it is not reached, the error says itself.
+        // The error itself already reports that the server is unreachable.
         let why = why.split_once(" cannot be reached: ").map_or(why, |(_, reason)| reason);
         ModelError::NotReached { model: self.name.clone(), why: self.redactor.clean(why) }
     }
@@ -479,7 +481,7 @@ impl Client {
             WireError::Garbled(why) => ModelError::Garbled { model, why: self.redactor.clean(&why) },
             WireError::TooMuch(bytes_max) => ModelError::TooMuch { model, bytes_max: bytes_max as u64 },
             WireError::Server(said) => {
-                // It began to answer, so the question as such was taken.
+                // The server began to answer, so it had accepted the request.
                 let passing = [
                     "overload",
                     "rate_limit",
@@ -511,15 +513,15 @@ impl Model for Client {
     }
 }
 
-/// What stands between a question and its answer.
+/// Why a call failed.
 enum CallError {
-    /// The server minds something about the question, and said so; perhaps we can do without it.
+    /// The server refused a property of the request; perhaps a request without it works.
     Refused(u16, ServerError),
-    /// Anything else.
+    /// Any other error.
     Plain(ModelError),
 }
 
-/// For how long to wait before the question is asked again; nothing when it is not.
+/// Returns the wait before the next try; `None` if there is none.
 fn wait_before_next(attempt: u32, retries: u32, error: &ModelError) -> Option<Duration> {
     if !error.is_passing() || attempt > retries {
         return None;
@@ -530,14 +532,14 @@ fn wait_before_next(attempt: u32, retries: u32, error: &ModelError) -> Option<Du
         }
         _ => {
             let mut chance = [0];
-            // Without dice, all wait for as long as the first.
+            // Without randomness the jitter is zero.
             let _no_dice = SystemRandom::new().fill(&mut chance);
             Some(chosen_wait(attempt, chance[0]))
         }
     }
 }
 
-/// Where a secret is read, in words.
+/// Describes why a secret is missing.
 fn where_is(secret: &Secret) -> String {
     match secret {
         Secret::Variable(variable) => format!("the variable {variable} is not set"),

@@ -1,35 +1,34 @@
-//! Why there is no answer. Never has a key in it: everything that a server said comes past the redactor first.
+//! Why a model call failed. An error never contains a key: everything that a server returned passes the redactor first.
 
 use super::journal::JournalError;
 
-/// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ModelError {
-    /// There is nobody to ask.
+    /// The configuration has no usable model.
     #[error("{what}")]
     NotConfigured { what: String, hint: String },
-    /// No connection came about, or it broke.
+    /// The connection failed, or broke before an answer began.
     #[error("{model}: connection failed: {why}")]
     NotReached { model: String, why: String },
     /// The whole call took too long.
     #[error("{model}: no complete response after {seconds} s")]
     TooSlow {
         model: String,
-        /// `timeout_seconds`.
+        /// The configured `timeout_seconds`.
         seconds: u32,
     },
-    /// The time that there was for everything is up.
+    /// The deadline for all calls has passed.
     #[error("{model}: the time limit was reached before it responded")]
     OutOfTime { model: String },
-    /// Nothing came for too long.
+    /// The server sent nothing for too long.
     #[error("{model}: no data for {seconds} s")]
     Silent {
         model: String,
-        /// `silence_seconds`.
+        /// The configured `silence_seconds`.
         seconds: u32,
     },
-    /// The server does not take the key.
+    /// The server rejects the key.
     #[error("{model}: authentication failed ({status}): {said}")]
     NotAllowed {
         model: String,
@@ -37,7 +36,7 @@ pub enum ModelError {
         status: u16,
         said: String,
     },
-    /// The server has no such model, or is no such server.
+    /// The server does not have the model, or the URL is not that of a model server.
     #[error("{model}: endpoint not found ({status}): {said}")]
     NotThere {
         model: String,
@@ -45,53 +44,53 @@ pub enum ModelError {
         status: u16,
         said: String,
     },
-    /// The server has too much to do, or trouble of its own.
+    /// The server is overloaded or has an internal error.
     #[error("{model}: temporarily unavailable ({status}): {said}")]
     Busy {
         model: String,
-        /// 408, 409, 429 or 5xx.
+        /// 408, 409, 425, 429 or 5xx; 200 if the error came inside a stream.
         status: u16,
         said: String,
-        /// For how long it asks to be left alone, if it says.
+        /// The wait that the server requests, if it does.
         wait_milliseconds: Option<u64>,
     },
-    /// The server does not take the question.
+    /// The server rejects the request.
     #[error("{model}: request rejected ({status}): {said}")]
     Refused {
         model: String,
-        /// 4xx.
+        /// The HTTP status; 200 if the error came inside a stream.
         status: u16,
         said: String,
     },
     /// The answer broke off.
     #[error("{model}: the response ended early")]
     BrokeOff { model: String },
-    /// What came is no answer.
+    /// The response is not a valid answer.
     #[error("{model} returned a malformed response: {why}")]
     Garbled { model: String, why: String },
-    /// The answer does not end.
+    /// The response is larger than the limit.
     #[error("{model}: the response exceeds {bytes_max} bytes")]
     TooMuch {
         model: String,
-        /// As many as are read.
+        /// The limit.
         bytes_max: u64,
     },
-    /// We were told to stop.
+    /// The call was cancelled.
     #[error("the request was cancelled")]
     Stopped,
-    /// A journal is replayed, and the answer is not in it.
+    /// The replayed journal does not contain the answer.
     #[error("{file} has no recorded response for {slot}")]
     NotRecorded { slot: String, file: String },
-    /// A journal is replayed, and another question was asked there.
+    /// The replayed journal contains a different request at this place.
     #[error("{file} was recorded with a different request at {slot}")]
     Departed { slot: String, file: String },
-    /// The answer could not be kept, so it is not used.
+    /// The answer could not be stored in the journal, so it is not used.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
 impl ModelError {
-    /// A word for programs.
+    /// Returns a stable name for programs.
     pub fn code(&self) -> &'static str {
         self.into()
     }
@@ -137,7 +136,7 @@ impl ModelError {
         }
     }
 
-    /// Whether the same question may be answered by the same model another time.
+    /// Whether the same model may answer the same request later.
     pub fn is_passing(&self) -> bool {
         self.class().is_passing
     }
@@ -147,7 +146,7 @@ impl ModelError {
         self.class().is_of_the_model
     }
 
-    /// Whether the server took the question, so that it may cost something.
+    /// Whether the server accepted the request, so that it may cost something.
     pub(crate) fn was_taken(&self) -> bool {
         self.class().was_taken
     }
@@ -156,7 +155,7 @@ impl ModelError {
         let (is_passing, is_of_the_model, was_taken) = match self {
             Self::NotReached { .. } | Self::Busy { .. } => (true, true, false),
             Self::Silent { .. } | Self::BrokeOff { .. } | Self::Garbled { .. } => (true, true, true),
-            // A model that needed all the time there was would need it again.
+            // A model that used all of its time would do so again.
             Self::TooSlow { .. } | Self::TooMuch { .. } => (false, true, true),
             Self::NotConfigured { .. }
             | Self::NotAllowed { .. }
@@ -169,7 +168,7 @@ impl ModelError {
     }
 }
 
-/// What an error means for the next attempt.
+/// The meaning of an error for the next attempt.
 struct ErrorClass {
     is_passing: bool,
     is_of_the_model: bool,

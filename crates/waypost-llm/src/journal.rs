@@ -1,5 +1,5 @@
-//! Everything that models were asked and answered, a line of JSON each, on the disk before an answer is used. What is in it is
-//! never asked and paid for again. Knows nothing of what answers mean.
+//! The journal of all requests to models and their answers, one line of JSON each, on disk before an answer is used. A
+//! recorded answer is never requested and paid for again. Does not know what answers mean.
 
 mod entry;
 mod error;
@@ -24,10 +24,10 @@ pub use entry::{Entry, JournalLine};
 pub use error::{JOURNAL_BYTES_MAX, JournalError};
 pub use totals::{Spent, Totals};
 
-/// Bytes of a holder's name that are shown.
+/// Bytes of a lock holder's name that are shown.
 const HOLDER_BYTES_MAX: u64 = 200;
 
-/// A journal that this process writes, and no other.
+/// A journal that only this process writes.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -36,7 +36,7 @@ pub struct Journal {
     since: Instant,
     inner: Mutex<Inner>,
     torn: Option<u64>,
-    /// The system lets go of it when the process ends, however it does.
+    /// The system releases the lock when the process ends, however it ends.
     _lock: File,
 }
 
@@ -45,14 +45,16 @@ struct Inner {
     file: File,
     by_slot: BTreeMap<String, Entry>,
     totals: Totals,
-    /// What each call that has cost something is charged to, in the order in which they ended: the first is call 1.
+    /// The task and tokens of each call that cost something, in the order in which the calls ended: the first is call
+    /// 1.
     charges: Vec<(Option<TaskId>, u64)>,
-    /// Bytes that are known to be whole lines.
+    /// Bytes of the file that are known to be whole lines.
     bytes: u64,
 }
 
 impl Journal {
-    /// Opens or makes it. `now` is the store's time, `holder` is how others are told of us.
+    /// Opens or creates a journal. `now` is the store's time; `holder` identifies this process to others that find the
+    /// journal locked.
     pub fn open(path: &Path, now: Timestamp, holder: &str, redactor: Redactor) -> Result<Self, JournalError> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| of_file(path, &error))?;
@@ -74,7 +76,7 @@ impl Journal {
         );
         inner.mend(&read).map_err(|error| of_file(path, &error))?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            // The file's name is as much of a promise as what is in it.
+            // The directory entry must be as durable as the content.
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| of_file(path, &error))?;
         }
         read.lines.into_iter().for_each(|line| inner.take(line));
@@ -87,12 +89,12 @@ impl Journal {
         &self.path
     }
 
-    /// Bytes of a last line that was never finished, and is gone now: whoever wrote it died meanwhile.
+    /// Bytes of an unfinished last line that was removed: its writer died before it was complete.
     pub fn torn(&self) -> Option<u64> {
         self.torn
     }
 
-    /// The answer to a question that was asked before, unless it was forgotten.
+    /// Returns the answer to an earlier request, unless it was forgotten.
     pub fn find(&self, slot: &str) -> Option<Entry> {
         self.inner().by_slot.get(slot).cloned()
     }
@@ -102,18 +104,18 @@ impl Journal {
         self.inner().by_slot.values().cloned().collect()
     }
 
-    /// What was spent, forgotten answers included.
+    /// Returns what was spent, including forgotten answers.
     pub fn totals(&self) -> Totals {
         self.inner().totals.clone()
     }
 
-    /// The calls that have cost something, after the first `calls` of them: what each is charged to, and with how many tokens.
+    /// Returns the calls after the first `calls` that cost something: the charged task, and the tokens.
     pub fn charges_after(&self, calls: u64) -> Vec<(Option<TaskId>, u64)> {
         let calls = usize::try_from(calls).unwrap_or(usize::MAX);
         self.inner().charges.iter().skip(calls).cloned().collect()
     }
 
-    /// Keeps an answer. When this returns, it is on the disk; what is to be used is what it returns, without secrets.
+    /// Stores an answer. When this returns, the answer is on disk. Use the returned answer, which contains no secrets.
     pub fn keep(&self, ask: &ModelRequest, reply: Reply) -> Result<Reply, JournalError> {
         let mut reply = reply;
         reply.answer.text = self.redactor.clean(&reply.answer.text);
@@ -122,7 +124,7 @@ impl Journal {
         Ok(reply)
     }
 
-    /// Keeps that there was no answer, and what that has cost all the same.
+    /// Stores a failed call and its cost, if it had any.
     pub fn keep_error(
         &self,
         ask: &ModelRequest,
@@ -132,7 +134,7 @@ impl Journal {
         self.append(JournalLine::failed(self.now(), ask, (error, lost), &self.redactor))
     }
 
-    /// Forgets the answers that are meant: they will be asked for again. What they cost stays counted.
+    /// Forgets the answers selected by `is_meant`: they will be requested again. Their cost stays counted.
     pub fn forget(&self, why: &str, is_meant: impl Fn(&Entry) -> bool) -> Result<Vec<String>, JournalError> {
         let slots: Vec<String> = self
             .inner()
@@ -168,7 +170,7 @@ impl Journal {
 }
 
 impl Inner {
-    /// Ends the last line, or takes it away if it was never finished.
+    /// Completes the last line, or removes it if it was never finished.
     fn mend(&mut self, read: &ReadLines) -> io::Result<()> {
         if read.torn.is_some() {
             self.file.set_len(read.whole)?;
@@ -194,7 +196,7 @@ impl Inner {
                 Ok(())
             }
             Err(error) => {
-                // Half a line would be in the way of the next one.
+                // Half a line would corrupt the next one.
                 let _as_far_as_it_goes = self.file.set_len(self.bytes);
                 let _same = self.file.seek(SeekFrom::Start(self.bytes));
                 Err(error)
@@ -220,7 +222,7 @@ impl Inner {
     }
 }
 
-/// Everything in a journal, for whoever only looks; a last line that was never finished is left out.
+/// Reads all lines of a journal without locking it; an unfinished last line is left out.
 pub fn read_journal(path: &Path) -> Result<Vec<JournalLine>, JournalError> {
     let mut file = File::open(path).map_err(|error| of_file(path, &error))?;
     Ok(read_all(path, &mut file)?.lines)
@@ -228,9 +230,9 @@ pub fn read_journal(path: &Path) -> Result<Vec<JournalLine>, JournalError> {
 
 struct ReadLines {
     lines: Vec<JournalLine>,
-    /// Bytes of the lines that count.
+    /// Bytes of the complete lines.
     whole: u64,
-    /// Bytes after them that do not.
+    /// Bytes of an unfinished line after them.
     torn: Option<u64>,
     lacks_end: bool,
 }
@@ -255,7 +257,7 @@ fn read_all(path: &Path, file: &mut File) -> Result<ReadLines, JournalError> {
                 read.lacks_end = !has_end;
             }
             Err(_) if text.is_empty() && has_end => {}
-            // Whoever wrote it died before it was whole; nothing has used it.
+            // Its writer died before it was complete, so nothing has used it.
             Err(_) if !has_end => {
                 read.torn = Some(line.len() as u64);
                 return Ok(read);
@@ -274,7 +276,7 @@ fn of_file(path: &Path, error: &io::Error) -> JournalError {
     JournalError::File { file: path.display().to_string(), why: error.to_string() }
 }
 
-/// Locks a file beside the journal, in which stands who has it.
+/// Locks a file beside the journal that names the holder.
 fn take_lock(path: &Path, holder: &str) -> Result<File, JournalError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".lock");
@@ -283,7 +285,7 @@ fn take_lock(path: &Path, holder: &str) -> Result<File, JournalError> {
     let mut file = options.map_err(|error| of_file(Path::new(&beside), &error))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            // Who cannot be named still has the lock.
+            // The lock counts even if the name cannot be written.
             let _named = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
             Ok(file)
         }
@@ -293,7 +295,7 @@ fn take_lock(path: &Path, holder: &str) -> Result<File, JournalError> {
             let by = if by.trim().is_empty() { "another process".to_owned() } else { by.trim().to_owned() };
             Err(JournalError::Held { file: path.display().to_string(), by })
         }
-        // Where nothing can be locked there is nobody to agree with.
+        // A file system without locks has no other process to coordinate with.
         Err(_) => Ok(file),
     }
 }

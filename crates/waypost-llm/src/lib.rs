@@ -1,8 +1,8 @@
-//! Asking models over the network: a question in, an answer out, whatever happens on the way.
+//! Calls models over the network: a request in, an answer or an error out.
 //!
-//! [`Model`] is what a driver of sessions knows. Behind it are the client of a server ([`Client`]), models in order
-//! ([`InOrder`]), a model for each role ([`ByRole`]), and the journal of everything that was asked ([`Recorded`],
-//! [`Replayed`]). Knows nothing of plans.
+//! Sessions are driven through [`Model`]. Its implementations are the client of a server ([`Client`]), models in order
+//! ([`InOrder`]), a model for each role ([`ByRole`]), and the journal of all requests ([`Recorded`], [`Replayed`]).
+//! Knows nothing of plans.
 
 mod backoff;
 mod cancellation;

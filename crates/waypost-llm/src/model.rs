@@ -1,4 +1,4 @@
-//! What a driver knows of a model: one request in, one reply or error out, progress on the way, and what it cost.
+//! The interface of a model: one request in, one reply or error out, with progress and cost.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::cancellation::Stop;
 use crate::error::ModelError;
 use crate::model_request::{Answer, ModelRequest};
 
-/// Somebody who answers questions.
+/// Answers requests.
 pub trait Model: Send + Sync {
-    /// Asks, and waits for the whole answer, for an error, or until it is told to stop.
+    /// Sends a request and waits for the whole answer, an error or a cancellation.
     fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError>;
 }
 
@@ -20,46 +20,46 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     }
 }
 
-/// An answer, with what is known of how it came about.
+/// An answer and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     pub answer: Answer,
     pub from: String,
-    /// What it cost; nothing where the configuration has no price.
+    /// `None` if the configuration has no price.
     pub cost: Option<Cost>,
-    /// Whether it was in a journal already, so that nobody was asked and nothing is to be paid now.
+    /// Whether the answer was already in a journal, so that no model was called and nothing is to be paid now.
     pub recalled: bool,
 }
 
-/// What a call has cost that ended without an answer.
+/// The cost of a call that ended without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     pub from: String,
-    /// Tokens of the question.
+    /// Tokens of the request.
     pub tokens_in: u64,
-    /// Tokens of what came of an answer.
+    /// Tokens of the part of an answer that arrived.
     pub tokens_out: u64,
-    /// Whether they are estimated, because the server had not said yet.
+    /// Whether they are estimated, because the server had not reported them yet.
     pub estimated: bool,
-    /// What it cost, in millionths; nothing where the configuration has no price.
+    /// The cost in millionths; `None` if the configuration has no price.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "cost_millionths")]
     pub cost: Option<Cost>,
 }
 
 impl Lost {
-    /// Tokens both ways.
+    /// Tokens in both directions.
     pub fn tokens(&self) -> u64 {
         self.tokens_in.saturating_add(self.tokens_out)
     }
 }
 
-/// Money, in millionths of whatever the prices of the configuration are in.
+/// Money, in millionths of the currency of the configured prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cost(pub u64);
 
 impl Cost {
-    /// Both together.
+    /// The sum of both; saturates.
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -71,13 +71,12 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// Who is told how a question goes. Called from several threads when several questions are asked at once.
+/// Receives the progress of requests. Called from several threads when there are several requests at once.
 pub trait Progress: Send + Sync {
-    /// Something has happened to this question.
     fn on_event(&self, ask: &ModelRequest, moment: &CallEvent<'_>);
 }
 
-/// Tells nobody.
+/// Ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 
@@ -85,50 +84,49 @@ impl Progress for Quiet {
     fn on_event(&self, _ask: &ModelRequest, _moment: &CallEvent<'_>) {}
 }
 
-/// What can happen to a question on its way.
+/// Events of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallEvent<'a> {
-    /// A model is being asked, for the so-and-so-manieth time.
+    /// A request is sent to a model.
     Asked {
         model: &'a str,
-        /// From 1.
+        /// The number of the try, from 1.
         attempt: u32,
     },
-    /// More of the answer has come.
+    /// More of the answer has arrived.
     Received {
-        /// Its characters so far.
+        /// Characters of the answer so far.
         characters: u64,
-        /// Its tokens so far, estimated.
+        /// Tokens of the answer so far, estimated.
         tokens: u64,
     },
-    /// A call has ended without an answer. Whether another follows is told next.
+    /// A call has ended without an answer. The next event shows whether another follows.
     Failed {
         why: &'a ModelError,
-        /// What it has cost all the same; nothing where the question was never taken.
+        /// The cost of the call; `None` if the server never accepted the request.
         lost: Option<&'a Lost>,
     },
-    /// It did not work, and will be tried again.
+    /// The call failed and will be retried after a wait.
     Waits {
         model: &'a str,
-        /// For so long.
+        /// The wait, requested by the server or chosen by the backoff.
         milliseconds: u64,
         why: &'a ModelError,
     },
-    /// The server refuses what makes answers well-formed; it is asked for less from now on.
+    /// The server refused an optional property of the request, and is asked without it from now on.
     TurnedDown {
         model: &'a str,
-        /// What it is asked for now: `json` or `none`.
+        /// What it is asked for now, such as `json`, `none` or `no stream`.
         to: &'a str,
         said: &'a str,
     },
-    /// A model is given up, and the next one asked.
+    /// A model failed for good, and the next one is asked.
     FellBack {
-        /// The one that is given up.
+        /// The name of the failed model in the configuration.
         from: &'a str,
-        /// The one that is asked now.
         to: &'a str,
         why: &'a ModelError,
     },
-    /// The answer is there.
+    /// The answer is complete.
     Answered { reply: &'a Reply },
 }

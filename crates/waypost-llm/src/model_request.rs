@@ -1,4 +1,4 @@
-//! One question to a model, and what came back.
+//! One request to a model, and its answer.
 
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use waypost_config::Role;
 use waypost_core::TaskId;
 
-/// What an ask is for. Each has a prompt of its own.
+/// The purpose of a request. Each has its own prompt.
 #[derive(Serialize, Deserialize, strum::EnumIter, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -14,15 +14,15 @@ use waypost_core::TaskId;
 pub enum Purpose {
     /// A whole plan from a goal.
     Generate,
-    /// Is a goal small enough to be done as it is?
+    /// Whether a goal is small enough to be done as it is.
     Atomicity,
     /// The children of a goal.
     Decompose,
-    /// Which siblings wait for which.
+    /// The dependencies between siblings.
     Dependencies,
-    /// What of the rest changes, now that a child has returned.
+    /// The changes to the remaining tasks after a child has finished.
     Refine,
-    /// What came of finished work, compressed.
+    /// A compressed result of finished work.
     Digest,
     /// Questions that the original of a digest answers, with their answers.
     #[serde(rename = "examine")]
@@ -43,7 +43,7 @@ impl Purpose {
         <Self as strum::IntoEnumIterator>::iter()
     }
 
-    /// Its name: of its prompt's file, in journals, in progress.
+    /// Returns the name used for the prompt's file, in journals and in progress.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -57,13 +57,13 @@ impl Purpose {
     }
 }
 
-/// Who says a turn of a conversation.
+/// The author of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// We.
+    /// Waypost.
     User,
-    /// The model, earlier: an answer that it is asked to mend.
+    /// The model: an earlier answer that it is asked to repair.
     Assistant,
 }
 
@@ -74,39 +74,38 @@ pub struct Turn {
     pub text: String,
 }
 
-/// What an answer must look like, where a server can see to that.
+/// The JSON schema of the answer, for servers that can enforce it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
     pub name: String,
     pub schema: Value,
 }
 
-/// One question to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRequest {
     pub purpose: Purpose,
-    /// The task that its tokens are charged to; none: the plan.
+    /// The task that its tokens are charged to; `None`: the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Which question of its session it is: the same after a crash, whatever else has happened since. An answer that has
-    /// arrived is found again by it.
+    /// Identifies the request within its session: the same after a crash, whatever else has happened since. A recorded
+    /// answer is found by it.
     pub slot: String,
     /// The version of the prompt.
     pub prompt: String,
-    /// What the model is told of its part.
+    /// The system prompt.
     pub system: String,
-    /// The conversation, ours first and last.
+    /// The conversation; the first and the last turn are ours.
     pub turns: Vec<Turn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
     /// Tokens that the answer may have.
     pub tokens_max: u32,
-    /// Hundredths: how freely the model may choose its words.
+    /// The sampling temperature, in hundredths.
     pub temperature: u32,
 }
 
 impl ModelRequest {
-    /// A fingerprint of everything that the model is told.
+    /// Returns a fingerprint of everything that the model is told.
     pub fn fingerprint(&self) -> String {
         let mut context = Context::new(&SHA256);
         let mut add = |text: &str| {
@@ -129,26 +128,26 @@ impl ModelRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// The model had said everything.
+    /// The answer is complete.
     Whole,
-    /// It was cut at `tokens_max`.
+    /// The answer was cut off at `tokens_max`, or another limit of the server.
     Cut,
-    /// The model would not answer.
+    /// The model refused to answer.
     Refused,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The text, as it came.
+    /// The text as it arrived.
     pub text: String,
     pub ended: Ended,
-    /// The model that gave it, as its server calls it.
+    /// The server's name for the model that answered.
     pub model: String,
-    /// Tokens of the question.
+    /// Tokens of the request.
     pub tokens_in: u64,
     /// Tokens of the answer.
     pub tokens_out: u64,
-    /// Whether the two were estimated, because the server did not say.
+    /// Whether the token counts were estimated, because the server did not report them.
     #[serde(default)]
     pub estimated: bool,
 }

@@ -1,4 +1,4 @@
-//! What works with a model: asked in small steps, each told by itself.
+//! Probes a model in small steps and reports the result of each.
 
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
@@ -11,9 +11,9 @@ use waypost_config::Structured;
 
 use super::{CallEvent, Client, ModelError, Progress, Stop};
 
-/// Tokens that a trial answer may have: enough for a model that thinks before it speaks.
+/// Tokens that a probe's answer may have: enough for a model that reasons before it answers.
 const TRIAL_TOKENS: u32 = 1_024;
-/// How often a trial is made again: somebody waits for it.
+/// Retries of a probe: few, because a person waits for it.
 const TRIAL_RETRIES: u32 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -38,7 +38,7 @@ impl Verdict {
     }
 }
 
-/// One step of the trial.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub what: &'static str,
@@ -48,12 +48,12 @@ pub struct Finding {
     pub hint: String,
 }
 
-/// What works with a model.
+/// The results of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probed {
     /// The steps, in order.
     pub findings: Vec<Finding>,
-    /// What the server calls the model that answered.
+    /// The server's name for the model that answered.
     pub model: Option<String>,
     /// How long the first answer took.
     pub took: Option<Duration>,
@@ -66,7 +66,7 @@ impl Probed {
     }
 }
 
-/// Counts what a trial is told.
+/// Records whether an answer arrived in parts.
 #[derive(Default)]
 struct Watch {
     heard: AtomicBool,
@@ -81,7 +81,7 @@ impl Progress for Watch {
 }
 
 impl Client {
-    /// Tries what a planner needs of it. Costs two small answers.
+    /// Tries what a planner needs of the model. Costs two small answers.
     pub fn probe(&self, stop: &Stop) -> Probed {
         let mut findings = Vec::new();
         let mut say = |what, verdict, seen: &str, hint: &str| {
@@ -193,7 +193,7 @@ impl Client {
     }
 }
 
-/// Whether others on the network can read along.
+/// Whether others on the network could read the traffic.
 fn is_overheard(url: &str) -> bool {
     let host =
         url.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();

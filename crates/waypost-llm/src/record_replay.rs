@@ -1,4 +1,4 @@
-//! Models that keep a journal, and models that only read one.
+//! Models that record their answers in a journal, and models that replay one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,14 +9,14 @@ use crate::ModelRequest;
 use super::journal::{Entry, Journal, JournalError, JournalLine, read_journal};
 use super::{CallEvent, Model, ModelError, Progress, Reply, Stop};
 
-/// A model whose answers are kept: each question is asked once, however often the process dies.
+/// Records the answers of a model: each request is answered once, however often the process dies.
 pub struct Recorded<M> {
     model: M,
     journal: Arc<Journal>,
 }
 
 impl<M: Model> Recorded<M> {
-    /// Keeps what `model` answers in this journal, and asks nothing that is answered there.
+    /// Records the answers of `model` in this journal, and sends no request that is answered there.
     pub fn new(model: M, journal: Arc<Journal>) -> Self {
         Self { model, journal }
     }
@@ -39,7 +39,7 @@ impl<M: Model> Model for Recorded<M> {
                 Ok(reply)
             }
             Err(error) => {
-                // Whoever was told to stop before anything was asked has nothing to tell.
+                // A call that was cancelled before any request was sent has nothing to record.
                 if kept? == 0 && error != ModelError::Stopped {
                     self.journal.keep_error(ask, &error, None)?;
                 }
@@ -49,7 +49,7 @@ impl<M: Model> Model for Recorded<M> {
     }
 }
 
-/// Keeps every call that ends without an answer, before anybody else is told of it.
+/// Records every call that ends without an answer, before the caller is notified.
 struct Keeping<'a> {
     journal: &'a Journal,
     progress: &'a dyn Progress,
@@ -71,17 +71,17 @@ impl Progress for Keeping<'_> {
     }
 }
 
-/// Answers from a journal, and never from a network.
+/// Answers from a journal, and never from the network.
 #[derive(Debug)]
 pub struct Replayed {
     file: String,
-    /// By slot, then by the fingerprint of the question: a goal that was rolled back or reworded is asked about again.
+    /// By slot, then by the fingerprint of the request: a goal that was rolled back or reworded has several requests.
     answers: BTreeMap<String, BTreeMap<String, Entry>>,
 }
 
 impl Replayed {
-    /// Reads the journal. Answers that were forgotten later count: when they were given, they were used. Of several answers
-    /// to the very same question the last counts: it is the one that stayed.
+    /// Reads the journal. Answers that were forgotten later count, because they were used when they were given. Of
+    /// several answers to the same request the last one counts: it is the one that stayed.
     pub fn read(path: &Path) -> Result<Self, JournalError> {
         let mut answers: BTreeMap<String, BTreeMap<String, Entry>> = BTreeMap::new();
         for line in read_journal(path)? {
@@ -109,7 +109,7 @@ impl Model for Replayed {
         let Some(entry) = of_slot.get(&ask.fingerprint()) else {
             return Err(ModelError::Departed { slot, file });
         };
-        // It is new to whoever asks, and is charged as it was the first time.
+        // The answer is new to the caller, and is charged as it was the first time.
         let reply = Reply { recalled: false, ..entry.reply() };
         progress.on_event(ask, &CallEvent::Answered { reply: &reply });
         Ok(reply)

@@ -1,19 +1,19 @@
-//! Takes secrets out of texts: those that this process knows, and whatever looks like a key of somebody.
+//! Removes secrets from texts: those that this process knows, and everything that looks like a key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What stands where a secret was.
+/// The replacement of a secret.
 const MARK: &str = "[secret]";
-/// Bytes below which a known secret is not looked for: it would be found everywhere.
+/// Shorter known secrets are not searched for: they would be found everywhere.
 const KNOWN_BYTES_MIN: usize = 6;
-/// How the names of variables end that hold secrets.
+/// Suffixes of the names of variables that hold secrets.
 const SECRET_NAMES: [&str; 6] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS"];
-/// Bytes below which such a variable is not looked for.
+/// The minimum length of such a variable's value, in bytes.
 const VARIABLE_BYTES_MIN: usize = 12;
-/// Characters that a key has at least after its beginning.
+/// The minimum number of characters of a key after its prefix.
 const KEY_REST_MIN: usize = 16;
-/// How keys begin whose makers marked them.
+/// The prefixes of well-known kinds of keys.
 const BEGINNINGS: [&str; 15] = [
     "sk-",
     "sk_live_",
@@ -32,13 +32,12 @@ const BEGINNINGS: [&str; 15] = [
     "eyJ",
 ];
 
-/// Takes secrets out of texts.
 #[derive(Clone, Default)]
 pub struct Redactor {
     known: Arc<[String]>,
 }
 
-/// Says how many it knows, and none of them.
+/// Shows only the number of known secrets.
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Redactor({} secrets)", self.known.len())
@@ -46,39 +45,39 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// One that knows these.
+    /// Creates a redactor that knows these secrets.
     pub fn new(known: impl IntoIterator<Item = String>) -> Self {
         let mut known: Vec<String> =
             known.into_iter().filter(|secret| secret.len() >= KNOWN_BYTES_MIN).collect();
-        // One that is a part of another must not leave the rest of it standing.
+        // The longest first: a secret that is a part of another must not leave the rest of it in the text.
         known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         known.dedup();
         Self { known: known.into() }
     }
 
-    /// One that knows the variables of an environment whose names say that they are secret.
+    /// Creates a redactor from the variables of an environment whose names mark them as secret.
     pub fn of_variables(variables: &BTreeMap<String, String>) -> Self {
         let is_secret = |name: &str| {
             let name = name.to_ascii_uppercase();
             SECRET_NAMES.iter().any(|word| name.ends_with(word))
         };
         let secret = variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
-        // Some name the file or the place that has it.
+        // Some variables name the file or the URL of a secret.
         let is_place = |value: &str| value.starts_with(['/', '~', '.']) || value.contains("://");
         Self::new(secret.filter(|value| value.len() >= VARIABLE_BYTES_MIN && !is_place(value)).cloned())
     }
 
-    /// One that knows what all of these know.
+    /// Creates a redactor that knows the secrets of all of these.
     pub fn together<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         Self::new(all.into_iter().flat_map(|one| one.known.iter().cloned()))
     }
 
-    /// The text without secrets.
+    /// Returns the text without secrets.
     pub fn clean(&self, text: &str) -> String {
         without_private_keys(&without_keys(&self.clean_of_known(text)))
     }
 
-    /// The text without the secrets that it knows; what only looks like one stays.
+    /// Returns the text without the known secrets; what only looks like a secret stays.
     pub fn clean_of_known(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.known.iter().filter(|secret| text.contains(secret.as_str())).collect::<Vec<_>>() {
@@ -88,7 +87,7 @@ impl Redactor {
     }
 }
 
-/// Without words that begin like a key and go on like one.
+/// Removes words that have the prefix and the form of a key.
 fn without_keys(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -114,13 +113,13 @@ fn looks_like_key(word: &str) -> bool {
     };
     let after = |beginning: &str| word.strip_prefix(beginning).filter(|rest| goes_on(rest));
     BEGINNINGS.iter().any(|beginning| match *beginning {
-        // Only a token in three parts is one: much that is encoded begins so.
+        // Only a token of three parts is a JWT: much other encoded data begins with `eyJ`.
         "eyJ" => after("eyJ").is_some_and(|rest| rest.split('.').count() == 3),
         beginning => after(beginning).is_some(),
     })
 }
 
-/// Without what stands between the marks of a private key.
+/// Removes the blocks of private keys.
 fn without_private_keys(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Who is asked: a model for each role, and others in its place when it does not answer.
+//! Selects the model for a request: one for each role, and fallbacks for when it fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use waypost_config::ExecutionEnv;
 use waypost_config::{Config, ENVIRONMENT_MODELS, ModelServer};
 use waypost_core::nearest;
 
-/// Models of which the first that answers is heard.
+/// Models in order of preference: the first that answers counts.
 #[derive(Clone, Debug)]
 pub struct InOrder(Vec<Arc<Client>>);
 
 impl InOrder {
-    /// All of them, the first first.
+    /// All clients, in order of preference.
     pub fn clients(&self) -> &[Arc<Client>] {
         &self.0
     }
@@ -44,7 +44,7 @@ impl Model for InOrder {
                 let (from, to) = (client.name(), next.name());
                 progress.on_event(ask, &CallEvent::FellBack { from, to, why: &error });
             }
-            // What went wrong with the model that should have answered says more than what went wrong with its stand-ins.
+            // The error of the preferred model is more useful than those of its fallbacks.
             last.get_or_insert(error);
         }
         Err(last.unwrap_or_else(nobody))
@@ -58,8 +58,9 @@ pub struct ByRole {
 }
 
 impl ByRole {
-    /// Those of a configuration. A `choice` (`--model`, `WAYPOST_MODEL`) stands above it, for all roles: the name of a model of
-    /// the configuration; that name, a slash, and what its server calls a model; or only the latter, at the planner's server.
+    /// Creates the models of a configuration. A `choice` (`--model`, `WAYPOST_MODEL`) overrides it for all roles: the
+    /// name of a configured model; that name, a slash and the server's name for a model; or only the latter, on the
+    /// planner's server.
     pub fn new(config: &Config, around: &ExecutionEnv, choice: Option<&str>) -> Result<Self, ModelError> {
         let choice = choice.filter(|choice| !choice.is_empty());
         let mut made: BTreeMap<(String, Option<String>), Arc<Client>> = BTreeMap::new();
@@ -86,13 +87,14 @@ impl ByRole {
         Ok(Self { roles })
     }
 
-    /// Who is asked in this role.
+    /// Returns the models for this role.
     pub fn of(&self, role: Role) -> Option<&InOrder> {
         self.roles.get(&role)
     }
 }
 
-/// Knows the secrets of all models that a configuration describes, as far as they are there, and those of the environment.
+/// Returns a redactor that knows the secrets of all configured models, as far as they can be read, and those of the
+/// environment.
 pub fn secrets_of(config: &Config, around: &ExecutionEnv) -> Redactor {
     let known = config.models.iter().flat_map(|(name, server)| secrets(name, server, around));
     Redactor::together([&Redactor::new(known), &Redactor::of_variables(&around.variables)])
@@ -130,7 +132,7 @@ fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ModelServer, ModelEr
     })
 }
 
-/// The name of the model for a role, and what its server is to be asked for where the choice says.
+/// Returns the name of the model for a role, and the server's name for the model if the choice gives one.
 fn chosen(config: &Config, role: Role, choice: Option<&str>) -> Result<(String, Option<String>), ModelError> {
     if let Some(choice) = choice {
         if config.models.contains_key(choice) {
@@ -143,7 +145,7 @@ fn chosen(config: &Config, role: Role, choice: Option<&str>) -> Result<(String, 
         }
     }
     let model = choice.map(str::to_owned);
-    // What the planner's server calls a model says nothing to other servers.
+    // A model name of the planner's server means nothing to other servers.
     let role = if model.is_some() { Role::Planner } else { role };
     if let Some(name) = config.planner.named(role) {
         return Ok((name.to_owned(), model));

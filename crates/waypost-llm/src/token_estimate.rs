@@ -1,8 +1,8 @@
-//! How many tokens a text has, without the model's own tokenizer: an estimate that errs upwards.
+//! Estimates how many tokens a text has, without the model's own tokenizer. The estimate tends to be too high.
 //!
-//! Used before a call, when only a guess can be had, and for the compression of digests, where both sides are guessed by
-//! the same rule. What a server counted is always preferred to it. Measured beside two tokenizers (cl100k and o200k) on prose, code,
-//! JSON and other scripts, it says between 0.9 and 2.2 times what they say.
+//! It is used before a call, when only an estimate is possible, and for the compression of digests, where both sides
+//! are estimated by the same rule. A server's own count is always preferred. Compared with two tokenizers (cl100k and
+//! o200k) on prose, code, JSON and other scripts, it returns between 0.9 and 2.2 times their counts.
 
 use crate::ModelRequest;
 
@@ -10,18 +10,18 @@ use crate::ModelRequest;
 const LETTERS_PER_TOKEN: usize = 6;
 /// Digits that make up one token.
 const DIGITS_PER_TOKEN: usize = 3;
-/// Fifths of a token that a letter outside ASCII makes up, in scripts that are written in words.
+/// Fifths of a token for a letter outside ASCII, in scripts that separate words.
 const FOREIGN_LETTER_FIFTHS: usize = 3;
 /// Tokens that servers add for each turn of a conversation.
 const TOKENS_PER_TURN: u64 = 4;
 
-/// What a run of characters consists of.
+/// The kind of a run of characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Letters,
     Digits,
     Foreign,
-    /// Scripts without spaces: each character stands for itself, and so does each mark.
+    /// Scripts without spaces, punctuation and symbols: each character counts on its own.
     Single,
     Space,
 }
@@ -36,7 +36,7 @@ fn kind_of(character: char) -> Kind {
     }
 }
 
-/// How many tokens `text` has, about.
+/// Estimates the tokens of a text.
 pub fn estimate(text: &str) -> u64 {
     let mut fifths = 0;
     let mut characters = text.chars().peekable();
@@ -54,7 +54,8 @@ pub fn estimate(text: &str) -> u64 {
             Kind::Single if first.len_utf8() > 3 => 15,
             Kind::Single if first.len_utf8() > 2 => 6,
             Kind::Single => 5,
-            // One space belongs to the word after it; an indented line costs one more.
+            // A single space belongs to the word after it; other white space, such as a line break with its
+            // indentation, is one token.
             Kind::Space if length == 1 && first == ' ' => 0,
             Kind::Space => 5,
         } as u64;
@@ -62,7 +63,7 @@ pub fn estimate(text: &str) -> u64 {
     fifths.div_ceil(5)
 }
 
-/// How many tokens a question has, about.
+/// Estimates the tokens of a request.
 pub fn estimate_ask(ask: &ModelRequest) -> u64 {
     let turns = ask.turns.iter().map(|turn| estimate(&turn.text) + TOKENS_PER_TURN).sum::<u64>();
     let schema = ask.schema.as_ref().map_or(0, |schema| estimate(&schema.schema.to_string()));

@@ -1,5 +1,5 @@
-//! How models are spoken to: the bodies of requests, and what answers and streams of answers mean. Pure: bytes in, bytes out;
-//! [`crate::Client`] sends them.
+//! The protocols of model servers: bodies of requests, and the meaning of responses and streams. Pure: bytes in, bytes
+//! out; [`crate::Client`] sends them.
 
 mod anthropic;
 mod capabilities;
@@ -21,10 +21,10 @@ pub use error_body::{SAID_COLUMNS_MAX, ServerError};
 pub use partial_answer::{ANSWER_BYTES_MAX, Usage, WireError};
 pub use stream::StreamReader;
 
-/// Bytes of everything that is sent for one answer: a stream wraps each word in some hundreds of them.
+/// Bytes of all data of one streamed answer: a stream wraps each word in some hundreds of bytes.
 pub const STREAM_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The body of a question for the model that the server calls so.
+/// Returns the body of a request. `model` is the server's name for the model.
 pub fn request(api: Api, ask: &ModelRequest, model: &str, capabilities: &Capabilities) -> Value {
     match api {
         Api::OpenAi => openai::request(ask, model, capabilities),
@@ -32,7 +32,7 @@ pub fn request(api: Api, ask: &ModelRequest, model: &str, capabilities: &Capabil
     }
 }
 
-/// The meaning of an answer that came in one piece.
+/// Parses an answer that came in one piece.
 pub fn whole(api: Api, ask: &ModelRequest, model: &str, body: &str) -> Result<Answer, WireError> {
     if body.len() > ANSWER_BYTES_MAX {
         return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
@@ -47,10 +47,10 @@ pub fn whole(api: Api, ask: &ModelRequest, model: &str, body: &str) -> Result<An
     parts.answer(ask, model)
 }
 
-/// The names of the models that a server has, from its answer.
+/// Parses a server's list of models and returns their names.
 pub fn listed(body: &str) -> Option<Vec<String>> {
     let body: Value = serde_json::from_str(body).ok()?;
-    // Both have `data`; Ollama's own list has `models`.
+    // OpenAI and Anthropic use `data`; Ollama's own list uses `models`.
     let list = body.get("data").or_else(|| body.get("models"))?.as_array()?;
     let name = |one: &Value| {
         let name = one.get("id").or_else(|| one.get("name")).or_else(|| one.get("model"));

@@ -102,7 +102,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
             Phase::Completed | Phase::Failed | Phase::Cancelled => ways.reopen,
         },
         Refusal::NeedsApproval {} => ways.start,
-        Refusal::OnlyAPerson { .. } => "ask a person",
+        Refusal::OnlyAPerson { .. } | Refusal::StoppedByPerson { .. } => "ask a person",
         Refusal::NotWhatWasLookedAt { .. } => "read what changed since, then decide again",
         Refusal::StaleAttempt { given, current, .. } if given > current => {
             "send the attempt returned when the task was claimed, or none"

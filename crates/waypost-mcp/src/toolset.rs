@@ -76,6 +76,12 @@ mod tests {
             Refusal::NoSuchTask { task: task(), nearest: Some("t2".to_owned()) },
             Refusal::NeedsApproval {},
             Refusal::OnlyAPerson { what: "approve", by: ActorKind::Agent },
+            Refusal::StoppedByPerson {
+                by: "person:ada".to_owned(),
+                did: "paused the plan".to_owned(),
+                reason: String::new(),
+                wanted: "resume it",
+            },
             Refusal::NotWhatWasLookedAt { looked_at: 1, current: 2 },
             Refusal::StaleAttempt { task: task(), given: 1, current: 2 },
             Refusal::StaleAttempt { task: task(), given: 2, current: 1 },

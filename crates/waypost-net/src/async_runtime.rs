@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// The runtime, made at the first call.
+/// Returns the runtime; the first call creates it.
 pub fn runtime() -> Result<&'static Runtime, String> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let made = RUNTIME.get_or_init(|| {
@@ -16,7 +16,7 @@ pub fn runtime() -> Result<&'static Runtime, String> {
     made.as_ref().map_err(Clone::clone)
 }
 
-/// Waits for something that other machines do. Not to be called from asynchronous code.
+/// Blocks until work on the network is done. Panics if called from asynchronous code.
 pub fn wait_for<W: Future>(work: W) -> Result<W::Output, String> {
     Ok(runtime()?.block_on(work))
 }

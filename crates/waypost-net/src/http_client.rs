@@ -1,5 +1,5 @@
-//! One HTTP request and its whole answer, bounded, or an answer piece by piece. One TLS stack (rustls with ring), certificates
-//! of the system's store.
+//! Sends HTTP requests and reads the response, as a whole with a size limit or in parts. One TLS stack (rustls with
+//! ring), with the certificates of the system's store.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use crate::proxy::Route;
 use crate::tls::{plain, tls};
 
-/// How often an answer may send us elsewhere on the same host.
+/// Redirects that are followed for one request.
 const REDIRECTS_MAX: usize = 5;
 
 pub struct Request {
@@ -23,7 +23,7 @@ pub struct Request {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// Bytes of an answer that are read.
+    /// Bytes of the response that are read.
     pub bytes_max: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct Answer {
     pub status: u16,
     headers: header::HeaderMap,
     pub body: String,
-    /// Whether the body has more bytes than were to be read; then there is none here.
+    /// Whether the response is larger than the limit; then `body` is empty.
     pub too_much: bool,
 }
 
@@ -56,9 +56,9 @@ fn client() -> Result<&'static WebClient, String> {
     made.as_ref().map_err(Clone::clone)
 }
 
-/// Sends a request and reads the answer. Where the answer points elsewhere on the same host, it goes there.
+/// Sends a request and reads the response. Redirects on the same host are followed; others are errors.
 pub async fn send(mut request: Request) -> Result<Answer, String> {
-    for _ in 0..REDIRECTS_MAX {
+    for _ in 0..=REDIRECTS_MAX {
         let answer = send_once(&request).await?;
         let keeps_method = matches!(answer.status, 307 | 308);
         let is_redirect = keeps_method || matches!(answer.status, 301..=303) && request.method == "GET";
@@ -74,7 +74,7 @@ async fn send_once(request: &Request) -> Result<Answer, String> {
     begin(request, &Route::Direct).await?.whole(request.bytes_max).await
 }
 
-/// An answer that comes piece by piece.
+/// A response that is read in parts.
 pub struct Incomplete {
     pub status: u16,
     url: String,
@@ -82,7 +82,7 @@ pub struct Incomplete {
     body: Incoming,
 }
 
-/// Sends a request and returns when the answer begins. Goes nowhere else, wherever the answer points.
+/// Sends a request and returns when the response begins. Does not follow redirects.
 pub async fn begin(request: &Request, route: &Route) -> Result<Incomplete, String> {
     let mut builder = hyper::Request::builder().method(request.method).uri(&request.url);
     for (name, value) in &request.headers {
@@ -106,13 +106,13 @@ impl Incomplete {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The next bytes; nothing when there are no more.
+    /// Returns the next bytes; `None` at the end.
     pub async fn more(&mut self) -> Result<Option<Bytes>, String> {
         loop {
             match self.body.frame().await {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(reasons(&error)),
-                // What is no data is a trailer.
+                // A frame without data is a trailer.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) if bytes.is_empty() => {}
                     Ok(bytes) => return Ok(Some(bytes)),
@@ -137,7 +137,7 @@ fn cannot_reach(url: &str, error: &dyn Error) -> String {
     format!("{url} cannot be reached: {}", reasons(error))
 }
 
-/// An error with what is behind it: the outermost rarely says what happened.
+/// Returns an error with its causes: the outermost error rarely explains what happened.
 fn reasons(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -151,7 +151,7 @@ fn reasons(error: &dyn Error) -> String {
     text
 }
 
-/// An address as it is meant by an answer from `from`; an error when it leads to another host.
+/// Resolves a URL in a response from `from`; an error if it leads to another host.
 pub fn on_the_same_host(from: &str, target: &str) -> Result<String, String> {
     let base: Uri = from.parse().map_err(|_| format!("{from} is not an address"))?;
     let (Some(scheme), Some(authority)) = (base.scheme_str(), base.authority()) else {

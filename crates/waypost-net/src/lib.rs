@@ -1,4 +1,4 @@
-//! HTTP for everybody who speaks to other machines: the client, proxies, the asynchronous runtime.
+//! HTTP for connections to other machines: the client, proxies and the asynchronous runtime.
 
 mod async_runtime;
 pub mod http_client;

@@ -1,7 +1,7 @@
-//! The way to a server that is only reached through another: the proxy that the variables of the environment name.
+//! The route to a server, directly or through the proxy that the environment variables name.
 //!
-//! `https` goes through a tunnel (CONNECT), so that the proxy sees nothing; `http` is asked of the proxy itself. This machine is
-//! never reached through a proxy.
+//! `https` goes through a tunnel (CONNECT), so that the proxy cannot read it; `http` requests are sent to the proxy
+//! itself. This machine is never reached through a proxy.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,16 +30,13 @@ use waypost_config::{ip_address as address, is_this_machine};
 
 use crate::tls::{plain, tls};
 
-/// The way to a server.
 #[derive(Clone)]
 pub enum Route {
-    /// Straight.
     Direct,
-    /// Through a proxy.
     Proxy(Arc<Proxy>),
 }
 
-/// A proxy. What it is spoken of with has no password in it.
+/// A proxy. `shown` contains no password.
 pub struct Proxy {
     shown: String,
     speaks: Speaks,
@@ -60,7 +57,7 @@ enum Speaks {
 }
 
 impl Route {
-    /// The way to this address, by the variables of an environment.
+    /// Selects the route to this URL by the variables of an environment.
     pub fn to(url: &str, variables: &BTreeMap<String, String>) -> Result<Self, String> {
         let target: Uri = url.parse().map_err(|_| "it is no address".to_owned())?;
         let said = |names: &[&str]| {
@@ -98,7 +95,7 @@ impl Route {
         Ok(Self::Proxy(Arc::new(Proxy { shown, speaks })))
     }
 
-    /// The proxy, as it is spoken of.
+    /// The URL of the proxy, without its password.
     pub fn proxy(&self) -> Option<&str> {
         match self {
             Self::Direct => None,
@@ -124,8 +121,8 @@ impl Proxy {
     }
 }
 
-/// The proxy's address without what it takes to be let in, and that as a header. Errors do not repeat the value: there may be a
-/// password in it.
+/// Splits the value into the proxy's URL and its credentials, as a header. Errors do not repeat the value: it may
+/// contain a password.
 fn parse(value: &str) -> Result<(Uri, Option<HeaderValue>), String> {
     let bad = || {
         "the variable with the proxy is no address: it looks like http://USER:PASSWORD@HOST:PORT".to_owned()
@@ -163,7 +160,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Whether a host is among those that `NO_PROXY` names: `*`, a name with everything below it, an address, a network.
+/// Whether `NO_PROXY` names a host: `*`, a domain with all its subdomains, an address or a network.
 fn is_excepted(host: &str, list: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let of_host = address(&host);
@@ -193,7 +190,7 @@ fn is_within(address: IpAddr, network: IpAddr, bits: u32) -> bool {
     }
 }
 
-/// Connects to the proxy, wherever one wants to go.
+/// Connects to the proxy, whatever the target is.
 #[derive(Clone)]
 struct ToProxy {
     proxy: Uri,
@@ -217,7 +214,7 @@ impl Service<Uri> for ToProxy {
     }
 }
 
-/// A connection to a proxy, on which whole addresses are asked for.
+/// A connection to a proxy, on which requests carry the full URL.
 struct Proxied(TokioIo<TcpStream>);
 
 impl Connection for Proxied {

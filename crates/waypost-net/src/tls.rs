@@ -6,12 +6,12 @@ use std::time::Duration;
 use hyper_rustls::ConfigBuilderExt;
 use hyper_util::client::legacy::connect::HttpConnector;
 
-/// Seconds that a connection may take to come about.
+/// Seconds that establishing a connection may take.
 const CONNECT_SECONDS_MAX: u64 = 10;
-/// Seconds of silence after which the other side is asked whether it is still there.
+/// Seconds of silence after which keepalive probes are sent.
 const KEEPALIVE_SECONDS: u64 = 30;
 
-/// What is needed to speak in confidence.
+/// Returns the TLS configuration with the system's certificates.
 pub(crate) fn tls() -> Result<rustls::ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let settings = || {
@@ -21,7 +21,7 @@ pub(crate) fn tls() -> Result<rustls::ClientConfig, String> {
     };
     Ok(match settings()?.with_native_roots() {
         Ok(builder) => builder.with_no_client_auth(),
-        // A machine without certificates can trust nobody, and can still speak plainly with its own services.
+        // Without certificates no server can be trusted, but plain HTTP to local services still works.
         Err(_) => settings()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth(),
     })
 }

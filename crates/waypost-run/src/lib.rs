@@ -1,5 +1,5 @@
-//! Runs plans: [`Scheduler`] decides which task starts when (pure: what happened in, what to do out), executors do the
-//! work, and [`Runner`] is the event loop between them and the store.
+//! Runs plans: [`Scheduler`] decides which task starts when (pure: events in, actions out), executors do the work, and
+//! [`Runner`] is the event loop between them and the store.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 

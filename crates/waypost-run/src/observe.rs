@@ -1,4 +1,5 @@
-//! Watching work that others do: follows plans by what is written, and tells whoever watches. Writes nothing.
+//! Observes work that other processes do: follows plans by their stored versions and notifies an observer. Writes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::store_clock::Clock;
 const PLANS_WATCHED_MAX: usize = 64;
 /// Versions that are read at a time.
 const VERSIONS_MAX: usize = 1_000;
-/// Between two looks at the clock of the store.
+/// The interval at which the clock is set to the store's time.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Follows one plan, or all that are active.
+/// Follows one plan, or all active plans.
 pub struct Observer {
     plans: Arc<PlanStore>,
     only: Option<PlanId>,
@@ -38,7 +39,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Of this plan; without one, of all that are active.
+    /// Creates an observer of this plan or, without one, of all active plans.
     pub fn new(plans: Arc<PlanStore>, only: Option<PlanId>) -> Result<Self, RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
         let (sender, messages) = channel();
@@ -71,19 +72,19 @@ impl Observer {
             let plan = self.plans.with_plan(&id, Plan::clone)?;
             self.watched.insert(id, plan);
         }
-        // What was reported before is shown, and not told of.
+        // Progress reported before the start is shown, but causes no event.
         for lease in self.progress.poll(&self.plans)? {
             self.show_progress(&lease);
         }
         Ok(())
     }
 
-    /// By which it can be made to end.
+    /// Returns a handle that ends the observation.
     pub fn controller(&self) -> Controller {
         Controller::to(self.sender.clone())
     }
 
-    /// Tells what happens until somebody says that it is enough, or `until` says of the plan that it is.
+    /// Reports events until the controller ends the observation or, for a single plan, `until` returns true.
     pub fn observe(
         &mut self,
         watcher: &mut dyn RunObserver,
@@ -134,7 +135,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Shows the progress of a task in the copy of its plan, if that is watched.
+    /// Shows the progress of a task in the copy of its plan, if the plan is watched.
     fn show_progress(&mut self, lease: &Lease) -> Option<RunEvent> {
         let (plan, progress) = (self.watched.get_mut(&lease.plan)?, lease.progress.as_ref()?.text.clone());
         plan.show_progress(&lease.task, lease.attempt, &progress);
@@ -201,17 +202,17 @@ impl Observer {
 /// What happened to a plan after a version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happened {
-    /// What there is to tell, in the order in which it happened.
+    /// In the order in which it happened.
     pub news: Vec<News>,
-    /// The version up to which this is all.
+    /// The version up to which `news` is complete.
     pub version: u64,
-    /// Whether there are more versions behind that one.
+    /// Whether there may be later versions.
     pub more: bool,
 }
 
-/// What happened to a plan after version `since`, of at most a thousand versions.
+/// Returns what happened to a plan after version `since`, for at most a thousand versions.
 pub fn happened_since(plans: &PlanStore, id: &PlanId, since: u64) -> Result<Happened, WriteError> {
-    // Nothing was before the first version.
+    // There is nothing before the first version.
     let since = since.max(1);
     let entries = plans.history(id, since, VERSIONS_MAX)?;
     let mut happened = Happened { news: Vec::new(), version: since, more: entries.len() == VERSIONS_MAX };

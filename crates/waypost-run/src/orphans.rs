@@ -6,15 +6,15 @@ use std::path::Path;
 use waypost_exec::{end_left_behind, liveness_lock};
 use waypost_store::WORKER_VARIABLE;
 
-/// Ends every process that a dead run had started and that is still there. Returns whether none is left: `runs` holds the
-/// liveness locks of all runs, and `engines` are the programs that may be asked to end containers.
+/// Kills every process that a dead run started and that still runs. Returns whether none is left. `runs` holds the
+/// liveness locks of all runs, and `engines` are the programs that may be used to end containers.
 pub(crate) fn end_orphans(worker: &str, runs: &Path, engines: &[String]) -> bool {
     const ROUNDS_MAX: usize = 100;
     const PAUSE: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     let mark = format!("{WORKER_VARIABLE}={worker}");
     for _ in 0..ROUNDS_MAX {
         let orphans = marked(&mark);
-        // A container is no child of the program that asked for it, and may hold the lock.
+        // A container is not a child of the program that started it, and may hold the lock.
         if !end_left_behind(runs, worker, engines) {
             return false;
         }
@@ -24,13 +24,13 @@ pub(crate) fn end_orphans(worker: &str, runs: &Path, engines: &[String]) -> bool
         for orphan in orphans {
             kill_and_wait(orphan);
         }
-        // One that is just being started shows its mark only a moment later.
+        // A process that is just starting gets its mark only a moment later.
         let _waited = rustix::event::poll(&mut [], Some(&PAUSE));
     }
     false
 }
 
-/// Processes in whose environment this line stands, but for our own.
+/// Returns the processes with this line in their environment, except our own.
 fn marked(mark: &str) -> Vec<rustix::process::Pid> {
     let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_string_lossy().parse::<i32>().ok());
@@ -44,11 +44,11 @@ fn marked(mark: &str) -> Vec<rustix::process::Pid> {
 
 fn kill_and_wait(process: rustix::process::Pid) {
     use rustix::process::{Signal, getpgid, getpgrp, kill_process, kill_process_group};
-    /// Milliseconds that the system gets to take a killed process away.
+    /// Milliseconds that the system gets to remove a killed process.
     const WAIT_MILLIS: i64 = 2_000;
     #[cfg(target_os = "linux")]
     let watched = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
-    // It may be gone already, and that is as good.
+    // The process may be gone already, which is just as good.
     let _gone = match getpgid(Some(process)) {
         Ok(group) if group != getpgrp() => kill_process_group(group, Signal::KILL),
         Ok(_) | Err(_) => kill_process(process, Signal::KILL),

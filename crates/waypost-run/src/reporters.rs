@@ -1,7 +1,8 @@
-//! Who else is told how runs go: files and programs of the configuration. Never keeps a run waiting, and never fails it.
+//! Reports the events of a run to the files and programs of the configuration. A reporter never delays or fails a run.
 //!
-//! What they get is what whoever watches a run gets, with the moment: notices hold no inputs, no outputs and no secrets.
-//! Webhooks are not told here: they get the log itself, from a place that is kept ([`WebhookOutbox`]).
+//! Reporters get the same events as an observer of the run, with a timestamp. Events contain no inputs, no outputs of
+//! tasks and no secrets; the evidence of a check may contain the check's output and the end of its log. Webhooks are not
+//! served here: they get the event log itself, from a stored position ([`WebhookOutbox`]).
 
 mod program;
 mod webhook;
@@ -26,13 +27,13 @@ use self::program::{Line, Program};
 pub use self::webhook::payload;
 pub use self::webhook_outbox::{WEBHOOK_AGE_SECONDS_MAX, WebhookOutbox, reporter_owner};
 
-/// Events that wait for a program; more are left out.
+/// Events in the queue of a program; further ones are dropped and counted.
 pub const REPORTS_WAITING_MAX: usize = 1_000;
-/// Bytes of an event; of a larger one only its name, its plan and its task are told.
+/// Bytes of an event; a larger one is reported with only its name, plan, task, status, attempt and time.
 pub const REPORT_BYTES_MAX: usize = 32 * 1024;
-/// How long a run that is over waits for the programs that are still told of it.
+/// How long a run that is over waits for the reporter programs.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(10);
-/// How long it then takes at most to end a program that is not done.
+/// How long it then takes at most to end a program that has not finished.
 pub(crate) const LAST_STOP: Duration = Duration::from_secs(1);
 
 /// All reporters of a run.
@@ -49,14 +50,14 @@ struct Active {
 }
 
 enum Way {
-    /// Lines are appended; nothing after the first failure.
+    /// Lines are appended; `None` if the file cannot be used.
     File(Option<File>),
-    /// A thread hands each event to a program.
+    /// A thread passes each event to a program.
     Program(Line),
 }
 
 impl Reporters {
-    /// Gets all of them ready. One that cannot be is told of at the end.
+    /// Prepares all reporters. A reporter that cannot start is reported at the end.
     pub(crate) fn begin(config: &Config, around: &ExecutionEnv) -> Self {
         let begin = |(name, reporter): (&String, &Reporter)| match &reporter.report {
             Report::Console | Report::Webhook(_) => None,
@@ -67,7 +68,8 @@ impl Reporters {
             }
             Report::Command { command, environment, timeout_seconds } => {
                 let mut variables = chosen(&around.variables, environment);
-                // Found and ended with the run's other programs; and nobody who asks from inside of it is a person.
+                // Marked so that the program is found and killed with the run's other programs, and so that a command
+                // it calls does not act as a person.
                 variables.insert(WORKER_VARIABLE.to_owned(), around.worker.clone());
                 variables.insert("WAYPOST_ACTOR".to_owned(), format!("worker:reporter-{name}"));
                 let program = Program {
@@ -85,7 +87,7 @@ impl Reporters {
         Self { all: config.reporters.iter().filter_map(begin).collect() }
     }
 
-    /// Something happened.
+    /// Reports an event to all reporters that want it.
     pub(crate) fn tell(&mut self, at: Timestamp, notice: &RunEvent) {
         if self.all.is_empty() {
             return;
@@ -107,7 +109,7 @@ impl Reporters {
         }
     }
 
-    /// Waits a while for what is still to be told, and says what could not be.
+    /// Waits a while for events still in progress. Returns a message for each reporter that missed events.
     pub(crate) fn finish(&mut self) -> Vec<String> {
         let until = Instant::now() + LAST_WORDS;
         let finished = self.all.drain(..).filter_map(|reporter| reporter.finish(until));
@@ -115,17 +117,17 @@ impl Reporters {
     }
 }
 
-/// Whether a list of events names this one; an empty list names all.
+/// Whether a list of event names includes this event; an empty list includes all.
 fn wants(events: &[String], event: &Value) -> bool {
     events.is_empty() || filter_names(event).iter().any(|word| events.contains(word))
 }
 
-/// Whether a reporter is told of a notice.
+/// Whether a reporter gets an event.
 pub fn reports(reporter: &Reporter, notice: &RunEvent) -> bool {
     serde_json::to_value(notice).is_ok_and(|event| wants(&reporter.events, &event))
 }
 
-/// The names by which an event can be asked for: its own, and the one that says how a task ended or where a plan stands.
+/// The names that select an event: its own, and the one with the status of its task or the phase of its plan.
 fn filter_names(event: &Value) -> Vec<String> {
     let text = |name: &str| event.get(name).and_then(Value::as_str);
     let mut words: Vec<String> = text("event").map(str::to_owned).into_iter().collect();
@@ -138,7 +140,7 @@ fn chosen(variables: &BTreeMap<String, String>, names: &[String]) -> BTreeMap<St
     names.iter().filter_map(|name| Some((name.clone(), variables.get(name)?.clone()))).collect()
 }
 
-/// Opens a file of the workspace to append to. Links are followed before it is asked whether it lies in the workspace.
+/// Opens a file of the workspace for appending. Links are followed before the check that the file lies inside.
 fn open(workspace: &Path, relative: &str) -> Result<File, String> {
     let unusable = |error: io::Error| format!("{relative:?} cannot be used: {error}");
     let root = workspace.canonicalize().map_err(unusable)?;
@@ -148,7 +150,7 @@ fn open(workspace: &Path, relative: &str) -> Result<File, String> {
     if outside(&folder) || path.is_symlink() && path.canonicalize().map_or(true, |path| outside(&path)) {
         return Err(format!("{relative:?} leads out of the workspace"));
     }
-    // A pipe would keep the run waiting for whoever reads it.
+    // A pipe would make the run wait for its reader.
     if path.exists() && !path.is_file() {
         return Err(format!("{relative:?} is no file"));
     }
@@ -178,7 +180,7 @@ impl Active {
         }
     }
 
-    /// What could not be told, in words.
+    /// Returns a message if events could not be reported.
     fn finish(mut self, until: Instant) -> Option<String> {
         if let Way::Program(Line { events: queue, failures, stop }) = &mut self.way {
             // Without a sender the thread ends after the last event.
@@ -193,7 +195,7 @@ impl Active {
                     Err(RecvTimeoutError::Disconnected) => break,
                     Err(RecvTimeoutError::Timeout) => {
                         hear("it was not done in time".to_owned());
-                        // The thread ends its program, then itself.
+                        // The thread kills its program, then ends.
                         let _gone = stop.send(());
                         while failures.recv_timeout(LAST_STOP).is_ok() {}
                         break;
@@ -258,7 +260,7 @@ mod tests {
         let environment = vec!["PATH".to_owned()];
         let (mut reporters, folder) =
             reporting(Report::Command { command, environment, timeout_seconds: 36_000 });
-        // One that it is told, as many as may wait, and one more.
+        // One event in progress, as many as the queue holds, and one more.
         for _ in 0..REPORTS_WAITING_MAX + 2 {
             reporters.tell(Timestamp::from_micros(0), &progressed(1));
         }

@@ -1,7 +1,7 @@
-//! The loop that runs plans: waits for something to happen, asks the scheduler, does what it says.
+//! The event loop that runs plans: waits for an event, asks the scheduler and executes its actions.
 //!
-//! Decides nothing about tasks. A reservation is durable before its work begins, and an end is durable before anything that
-//! depends on it begins, because the scheduler hands out starts only after the write that holds both.
+//! Decides nothing about tasks. A reservation is durable before its work begins, and an end is durable before anything
+//! that depends on it begins, because the scheduler returns starts only after the write that holds both.
 
 mod follow;
 mod heartbeat;
@@ -48,27 +48,25 @@ use waypost_exec::{
     PreparedAttempt, soon,
 };
 
-/// Between two looks at the leases of others, and at what they have written should nothing have told of it.
+/// The interval of checking other workers' leases, and of reading their writes in case no notification came.
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two writes of progress: reports that come faster replace each other.
+/// The shortest time between two writes of progress: faster reports replace each other.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-/// Versions of others that are read at a time.
+/// Versions of other writers that are read at a time.
 const VERSIONS_MAX: usize = 1_000;
 
-/// What a run looks like at a moment.
+/// The state of a run at one moment.
 #[derive(Debug)]
 pub struct View<'a> {
-    /// The plans.
     pub plans: Vec<&'a Plan>,
-    /// What runs here, and since when.
+    /// The attempts that run here, and since when.
     pub running: Vec<(&'a AttemptKey, Timestamp)>,
-    /// Now.
     pub now: Timestamp,
-    /// Whether it waits for people or for workers elsewhere.
+    /// Whether the run waits for people or for workers elsewhere.
     pub waits: bool,
 }
 
-/// Whoever is told how a run goes.
+/// Receives the events of a run.
 pub trait RunObserver {
     /// Something happened, and is durable.
     fn on_event(&mut self, _notice: &RunEvent) {}
@@ -86,16 +84,15 @@ pub trait RunObserver {
     }
 }
 
-/// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Whether somebody asked it to end.
+    /// The last request to end, if there was one.
     pub asked_to_end: Option<Control>,
-    /// Whether something is left that this run will not do.
+    /// Whether work is left that this run will not do.
     pub rest: Idleness,
-    /// What could not be reported to whom, in words.
+    /// One message for each reporter that missed events.
     pub unreported: Vec<String>,
-    /// Whether it is not over: it was left for a moment by [`Controller::interrupt`], and is to be run on.
+    /// Whether the run is not over: [`Controller::interrupt`] made it return, and it is to be continued.
     pub aside: bool,
 }
 
@@ -107,27 +104,22 @@ pub enum ExitPolicy {
     UntilOver,
     /// When nothing runs and nothing can start, here or on other workers.
     UntilIdle,
-    /// Never.
+    /// Never: only on request.
     UntilAsked,
 }
 
-/// What a run follows, and how.
 #[derive(Debug)]
 pub struct Options {
-    /// What it follows.
     pub follow: Follow,
-    /// How it goes on after a failure.
     pub after_failure: AfterFailure,
-    /// Programs that it may have at the same time; the bounds of queues hold as well.
+    /// The most programs at the same time, in addition to the limits of the queues.
     pub jobs: Option<u32>,
-    /// Which tasks it takes.
     pub takes: TaskFilter,
-    /// When it ends by itself.
     pub patience: ExitPolicy,
 }
 
 impl Options {
-    /// For a run of these plans that has no wishes.
+    /// The defaults for a run of these plans.
     pub fn plans(ids: Vec<PlanId>) -> Self {
         Self {
             follow: Follow::Plans(ids),
@@ -139,18 +131,18 @@ impl Options {
     }
 }
 
-/// Why a run could not go on.
+/// Why a run could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The store failed again and again.
+    /// The store failed too many times in a row.
     #[error("the store failed {STORE_FAILURES_MAX} times in a row: {0}")]
     Store(StoreError),
-    /// The plan could not be read.
+    /// The plan could not be read or written.
     #[error("{0}")]
     Plan(WriteError),
 }
 
-/// By which a person at the run makes it end.
+/// Controls a run from another thread.
 #[derive(Clone, Debug)]
 pub struct Controller(Sender<Message>);
 
@@ -159,12 +151,12 @@ impl Controller {
         Self(sender)
     }
 
-    /// Makes [`Runner::run`] return for a moment without ending anything.
+    /// Makes [`Runner::run`] return without ending anything.
     pub fn interrupt(&self) {
         let _over = self.0.send(Message::Aside);
     }
 
-    /// Says what is wanted. A run that is over does not hear it.
+    /// Sends a request to end. A run that is over ignores it.
     pub fn say(&self, control: Control) {
         let _over = self.0.send(Message::Control(control));
     }
@@ -173,14 +165,14 @@ impl Controller {
 /// Runs plans of one store until nothing more is to be done.
 pub struct Runner {
     _liveness: Option<LivenessLock>,
-    /// What this run says of itself in the store.
+    /// The entry of this run among the workers of the store.
     row: Worker,
-    /// Where the store counts the slots of queues.
+    /// Counts slots in the store, if machines share it.
     slots: Option<StoredSlots>,
-    /// Where the store keeps copies of logs.
+    /// Uploads logs to the store, if machines share it.
     copies: Option<Copies>,
     plans: Arc<PlanStore>,
-    /// The way to write.
+    /// Writes to the store.
     service: Service,
     config: Arc<Config>,
     workshop: Arc<ExecutorPool>,
@@ -195,7 +187,7 @@ pub struct Runner {
     handles: BTreeMap<AttemptKey, AttemptHandle>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
-    /// Rung by those whom the loop must hear at once even if it lingers.
+    /// Wakes the loop at once, even while it batches.
     bell: Receiver<()>,
     clock: Clock,
     leases_looked: Instant,
@@ -203,7 +195,7 @@ pub struct Runner {
     /// The latest progress of attempts that is not stored yet.
     progress: BTreeMap<AttemptKey, String>,
     progress_stored: Instant,
-    /// Up to this moment all leases of ours were known to be ours.
+    /// The last time at which all leases of this run were known to be held.
     renewed: Instant,
     shown: Option<Instant>,
     outage: Outage,
@@ -212,13 +204,13 @@ pub struct Runner {
     asked_to_end: Option<Control>,
 }
 
-/// The folder with the liveness locks of all runs of this workspace.
+/// The directory with the liveness locks of all runs of this workspace.
 fn runs(around: &ExecutionEnv) -> PathBuf {
     around.logs.with_file_name("runs")
 }
 
 impl Runner {
-    /// For these plans, which are in the store already.
+    /// Creates a run of these plans, which must be in the store.
     pub fn new(
         plans: Arc<PlanStore>,
         config: Arc<Config>,
@@ -229,7 +221,7 @@ impl Runner {
         Self::with(plans, config, around, Options { after_failure, ..Options::plans(ids) })
     }
 
-    /// The same with wishes.
+    /// Creates a run with options.
     pub fn with(
         plans: Arc<PlanStore>,
         config: Arc<Config>,
@@ -242,7 +234,7 @@ impl Runner {
         let (sender, messages) = channel();
         let (ring, bell) = sync_channel(1);
         let changed = Arc::new(AtomicBool::new(false));
-        // Before anything is read, so that nothing falls between the two.
+        // Before anything is read, so that no change between the two is missed.
         follow::watch(&plans, sender.clone(), Arc::clone(&changed)).map_err(of_store)?;
         let shared = Self::is_shared(&plans);
         let slots = shared.then(|| StoredSlots::new(Arc::clone(&plans), around.worker.clone()));
@@ -256,10 +248,10 @@ impl Runner {
         let clock = Clock::new(&plans).map_err(of_store)?;
         let now = Instant::now();
         let reporters = Reporters::begin(&config, &around);
-        // Where no file can be made, a later run has only the marks of the processes to go by.
+        // Without the file, a later run has only the marks of the processes to go by.
         let liveness = LivenessLock::begin(&runs(&around), &around.worker).ok();
         let events = sender.clone();
-        // Nobody listens any more when the run is over.
+        // The receiver is gone when the run is over.
         let events = Arc::new(move |event| drop(events.send(Message::Attempt(event))));
         let mut runner = Self {
             _liveness: liveness,
@@ -300,7 +292,7 @@ impl Runner {
         Ok(runner)
     }
 
-    /// By which the run can be made to end while it goes on.
+    /// Returns a handle that can end the run.
     pub fn controller(&self) -> Controller {
         Controller(self.sender.clone())
     }
@@ -309,13 +301,13 @@ impl Runner {
     pub fn run(&mut self, watcher: &mut dyn RunObserver) -> Result<Summary, RunError> {
         let ended = self.turn_until_over(watcher);
         if ended.is_err() {
-            // Work whose end could not be written must not go on unseen.
+            // Work whose end could not be written must not continue unseen.
             for handle in self.handles.values() {
                 handle.stop(Force::Kill);
             }
         }
         let aside = std::mem::take(&mut self.aside);
-        // One that is only left for a moment goes on reporting.
+        // A run that is only interrupted continues to report.
         let unreported = if aside { Vec::new() } else { self.reporters.finish() };
         if !aside {
             self.unregister();
@@ -352,14 +344,14 @@ impl Runner {
         }
     }
 
-    /// What happens next, if anything does for so long.
+    /// Returns the next message, or `None` if there is none in time.
     fn next_message(&self, patience: Duration) -> Option<Message> {
         if self.scheduler.is_batching() {
-            // To be woken by everyone who ends meanwhile would cost as much as to write each of them apart.
+            // A wake-up for each attempt that ends meanwhile would cost as much as writing each of them separately.
             let _rung = self.bell.recv_timeout(patience);
             return self.messages.try_recv().ok();
         }
-        // While one alone works, whoever waits for it has a processor that nobody else of us wants.
+        // While a single attempt runs, the loop may poll: no other thread of ours needs the processor.
         if self.handles.len() == 1
             && let Some(found) = soon(&self.messages)
         {
@@ -368,7 +360,7 @@ impl Runner {
         self.messages.recv_timeout(patience).ok()
     }
 
-    /// How it ends, if it does now.
+    /// Returns how the run ends, if it ends now.
     fn is_over(&self) -> Option<Idleness> {
         let rest = self.scheduler.rest();
         let over = match (rest, self.patience) {
@@ -409,7 +401,7 @@ impl Runner {
                 self.handle(Input::Control(control));
             }
             Message::StoreChanged => {
-                // First said, then looked: what is written from now on is told of again.
+                // The flag is cleared before the store is read, so that later writes notify again.
                 self.changed.store(false, Ordering::Release);
                 self.others_wrote = true;
             }
@@ -417,7 +409,7 @@ impl Runner {
         }
     }
 
-    /// Does what the scheduler says until it says nothing more.
+    /// Executes the actions of the scheduler until there are none.
     fn act(&mut self, watcher: &mut dyn RunObserver) -> Result<(), RunError> {
         if self.is_held() || self.is_unsure() {
             return Ok(());
@@ -462,18 +454,18 @@ impl Runner {
         }
     }
 
-    /// The slots that tasks of a plan take.
+    /// Returns the slots that tasks of a plan take.
     fn slots(&self, id: &PlanId) -> Slots {
         let (queue, own) = self.scheduler.slots_besides(id).unwrap_or_default();
         let bound = self.slots.as_ref().and_then(|_| self.config.queues.get(&queue));
         Slots { concurrency: bound.map(|queue| queue.concurrency), queue, own }
     }
 
-    /// A report that came too late is worth a word.
+    /// Warns about a report that came too late.
     fn remark_on(&mut self, refusal: &Refusal) {
         if let Refusal::StaleAttempt { .. } = refusal {
             let remark = RunWarning::ReportRefused { why: refusal.to_string() };
-            // Its start and its end are refused for the same reason.
+            // The start and the end of an attempt are refused for the same reason.
             if !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
             }
@@ -492,7 +484,7 @@ impl Runner {
                 }
                 self.handle(Input::PartlyWritten(id.clone(), committed.version, refusals));
                 let known = self.scheduler.plan(id).map_or(0, Plan::version);
-                // Where they are not at hand, the scheduler asks for them.
+                // If they are not cached, the scheduler requests them.
                 if let Some(entries) = self.plans.cached_versions(id, known, committed.version) {
                     self.handle(Input::Advanced(id.clone(), entries));
                 }
@@ -538,7 +530,7 @@ impl Runner {
                 }
                 Err(WriteError::Store(error)) => {
                     self.store_failed(error)?;
-                    // The scheduler has asked once and waits for the answer, so the wait is here.
+                    // The scheduler has requested the plan once and waits for it, so the wait is here.
                     if let Ok(message) = self.messages.recv_timeout(self.store_pause()) {
                         self.take(message, watcher);
                     }
@@ -571,7 +563,7 @@ impl Runner {
 
     fn start(&mut self, key: AttemptKey) {
         let attempt = match self.handles.contains_key(&key) {
-            // It stood in line; if it no longer does, it has begun.
+            // It was pending; if it no longer is, it has begun.
             true => self.workshop.pending.leave(&key),
             false => self.job(&key),
         };
@@ -590,7 +582,7 @@ impl Runner {
         }
     }
 
-    /// How long to wait for a message.
+    /// Returns how long to wait for a message.
     fn poll_timeout(&self, watcher: &dyn RunObserver) -> Duration {
         let until_shown =
             watcher.interval().saturating_sub(self.shown.map_or(Duration::ZERO, |at| at.elapsed()));
@@ -611,7 +603,7 @@ impl Runner {
         patience.max(Duration::from_micros(100))
     }
 
-    /// Stores the latest progress of all attempts that have reported some, in one write.
+    /// Stores the latest progress of all attempts that have reported any, in one write.
     fn store_progress(&mut self) -> Result<(), StoreError> {
         let reports = self
             .progress
@@ -633,7 +625,7 @@ impl Runner {
         watcher.on_tick(&View { plans, running, now: self.clock.now(), waits });
     }
 
-    /// What others have written, whose leases have ended, and our own signs of life, each when its time has come.
+    /// Reads what others have written, stores progress, sends heartbeats and checks leases, each when it is due.
     fn look_around(&mut self) -> Result<(), RunError> {
         if self.outage.lasts() && self.is_held() {
             return Ok(());
@@ -662,7 +654,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs something that will be tried again later anyway.
+    /// Runs work that is repeated later anyway, so that a failure of the store is no reason to stop.
     fn tolerate(&mut self, work: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), RunError> {
         match work(self) {
             Ok(()) => Ok(()),

@@ -1,9 +1,9 @@
-//! Which task starts when: a synchronous state machine. No threads, no clock, no files, no store.
+//! Decides which task starts when: a synchronous state machine without threads, clock, files or store.
 //!
-//! What happened goes in through [`Scheduler::handle`], what to do comes out of [`Scheduler::step`]. It keeps a copy of
-//! each plan that it runs and moves the copy on by its own commands before they are written, so that a finish and the
-//! reservations that follow from it are one write. Until that is durable nothing starts; if it fails, the copy is
-//! replaced by what the store has, and what became of the write is read off that.
+//! Inputs go in through [`Scheduler::handle`], and actions come out of [`Scheduler::step`]. The scheduler keeps a copy
+//! of each plan that it runs and applies its own commands to the copy before they are written, so that a finish and the
+//! reservations that follow from it are one write. Nothing starts until that write is durable. If the write fails, the
+//! stored plan replaces the copy and shows what became of the write.
 
 mod attempts;
 mod duration_average;
@@ -31,100 +31,99 @@ use attempts::{ActiveAttempt, AttemptStage};
 use slots::Slots;
 use waypost_config::Config;
 
-/// Commands of tasks that end at once which one write may hold.
+/// Commands of tasks that end at once, in one write.
 const INSTANT_COMMANDS_MAX: usize = 2_000;
-/// Attempts that a task gets when its worker asks to be tried again and nobody said how often.
+/// Attempts of a task whose worker asks for another attempt, if the task sets no limit.
 pub const TRY_AGAIN_ATTEMPTS: u32 = 10;
-/// Attempts that a task gets at least when workers that ran it were lost and its author did not say how often.
+/// The minimum number of attempts of a task whose workers were lost, if its author sets no limit.
 pub const LOST_ATTEMPTS_MIN: u32 = 3;
-/// Microseconds that a task waits which another process was in the way of.
+/// Microseconds that a task waits after another process blocked it.
 const PARKED_MICROS: i64 = 250_000;
 
-/// How an attempt that is not ours came to its end.
+/// How an attempt of another worker was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Its lease ran out.
+    /// Its lease expired.
     Expired,
-    /// The process that ran it is known to be dead, and all that it had started.
+    /// The process that ran it is known to be dead, with everything that it started.
     Died,
 }
 
-/// What a person at the run wants.
+/// A request of the person at the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Start nothing new.
     Drain,
-    /// End what runs, too.
+    /// Also stop what runs.
     Stop,
 }
 
 /// What happened.
 #[derive(Debug)]
 pub enum Input {
-    /// The plan as the store has it: at the beginning, and after a write that did not go as it was meant.
+    /// The plan as stored: at the start, and after a write whose result was not the expected one.
     Adopted(Box<Plan>),
     /// Versions that others wrote.
     Advanced(PlanId, Vec<VersionRecord>),
-    /// A write is durable, and made this version.
+    /// A write is durable and created this version.
     Written(PlanId, u64),
-    /// What was possible of a write is durable, and the plan is at this version; the rest was refused.
+    /// The possible part of a write is durable, and the plan is at this version; the rest was refused.
     PartlyWritten(PlanId, u64, Vec<Refusal>),
-    /// A write was refused; nothing of it happened.
+    /// A write was refused as a whole.
     Refused(PlanId, Refusal),
-    /// Nobody knows what became of a write.
+    /// The result of a write is unknown.
     Unknown(PlanId),
-    /// The work of an attempt of ours has begun; one that stood in line took the slot of this other, whose end follows.
+    /// An attempt of ours has begun. If it was pending, it took the slot of the second attempt, whose end follows.
     Began(AttemptKey, Option<AttemptKey>),
     /// An attempt of ours has ended.
     Ended(AttemptKey, AttemptOutcome),
-    /// An attempt of ours says how far it is.
+    /// An attempt of ours reported progress.
     Progressed(AttemptKey, String),
-    /// An attempt of somebody else is over.
+    /// An attempt of another worker is lost.
     Gone(AttemptKey, Loss),
-    /// An attempt of ours has lost its lease: it is somebody else's.
+    /// An attempt of ours has lost its lease to another worker.
     Lost(AttemptKey),
-    /// What a person at the run wants.
     Control(Control),
 }
 
 /// What to do.
 #[derive(Debug, PartialEq)]
 pub enum Action {
-    /// Write these commands as one version, then say how it went.
+    /// Write these commands as one version, then report the result.
     Write(PlanId, Vec<Command>),
-    /// Write those of these commands that are possible as one version, then say how it went.
+    /// Write those of these commands that are possible as one version, then report the result.
     WritePossible(PlanId, Vec<Command>),
-    /// Read the versions of the plan that the copy has not seen, then hand them in.
+    /// Read the versions of the plan that the copy has not seen, then pass them in.
     CatchUp(PlanId),
-    /// Read the plan from the store, then hand it in.
+    /// Read the plan from the store, then pass it in.
     Read(PlanId),
-    /// Put an attempt in line that is durably queued: it begins when one of its queue ends, or when it is started.
+    /// Make a durably queued attempt pending: it begins when another of its queue ends, or when it is started.
     Prepare(AttemptKey),
-    /// Start the work of an attempt that is durably queued.
+    /// Start a durably queued attempt.
     Start(AttemptKey),
-    /// End the work of an attempt.
+    /// Stop an attempt.
     Stop(AttemptKey, Force),
-    /// Tell whoever watches.
+    /// Notify the observers.
     Tell(RunEvent),
     /// Store the latest progress of an attempt.
     StoreProgress(AttemptKey, String),
 }
 
-/// What is left to do for a scheduler that has nothing to do now.
+/// What is left to do for a scheduler without actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idleness {
-    /// Something runs, is being written or will be tried again.
+    /// Something runs, is being written or will be retried.
     Busy,
-    /// People or workers elsewhere will go on.
+    /// People or workers elsewhere have to act.
     Waiting,
     /// Nothing more will happen here.
     Over,
 }
 
-/// How a run goes on after a failure.
+/// How a run continues after a task has failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterFailure {
-    /// What does not depend on it goes on.
+    /// Tasks that do not depend on the failed one continue.
     #[default]
     KeepGoing,
     /// Nothing new starts.
@@ -134,22 +133,20 @@ pub enum AfterFailure {
 /// Which tasks a run takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFilter {
-    /// Only those of these executors; nothing: of all.
+    /// Only tasks of these executors; `None`: of all.
     pub executors: Option<BTreeSet<String>>,
-    /// Whether tasks that the configuration does not allow are left to workers with another one. Otherwise they fail.
+    /// Whether tasks that this configuration cannot run are left to other workers. Otherwise they fail.
     pub leaves_unknown: bool,
-    /// Whether only what this run itself does is told of.
+    /// Whether only events caused by this run are reported.
     pub tells_own_only: bool,
 }
 
-/// How a run differs from one that has its queues to itself and takes whatever it finds.
+/// The limits of a run. The default has its queues to itself and takes every task.
 #[derive(Debug)]
 pub struct RunLimits {
-    /// Programs of all queues that it may have at the same time.
+    /// The most programs of all queues at the same time.
     pub jobs: Option<u32>,
-    /// Which tasks it takes.
     pub takes: TaskFilter,
-    /// Who keeps the slots of queues.
     pub keeper: Box<dyn SlotKeeper>,
 }
 
@@ -159,41 +156,39 @@ impl Default for RunLimits {
     }
 }
 
-/// A write that was handed out and not answered yet.
+/// A write whose result is not known yet.
 #[derive(Debug, Default)]
 struct Pending {
-    /// Of a shared plan: the version that the write left the plan at, once that is known.
+    /// For a shared plan: the version of the plan after the write, once it is known.
     written: Option<u64>,
     starts: Vec<AttemptKey>,
     finishes: Vec<(AttemptKey, ActiveAttempt)>,
     notices: Vec<RunEvent>,
 }
 
-/// A plan that is being run.
 #[derive(Debug)]
 struct Followed {
     plan: Plan,
-    /// The name of its queue, for all its attempts.
+    /// The name of its queue, shared by all its attempts.
     queue: Arc<str>,
     pending: Option<Pending>,
-    /// The copy cannot be trusted: it has to be read again.
+    /// Whether the copy is outdated and has to be read again.
     stale: bool,
-    /// Asked for, and not come yet.
+    /// Whether the read has been requested.
     reading: bool,
-    /// Until when it is written as a plan that others write too.
+    /// Until when the plan is written as one that others write too.
     shared_until: Option<Timestamp>,
     gone: Vec<(AttemptKey, Loss)>,
-    /// Tasks that another process is in the way of, until when they are not tried.
+    /// Tasks that another process blocks, and until when they are not tried.
     parked: BTreeMap<TaskId, Timestamp>,
-    /// Tasks that wait for locks, since when.
+    /// Tasks that wait for locks, and since when.
     lock_waits: BTreeMap<TaskId, Timestamp>,
-    /// When it last got to start something, in starts of all plans.
+    /// When the plan last started something, counted in starts of all plans.
     served: u64,
-    /// How many attempts of it this run has.
+    /// The number of its attempts in this run.
     in_progress: u32,
 }
 
-/// The state machine.
 #[derive(Debug)]
 pub struct Scheduler {
     config: Arc<Config>,
@@ -203,26 +198,26 @@ pub struct Scheduler {
     plans: BTreeMap<PlanId, Followed>,
     live: BTreeMap<AttemptKey, ActiveAttempt>,
     locks: LockTable,
-    /// The one task that newcomers may not overtake: two could wait for each other.
+    /// The one task that newcomers may not overtake. With two, each could wait for the other.
     reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
     slots: Slots,
     takes: TaskFilter,
     mates: peer_workers::PeerWorkers,
-    /// Attempts that are durably queued and get the next free slot of their queue, in their order.
+    /// Durably queued attempts that get the next free slot of their queue, in order.
     waiting: BTreeMap<Arc<str>, VecDeque<AttemptKey>>,
     pace: duration_average::DurationAverage,
     draining: bool,
     stopping: bool,
-    /// Whether something has happened after which attempts may have to end.
+    /// Whether something has happened after which attempts may have to stop.
     look_at_live: bool,
-    /// When the next of them has to end by its time.
+    /// When the next attempt has to stop because of its time limit.
     live_wake_at: Option<Timestamp>,
     served: u64,
     wake_at: Option<Timestamp>,
-    /// Whether something that has ended waits until then for more to be written with it.
+    /// Whether an ended attempt waits until `wake_at` for more to be written with it.
     lingers: bool,
     told: Vec<Action>,
-    /// The latest progress of attempts that is still to be told.
+    /// The latest progress of attempts that is not reported yet.
     progress: BTreeMap<AttemptKey, String>,
 }
 
@@ -232,12 +227,12 @@ fn holder(plan: &PlanId, task: &TaskId) -> String {
 }
 
 impl Scheduler {
-    /// For a run that writes as `worker`.
+    /// Creates a scheduler that writes as `worker`.
     pub fn new(config: Arc<Config>, worker: impl Into<String>, after_failure: AfterFailure) -> Self {
         Self::bounded(config, worker, after_failure, RunLimits::default())
     }
 
-    /// The same within bounds.
+    /// Creates a scheduler with limits.
     pub fn bounded(
         config: Arc<Config>,
         worker: impl Into<String>,
@@ -272,28 +267,29 @@ impl Scheduler {
         }
     }
 
-    /// Who asks for what it writes.
+    /// The actor of its writes.
     pub fn actor(&self) -> &Actor {
         &self.by
     }
 
-    /// The plan as it is once everything that was handed out is written.
+    /// Returns the plan as it is once all requested writes are done.
     pub fn plan(&self, id: &PlanId) -> Option<&Plan> {
         self.plans.get(id).map(|followed| &followed.plan)
     }
 
-    /// Attempts that run here now, and since when.
+    /// Returns the attempts that run here now, and since when.
     pub fn running(&self) -> impl Iterator<Item = (&AttemptKey, Timestamp)> {
         let running = self.live.iter().filter(|(_, live)| live.stage == AttemptStage::Running);
         running.filter_map(|(key, live)| Some((key, live.started_at?)))
     }
 
-    /// Attempts that this run has queued and not written as ended: those whose leases are to be kept.
+    /// Returns the attempts that this run has queued and not written as ended: those whose leases it must renew.
     pub fn held(&self) -> impl Iterator<Item = &AttemptKey> {
         self.live.iter().filter(|(_, live)| live.stage != AttemptStage::Reserving).map(|(key, _)| key)
     }
 
-    /// The queue of a plan, and how many slots of it this run has besides those for which the write on its way asks.
+    /// Returns the queue of a plan, and how many of its slots this run has apart from those that the pending write
+    /// requests.
     pub fn slots_besides(&self, id: &PlanId) -> Option<(String, u32)> {
         let followed = self.plans.get(id)?;
         let queue = Config::queue_name(&followed.plan.spec().queue).to_owned();
@@ -305,20 +301,20 @@ impl Scheduler {
         Some((queue, own))
     }
 
-    /// When it wants to be asked again although nothing happens.
+    /// When `step` is to be called again even if nothing happens.
     pub fn wake_at(&self) -> Option<Timestamp> {
         self.wake_at
     }
 
-    /// Whether nothing is to be done until then, unless few are left that wait for a slot.
+    /// Whether nothing is to be done until `wake_at`, unless few attempts are left that wait for a slot.
     pub fn is_batching(&self) -> bool {
         self.lingers
     }
 
-    /// Takes in what happened.
+    /// Processes an input.
     pub fn handle(&mut self, now: Timestamp, input: Input) {
         match &input {
-            // The plan is as it was foreseen, and whoever ends ends by itself.
+            // The plan is as predicted, and no attempt has to be stopped.
             Input::Written(..) | Input::Began(..) | Input::Ended(..) | Input::Progressed(..) => {}
             Input::Adopted(_)
             | Input::Advanced(..)
@@ -365,7 +361,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes a plan as the store has it, and reads off it what became of a write that nobody answered.
+    /// Adopts the stored plan, and derives the result of a write that got no answer from it.
     fn adopt(&mut self, now: Timestamp, plan: Plan) {
         let id = plan.id().clone();
         let mut plan = plan;
@@ -392,7 +388,7 @@ impl Scheduler {
             in_progress: 0,
         };
         if self.mates.are_there(now) {
-            // Who wrote other plans will write this one, too.
+            // Workers that wrote other plans will write this one, too.
             followed.share(now);
         }
         self.plans.insert(id.clone(), followed);
@@ -402,7 +398,7 @@ impl Scheduler {
     fn written(&mut self, now: Timestamp, id: &PlanId, version: u64) {
         let Some(followed) = self.plans.get_mut(id) else { return };
         if version != followed.plan.version() {
-            // Somebody wrote in between: the commands were decided on a plan that this copy has not seen.
+            // Another writer came in between: the commands were decided on a version that this copy has not seen.
             followed.stale = true;
             followed.share(now);
             let notices = followed.pending.as_mut().map(|pending| std::mem::take(&mut pending.notices));
@@ -410,14 +406,15 @@ impl Scheduler {
             return;
         }
         let Some(pending) = followed.pending.take() else { return };
-        // First what others wait for, then what they are told.
+        // Starts first, because others wait for them; notifications after that.
         for key in pending.starts {
             self.begin_or_wait(now, key);
         }
         self.told.extend(pending.notices.into_iter().map(Action::Tell));
     }
 
-    /// What was refused did not happen; the copy is read again, and the task that is in the way is left aside for a while.
+    /// A refused write had no effect. The plan is read again, and the task that caused the refusal is parked for a
+    /// while.
     fn refused(&mut self, now: Timestamp, id: &PlanId, refusal: &Refusal) {
         let Some(followed) = self.plans.get_mut(id) else { return };
         followed.stale = true;
@@ -433,6 +430,7 @@ impl Scheduler {
             | Refusal::WrongPhase { .. }
             | Refusal::NeedsApproval {}
             | Refusal::OnlyAPerson { .. }
+            | Refusal::StoppedByPerson { .. }
             | Refusal::NotWhatWasLookedAt { .. }
             | Refusal::StaleAttempt { .. }
             | Refusal::HasDependants { .. }
@@ -448,7 +446,7 @@ impl Scheduler {
             | Refusal::AlreadyExists {}
             | Refusal::NotCreated {} => None,
         };
-        // Somebody else is at work: from now on a refusal does not cost the whole plan.
+        // Another process is at work: from now on a refusal does not reject the whole write.
         followed.share(now);
         if let Refusal::QueueFull { queue, .. } = refusal {
             self.slots.was_refused(queue);
@@ -459,7 +457,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives back all that an attempt held.
+    /// Releases everything that an attempt held.
     fn forget(&mut self, key: &AttemptKey) {
         let Some(live) = self.live.remove(key) else { return };
         self.release(key, &live);
@@ -481,7 +479,7 @@ impl Scheduler {
         }
     }
 
-    /// What to do now. At most one write of each plan is on its way at a time.
+    /// Returns what to do now. At most one write of each plan is in progress at a time.
     pub fn step(&mut self, now: Timestamp) -> Vec<Action> {
         let mut actions = std::mem::take(&mut self.told);
         (self.wake_at, self.lingers) = (None, false);
@@ -541,7 +539,7 @@ impl Scheduler {
         actions
     }
 
-    /// Decides a command on the copy and moves it on. Returns whether it was accepted.
+    /// Decides a command on the copy and applies it. Returns whether it was accepted.
     fn apply(&mut self, now: Timestamp, id: &PlanId, command: Command, draft: &mut Draft) -> bool {
         let Some(followed) = self.plans.get_mut(id) else { return false };
         let at = now.max(followed.plan.state().updated_at.unwrap_or(now));
@@ -562,7 +560,7 @@ impl Scheduler {
         }
     }
 
-    /// What is left to do, for whoever wonders whether to go on waiting.
+    /// Returns what is left to do, which decides whether to continue waiting.
     pub fn rest(&self) -> Idleness {
         let busy = |followed: &Followed| followed.pending.is_some() || followed.stale;
         if !self.live.is_empty() || self.plans.values().any(busy) {
@@ -584,7 +582,7 @@ impl Scheduler {
             let is_active = followed.plan.state().phase == Phase::Active;
             for task in followed.plan.ready() {
                 match self.audience(task) {
-                    // Whoever it is for will find it on the list.
+                    // Its worker or agent finds it in the list of ready tasks.
                     Audience::Others => {}
                     Audience::APersons => rest = Idleness::Waiting,
                     Audience::Ours if is_active => return Idleness::Busy,
@@ -599,33 +597,32 @@ impl Scheduler {
         Audience::of(&self.config, &self.takes, task)
     }
 
-    /// Whether a plan is worth following: something could be started here, or runs and may be lost.
+    /// Whether a plan is worth following: a task could start here, or one runs and may be lost.
     pub fn wants(&self, plan: &Plan) -> bool {
         let is_ours = |task: &Task| self.audience(task) == Audience::Ours;
         let (state, runs) = (plan.state(), plan.in_progress().next().is_some());
         state.phase == Phase::Active && !state.archived && (runs || plan.ready().any(is_ours))
     }
 
-    /// Whether machines elsewhere work on tasks of the plans that are followed.
+    /// Whether machines work on tasks of the followed plans. While nothing runs here, these are other workers.
     pub fn others_work(&self) -> bool {
         let by_machine = |task: &Task| task.spec.work.is_some() && self.audience(task) != Audience::APersons;
         let active = self.plans.values().filter(|followed| followed.plan.state().phase == Phase::Active);
         active.flat_map(|followed| followed.plan.in_progress()).any(by_machine)
     }
 
-    /// The plans that are followed.
     pub fn followed(&self) -> impl Iterator<Item = &PlanId> {
         self.plans.keys()
     }
 
-    /// Whether nothing of a plan runs here or is on its way, so that it can be let go.
+    /// Whether nothing of a plan runs here or is being written, so that it can be dropped.
     pub fn is_idle(&self, id: &PlanId) -> bool {
         let rests =
             |followed: &Followed| followed.pending.is_none() && !followed.stale && followed.gone.is_empty();
         self.plans.get(id).is_some_and(rests) && !self.live.keys().any(|key| key.plan == *id)
     }
 
-    /// Lets a plan go of which nothing runs here.
+    /// Drops a plan, unless something of it runs here.
     pub fn let_go(&mut self, id: &PlanId) {
         if self.is_idle(id) {
             self.plans.remove(id);
@@ -664,16 +661,16 @@ impl TaskFilter {
     }
 }
 
-/// A write that is being put together.
+/// A write under construction.
 #[derive(Debug, Default)]
 struct Draft {
     commands: Vec<Command>,
     events: Vec<Event>,
     starts: Vec<AttemptKey>,
     finishes: Vec<(AttemptKey, ActiveAttempt)>,
-    /// Others write the plan too: nothing is decided here, and the copy stays as it is.
+    /// Whether others write the plan too: then nothing is decided here, and the copy does not change.
     shared: bool,
-    /// The starts of a shared plan have been chosen: what they lead to is seen only later.
+    /// Whether the starts of a shared plan have been chosen: their consequences are only seen later.
     chosen: bool,
 }
 

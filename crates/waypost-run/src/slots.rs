@@ -1,8 +1,9 @@
-//! Slots of queues as locks of files: they hold across all runs of one workspace on one machine, and the system gives them
-//! back when a run dies, however it does. Knows nothing of tasks. For stores that several machines share, see `stored.rs`.
+//! Slots of queues as file locks: they are valid for all runs of one workspace on one machine, and the system releases
+//! them when a run dies, however it dies. Knows nothing of tasks. For stores that several machines share, see
+//! `slots/store.rs`.
 //!
-//! Programs do not inherit the locks. If they did, one that outlives its run would keep a queue closed for as long as it
-//! liked; as it is, what a dead run left behind may for a moment run beside the work of its successor.
+//! Programs do not inherit the locks. Otherwise a program that outlives its run could keep a queue closed for as long
+//! as it liked. Instead, what a dead run left behind may briefly run beside the work of its successor.
 
 mod store;
 
@@ -19,12 +20,12 @@ use crate::scheduler::SlotKeeper;
 
 /// How long a run keeps a slot for its own tasks, one after another, while another run waits that has none.
 const TURN: Duration = Duration::from_millis(100);
-/// How long a run that gave a slot to another leaves it alone.
+/// How long a run that yielded a slot takes none while others wait.
 const MANNERS: Duration = Duration::from_millis(30);
-/// The file that is locked by runs which wait for a slot and have none.
+/// The file that is locked by runs that wait for a slot and have none.
 const WAITING: &str = "waiting";
 
-/// What a queue's name is as the name of a folder: no two are the same, and none leads elsewhere.
+/// Returns a queue's name as the name of a directory: unique, and never a path elsewhere.
 pub(crate) fn folder_name(queue: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     queue
@@ -36,13 +37,13 @@ pub(crate) fn folder_name(queue: &str) -> String {
 #[derive(Debug)]
 struct HeldSlots {
     folder: PathBuf,
-    /// The files of the slots that were ever looked at, in their order, and whether each is ours.
+    /// The files of all slots tried so far, in order, and whether each is ours.
     slots: Vec<(File, bool)>,
-    /// Locked, together with others who wait, while this run has no slot and wants one.
+    /// Locked, shared with other waiting runs, while this run has no slot and wants one.
     waiting: Option<File>,
-    /// Since when this run has had slots without a break or a look at others.
+    /// Since when this run has had slots without a break or a check for waiting runs.
     since: Option<Instant>,
-    /// When it last gave one to another.
+    /// When it last yielded a slot to another run.
     gave: Option<Instant>,
 }
 
@@ -84,7 +85,7 @@ impl HeldSlots {
         Ok(false)
     }
 
-    /// Whether another run waits. Nobody holds this file alone for longer than this look takes.
+    /// Whether another run waits. The exclusive lock lasts only as long as this check.
     fn others_wait(&self) -> bool {
         let Ok(file) = self.open(WAITING) else { return false };
         matches!(flock(&file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
@@ -99,7 +100,7 @@ pub(crate) struct FileSlots {
 }
 
 impl FileSlots {
-    /// With a folder for each queue below this one.
+    /// With a directory for each queue below `root`.
     pub(crate) fn new(root: PathBuf) -> Self {
         Self { root, queues: BTreeMap::new() }
     }
@@ -117,7 +118,7 @@ impl FileSlots {
 
 impl SlotKeeper for FileSlots {
     fn take(&mut self, queue: &str, concurrency: u32) -> bool {
-        // Where nothing can be locked, a run goes by its own count.
+        // If nothing can be locked, a run relies on its own count.
         let Ok(held) = self.held(queue) else { return true };
         if held.gave.is_some_and(|at| at.elapsed() < MANNERS) && held.others_wait() {
             return false;
@@ -167,7 +168,7 @@ mod tests {
         assert!(other.take("another/queue", 1) && !one.take("another/queue", 1));
         one.give("q");
         assert!(other.take("q", 2) && !one.take("q", 2));
-        // A run that is gone has nothing any more.
+        // A run that is gone holds nothing any more.
         drop(other);
         assert!(one.take("q", 2) && one.take("q", 2) && !one.take("q", 2));
         fs::remove_dir_all(root).unwrap();

@@ -1,11 +1,11 @@
-//! The clock of the store, which all who work on it go by.
+//! The clock of the store, which all its workers use.
 
 use std::time::{Duration, Instant};
 
 use waypost_core::Timestamp;
 use waypost_store::{PlanStore, StoreError};
 
-/// The store's time, carried on by a clock that nobody sets.
+/// The store's time, extrapolated with a monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
     base: Timestamp,
@@ -24,7 +24,7 @@ impl Clock {
         Ok(())
     }
 
-    /// It is this time now.
+    /// Sets the clock to this time.
     pub(crate) fn set_to(&mut self, now: Timestamp) {
         (self.base, self.since) = (now, Instant::now());
     }
@@ -33,7 +33,7 @@ impl Clock {
         self.at(Instant::now())
     }
 
-    /// What it showed, or would have shown, at a moment: it may have been set since.
+    /// Returns the clock's time at a moment, which may be before the clock was last set.
     pub(crate) fn at(&self, moment: Instant) -> Timestamp {
         let micros = |passed: Duration| i64::try_from(passed.as_micros()).unwrap_or(i64::MAX);
         let later = micros(moment.saturating_duration_since(self.since));

@@ -1,10 +1,12 @@
-//! Who is there to do the work, on whatever machine: the workers that the store knows, and what this machine knows better.
+//! The workers of a queue, on any machine. Registry rows in the store decide, except that a worker whose process on
+//! this machine has exited is dead.
 
 use waypost_config::Config;
 use waypost_core::{EffectiveStatus, PlanId, Timestamp};
 use waypost_store::{Lease, PlanStore, StoreError, WORKERS_PAGE_MAX, Worker, WorkerState, WriteError};
 
-/// What is known of a worker. One whose process on this machine is gone is dead, whatever it last said.
+/// Returns the state of a worker. A worker whose process on this machine has exited is dead, even if its registry row
+/// is still fresh.
 pub fn worker_state(worker: &Worker, now: Timestamp) -> WorkerState {
     if waypost_store::is_dead(&worker.name) { WorkerState::Dead } else { worker.state(now) }
 }
@@ -50,7 +52,7 @@ pub fn all_workers(plans: &PlanStore) -> Result<(Vec<Worker>, Timestamp), StoreE
     }
 }
 
-/// What to say where nobody takes up tasks of a queue.
+/// The message for a queue that no live worker serves.
 pub fn no_worker(queue: &str) -> String {
     format!("no worker of queue {queue} is alive, here or on another machine")
 }

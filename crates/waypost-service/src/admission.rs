@@ -1,11 +1,11 @@
-//! What of a plan the configuration allows: executors, workers, shapes and queues that it knows, and inputs that have
-//! the shape that they are said to have. Runs nothing.
+//! Checks a plan against the configuration: executors, workers, shapes and queues must exist, and inputs must match
+//! their shape. Runs nothing.
 
 use waypost_core::{Command, Draft, Problem, ProblemKind, TaskId, TaskSpec, Work};
 
 use waypost_config::{Config, ResolvedWork, resolve, resolve_check};
 
-/// Everything in a plan that names something which the configuration does not have, or gives it the wrong inputs.
+/// Returns every name in a plan that the configuration does not define, and every input that does not match its shape.
 pub fn problems(config: &Config, draft: &Draft) -> Vec<Problem> {
     let mut problems: Vec<Problem> = unknown_queue(config, &draft.spec.queue).into_iter().collect();
     for task in &draft.tasks {
@@ -20,17 +20,17 @@ fn unknown_queue(config: &Config, queue: &str) -> Option<Problem> {
     unknown.then(|| Problem::plan(ProblemKind::UnknownQueue { queue: queue.to_owned() }))
 }
 
-/// The queue that a command would move the plan to.
+/// Returns the queue that a command would move the plan to.
 fn new_queue(command: &Command) -> Option<&str> {
     if let Command::RevisePlan(changes) = command { changes.queue.as_deref() } else { None }
 }
 
-/// The same for one task.
+/// Returns the problems of one task.
 pub fn task_problems(config: &Config, spec: &TaskSpec) -> Vec<Problem> {
     work_problems(config, &spec.id, spec.work.as_deref(), spec.check.as_deref())
 }
 
-/// The same for what a command would write.
+/// Returns the problems of everything that a command would write.
 pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
     if let Command::Create { draft, .. } | Command::Replace(draft) = command {
         return problems(config, draft);
@@ -43,7 +43,8 @@ pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
         .collect()
 }
 
-/// Whether a command would write anything that the configuration has a say in.
+/// Whether a command would write anything that must be checked against the configuration. If not, the configuration
+/// need not be loaded.
 pub fn asks_configuration(command: &Command) -> bool {
     if let Command::Create { draft, .. } | Command::Replace(draft) = command {
         return names_configured(draft);
@@ -51,13 +52,13 @@ pub fn asks_configuration(command: &Command) -> bool {
     new_queue(command).is_some() || !works(command).is_empty()
 }
 
-/// Whether a draft names anything that the configuration has a say in.
+/// Whether a draft contains anything that must be checked against the configuration.
 pub fn names_configured(draft: &Draft) -> bool {
     !draft.spec.queue.is_empty() || draft.tasks.iter().any(|task| work_of(&task.spec).is_some())
 }
 
-/// Whether a problem is one wherever the plan will run: inputs without the shape that the configuration describes. What
-/// the configuration does not have here it may have elsewhere, so that keeps a plan from running, not from being written.
+/// Whether a problem exists wherever the plan will run: inputs that do not match the shape in the configuration. A name
+/// that is unknown here may be defined on another machine, so it keeps a plan from running, not from being written.
 pub fn forbids_writing(problem: &Problem) -> bool {
     matches!(problem.wrong, ProblemKind::InputsDoNotFit { .. })
 }
@@ -69,7 +70,7 @@ fn work_of(spec: &TaskSpec) -> Option<Works<'_>> {
     (work.is_some() || check.is_some()).then_some((&spec.id, work, check))
 }
 
-/// The work and the checks that a command would write.
+/// Returns the work and the checks that a command would write.
 fn works(command: &Command) -> Vec<Works<'_>> {
     fn new(work: &Option<Option<Work>>) -> Option<&Work> {
         work.as_ref().and_then(Option::as_ref)
@@ -128,7 +129,7 @@ fn work_problems(config: &Config, task: &TaskId, work: Option<&Work>, check: Opt
     found.into_iter().map(|wrong| Problem::task(task, wrong)).collect()
 }
 
-/// What is wrong with work; `of` says whose inputs they are.
+/// Returns the problems of some work. `of` is a prefix for messages about its inputs.
 fn wrong_with(
     config: &Config,
     work: &Work,

@@ -1,13 +1,13 @@
-//! What a task's work comes to by the configuration, in words: the program as a person would type it. Runs nothing.
+//! The program that a task's work resolves to with this configuration, as a person would type it. Runs nothing.
 
 use waypost_core::{Task, TaskSpec, Work};
 
 use waypost_config::{Config, Executor, Process, PromptTo, Worker};
 
-/// What stands in place of a program.
+/// Shown for a task without work.
 const FOR_NO_MACHINE: &str = "(for an agent or a person)";
 
-/// The program of a task and that of its check, as a person would type them.
+/// Returns the program of a task and that of its check, as a person would type them.
 pub fn preview(config: &Config, spec: &TaskSpec) -> String {
     let program = program(config, spec);
     let Some(check) = &spec.check else { return program };
@@ -18,23 +18,24 @@ fn program(config: &Config, spec: &TaskSpec) -> String {
     spec.work.as_deref().map_or_else(|| FOR_NO_MACHINE.to_owned(), |work| preview_of_work(config, work))
 }
 
-/// Whether something would still be run for a task, so that whoever approves the plan has to see it.
+/// Whether a machine would still run something for a task, so that the approver has to see it.
 pub fn is_to_be_run(task: &Task) -> bool {
     let spec = &task.spec;
     !spec.skip && (spec.work.is_some() || spec.check.is_some()) && !task.state.status.is_finished()
 }
 
-/// What whoever approves a task has to see of it: the program, and everything that the author of the plan says to it. The
-/// program is the operator's and looks harmless; what it is told is not.
+/// What an approver has to see of a task: the program, and every text that the plan's author passes to it. The operator
+/// defines the program, which looks harmless; the author's texts may not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalPreview {
-    /// The program, as a person would type it.
+    /// The program of the task, as a person would type it.
     pub program: String,
-    /// What the author says to it, each with its name: `description`, `inputs`, `check`.
+    /// The author's texts by name: `description`, `notes`, `tools`, `inputs`, `check`, `check's inputs`. Empty ones are
+    /// left out.
     pub particulars: Vec<(&'static str, String)>,
 }
 
-/// What whoever approves a task has to see of it.
+/// Returns what an approver has to see of a task.
 pub fn approval_preview(config: &Config, spec: &TaskSpec) -> ApprovalPreview {
     let inputs = |work: &Work| match work.inputs.as_str() {
         "{}" | "null" => String::new(),
@@ -53,7 +54,7 @@ pub fn approval_preview(config: &Config, spec: &TaskSpec) -> ApprovalPreview {
     ApprovalPreview { program: program(config, spec), particulars }
 }
 
-/// The program of a check.
+/// Returns the program of a check.
 pub fn preview_of_check(config: &Config, check: &Work) -> String {
     match (config.executors.get(&check.executor), config.checks.get(&check.executor)) {
         (None, Some(worker)) => done_by(worker),
@@ -62,7 +63,7 @@ pub fn preview_of_check(config: &Config, check: &Work) -> String {
     }
 }
 
-/// The program of some work.
+/// Returns the program of some work.
 pub fn preview_of_work(config: &Config, work: &Work) -> String {
     match config.executors.get(&work.executor) {
         None => format!("(no executor is called {})", work.executor),

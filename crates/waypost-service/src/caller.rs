@@ -1,30 +1,31 @@
-//! Who asks: the actor whose rights count, and the name under which tasks are held.
+//! The caller of an operation: the actor whose rights count, and the name under which it holds tasks.
 
 use waypost_core::Actor;
 
-/// Who asks.
+/// The caller of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The person, agent or worker.
+    /// The person, agent or worker whose rights count.
     pub actor: Actor,
-    /// The name under which the caller holds tasks: its own, or that of one of an agent's sessions (`agent:robin#4f`).
+    /// The name under which the caller holds tasks: its own, or that of one session of an agent (`agent:robin#4f`).
     pub worker: String,
 }
 
 impl Caller {
-    /// A caller who holds tasks under its own name.
+    /// A caller that holds tasks under its own name.
     pub fn new(actor: Actor) -> Self {
         Self { worker: actor.to_string(), actor }
     }
 
-    /// One session of an agent: what it holds, other sessions of the same agent do not.
+    /// One session of an agent. It does not hold the tasks of the agent's other sessions.
     pub fn session(actor: Actor, worker: String) -> Self {
         Self { actor, worker }
     }
 
-    /// How the caller stands to whoever holds a task.
+    /// Returns how the caller relates to the holder of a task.
     pub fn relation_to(&self, worker: &str) -> Holder {
-        // Whoever holds it under the agent's name alone has said nothing of sessions.
+        // A holder with the agent's bare name does not use sessions, so every session of the agent counts as the
+        // holder.
         if worker == self.worker || worker == self.actor.to_string() {
             Holder::Caller
         } else if self.actor.is_worker(worker) {
@@ -35,13 +36,13 @@ impl Caller {
     }
 }
 
-/// Who holds a task, as a caller sees it.
+/// The holder of a task, relative to a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// The caller itself.
     Caller,
     /// The same agent in another session.
     OtherSession,
-    /// Somebody else.
+    /// Another person, agent or worker.
     Other,
 }

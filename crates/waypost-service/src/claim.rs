@@ -1,4 +1,5 @@
-//! Taking the next task: what is on offer, what lost workers had included, and the first of it that can be had.
+//! Claiming the next task: reclaims tasks with expired leases, then starts the first claimable task that is not
+//! refused.
 
 use waypost_core::{Actor, Command, Plan, PlanId, Refusal, TaskId};
 use waypost_store::LeaseFilter;
@@ -8,35 +9,35 @@ use crate::error::ServiceError;
 use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
 
-/// Tasks that are tried when somebody wants one: others may be faster, or hold a lock.
+/// Maximum number of tasks to try in one claim: another worker may claim one first, or hold its lock.
 const CANDIDATES_MAX: usize = 200;
-/// Tasks of lost workers that are given back at a time.
+/// Maximum number of expired leases to reclaim at a time.
 const LOST_MAX: usize = 100;
-/// Reasons why nothing could be had that are told.
+/// Maximum number of refusals to report when no task could be claimed.
 const REASONS_MAX: usize = 3;
 
-/// Which tasks a caller would take.
+/// Limits which tasks a caller would claim.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClaimFilter<'a> {
-    /// Only of this plan.
+    /// Claim only tasks of this plan.
     pub plan: Option<&'a PlanId>,
-    /// Only of plans in this queue.
+    /// Claim only tasks of plans in this queue.
     pub queue: Option<&'a str>,
 }
 
-/// What came of it.
+/// The result of a claim.
 #[derive(Clone, Debug)]
 pub enum Claimed {
     /// A task was started.
     Taken {
-        /// What was written.
+        /// The result of the write.
         written: WriteReply,
-        /// Which task.
+        /// The id of the started task.
         task: TaskId,
     },
-    /// Nothing could be had.
+    /// No task could be claimed.
     Nothing {
-        /// Why not, of a few that were tried.
+        /// The refusals of the first few tasks that were tried.
         reasons: Vec<String>,
     },
 }
@@ -67,7 +68,7 @@ impl Service {
         Ok(Claimed::Nothing { reasons })
     }
 
-    /// The tasks that could start now, the most urgent first.
+    /// Returns the tasks that could start now, the most urgent first.
     pub fn claimable(
         &self,
         filter: ClaimFilter<'_>,
@@ -83,7 +84,7 @@ impl Service {
         Ok(ready.into_iter().map(|ready| (ready.plan, ready.task)).collect())
     }
 
-    /// Returns tasks whose leases have ended to the queue: of this plan, or of all.
+    /// Returns tasks with expired leases to the queue: those of this plan, or of all plans.
     pub fn reclaim_expired_leases(&self, plan: Option<&PlanId>) -> Result<(), ServiceError> {
         let lost = self.plans().store().query(|read| {
             let now = read.now();
@@ -93,7 +94,7 @@ impl Service {
         for lease in lost.into_iter().filter(|lease| plan.is_none_or(|plan| *plan == lease.plan)) {
             let lose = Command::LoseTask { task: lease.task, attempt: lease.attempt, retry: None };
             match self.write(&by, &lease.plan, vec![lose], Guard::NONE) {
-                // Somebody else has given it back already, or it ended after all.
+                // Another worker has reclaimed it already, or the attempt ended in time.
                 Ok(_) | Err(ServiceError::Refused(_) | ServiceError::Invalid { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -102,7 +103,7 @@ impl Service {
     }
 }
 
-/// Whether another task may be had although this one was refused.
+/// Whether a refusal concerns only this task, so that another task may still be claimed.
 fn is_only_this_one(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::AlreadyRunning { .. }
@@ -117,6 +118,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::IsParent { .. }
         | Refusal::AwaitsCheck { .. }
         | Refusal::AwaitsAnswer { .. }
+        | Refusal::StoppedByPerson { .. }
         | Refusal::NoSuchTask { .. } => true,
         Refusal::Invalid { .. }
         | Refusal::OnlyAPerson { .. }

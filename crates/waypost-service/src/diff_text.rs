@@ -1,35 +1,35 @@
-//! Differences between two versions, in lines with a sign: `+` new, `-` gone, `~` changed. Finds none itself, and knows
-//! neither colours nor widths.
+//! Differences between two versions as lines with a sign: `+` added, `-` removed, `~` changed. The caller computes the
+//! differences and adds colours and widths.
 
 use waypost_core::{Change, Difference, line_changes};
 use waypost_text::{count, sanitize_line};
 
-/// Lines of one changed text that are shown.
+/// Maximum number of lines shown of one changed text.
 const TEXT_LINES_MAX: usize = 60;
 
 /// How texts of several lines are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Texts {
-    /// As one value each.
+    /// Each text as one value.
     Whole,
     /// Line by line.
     ByLine,
 }
 
-/// What a line tells of.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// What was not there before.
+    /// Added content.
     New,
-    /// What is no longer there.
+    /// Removed content.
     Gone,
-    /// What is another now.
+    /// A changed value.
     Changed,
-    /// What stands around it.
+    /// Unchanged context.
     Around,
 }
 
-/// The differences as lines, with what each of them tells of; `short` cuts a value to what there is room for.
+/// Renders the differences as lines, each with its kind. `short` truncates a value to the available width.
 pub fn difference_lines(
     differences: &[Difference],
     texts: Texts,
@@ -90,7 +90,7 @@ fn changed(
     lines.push((Sign::Changed, format!("~ {name}: {} → {}", value(before), value(after))));
 }
 
-/// A line in which a plan's text cannot steer a terminal.
+/// Removes characters with which a plan's text could control a terminal.
 fn clean(text: &str) -> String {
     sanitize_line(&text.trim_end_matches('\r').replace('\t', "    ")).into_owned()
 }

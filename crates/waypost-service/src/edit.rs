@@ -1,5 +1,4 @@
-//! Edits of a plan: the one vocabulary of small operations, which all front ends share. Ids of new tasks are chosen inside the
-//! transaction and never reused.
+//! Edits of a plan: the small operations that all front ends share. Ids of new tasks are chosen inside the transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,68 +17,69 @@ use crate::service::{Guard, Service, Terms, WriteResult};
 pub enum EditOp {
     /// Add tasks together, so that they may depend on each other in any order.
     AddTasks {
-        /// The tasks.
+        /// The tasks to add.
         tasks: Vec<NewTask>,
-        /// Where the first goes among its siblings; the others follow. Beside a sibling they get its parent, unless they name
-        /// one.
+        /// The position of the first task among its siblings; the others follow. With a position beside a sibling,
+        /// tasks that name no parent get the sibling's parent.
         position: Position,
     },
-    /// Change what the author says of a task.
+    /// Change the author's part of a task.
     ReviseTask {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// What changes.
+        /// The fields to change.
         changes: Box<TaskChanges>,
     },
     /// Remove a task with all its subtasks.
     RemoveTask {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// Also remove dependencies on it; otherwise they forbid the removal.
+        /// Also remove dependencies on the task; otherwise they make the removal fail.
         drop_dependencies: bool,
     },
-    /// Give a task another parent or another place among its siblings.
+    /// Move a task to another parent or another position among its siblings.
     MoveTask {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// The new parent; `Some(None)` makes it a root. Without one, a place beside a sibling implies its parent.
+        /// The new parent; `Some(None)` makes the task a root. Without one, a position beside a sibling implies the
+        /// sibling's parent.
         parent: Option<Option<TaskId>>,
-        /// The new place.
+        /// The new position among the siblings.
         position: Position,
     },
-    /// Change what the author says of the plan.
+    /// Change the author's part of the plan.
     RevisePlan(Box<PlanChanges>),
-    /// Set a task's status as its author or worker sees it.
+    /// Set a task's status by hand.
     SetStatus {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
         /// The new status.
         status: StatusChange,
     },
-    /// Pause, resume or end the plan.
+    /// Activate, pause, resume or end the plan, or request its approval.
     SetPhase {
         /// The new phase.
         phase: Phase,
-        /// Why, or what came of it.
+        /// The reason for a pause, the message of an approval request, or the summary of an ended plan.
         summary: String,
     },
     /// Archive the plan, or restore it from the archive.
     SetArchived(bool),
 }
 
-/// A task that is to be added.
+/// A task to add.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewTask {
-    /// Its id; without one it gets the next free one.
+    /// The id of the task; without one it gets the next free id.
     pub id: Option<TaskId>,
-    /// What its author says. The id in it does not count.
+    /// The author's part of the task. Its `id` field is ignored.
     pub spec: Box<TaskSpec>,
-    /// What its id begins with when it gets one, instead of `t`.
+    /// The prefix of a generated id, instead of `t`.
     pub prefix: Option<&'static str>,
 }
 
 impl NewTask {
-    /// A task that keeps the id of its author.
+    /// A task with the id that its author chose.
     pub fn named(spec: TaskSpec) -> Self {
         Self { id: Some(spec.id.clone()), spec: Box::new(spec), prefix: None }
     }
@@ -95,36 +95,36 @@ impl NewTask {
     }
 }
 
-/// A status that somebody sets by hand, with what belongs to it.
+/// A status set by hand, with its details.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StatusChange {
-    /// To be done: gives a running task back, and sets a finished one back.
+    /// To be done: releases a running task, and reopens a finished one.
     Pending {
-        /// Why it is given back.
+        /// Why a running task is released.
         reason: String,
     },
-    /// Being worked on by the caller.
+    /// The caller works on it. It is leased for the default time.
     Running,
-    /// Accomplished.
+    /// The task is done.
     Done {
-        /// In words.
+        /// The result as text.
         result: Option<String>,
-        /// For the tasks that depend on it.
+        /// The output for the tasks that depend on it.
         output: Option<Json>,
     },
-    /// Not accomplished.
+    /// The task failed.
     Failed {
-        /// Why.
+        /// Why it failed.
         error: String,
     },
-    /// Unnecessary.
+    /// The task is not necessary.
     Skipped {
-        /// Why.
+        /// Why it was skipped.
         reason: Option<String>,
     },
-    /// Not wanted any more.
+    /// The task is no longer wanted.
     Cancelled {
-        /// Why.
+        /// Why it was cancelled.
         reason: String,
     },
 }
@@ -133,7 +133,7 @@ impl Service {
     /// Edits a plan: all operations in one version, or none.
     pub fn edit(&self, by: &Caller, plan: &PlanId, ops: Vec<EditOp>, guard: Guard) -> WriteResult {
         let worker = by.worker.clone();
-        // A task that is set to running is leased like one that was claimed.
+        // A task set to running is leased like a claimed one.
         let terms = Terms { guard, lease_seconds: Some(LEASE_SECONDS_DEFAULT) };
         let (mut reply, added) = self.write_with(by, plan, terms, move |plan| {
             let mut edit = Edit::default();
@@ -153,9 +153,9 @@ impl Service {
 struct Edit {
     commands: Vec<Command>,
     added: Vec<TaskId>,
-    /// Ids that earlier operations of the same edit have used.
+    /// Ids that earlier operations of the same edit have taken.
     taken: BTreeSet<TaskId>,
-    /// Parents of the tasks that earlier operations of the same edit have added or moved.
+    /// Parents of the tasks that earlier operations of the same edit added or moved.
     parents: BTreeMap<TaskId, Option<TaskId>>,
 }
 
@@ -208,13 +208,14 @@ impl Edit {
         Command::AddTasks { tasks: specs, place: position }
     }
 
-    /// The parent that a task has after the operations so far.
+    /// Returns the parent of a task after the operations so far.
     fn parent_of(&self, plan: &Plan, task: &TaskId) -> Option<TaskId> {
         self.parents.get(task).cloned().unwrap_or_else(|| plan.task(task.as_str())?.spec.parent.clone())
     }
 }
 
-/// Ids with this prefix that follow those of all tasks.
+/// Iterates over ids with this prefix, numbered after every existing one. The number of a removed task can be used
+/// again.
 fn numbered_ids(plan: &Plan, prefix: &'static str) -> impl Iterator<Item = TaskId> + use<> {
     let number = |id: &str| id.strip_prefix(prefix)?.parse::<u64>().ok();
     let last = plan.tasks().filter_map(|(task, _)| number(task.spec.id.as_str())).max().unwrap_or(0);

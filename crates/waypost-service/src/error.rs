@@ -1,5 +1,5 @@
-//! Why an act was not done: one error type with a stable code, facts for programs, and a hint key. Each front end owns the
-//! words of its hints, because what to do next is a command in one and a tool in another.
+//! The errors of the service: a stable code, facts for programs, and a hint key. Each front end words its own hints,
+//! because the next step is a command in one and a tool call in another.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{PlanId, Problem, Refusal, TaskId, Timestamp};
@@ -10,10 +10,10 @@ use waypost_store::{Conflict, StoreError, WriteError};
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ServiceError {
-    /// The rules of the plan forbid it.
+    /// The rules of the plan forbid the operation.
     #[error("{0}")]
     Refused(Refusal),
-    /// The plan changed since the caller read it.
+    /// The plan has changed since the caller read it.
     #[error("plan {} is at version {}, not {}", .0.plan, .0.current, .0.known)]
     Conflict(Box<Conflict>),
     /// No plan has that id.
@@ -22,69 +22,69 @@ pub enum ServiceError {
     /// The beginning of an id fits several plans or tasks.
     #[error("{} could be any of {}{}", shown(prefix), what.plural(), candidates.join(", "))]
     Ambiguous {
-        /// What was looked for.
+        /// Whether the id is that of a plan or a task.
         what: IdOf,
-        /// The beginning that was given.
+        /// The prefix that was given.
         prefix: String,
-        /// Ids that begin so.
+        /// The ids that begin with the prefix.
         candidates: Vec<String>,
     },
     /// The plan has no such version.
     #[error("plan {plan} has versions 1 to {current}, and no version {wanted}")]
     NoSuchVersion {
-        /// The plan.
+        /// The id of the plan.
         plan: PlanId,
-        /// The version that was asked for.
+        /// The requested version.
         wanted: u64,
         /// The newest version.
         current: u64,
     },
-    /// The id was used before, and ids are never reused.
+    /// The id was used before; ids are never reused.
     #[error("the id {0} was used before")]
     IdUsed(PlanId),
-    /// What would be written is not valid: each problem with its task and path.
+    /// The content is not valid. Each problem has its location.
     #[error("{subject} is not valid: {}", first_of(problems))]
     Invalid {
-        /// What is not valid.
+        /// The content that is not valid.
         subject: Subject,
-        /// All problems.
+        /// All problems found.
         problems: Vec<Problem>,
     },
-    /// The text cannot be read as a plan.
+    /// The text cannot be parsed as a plan.
     #[error("{name}: {error}")]
     #[strum(serialize = "invalid")]
     Unreadable {
-        /// How the text is called.
+        /// The name of the text in messages.
         name: String,
-        /// Why not.
+        /// Why it cannot be parsed.
         error: Unreadable,
     },
-    /// The text holds no plan, or several, where one is needed.
+    /// The text contains no plan, or several, where one is needed.
     #[error("{name} holds {count} plans, and one is needed")]
     NotOnePlan {
-        /// How the text is called.
+        /// The name of the text in messages.
         name: String,
-        /// How many plans it holds.
+        /// The number of plans in the text.
         count: usize,
     },
     /// Another session of the same agent holds the task.
     #[error("task {task} is held by another session of {agent}{}", until_text(*until))]
     HeldByOtherSession {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// The agent.
+        /// The name of the agent.
         agent: String,
-        /// When its lease ends unless it is renewed.
+        /// When the lease of the other session ends unless it is renewed.
         until: Option<Timestamp>,
     },
     /// The configuration cannot be loaded.
     #[error("{message}")]
     Configuration {
-        /// What is wrong.
+        /// What is wrong with it.
         message: String,
-        /// One line for each problem.
+        /// One line per problem.
         details: Vec<String>,
-        /// What to do about it.
+        /// How to fix it.
         hint: String,
     },
     /// The store failed.
@@ -92,7 +92,7 @@ pub enum ServiceError {
     Store(StoreError),
 }
 
-/// What an id belongs to.
+/// The kind of thing that an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdOf {
     /// A plan.
@@ -110,13 +110,13 @@ impl IdOf {
     }
 }
 
-/// What is not valid.
+/// The content that is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Subject {
-    /// The plan that the act would make.
+    /// The plan that the operation would produce.
     #[error("the plan that this would make")]
     Result,
-    /// What the configuration does not let be written.
+    /// Content that does not match the configuration.
     #[error("what would be written")]
     Write,
     /// What somebody reports on a task.
@@ -127,10 +127,10 @@ pub enum Subject {
     Text,
 }
 
-/// What to do next. The words are the front end's.
+/// The next step to suggest. Each front end words it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// Nothing can be said.
+    /// No suggestion.
     None,
     /// List the plans.
     ListPlans,
@@ -138,30 +138,30 @@ pub enum Hint {
     ListVersions(PlanId),
     /// Give more characters of the id.
     LongerId,
-    /// Choose another id, or none.
+    /// Choose another id, or omit it.
     OtherId,
-    /// Read what changed, then write again with this version.
+    /// Read the changes, then write again with this version.
     ReadChanges {
-        /// The plan.
+        /// The id of the plan.
         plan: PlanId,
-        /// Its newest version.
+        /// The newest version of the plan.
         current: u64,
     },
     /// Fix all listed problems.
     FixProblems,
     /// Name the format.
     NameFormat,
-    /// Use a format that can be read or written.
+    /// Use a format that supports reading, or one that supports writing.
     OtherFormat,
-    /// Correct the text at the place that the error names.
+    /// Correct the text at the position that the error names.
     FixText,
     /// Check that this is the right text.
     RightText,
-    /// Give a text with one plan.
+    /// Provide a text with exactly one plan.
     OnePlan,
-    /// Take the task over if the other session is gone; otherwise take another task.
+    /// Take the task over if the other session is gone; otherwise claim another task.
     TakeOver,
-    /// Advice that is the same at every front end.
+    /// Advice with the same words at every front end.
     Text(String),
 }
 
@@ -183,7 +183,7 @@ fn first_of(problems: &[Problem]) -> String {
 }
 
 impl ServiceError {
-    /// The stable code for programs.
+    /// Returns the stable code for programs.
     pub fn code(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal_facts(refusal).0,
@@ -192,7 +192,7 @@ impl ServiceError {
         }
     }
 
-    /// What programs are told beside the code.
+    /// Returns the facts that programs get with the code.
     pub fn facts(&self) -> Map<String, Value> {
         let facts = match self {
             Self::Refused(refusal) => return refusal_facts(refusal).1,
@@ -212,7 +212,7 @@ impl ServiceError {
         if let Value::Object(facts) = facts { facts } else { Map::new() }
     }
 
-    /// What to do next.
+    /// Returns the next step to suggest.
     pub fn hint(&self) -> Hint {
         match self {
             Self::Refused(Refusal::Invalid { problems }) | Self::Invalid { problems, .. } => {
@@ -290,7 +290,7 @@ impl From<WriteError> for ServiceError {
 }
 
 impl ServiceError {
-    /// Why a text did not become a change of a plan.
+    /// Converts the reason why a text could not be applied to a plan.
     pub(crate) fn of_update(name: &str, error: NoUpdate) -> Self {
         let name = name.to_owned();
         match error {

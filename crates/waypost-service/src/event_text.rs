@@ -1,14 +1,14 @@
-//! What happened in one version, in a few words. Reads events and nothing else.
+//! One-line summaries of the events of a version.
 
 use waypost_core::{DerivedEvent, Event, TaskId};
 use waypost_text::{count, excerpt};
 
-/// Names that one line lists.
+/// Maximum number of task ids in one line.
 const NAMES_MAX: usize = 4;
-/// Columns of a text that is quoted.
+/// Maximum width of quoted text, in columns.
 const QUOTE_COLUMNS: usize = 41;
 
-/// All events of a version on one line.
+/// Summarizes all events of a version on one line.
 pub fn summary(events: &[Event]) -> String {
     let told =
         events.iter().enumerate().filter(|(place, event)| !is_named_by_its_end(event, &events[place + 1..]));
@@ -17,7 +17,7 @@ pub fn summary(events: &[Event]) -> String {
     words.join("; ")
 }
 
-/// Whether a start is recorded together with the end of its task, which says enough.
+/// Whether a start is recorded in the same version as a later event of its task, which makes the start redundant.
 fn is_named_by_its_end(event: &Event, rest: &[Event]) -> bool {
     let Event::TaskStarted { task, started_at: Some(_), .. } = event else { return false };
     rest.iter().any(|later| later.task() == Some(task))
@@ -37,7 +37,7 @@ fn with(words: &str, more: &str) -> String {
     if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") }
 }
 
-/// Which attempt it was, unless it was the first.
+/// Names the attempt, unless it is the first.
 fn again(attempt: u32) -> String {
     if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() }
 }
@@ -84,11 +84,11 @@ fn event_words(event: &Event) -> String {
         Event::PlanRejected { reason, .. } => with("rejected", reason),
         Event::ApprovalVoided {} => "approval needed again".to_owned(),
         Event::PlanActivated {} => "started".to_owned(),
-        Event::PlanPaused { reason } => with("paused", reason),
+        Event::PlanPaused { reason, .. } => with("paused", reason),
         Event::PlanResumed { to_draft: false } => "resumed".to_owned(),
         Event::PlanResumed { to_draft: true } => "resumed as a draft".to_owned(),
-        Event::PlanFinished { phase, summary } => with(phase.as_str(), summary),
-        Event::PlanArchived {} => "archived".to_owned(),
+        Event::PlanFinished { phase, summary, .. } => with(phase.as_str(), summary),
+        Event::PlanArchived { .. } => "archived".to_owned(),
         Event::PlanUnarchived {} => "taken out of the archive".to_owned(),
         Event::TaskQueued { task, attempt, worker } => format!("{worker} queued {task}{}", again(*attempt)),
         Event::TaskStarted { task, attempt, worker, .. } => {
@@ -112,7 +112,7 @@ fn event_words(event: &Event) -> String {
         Event::TaskSkipped { task, reason } => {
             with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
         }
-        Event::TasksCancelled { tasks, reason } => {
+        Event::TasksCancelled { tasks, reason, .. } => {
             with(&format!("cancelled {}", names(tasks.iter())), reason)
         }
         Event::TasksRetried { tasks } => format!("to be done again: {}", names(tasks.iter())),
@@ -136,7 +136,7 @@ fn event_words(event: &Event) -> String {
     }
 }
 
-/// What followed from a version.
+/// Summarizes an event derived from a version.
 pub fn consequence_summary(consequence: &DerivedEvent) -> String {
     match consequence {
         DerivedEvent::TaskDone { task } => format!("{task} done with its last task"),

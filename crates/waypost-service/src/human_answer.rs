@@ -1,20 +1,19 @@
-//! What a person's answer means to a task: the answer to a question, or the end of a task that is for a person to do.
-//! Writes nothing.
+//! What a person's answer does to a task: it answers a question, or finishes a task that a person does. Writes nothing.
 
 use serde_json::json;
 use waypost_core::{Actor, ActorKind, Command, Json, Outcome, Plan, Refusal, Status, Task, TaskId};
 
 use waypost_config::{Config, Executor};
 
-/// Whether a person's answer ends a task: it is theirs to do, and nobody but a person works on it.
+/// Whether a person's answer finishes a task: its executor is a person, and it is pending or running.
 pub fn is_for_people(config: &Config, task: &Task) -> bool {
     let executor = task.spec.work.as_ref().and_then(|work| config.executors.get(&work.executor));
     matches!(executor, Some(Executor::Human))
         && matches!(task.state.status, Status::Pending | Status::Running)
 }
 
-/// The command by which somebody answers a task. A task that asks takes it for its answer; one that is for a person to do
-/// is done by any answer but no, which fails it.
+/// Returns the command for an answer to a task. A task with an open question gets it as its answer. A task that a
+/// person does fails with `no` or `n`, and is done with any other answer.
 pub(crate) fn answer_command(
     config: &Config,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! The application layer: every act on plans, once, for all front ends and drivers.
+//! The application layer: every operation on plans, implemented once for all front ends and drivers.
 
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
@@ -15,6 +15,7 @@ mod error;
 mod event_text;
 mod human_answer;
 mod lifecycle;
+mod preview;
 mod record;
 mod report;
 mod service;
@@ -36,6 +37,7 @@ pub use error::{Hint, IdOf, ServiceError, Subject};
 pub use event_text::{consequence_summary, summary};
 pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
+pub use preview::{Preview, PreviewGroup, PreviewTask, Risk, plan_preview, preview_digest};
 pub use record::Record;
 pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_seconds};
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};

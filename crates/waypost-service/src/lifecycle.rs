@@ -1,4 +1,4 @@
-//! Where a plan is in its life cycle: create, submit, approve, pause, resume, cancel, retry, archive, restore, purge.
+//! The life cycle of a plan: create, submit, approve, pause, resume, cancel, retry, archive, restore, purge.
 
 use std::collections::HashSet;
 
@@ -12,36 +12,37 @@ use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
 use crate::service::{Guard, Service, WriteReply, WriteResult};
 
-/// How a plan is created.
+/// Options for creating a plan.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
-    /// The id that it should have; without one it gets a new one.
+    /// The id of the new plan; without one it gets a new id.
     pub id: Option<PlanId>,
-    /// When it needs approval.
+    /// When the plan needs approval.
     pub approval: ApprovalRule,
-    /// Who owns it.
+    /// Who owns the plan.
     pub owner: OwnerRule,
 }
 
 /// Who owns a new plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OwnerRule {
-    /// The owner that the draft names, or the agent that creates it.
+    /// The owner named in the draft; otherwise the agent that creates the plan.
     #[default]
     CreatorIfUnnamed,
-    /// The owner that the draft names, or nobody: an imported plan stays as its file says.
+    /// The owner named in the draft, or none: an imported plan keeps what its file contains.
     AsWritten,
 }
 
 /// When a new plan needs a person's approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalRule {
-    /// As the configuration says.
+    /// As configured.
     #[default]
     Configured,
-    /// Always, unless the configuration says never.
+    /// Always, unless the configuration never requires approval.
     Always,
-    /// When an agent gives work to machines, whatever the configuration says. For plans that are still being planned.
+    /// When the creator is not a person and the plan has machine work or a check, regardless of the configuration. For
+    /// plans whose planning is unfinished.
     ByWork,
 }
 
@@ -56,12 +57,12 @@ impl ApprovalRule {
 }
 
 impl Service {
-    /// An id for a plan that is to be created later. Writes nothing.
+    /// Reserves an id for a plan to be created later. Writes nothing.
     pub fn reserve_id(&self) -> Result<PlanId, ServiceError> {
         Ok(self.plans().reserve_id()?)
     }
 
-    /// Creates a plan.
+    /// Creates a plan. Unknown names in it are reported but do not prevent the write.
     pub fn create(&self, by: &Caller, mut draft: Draft, options: CreateOptions) -> WriteResult {
         let config = self.config()?;
         let not_runnable = admitted(&config, &draft)?;
@@ -75,7 +76,7 @@ impl Service {
         Ok(WriteReply { not_runnable, ..WriteReply::from(&committed) })
     }
 
-    /// Everything that is wrong with a draft: by itself, and with this configuration.
+    /// Returns all problems of a draft, with and without regard to the configuration.
     pub fn problems(&self, draft: &Draft) -> Result<Vec<Problem>, ServiceError> {
         let mut problems = validate(draft);
         problems.extend(admission::problems(&*self.config()?, draft));
@@ -87,7 +88,7 @@ impl Service {
         self.write(by, plan, vec![Command::RequestApproval { message: message.to_owned() }], guard)
     }
 
-    /// Approves the version that a person has seen.
+    /// Approves the version that a person has read.
     pub fn approve(
         &self,
         by: &Caller,
@@ -105,12 +106,12 @@ impl Service {
         self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)
     }
 
-    /// Makes a plan active.
+    /// Activates a plan.
     pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Activate], guard)
     }
 
-    /// Starts nothing new until the plan is resumed.
+    /// Pauses a plan: no new task starts until it is resumed.
     pub fn pause(&self, by: &Caller, plan: &PlanId, reason: &str, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Pause { reason: reason.to_owned() }], guard)
     }
@@ -120,7 +121,7 @@ impl Service {
         self.write(by, plan, vec![Command::Resume], guard)
     }
 
-    /// Ends a plan: completed, failed or cancelled.
+    /// Ends a plan as completed, failed or cancelled.
     pub fn finish(
         &self,
         by: &Caller,
@@ -145,17 +146,17 @@ impl Service {
         self.write(by, plan, vec![command], guard)
     }
 
-    /// Sets a finished task back, and what was skipped because of it.
+    /// Resets a finished task, and the tasks that were skipped because of it.
     pub fn retry_task(&self, by: &Caller, plan: &PlanId, task: &TaskId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::RetryTask { task: task.clone() }], guard)
     }
 
-    /// Sets everything back that failed or was cancelled.
+    /// Resets all failed and cancelled tasks.
     pub fn retry_plan(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::RetryPlan], guard)
     }
 
-    /// Lets a task be done after all that was skipped, by its author or by whoever worked on it.
+    /// Reopens a skipped task, whether its author or its worker skipped it.
     pub fn unskip(&self, by: &Caller, plan: &PlanId, task: &TaskId, guard: Guard) -> WriteResult {
         let task = task.clone();
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
@@ -183,7 +184,7 @@ impl Service {
         self.write(by, plan, vec![Command::Unarchive], guard)
     }
 
-    /// Deletes a plan with its history for good. Only a person can; its id stays used.
+    /// Deletes a plan with its history permanently. Only a person can; the id is never reused.
     pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
         Ok(self.plans().purge(plan, &by.actor)?)
     }
@@ -209,7 +210,8 @@ impl Service {
         Ok(self.write_with(by, plan, guard, build)?.0)
     }
 
-    /// Discards the decomposition of a task with all its subtasks.
+    /// Discards the decomposition of a task with all its subtasks. `drop_dependencies` also removes outside
+    /// dependencies on them; otherwise those make the call fail.
     pub fn roll_back(
         &self,
         by: &Caller,
@@ -222,14 +224,14 @@ impl Service {
         self.write(by, plan, vec![command], guard)
     }
 
-    /// Makes a plan what it was at an earlier version, as a new version.
+    /// Restores the content of an earlier version, as a new version.
     pub fn restore(&self, by: &Caller, plan: &PlanId, version: u64, guard: Guard) -> WriteResult {
         let draft = self.plans().at_version(plan, version)?.to_draft();
         self.write(by, plan, vec![Command::Replace(Box::new(draft))], guard)
     }
 }
 
-/// Refuses a draft that the configuration forbids, and returns what only keeps it from running here.
+/// Refuses a draft whose inputs do not match their shape. Returns the problems that only keep it from running here.
 fn admitted(config: &Config, draft: &Draft) -> Result<Vec<Problem>, ServiceError> {
     let problems = admission::problems(config, draft).into_iter();
     let (forbidden, not_runnable): (Vec<_>, Vec<_>) = problems.partition(admission::forbids_writing);

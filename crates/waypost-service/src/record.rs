@@ -1,5 +1,5 @@
-//! The write path of drivers: the runner records attempts, the planner records its results. They bring commands that they have
-//! decided on the plan themselves; the same transaction, leases and slots count as for everybody else.
+//! The write path of drivers: the runner records attempts, the planner records its results. Drivers decide their
+//! commands on the plan themselves; transactions, leases and slots apply as for all other writers.
 
 use waypost_core::{Actor, Command, PlanId};
 use waypost_store::{Answer, Slots, WriteRequest};
@@ -9,15 +9,15 @@ use crate::service::Service;
 /// Commands of a driver for one plan.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// The worker, or in whose name the planner writes.
+    /// The worker, or the actor in whose name the planner writes.
     pub by: Actor,
     /// The commands, which become one version.
     pub commands: Vec<Command>,
-    /// The version that the driver has read, where it matters.
+    /// The version that the driver has read. If set, the write fails when the plan has changed since.
     pub known_version: Option<u64>,
-    /// Seconds of the leases of tasks that are started.
+    /// The lease duration of started tasks, in seconds.
     pub lease_seconds: Option<u32>,
 }
 
@@ -39,8 +39,8 @@ impl Service {
         self.plans().write_with_slots(record.into(), slots)
     }
 
-    /// The same for a plan that several workers share: what is refused is left out, because another worker may have been
-    /// faster with one task, and the rest is worth writing.
+    /// Like [`Self::record_attempts`], for a plan that several workers share. Refused commands are left out: another
+    /// worker may have claimed one task first, and the rest is worth writing.
     pub fn record_possible_attempts(&self, record: Record, slots: Slots) -> Answer {
         self.plans().write_partial(record.into(), Some(slots))
     }

@@ -1,5 +1,6 @@
-//! What those who work on tasks do: claim, report, release, ask. The one lease policy stands here: a claim takes a lease, every
-//! report of progress renews it for as long as it was taken for, and only the holder of an attempt reports on it.
+//! Claiming, reporting, releasing and asking, for everyone who works on tasks. The lease policy is here: a claim takes
+//! a lease, every progress report renews it for its original duration, and only the holder of an attempt, or a person,
+//! reports on it.
 
 use serde::Serialize;
 use waypost_core::{
@@ -23,9 +24,9 @@ pub struct ClaimOptions {
     /// Seconds of the lease; 0 never expires. Without a wish a new lease gets the default, and one that the caller holds already
     /// is renewed without becoming shorter.
     pub lease_seconds: Option<u32>,
-    /// Take the task from another session of the same agent.
+    /// Take the task over from another session of the same agent.
     pub take_over: bool,
-    /// Set a finished task back first: whoever reported it was mistaken.
+    /// Reopen a finished task first, because its report was wrong.
     pub reopen: bool,
 }
 
@@ -34,63 +35,64 @@ pub fn new_lease_seconds(wish: Option<u32>) -> Option<u32> {
     Some(wish.unwrap_or(LEASE_SECONDS_DEFAULT)).filter(|&seconds| seconds > 0)
 }
 
-/// A task that the caller holds now.
+/// A task that the caller now holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClaimReply {
-    /// What was written; unchanged when the caller held the task already.
+    /// The result of the write; unchanged if the caller already held the task.
     #[serde(flatten)]
     pub written: WriteReply,
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
     /// The attempt, which later reports may name.
     pub attempt: u32,
 }
 
-/// What somebody who works on a task reports.
+/// A report on a task by its worker.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskReport {
-    /// How far it is. Renews the lease.
+    /// Progress as text. Renews the lease.
     Progress(String),
-    /// Accomplished.
+    /// The task is done.
     Done {
-        /// In words.
+        /// The result as text.
         result: Option<String>,
-        /// For the tasks that depend on it.
+        /// The output for the tasks that depend on it.
         output: Option<Json>,
     },
-    /// Not accomplished.
+    /// The task failed.
     Failed {
-        /// Why.
+        /// Why it failed.
         error: String,
     },
-    /// Unnecessary.
+    /// The task is not necessary.
     Skipped {
-        /// Why.
+        /// Why it was skipped.
         reason: Option<String>,
     },
-    /// Given back undone.
+    /// The worker releases the task undone.
     Released {
-        /// Why.
+        /// Why it was released.
         reason: String,
     },
-    /// A person has to answer first.
+    /// A person has to answer a question first.
     Question(Box<QuestionRequest>),
 }
 
-/// A task of a plan, and the attempt in whose name something is reported. Without an attempt only its holder may report, or a
-/// person.
+/// A task of a plan, and the attempt that reports. Without an attempt only the holder of the task or a person may
+/// report.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskRef<'a> {
-    /// The plan.
+    /// The id of the plan.
     pub plan: &'a PlanId,
-    /// The task.
+    /// The id of the task.
     pub task: &'a TaskId,
-    /// The attempt.
+    /// The attempt that reports.
     pub attempt: Option<u32>,
 }
 
 impl Service {
-    /// Starts a task, leased to the caller. Whoever holds it already has it for longer.
+    /// Starts a task, leased to the caller. If the caller already holds it, only the lease is renewed; without a
+    /// duration the lease stays as it is.
     pub fn claim(
         &self,
         by: &Caller,
@@ -138,7 +140,7 @@ impl Service {
         Ok(ClaimReply { written, task: task.clone(), attempt })
     }
 
-    /// Records what somebody who works on a task reports.
+    /// Records a report on a task by its worker.
     pub fn report(
         &self,
         by: &Caller,
@@ -147,7 +149,7 @@ impl Service {
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
         match self.try_report(by, task, report.clone(), guard) {
-            // The other session may be gone: once its lease has ended, it holds nothing.
+            // The other session may be gone: once its lease has expired, it holds nothing.
             Err(ServiceError::HeldByOtherSession { .. }) => {
                 self.reclaim_expired_leases(Some(task.plan))?;
                 self.try_report(by, task, report, guard)
@@ -168,7 +170,7 @@ impl Service {
         let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
                 let running = holder_of(plan, &wanted);
-                // Whoever names the attempt was told of it when the task was claimed.
+                // A caller that names the attempt learned it from the claim, so its session is not compared.
                 if let (None, Some((_, holder))) = (named, &running)
                     && caller.relation_to(holder) == Holder::OtherSession
                 {
@@ -242,7 +244,7 @@ impl Service {
         Ok(())
     }
 
-    /// Stores the latest progress of attempts that a worker runs.
+    /// Stores the latest progress of attempts that a worker runs. Does not renew leases.
     pub fn record_progress(&self, reports: &[(PlanId, TaskId, u32, String)]) -> Result<(), StoreError> {
         self.plans().store().write(&mut |transaction| {
             let at = transaction.now();
@@ -258,7 +260,7 @@ impl Service {
         })
     }
 
-    /// Reads a plan as it is now, with the latest progress of its tasks.
+    /// Reads the current plan, with the latest progress of its tasks.
     pub fn read_with_progress<R>(
         &self,
         plan: &PlanId,
@@ -267,7 +269,7 @@ impl Service {
         Ok(self.plans().with_progress(plan, read)?)
     }
 
-    /// Answers what a task asks, or ends a task that is for a person to do. Only a person can.
+    /// Answers a task's question, or finishes a task that a person does. Only a person can.
     pub fn answer(
         &self,
         by: &Caller,
@@ -284,7 +286,7 @@ impl Service {
         Ok(reply)
     }
 
-    /// What the caller holds, in whichever session.
+    /// Returns the leases of the caller, in all its sessions.
     pub fn leases_of(&self, by: &Caller) -> Result<Vec<Lease>, ServiceError> {
         let mut leases =
             self.plans().store().query(|read| read.leases(&LeaseFilter::default(), LEASES_MAX))?;
@@ -297,7 +299,7 @@ impl Service {
         Ok(leases.into_iter().find(|lease| lease.task == *task && lease.attempt == attempt))
     }
 
-    /// Says until when another session holds a task.
+    /// Adds the end of the other session's lease to the error.
     fn with_lease_end(&self, plan: &PlanId, error: ServiceError) -> ServiceError {
         let ServiceError::HeldByOtherSession { task, agent, until: None } = error else { return error };
         let attempt = self.read(plan, |plan| holder_of(plan, &task).map(|(attempt, _)| attempt));
@@ -308,7 +310,7 @@ impl Service {
     }
 }
 
-/// The attempt of a task that runs, and who holds it.
+/// Returns the running attempt of a task, and its holder.
 fn holder_of(plan: &Plan, task: &TaskId) -> Option<(u32, String)> {
     let running = plan.task(task.as_str()).filter(|task| task.state.status == Status::Running)?;
     Some((running.state.attempt, running.state.worker.clone().unwrap_or_default()))

@@ -1,5 +1,5 @@
-//! The one way to plans: every write of every front end and driver passes here. Commands are made from the plan inside the
-//! store's transaction, so that nothing can come between what was read and what is written.
+//! The single entry point to plans: every write of every front end and driver passes here. Commands are built from the
+//! plan inside the store's transaction, so the plan cannot change between read and write.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -12,12 +12,12 @@ use crate::admission;
 use crate::caller::Caller;
 use crate::error::{IdOf, ServiceError, Subject};
 
-/// Loads the configuration when an act needs it for the first time.
+/// Loads the configuration when an operation first needs it.
 pub type LoadConfig = Box<dyn Fn() -> Result<Arc<Config>, ServiceError> + Send + Sync>;
 
 enum ConfigSource {
     Loaded(Arc<Config>),
-    /// Most commands of a command line need no configuration, and reading it costs more than they do.
+    /// Most commands of the command line need no configuration, and reading it costs more than they do.
     OnDemand(OnceLock<Arc<Config>>, LoadConfig),
 }
 
@@ -31,15 +31,15 @@ pub struct Service {
 /// The version that the caller has read, where it matters: nothing is written if the plan has changed since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// The version.
+    /// The version that the caller has read.
     pub known_version: Option<u64>,
 }
 
 impl Guard {
-    /// Against the plan as it is.
+    /// Writes to the current version, whichever it is.
     pub const NONE: Self = Self { known_version: None };
 
-    /// Only if this is still the newest version.
+    /// Writes only if this is still the newest version.
     pub fn at(version: u64) -> Self {
         Self { known_version: Some(version) }
     }
@@ -51,25 +51,25 @@ impl From<Option<u64>> for Guard {
     }
 }
 
-/// What a write returns.
+/// The result of a write.
 pub type WriteResult = Result<WriteReply, ServiceError>;
 
-/// What was written.
+/// A completed write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WriteReply {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// Its version now.
+    /// The version of the plan after the write.
     pub version: u64,
-    /// Whether anything was written: what is as asked already makes no version.
+    /// Whether anything was written. A request that changes nothing creates no version.
     pub changed: bool,
-    /// The tasks that were added, in their order.
+    /// The ids of the added tasks, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<TaskId>,
-    /// What tasks now wait for outside the plan that is not there so far.
+    /// Dependencies on tasks outside the plan that do not exist yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// What keeps the plan from running with this configuration.
+    /// Problems that keep the plan from running with this configuration.
     #[serde(skip)]
     pub not_runnable: Vec<Problem>,
 }
@@ -88,7 +88,7 @@ impl From<&Committed> for WriteReply {
 }
 
 impl WriteReply {
-    /// Everything that its author should know although it is not wrong, a clause each.
+    /// Returns everything that the author should know although it is valid, one clause each.
     pub fn notes(&self) -> Vec<String> {
         let not_runnable = self
             .not_runnable
@@ -98,10 +98,10 @@ impl WriteReply {
     }
 }
 
-/// What a builder of commands left beside them: what keeps the plan from running here, and what its caller wants.
+/// The results of building commands: the problems that keep the plan from running here, and the builder's own value.
 type Built<T> = Result<(Vec<Problem>, T), ServiceError>;
 
-/// How a write is to be done.
+/// The conditions of a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terms {
     pub(crate) guard: Guard,
@@ -115,7 +115,7 @@ impl From<Guard> for Terms {
 }
 
 impl Service {
-    /// For a process that has its configuration at hand.
+    /// For a process that has already loaded its configuration.
     pub fn new(plans: Arc<PlanStore>, config: Arc<Config>) -> Self {
         Self { plans, config: Arc::new(ConfigSource::Loaded(config)) }
     }
@@ -125,33 +125,33 @@ impl Service {
         Self { plans, config: Arc::new(ConfigSource::OnDemand(OnceLock::new(), load)) }
     }
 
-    /// The plans, to read them.
+    /// Returns the plans, for reading.
     pub fn plans(&self) -> &Arc<PlanStore> {
         &self.plans
     }
 
-    /// The configuration.
+    /// Returns the configuration, loading it if needed.
     pub fn config(&self) -> Result<Arc<Config>, ServiceError> {
         self.config.get()
     }
 
-    /// The plan that an id or its beginning names.
+    /// Returns the plan with this id or id prefix.
     pub fn resolve_plan(&self, text: &str) -> Result<PlanId, ServiceError> {
         Ok(self.plans.resolve(text)?)
     }
 
-    /// Refuses when the plan has changed since the caller read it, with what changed.
+    /// Fails if the plan has changed since the caller read it, with the changes.
     pub fn check_guard(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<(), ServiceError> {
         self.write(by, plan, Vec::new(), guard).map(drop)
     }
 
-    /// Reads a plan as it is now.
+    /// Reads the current plan.
     pub fn read<R>(&self, plan: &PlanId, read: impl FnOnce(&Plan) -> R) -> Result<R, ServiceError> {
         Ok(self.plans.with_plan(plan, read)?)
     }
 
-    /// Writes one version of the commands that `build` makes of the plan inside the transaction, if the configuration lets them
-    /// be written. Returns what `build` returned beside them.
+    /// Writes the commands that `build` creates from the plan inside the transaction as one version, if the
+    /// configuration allows it. Also returns the second value of `build`.
     pub(crate) fn write_with<T: Send + 'static>(
         &self,
         by: &Caller,
@@ -160,7 +160,7 @@ impl Service {
         build: impl Fn(&Plan) -> Result<(Vec<Command>, T), ServiceError> + Send + Sync + 'static,
     ) -> Result<(WriteReply, T), ServiceError> {
         let Terms { guard, lease_seconds } = terms.into();
-        // What the last call of `build` left behind: the backend may start over.
+        // The result of the last call of `build`: the backend may retry the transaction.
         let built: Arc<Mutex<Option<Built<T>>>> = Arc::default();
         let (left, config) = (Arc::clone(&built), Arc::clone(&self.config));
         let build = move |plan: &Plan| {
@@ -194,7 +194,7 @@ impl Service {
         }
     }
 
-    /// Writes one version of commands that do not depend on how the plan is.
+    /// Writes commands that do not depend on the state of the plan, as one version.
     pub(crate) fn write(
         &self,
         by: &Caller,
@@ -222,7 +222,7 @@ impl ConfigSource {
     }
 }
 
-/// Refuses what the configuration forbids, and returns what only keeps the plan from running here.
+/// Refuses inputs that do not match their shape. Returns the problems that only keep the plan from running here.
 fn admit(config: &ConfigSource, commands: &[Command]) -> Result<Vec<Problem>, ServiceError> {
     if !commands.iter().any(admission::asks_configuration) {
         return Ok(Vec::new());
@@ -236,7 +236,7 @@ fn admit(config: &ConfigSource, commands: &[Command]) -> Result<Vec<Problem>, Se
     }
 }
 
-/// The task that an id or its beginning names.
+/// Returns the task with this id or id prefix.
 pub fn resolve_task(plan: &Plan, text: &str) -> Result<TaskId, ServiceError> {
     let candidates = match plan.resolve(text) {
         Ok(id) => return Ok(id),

@@ -1,5 +1,5 @@
-//! From a draft to an active plan in the store: what is there already, what is new, which tasks machines get, and whether
-//! a person has to be asked. Asks nobody and runs nothing.
+//! From a draft to an active plan in the store: compares it with an existing plan, assigns tasks without work to an
+//! executor, and finds out whether a person has to approve. Asks no one and runs nothing.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,42 +15,42 @@ use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::{Guard, Service};
 
-/// A plan of the store that was brought there, or was there already.
+/// A submitted plan, new or already in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// Its id.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// Whether it is new.
+    /// Whether the plan is new.
     pub made: bool,
 }
 
-/// Why a plan is not in the store as it was asked for.
+/// Why a draft could not be submitted.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// A plan with that id is there, and asks for something else.
+    /// A plan with this id exists and has different content.
     #[error("plan {plan} is in the store already, and asks for something else")]
     OtherContent {
-        /// Its id.
+        /// The id of the plan.
         plan: PlanId,
-        /// What the draft asks for that the plan does not, and the other way round.
+        /// The differences between the plan and the draft.
         differences: Vec<Difference>,
     },
-    /// An agent wrote down what it means to do, and nobody has approved that machines do it.
+    /// An agent wrote the plan as its own to-do list, and no one has approved it for machines.
     #[error(
         "plan {plan} is an agent's own list of things to do, and nobody has approved that {executor} does them"
     )]
     NotForMachines {
-        /// Its id.
+        /// The id of the plan.
         plan: PlanId,
-        /// Who would do them.
+        /// The executor that would run the tasks.
         executor: String,
     },
-    /// The store or the plan refused it.
+    /// The store or the plan refused the write.
     #[error(transparent)]
     Service(#[from] ServiceError),
 }
 
-/// A draft that this configuration can run. Tasks without work have gone to an executor, where one was named.
+/// A draft that this configuration can run. If an executor was named, its tasks without work are assigned to it.
 #[derive(Clone, Debug)]
 pub struct RunnableDraft {
     draft: Draft,
@@ -58,7 +58,7 @@ pub struct RunnableDraft {
 }
 
 impl RunnableDraft {
-    /// Gives the tasks without work to `executor`. Otherwise returns everything that keeps the draft from running here.
+    /// Assigns the tasks without work to `executor`. Fails with all problems that keep the draft from running here.
     pub fn new(config: &Config, mut draft: Draft, executor: Option<&str>) -> Result<Self, Vec<Problem>> {
         if let Some(executor) = executor {
             assign_in_draft(&mut draft, executor);
@@ -71,12 +71,12 @@ impl RunnableDraft {
         }
     }
 
-    /// The draft as it would run.
+    /// Returns the draft as it would run.
     pub fn draft(&self) -> &Draft {
         &self.draft
     }
 
-    /// The draft alone.
+    /// Returns the draft, and drops the executor.
     pub fn into_draft(self) -> Draft {
         self.draft
     }
@@ -128,7 +128,7 @@ fn is_the_same(
     Err(SubmitError::OtherContent { plan: id.clone(), differences })
 }
 
-/// Whether a draft says nothing else than the plan in the store: the same tasks, each asking the same.
+/// Whether a draft has the same tasks as the stored plan, each with the same work.
 fn asks_the_same(known: &Draft, draft: &Draft) -> bool {
     let by_id: HashMap<&TaskId, &Task> = known.tasks.iter().map(|task| (&task.spec.id, task)).collect();
     known.tasks.len() == draft.tasks.len()
@@ -138,7 +138,7 @@ fn asks_the_same(known: &Draft, draft: &Draft) -> bool {
             .all(|task| by_id.get(&task.spec.id).is_some_and(|other| other.spec.same_work_as(&task.spec)))
 }
 
-/// A draft without anything that has happened, so that only what is asked for is compared.
+/// Returns a draft without its state and plan fields, so that only the tasks are compared.
 fn asked(draft: &Draft) -> Draft {
     let mut asked = draft.clone();
     for task in &mut asked.tasks {
@@ -148,14 +148,14 @@ fn asked(draft: &Draft) -> Draft {
     asked
 }
 
-/// What came of asking a plan to begin.
+/// The result of starting a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It is active.
+    /// The plan is active.
     Runs,
     /// A person has to approve this version first.
     NeedsApproval {
-        /// The version that was looked at.
+        /// The version that was read.
         version: u64,
     },
 }
@@ -182,7 +182,7 @@ fn work(executor: &str) -> Work {
     Work { executor: executor.to_owned(), inputs: Json::empty_object(), shape: None }
 }
 
-/// Gives every task of a draft that has neither work nor children to an executor.
+/// Assigns every task of a draft that has neither work nor children to an executor.
 fn assign_in_draft(draft: &mut Draft, executor: &str) {
     let parents: BTreeSet<TaskId> = draft.tasks.iter().filter_map(|task| task.spec.parent.clone()).collect();
     for task in &mut draft.tasks {

@@ -1,11 +1,11 @@
-//! Subscriptions to the event log: whoever reads events makes them, moves them forward and ends them here.
+//! Subscriptions to the event log: readers of events create, advance and end them here.
 
 use waypost_store::{Cursor, EventFilter, Since, Subscription, SubscriptionError};
 
 use crate::service::Service;
 
 impl Service {
-    /// Makes a subscription.
+    /// Creates a subscription.
     pub fn subscribe(
         &self,
         owner: &str,
@@ -15,17 +15,17 @@ impl Service {
         self.plans().subscribe(owner, filter, since)
     }
 
-    /// Ends one subscription of an owner, or all of them. Returns how many were ended.
+    /// Ends one subscription of an owner, or all of them. Returns how many ended.
     pub fn unsubscribe(&self, owner: &str, id: Option<&str>) -> Result<usize, SubscriptionError> {
         self.plans().unsubscribe(owner, id)
     }
 
-    /// Records that everything up to `cursor` was read, and returns where the subscription stands.
+    /// Records that everything up to `cursor` was read, and returns the cursor of the subscription.
     pub fn acknowledge(&self, owner: &str, id: &str, cursor: Cursor) -> Result<Cursor, SubscriptionError> {
         self.plans().acknowledge(owner, id, cursor)
     }
 
-    /// Records that one event up to `cursor` could not be delivered. `waypost doctor` reports it.
+    /// Advances to `cursor` and records that one event could not be delivered. `waypost doctor` reports it.
     pub fn drop_event(
         &self,
         owner: &str,

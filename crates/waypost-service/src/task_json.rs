@@ -1,9 +1,9 @@
-//! Tasks as JSON, the same at every door where programs read them. What a door adds for its own readers stands there.
+//! Tasks as JSON, the same at every front end that programs read. Fields of a single front end are added there.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task};
 
-/// Names of children and dependants that are told of one task.
+/// Maximum number of children and of dependants listed for one task.
 const NAMES_MAX: usize = 500;
 
 /// A task in a list: what is the same everywhere, with this much of its description. Fields that say nothing are left out.
@@ -36,7 +36,7 @@ pub fn task_row(plan: &Plan, task: &Task, description: String) -> Map<String, Va
     fields
 }
 
-/// Everything about one task: what it says, where it stands, who is below and behind it, and what it was given.
+/// Returns everything about one task: its fields, effective status, children, dependants and received outputs.
 pub fn whole_task(plan: &Plan, task: &Task) -> Value {
     let id = task.spec.id.as_str();
     let ids = |tasks: Vec<&Task>| -> Value {

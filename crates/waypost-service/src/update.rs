@@ -8,32 +8,32 @@ use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::{Guard, Service, WriteReply};
 
-/// A text, and where it comes from.
+/// A text, and its origin.
 #[derive(Clone, Debug)]
 pub struct SourceText {
-    /// The text.
+    /// The text of the plan.
     pub text: String,
-    /// Its format, if the caller names it.
+    /// The format of the text; detected if the caller does not name it.
     pub format: Option<Dialect>,
-    /// The file that it was read from, if it was.
+    /// The file that the text was read from.
     pub file_name: Option<String>,
-    /// How messages call it.
+    /// The name of the text in messages.
     pub name: String,
 }
 
-/// What an update changed.
+/// The result of an update.
 #[derive(Clone, Debug, Serialize)]
 pub struct UpdateReply {
-    /// What was written.
+    /// The result of the write.
     #[serde(flatten)]
     pub written: WriteReply,
     /// How much changed.
     pub changes: DiffStat,
-    /// Finished tasks that are to be done again.
+    /// Finished tasks that have to be done again.
     pub again: Vec<TaskId>,
     /// Whether the plan lost its approval.
     pub approval_voided: bool,
-    /// What the author of the text should know although it is not wrong.
+    /// What the author of the text should know although it is valid.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Everything that a task waits for, with who holds it. Writes nothing.
+//! What a task waits for, and who holds it up. Writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +17,25 @@ const ELSEWHERE_MAX: usize = 20;
 /// One thing that a task waits for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reason {
-    /// What sort of thing.
+    /// The kind of the reason.
     pub kind: &'static str,
-    /// In words, the same at every front end; what to do about it is theirs. May hold text of the plan.
+    /// The reason as text, the same at every front end; advice is up to each of them. May contain text of the plan.
     #[serde(rename = "message")]
     pub words: String,
-    /// For programs.
+    /// The reason for programs.
     pub fact: Value,
 }
 
-/// Where a task stands, and why.
+/// The status of a task, and the reasons for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// Where it stands; nothing when it is gone.
+    /// The effective status; `None` if the task no longer exists.
     pub standing: Option<EffectiveStatus>,
-    /// What it waits for; of a finished task, why it ended so.
+    /// What the task waits for; for a finished task, why it ended like that.
     pub reasons: Vec<Reason>,
 }
 
-/// Looks what a task waits for.
+/// Explains what a task waits for.
 pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanation, WriteError> {
     let now = plans.store().query(|read| Ok(read.now()))?;
     let mut known = BTreeMap::new();
@@ -49,7 +49,7 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
     Ok(Explanation { standing, reasons })
 }
 
-/// What a task and those around it wait for elsewhere.
+/// Returns the unfinished external tasks that a pending task and its ancestors depend on.
 fn awaited(plan: &Plan, task: &TaskId) -> Vec<ExternalTaskRef> {
     let mut found = Vec::new();
     let mut at = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
@@ -63,7 +63,7 @@ fn awaited(plan: &Plan, task: &TaskId) -> Vec<ExternalTaskRef> {
     found
 }
 
-/// What is known of tasks elsewhere, by their keys.
+/// Descriptions of external tasks, by key.
 type TargetTexts = BTreeMap<String, String>;
 
 fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &TargetTexts) -> Vec<Reason> {
@@ -116,7 +116,7 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
     Reason { kind, words, fact }
 }
 
-/// Of a task that a machine could start now: that nobody is there to do so, or that its queue is full.
+/// For a task that a machine could start now: no worker is available, or its queue is full.
 fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
     let found = plans.with_plan(plan, |plan| {
         let found = plan.task(task.as_str())?;
@@ -156,7 +156,7 @@ fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reas
     Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
 }
 
-/// Locks of a pending task that others hold.
+/// Locks of a pending task that other tasks hold.
 fn held(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, WriteError> {
     let wanted = plans.with_plan(plan, |plan| {
         let found = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);

@@ -1,5 +1,5 @@
-//! What a worker writes about itself: its row in the registry, the leases that it renews with every heartbeat, and copies of
-//! its logs. One transaction each.
+//! The rows of a worker: its registry entry, the leases that each heartbeat renews, and copies of its logs. Each call
+//! is one transaction.
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_store::{AttemptLog, LeaseUpdate, StoreError, WORKER_KEPT_SECONDS, Worker};
@@ -7,8 +7,8 @@ use waypost_store::{AttemptLog, LeaseUpdate, StoreError, WORKER_KEPT_SECONDS, Wo
 use crate::service::Service;
 
 impl Service {
-    /// Registers a worker that is alive for `seconds` unless it sends a heartbeat, and removes rows of workers that were silent
-    /// for long.
+    /// Registers a worker, which counts as alive for `seconds` unless a heartbeat renews that. Removes the rows of
+    /// workers that have been dead for 24 hours.
     pub fn register_worker(&self, row: &mut Worker, seconds: u32) -> Result<(), StoreError> {
         self.plans().store().write(&mut |transaction| {
             let now = transaction.now();
@@ -20,8 +20,8 @@ impl Service {
         })
     }
 
-    /// Renews a worker's row and the leases of these attempts for `seconds`, and stores the copies of logs. Returns for each
-    /// attempt whether the worker still holds it.
+    /// Renews a worker's row and the leases of these attempts for `seconds`, and stores the copies of logs. Returns for
+    /// each attempt whether the worker still holds it.
     pub fn heartbeat(
         &self,
         row: &mut Worker,
@@ -47,7 +47,8 @@ impl Service {
         Ok(renewed)
     }
 
-    /// Asks a worker to take nothing new and to exit when what it runs has ended. `false`: no such worker is known.
+    /// Asks a worker to claim nothing new and to exit when its running tasks have ended. Returns `false` if no such
+    /// worker is known.
     pub fn drain_worker(&self, name: &str) -> Result<bool, StoreError> {
         self.plans().drain(name)
     }

@@ -1,5 +1,5 @@
-//! A server of models that plays what it is told, for tests: OpenAI's and Anthropic's languages on one free port of this machine,
-//! with everything that such servers do wrong. Keeps what it was asked.
+//! A scripted model server for tests: OpenAI's and Anthropic's protocols on one free port of this machine, with all the
+//! faults of real servers. Records the requests.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,53 +10,53 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// Characters of an answer in each piece of a stream.
+/// Characters of an answer in each chunk of a stream.
 const PIECE_CHARACTERS: usize = 7;
-/// The same where an answer never ends, so that no test takes for ever either.
+/// The same for an endless answer: large, so that a test reaches the size limit soon.
 const ENDLESS_CHARACTERS: usize = 8_000;
 
-/// What is done with one question.
+/// The reply to one request.
 #[derive(Clone, Debug)]
 pub enum ScriptedReply {
-    /// It is answered with this text, in the asker's language, as a stream if that is wanted.
+    /// An answer with this text, in the protocol of the request, streamed if requested.
     Say(String),
-    /// The same, cut off at the bound of tokens.
+    /// The same, cut off at the token limit.
     SayCut(String),
-    /// It is answered with this text, and without a word about tokens.
+    /// An answer with this text and without a token usage.
     SayUncounted(String),
     Refuse(String),
-    /// A stream of just these bytes, flushed after each piece, then the end.
+    /// A stream of exactly these bytes, flushed after each chunk, then closed.
     Stream(Vec<Vec<u8>>),
-    /// A stream of the answer that closes in its middle.
+    /// A streamed answer that closes in the middle.
     HalfClose(String),
-    /// A stream of the answer that stays open in its middle, and says nothing more.
+    /// A streamed answer that stays open in the middle and sends nothing more.
     FallSilent(String),
-    /// An answer with this status.
+    /// A response with this status.
     Status {
         /// Such as 429.
         status: u16,
-        /// More headers.
+        /// Additional headers.
         headers: Vec<(String, String)>,
         body: String,
     },
-    /// The connection is taken, and nothing is ever said.
+    /// The connection is accepted, and nothing is ever sent.
     Hang,
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     Garbage,
-    /// Well-formed HTTP with a body that is no answer.
+    /// Well-formed HTTP with a body that is not an answer.
     Nonsense(String),
     /// An answer that never ends.
     Endless,
 }
 
 impl ScriptedReply {
-    /// An answer with this status and an error in the body, as servers say it.
+    /// A response with this status and an error in the body, in the format of real servers.
     pub fn status(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
         Self::Status { status, headers: Vec::new(), body }
     }
 
-    /// The same with one more header.
+    /// Adds a header; no effect on other replies.
     pub fn with_header(self, name: &str, value: &str) -> Self {
         match self {
             Self::Status { status, mut headers, body } => {
@@ -72,20 +72,19 @@ impl ScriptedReply {
 pub struct Seen {
     /// Such as `POST`.
     pub method: String,
-    /// Below the port; a whole address where a proxy is asked.
+    /// The path; the full URL in a request to a proxy.
     pub path: String,
-    /// In lower case, with their values.
+    /// With the names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
 impl Seen {
-    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; null where it is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
@@ -100,7 +99,7 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// A server of models that plays what it is told. Ends with its value.
+/// A scripted model server. Dropping it ends it.
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -111,7 +110,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ModelServer {
-    /// Plays these, one for each question; questions after the last get a 500 that says so.
+    /// Sends these replies, one for each request. Further requests get a 500 with a message.
     pub fn playing(plays: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let mut plays: VecDeque<ScriptedReply> = plays.into_iter().collect();
         Self::directed(move |_| {
@@ -120,7 +119,7 @@ impl ModelServer {
         })
     }
 
-    /// Plays what the closure says, which sees each question.
+    /// Sends the replies that the closure returns for each request.
     pub fn directed(director: impl FnMut(&Seen) -> ScriptedReply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port of this machine");
         let address = listener.local_addr().expect("an address");
@@ -138,40 +137,40 @@ impl ModelServer {
                 }
                 let Ok(stream) = stream else { continue };
                 let shared = Arc::clone(&of_thread);
-                // Whoever hangs up in the middle is not missed.
+                // A client that hangs up is not an error.
                 thread::spawn(move || drop(serve(stream, &shared)));
             }
         });
         Self { address, shared }
     }
 
-    /// Says that it has these models.
+    /// Sets the list of models.
     pub fn with_models(self, names: &[&str]) -> Self {
         *lock(&self.shared.models) = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// Where it is: `127.0.0.1:PORT`.
+    /// The address: `127.0.0.1:PORT`.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// The base address for OpenAI's language.
+    /// The base URL for OpenAI's protocol.
     pub fn openai(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The base address for Anthropic's language.
+    /// The base URL for Anthropic's protocol.
     pub fn anthropic(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// All that was asked so far, lists of models included.
+    /// Returns all requests so far, including those for lists of models.
     pub fn seen(&self) -> Vec<Seen> {
         lock(&self.shared.seen).clone()
     }
 
-    /// Questions so far, lists of models not among them.
+    /// Returns the number of requests so far, without those for lists of models.
     pub fn asked(&self) -> usize {
         lock(&self.shared.seen).iter().filter(|seen| seen.method == "POST").count()
     }
@@ -180,7 +179,7 @@ impl ModelServer {
 impl Drop for ModelServer {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::SeqCst);
-        // It waits for somebody to come.
+        // The listener waits for a connection.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -249,7 +248,7 @@ fn perform(stream: &mut TcpStream, seen: &Seen, play: ScriptedReply) -> std::io:
             let said = ReplyText { text: &text, how: How::Whole, counted: true };
             let events = events_of(seen, &said, ENDLESS_CHARACTERS);
             let piece: String = events.into_iter().filter(|event| event.contains("again")).collect();
-            // The asker hangs up.
+            // The client hangs up.
             loop {
                 stream.write_all(piece.as_bytes())?;
             }
@@ -257,7 +256,7 @@ fn perform(stream: &mut TcpStream, seen: &Seen, play: ScriptedReply) -> std::io:
     }
 }
 
-/// Waits until the other side hangs up.
+/// Waits until the client hangs up.
 fn until_gone(stream: &mut TcpStream) -> std::io::Result<()> {
     while stream.read(&mut [0; 64])? > 0 {}
     Ok(())
@@ -372,7 +371,7 @@ fn anthropic_reason(asked: &Value, how: How) -> &'static str {
     }
 }
 
-/// The stream of an answer, an event each.
+/// The events of a streamed answer.
 fn events(seen: &Seen, said: &ReplyText<'_>) -> Vec<String> {
     events_of(seen, said, PIECE_CHARACTERS)
 }

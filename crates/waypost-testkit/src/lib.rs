@@ -1,5 +1,5 @@
-//! For tests only: seeded dice, plan shapes, a scripted server of models, a real PostgreSQL, a real Slurm cluster, and where
-//! the observed data of other programs lies.
+//! For tests only: a seeded random source, plans of common shapes, a scripted model server, a real PostgreSQL, a real
+//! Slurm cluster, and the paths of data observed from other programs.
 
 pub mod fake_llm;
 mod plan_fixtures;
@@ -13,14 +13,14 @@ pub use rng::SeededRng;
 
 use std::path::PathBuf;
 
-/// The folder with observed inputs and outputs of other programs, when this checkout has it beside it.
-/// Tests that read it say so when it is not there; the project's own fixtures cover the same shapes.
+/// The directory with observed inputs and outputs of other programs, if it lies beside this checkout. Tests that read
+/// it report when it is missing; the project's own fixtures cover the same shapes.
 pub fn observed_data() -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/compat/data");
     root.is_dir().then_some(root)
 }
 
-/// The folder with the documents that the formats come from, when this checkout has it beside it.
+/// The directory with the documents that define the formats, if it lies beside this checkout.
 pub fn seed_documents() -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
     root.is_dir().then_some(root)

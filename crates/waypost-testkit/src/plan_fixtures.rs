@@ -1,29 +1,29 @@
-//! Plans of well-known shapes.
+//! Plans of common shapes.
 
 use waypost_core::{Dependency, Draft, Task, TaskId, TaskSpec};
 
 use crate::SeededRng;
 
-/// A task id, in tests where it is known to be one.
+/// Returns a task id; panics if the text is not valid.
 pub fn id(text: &str) -> TaskId {
     TaskId::new(text).expect("a test's task id is valid")
 }
 
-/// A task with an id and the tasks that it depends on.
+/// Returns a task that depends on these tasks.
 pub fn task(name: &str, depends_on: &[&str]) -> TaskSpec {
     let mut spec = TaskSpec::new(id(name), format!("do {name}"));
     spec.depends_on = depends_on.iter().map(|on| Dependency::Task(id(on))).collect();
     spec
 }
 
-/// A draft of these tasks.
+/// Returns a draft with these tasks.
 pub fn plan_of(tasks: impl IntoIterator<Item = TaskSpec>) -> Draft {
     let mut draft = Draft::new("a plan");
     draft.tasks = tasks.into_iter().map(Task::new).collect();
     draft
 }
 
-/// `t0 ← t1 ← t2 …`: each depends on the one before.
+/// `t0 ← t1 ← t2 …`: each task depends on the one before.
 pub fn chain(length: usize) -> Draft {
     plan_of((0..length).map(|n| {
         let before = if n == 0 { None } else { Some(format!("t{}", n - 1)) };
@@ -31,7 +31,7 @@ pub fn chain(length: usize) -> Draft {
     }))
 }
 
-/// One root, `width` tasks that depend on it, and one that depends on all of those.
+/// One root, `width` tasks that depend on it, and one task that depends on all of those.
 pub fn fan_out(width: usize) -> Draft {
     let middle: Vec<String> = (0..width).map(|n| format!("m{n}")).collect();
     let mut tasks = vec![task("root", &[])];
@@ -40,7 +40,7 @@ pub fn fan_out(width: usize) -> Draft {
     plan_of(tasks)
 }
 
-/// `count` tasks, each with up to `dependencies` earlier ones among the last `reach`.
+/// `count` tasks, each with up to `dependencies` dependencies among the last `reach` tasks before it.
 pub fn layered(count: usize, dependencies: usize, reach: usize, seed: u64) -> Draft {
     let mut dice = SeededRng::new(seed);
     plan_of((0..count).map(|n| {

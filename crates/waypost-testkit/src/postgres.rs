@@ -1,5 +1,5 @@
-//! A real PostgreSQL for tests: a private cluster in a private folder, gone when whoever started it is gone, however it
-//! ended. Never the system's cluster. Knows nothing of Waypost's tables.
+//! A real PostgreSQL for tests: a private cluster in a private directory, removed when the process that started it is
+//! gone, however it ended. Never the system's cluster. Knows nothing of Waypost's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,12 +11,12 @@ use crate::supervisor::{Supervisor, retried};
 /// Holds the URL of a server that the test command has started; without it, a test process starts one for itself.
 pub const POSTGRES: &str = "WAYPOST_TEST_POSTGRES";
 
-/// What is missing when there is no PostgreSQL.
+/// The error if there is no PostgreSQL.
 const MISSING: &str = "these tests need PostgreSQL 14 or later, and neither /usr/lib/postgresql/*/bin nor PATH has \
      `initdb`: run `cargo xtask test`, which installs it, or install Debian's package postgresql";
 
-/// Runs as a user who may run a server. It ends, and takes the cluster along, when its standard input does: that also
-/// happens when the process that holds the other end is killed.
+/// Runs as a user who may run a server. It ends and removes the cluster at the end of its standard input, which also
+/// comes when the process that holds the other end is killed.
 const SUPERVISOR: &str = r#"
 set -eu
 folder=$1 port=$2 settings=$3 tls=$4
@@ -48,17 +48,17 @@ pub struct PostgresServer {
     _supervisor: Supervisor,
 }
 
-/// Whether a server speaks TLS, with a certificate for `localhost` that `ca.pem` in its folder vouches for.
+/// Whether a server offers TLS, with a certificate for `localhost` signed by `ca.pem` in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// It does, and takes connections without it as well.
+    /// With TLS; connections without it are accepted as well.
     Offered,
-    /// It does not.
+    /// Without TLS.
     Absent,
 }
 
 impl PostgresServer {
-    /// Starts a server with its defaults: what it has committed is on the disk.
+    /// Starts a server with its defaults: a committed transaction is on disk.
     pub fn start() -> Result<Self, String> {
         Self::start_with("", Tls::Absent)
     }
@@ -84,22 +84,22 @@ impl PostgresServer {
         Ok(Self { folder, port, _supervisor: supervisor })
     }
 
-    /// The address of one of its databases, over TCP and without TLS.
+    /// The URL of one of its databases, over TCP and without TLS.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@localhost:{}/{database}?sslmode=disable", self.port)
     }
 
-    /// The port on the loopback that it listens at.
+    /// The port on the loopback interface.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where its cluster, its socket, its log and, with TLS, `ca.pem` lie.
+    /// The directory with its cluster, its socket, its log and, with TLS, `ca.pem`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Runs `pg_ctl` on it: `["-m", "immediate", "restart"]`. Returns when that is done.
+    /// Runs `pg_ctl` on the server, for example with `["-m", "immediate", "restart"]`. Returns when that is done.
     pub fn control(&self, arguments: &[&str]) -> Result<(), String> {
         let mut command = as_server_user("pg_ctl")?;
         command.current_dir("/").arg("-D").arg(self.folder.join("data"));
@@ -111,19 +111,19 @@ impl PostgresServer {
         }
     }
 
-    /// Makes a user whom it lets in only by this password (SCRAM-SHA-256). Everybody else is still let in without one.
+    /// Creates a user who needs this password (SCRAM-SHA-256). All other users still need none.
     pub fn ask_for_password(&self, user: &str, password: &str) -> Result<(), String> {
         let role = format!("CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{password}'");
         run_psql(&self.url("postgres"), &role)?;
         let path = self.folder.join("data/pg_hba.conf");
         let rules = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-        // The first rule that fits decides.
+        // The first rule that matches decides.
         let rules = format!("host all {user} all scram-sha-256\n{rules}");
         std::fs::write(&path, rules).map_err(|error| error.to_string())?;
         run_psql(&self.url("postgres"), "SELECT pg_reload_conf()").map(drop)
     }
 
-    /// Makes an empty database on it.
+    /// Creates an empty database on the server.
     pub fn database(&self) -> PostgresDatabase {
         PostgresDatabase::on(&self.url("postgres"))
     }
@@ -137,7 +137,8 @@ pub struct PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// Makes one on the server that the test command has started, or on one that lives as long as this process.
+    /// Creates a database on the server that the test command has started, or on one that lives as long as this
+    /// process.
     pub fn new() -> Self {
         Self::on(shared())
     }
@@ -145,7 +146,7 @@ impl PostgresDatabase {
     fn on(server: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        // Without a pattern to copy from that somebody may be connected to.
+        // Not from the default template, because a connection to that would make the copy fail.
         psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0"));
         let (before, after) = server.split_once("/postgres?").expect("the URL names the database postgres");
         Self { server: server.to_owned(), url: format!("{before}/{name}?{after}"), name }
@@ -155,7 +156,7 @@ impl PostgresDatabase {
         &self.url
     }
 
-    /// Runs SQL in it, as a stranger would, and returns the rows: columns divided by `|`.
+    /// Runs SQL with `psql` and returns the rows, with columns separated by `|`.
     pub fn sql(&self, sql: &str) -> Vec<String> {
         psql(&self.url, sql)
     }
@@ -169,13 +170,13 @@ impl Default for PostgresDatabase {
 
 impl Drop for PostgresDatabase {
     fn drop(&mut self) {
-        // A server that is gone has taken it along.
+        // A server that is gone has removed the database.
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let _dropped = run_psql(&self.server, &drop);
     }
 }
 
-/// The server that all tests share.
+/// Returns the URL of the server that all tests share.
 fn shared() -> &'static str {
     static URL: OnceLock<(String, Option<PostgresServer>)> = OnceLock::new();
     let (url, _server) = URL.get_or_init(|| match std::env::var(POSTGRES) {
@@ -205,7 +206,7 @@ fn run_psql(url: &str, sql: &str) -> Result<Vec<String>, String> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// Where the server's programs are: Debian keeps them out of PATH, one folder for each version.
+/// Returns the directory of the server's programs: Debian keeps them out of PATH, one directory for each version.
 pub fn folder_of_programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok().into_iter().flatten().flatten();
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -214,7 +215,7 @@ pub fn folder_of_programs() -> Option<PathBuf> {
     newest.into_iter().chain(std::env::split_paths(&path)).find(|folder| folder.join("initdb").is_file())
 }
 
-/// A program of the server, run by somebody who may: PostgreSQL refuses to run as root.
+/// A program of the server as a user who may run it: PostgreSQL refuses to run as root.
 fn as_server_user(program: &str) -> Result<Command, String> {
     let folder = folder_of_programs().ok_or(MISSING)?;
     let mut folders = vec![folder];

@@ -1,11 +1,11 @@
-//! Randomness that a seed repeats. Not for secrets.
+//! Reproducible random numbers from a seed. Not for secrets.
 
-/// A seeded source of choices (SplitMix64).
+/// A seeded random number generator (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct SeededRng(u64);
 
 impl SeededRng {
-    /// The dice that this seed always gives.
+    /// The same seed always gives the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -24,7 +24,7 @@ impl SeededRng {
         if end == 0 { 0 } else { (self.bits() % end as u64) as usize }
     }
 
-    /// True `percent` times in a hundred.
+    /// True with a probability of `percent` in a hundred.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.bits() % 100 < percent
     }

@@ -1,5 +1,5 @@
-//! A real Slurm cluster for tests: one controller and three nodes on this machine, in a private folder, gone when whoever
-//! started it is gone, however it ended. Nothing of the system's configuration is read or written.
+//! A real Slurm cluster for tests: one controller and three nodes on this machine, in a private directory, removed when
+//! the process that started it is gone, however it ended. Neither reads nor writes the system's configuration.
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -13,14 +13,14 @@ use crate::supervisor::{Supervisor, retried};
 const MISSING: &str = "these tests need Slurm and munge, and PATH has no `slurmctld`, `slurmd`, `sbatch` or `munged`: run \
      `cargo xtask test`, which installs them, or install Debian's packages slurm-wlm and munge";
 
-/// The programs of the cluster.
+/// The programs that a cluster needs.
 const PROGRAMS: [&str; 4] = ["slurmctld", "slurmd", "sbatch", "munged"];
 /// Nodes of the cluster: `node1` and so on.
 pub const NODES: usize = 3;
 /// Processors of each node.
 pub const CPUS_PER_NODE: usize = 4;
 
-/// Starts the cluster. It ends, and takes all of it along, when its standard input does: that also happens when the
+/// Starts the cluster. It ends and removes everything at the end of its standard input, which also comes when the
 /// process that holds the other end is killed.
 const SUPERVISOR: &str = r#"
 set -eu
@@ -120,7 +120,7 @@ pub struct SlurmCluster {
 }
 
 impl SlurmCluster {
-    /// Starts a cluster; its nodes are idle.
+    /// Starts a cluster. When this returns, all nodes are idle.
     pub fn start() -> Result<Self, String> {
         retried(Self::try_start)
     }
@@ -133,7 +133,7 @@ impl SlurmCluster {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("waypost-slurm-{}-{number}", std::process::id()));
         let wrong = |error: std::io::Error| error.to_string();
-        // Held together, so that no two are the same.
+        // Bound at the same time, so that no two ports are the same.
         let listeners: Result<Vec<TcpListener>, _> =
             (0..=NODES).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
         let ports: Result<Vec<u16>, _> =
@@ -151,17 +151,17 @@ impl SlurmCluster {
         Ok(Self { folder, _supervisor: supervisor })
     }
 
-    /// The file that says where the cluster is: the value of `SLURM_CONF`.
+    /// The configuration file of the cluster: the value of `SLURM_CONF`.
     pub fn conf(&self) -> PathBuf {
         self.folder.join("slurm.conf")
     }
 
-    /// A program of Slurm that means this cluster, with these words; what it wrote.
+    /// Runs a program of Slurm on this cluster and returns its output.
     pub fn tool(&self, program: &str, words: &[&str]) -> Output {
         self.command(program).args(words).output().expect("a program of Slurm can be called")
     }
 
-    /// Kills the daemon of a node, from 1, or of the controller (0), without a word.
+    /// Kills the daemon of a node (from 1) or of the controller (0) with SIGKILL.
     pub fn kill(&self, node: usize) {
         let note = match node {
             0 => "controller.pid".to_owned(),
@@ -172,7 +172,7 @@ impl SlurmCluster {
         assert!(killed.is_ok_and(|status| status.success()), "the daemon runs");
     }
 
-    /// Starts the controller again; it knows what it knew.
+    /// Starts the controller again, with its saved state.
     pub fn start_controller(&self) {
         let script = "slurmctld -D >controller.out 2>&1 & echo $! >controller.pid";
         let mut command = self.command("sh");
@@ -186,7 +186,7 @@ impl SlurmCluster {
         command
     }
 
-    /// Where all of it lies.
+    /// The directory of the cluster.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -198,7 +198,7 @@ fn path() -> String {
     format!("{path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
 }
 
-/// Whether everything is there that a cluster needs.
+/// Whether all programs that a cluster needs are installed.
 pub fn is_installed() -> bool {
     let path = path();
     let is_there = |program: &str| path.split(':').any(|folder| Path::new(folder).join(program).is_file());

@@ -1,4 +1,4 @@
-//! Text in a space of a terminal: padded, fitted into a cell, wrapped to lines, scrolled to the side.
+//! Text layout for a terminal: padding, fitting into a cell, wrapping to lines, horizontal scrolling.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -6,27 +6,27 @@ use unicode_width::UnicodeWidthStr;
 use crate::sanitize::{sanitize, sanitize_line};
 use crate::truncate::{ELLIPSIS, cut, fitting, truncate, visible_part, width};
 
-/// A text with spaces after it up to `columns`. A wider one stays as it is.
+/// Pads `text` with spaces on the right to `columns`. Wider text is returned unchanged.
 pub fn pad(text: &str, columns: usize) -> String {
     let mut padded = text.to_owned();
     padded.extend(std::iter::repeat_n(' ', columns.saturating_sub(width(text))));
     padded
 }
 
-/// A text as one safe line of exactly `columns`, at the left side.
+/// Returns one sanitized line of exactly `columns`, left-aligned: padded or truncated.
 pub fn fit(text: &str, columns: usize) -> String {
     pad(&truncate(text, columns), columns)
 }
 
-/// A text as one safe line of exactly `columns`, at the right side.
+/// Returns one sanitized line of exactly `columns`, right-aligned: padded or truncated.
 pub fn fit_right(text: &str, columns: usize) -> String {
     let line = truncate(text, columns);
     format!("{}{line}", " ".repeat(columns.saturating_sub(width(&line))))
 }
 
-/// A text in at most `lines_max` safe lines of at most `columns` columns. Lines break after a space or beside a wide
-/// character, and inside a word only if it is longer than a line, after a slash or a hyphen if it has one; the text's own line ends and indentation stay. An ellipsis
-/// shows that something was left out.
+/// Wraps `text` to at most `lines_max` sanitized lines of at most `columns` columns. A line breaks after a space or
+/// next to a wide character. A word longer than a line is split, after a slash or a hyphen if it has one. The text's
+/// own line ends and indentation are preserved. An ellipsis marks omitted text.
 pub fn wrap(text: &str, columns: usize, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let text = text.trim_end();
@@ -72,7 +72,7 @@ fn mark_as_cut(lines: &mut [String], columns: usize) {
     *last = if width(last) + 2 > columns { cut(last, columns) } else { format!("{last} {ELLIPSIS}") };
 }
 
-/// The byte at which the first line of a text that does not fit ends; at least one grapheme.
+/// Returns the byte offset at which the first line of a text wider than `columns` ends; at least one grapheme.
 fn line_break(text: &str, columns: usize) -> usize {
     let mut used = 0;
     let mut opportunity = None;
@@ -100,7 +100,8 @@ fn line_break(text: &str, columns: usize) -> usize {
     text.len()
 }
 
-/// The part of a line after its first `columns` columns. A wide character that is cut through leaves a space.
+/// Returns the part of a line after its first `columns` columns. A wide character split by the boundary becomes a
+/// space.
 pub fn skip_columns(line: &str, columns: usize) -> String {
     let mut used = 0;
     let mut shown = String::new();

@@ -1,8 +1,8 @@
-//! Text for every front end: the sanitizer, truncation and wrapping by columns, plurals, ages and durations, and the table of
-//! status signs. Knows no plans, no clock and no terminal; depends on no other crate of Waypost.
+//! Text for every front end: the sanitizer, truncation and wrapping by columns, plurals, ages and durations, and the
+//! table of status signs. Does not know plans, the clock or the terminal; depends on no other Waypost crate.
 //!
-//! Plans are written by models and strangers. [`sanitize`], [`sanitize_line`] and [`one_line`] are the only places that decide
-//! which of their characters reach a terminal, a log, a browser or a model.
+//! Models and strangers write plans. [`sanitize`], [`sanitize_line`] and [`one_line`] are the only functions that
+//! decide which of their characters reach a terminal, a log, a browser or a model.
 
 mod layout;
 mod quantity;

@@ -1,4 +1,4 @@
-//! Numbers in words: counts with their noun, ages, durations and sizes.
+//! Formats numbers for people: counts with their noun, ages, durations and sizes.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const WEEK: u64 = 7 * DAY;
 
-/// Below this, seconds would only flicker.
+/// Ages below this show as `now`: a seconds count would only flicker.
 const NOW_SECONDS: u64 = 10;
 
-/// A number with its noun in the right form: `1 task`, `3 tasks`, `2 dependencies`, `2 matches`.
+/// Formats a number with its noun in the right form: `1 task`, `3 tasks`, `2 dependencies`, `2 matches`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 {
         return format!("{number} {noun}");
@@ -23,7 +23,7 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// An age in its largest unit, for a column: `now`, `12s`, `5m`, `3h`, `9d`, `7w`.
+/// Formats an age in its largest unit, for a column: `now`, `12s`, `5m`, `3h`, `9d`, `7w`.
 pub fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
@@ -36,13 +36,13 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// An age in a sentence: `now`, `5m ago`.
+/// Formats an age for a sentence: `now`, `5m ago`.
 pub fn ago(time: Duration) -> String {
     let age = age(time);
     if time.as_secs() < NOW_SECONDS { age } else { format!("{age} ago") }
 }
 
-/// A duration in its two largest units: `0.3s`, `12s`, `2m05s`, `3h07m`, `2d03h`.
+/// Formats a duration in its two largest units: `0.3s`, `12s`, `2m05s`, `3h07m`, `2d03h`.
 pub fn duration(duration: Duration) -> String {
     let tenths = (duration.as_millis() + 50) / 100;
     if tenths < 100 {
@@ -57,7 +57,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// A size in binary units: `512 B`, `1.5 KiB`.
+/// Formats a size in binary units: `512 B`, `1.5 KiB`.
 pub fn byte_size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut size, mut unit) = (bytes as f64, 0);
@@ -67,7 +67,7 @@ pub fn byte_size(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", UNITS[unit]) }
 }
 
-/// Bytes in hexadecimal digits.
+/// Encodes bytes as lowercase hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

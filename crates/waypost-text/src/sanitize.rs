@@ -1,39 +1,40 @@
-//! The sanitizer: which characters of a text may reach a terminal, a log, a browser or a model. Does not parse escape
-//! sequences: without its ESC, a sequence is only characters.
+//! The sanitizer: decides which characters of a text may reach a terminal, a log, a browser or a model. It does not
+//! parse escape sequences: without its ESC, a sequence is plain characters.
 //!
-//! Unsafe are control characters (C0, DEL, C1), bidirectional controls, characters that nobody sees (zero width space, soft
-//! hyphen, byte order mark, fillers, tag characters and the other default-ignorable code points) and noncharacters. A run of
-//! them is replaced by one `�` instead of being removed: who approves a command has to see that there is more in it.
+//! Unsafe are control characters (C0, DEL, C1), bidirectional controls, invisible characters (zero width space, soft
+//! hyphen, byte order mark, fillers, tag characters and the other default-ignorable code points) and noncharacters. A
+//! run of them is replaced by one `�` instead of being removed: the person who approves a command has to see that it
+//! contains more.
 //!
-//! Two kinds of invisible characters have a use and are judged by the character before them:
-//! - A joiner (ZWJ, ZWNJ, Mongolian vowel separator) stays after a visible character that is not ASCII: in emoji sequences and in
-//!   the scripts that need it.
-//! - A variation selector stays after a visible character that is not ASCII, and U+FE0E and U+FE0F stay in keycaps (`1️⃣`).
+//! Two kinds of invisible characters are useful and are judged by the character before them:
+//! - A joiner (ZWJ, ZWNJ, Mongolian vowel separator) stays after a visible non-ASCII character: in emoji sequences and
+//!   in the scripts that need it.
+//! - A variation selector stays after a visible non-ASCII character, and U+FE0E and U+FE0F stay in keycaps (`1️⃣`).
 //!
-//! Neither stays after another of its kind, so that no message fits between two visible characters. Tag characters never stay:
-//! the flags of England, Scotland and Wales lose their tags.
+//! Neither stays after another of its kind, so that no message can be hidden between two visible characters. Tag
+//! characters never stay: the flags of England, Scotland and Wales lose their tags.
 
 use std::borrow::Cow;
 
-/// Shown in place of a run of unsafe characters.
+/// Replaces a run of unsafe characters.
 pub const REPLACEMENT: char = '\u{fffd}';
 
-/// Whether a character never reaches a reader as it is. Line ends and tabs are among them: whether they have a place depends on
-/// the function. Joiners and variation selectors are not: whether they are safe depends on the character before them.
+/// Whether a character is never shown as it is. Line ends and tabs count as unsafe: each function decides whether to
+/// keep them. Joiners and variation selectors do not: their safety depends on the character before them.
 pub fn is_unsafe_char(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{ad}' | '\u{34f}' | '\u{61c}'
-            // Letters that are drawn as nothing.
+            // Letters that render as nothing.
             | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}'
-            // Zero width space, marks, embeddings, overrides and isolates of direction, line and paragraph separators,
+            // Zero width space, directional marks, embeddings, overrides and isolates, line and paragraph separators,
             // word joiner, invisible operators.
             | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             // Byte order mark, interlinear annotation, noncharacters.
             | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fdd0}'..='\u{fdef}'
-            // Controls of shorthand and of musical notation.
+            // Shorthand and musical notation controls.
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            // Tag characters and what is reserved around them.
+            // Tag characters and the reserved code points around them.
             | '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}')
         || u32::from(character) & 0xfffe == 0xfffe
 }
@@ -51,17 +52,17 @@ fn is_line_end(character: char) -> bool {
     matches!(character, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// A text of several lines. Line feeds and tabs stay; every other kind of line end becomes a line feed.
+/// Sanitizes multi-line text. Line feeds and tabs stay; every other kind of line end becomes a line feed.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     replace_unsafe(text, Lines::Many)
 }
 
-/// A text as one line: each line end and each tab becomes a space, all other spacing stays.
+/// Sanitizes text to one line: each line end and each tab becomes a space; other spacing stays.
 pub fn sanitize_line(text: &str) -> Cow<'_, str> {
     replace_unsafe(text, Lines::One)
 }
 
-/// A text as one line of words with one space between two of them.
+/// Sanitizes text to one line of words separated by single spaces.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     let line = sanitize_line(text);
     let is_tidy = line.trim().len() == line.len()
@@ -70,7 +71,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     if is_tidy { line } else { Cow::Owned(line.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
-/// JSON text in which unsafe characters are written as escapes. It means the same to a program and does nothing to a terminal.
+/// Escapes the unsafe characters of JSON text. The JSON keeps its meaning for a parser and is inert in a terminal.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     if is_printable_ascii(json) {
         return Cow::Borrowed(json);
@@ -79,7 +80,7 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
     let mut before = Before::Space;
     for (at, character) in json.char_indices() {
         before = before.then(character);
-        // Outside of its strings JSON has no unsafe characters but the white space of its layout.
+        // Outside its strings, JSON has no unsafe characters except layout white space.
         let is_layout = matches!(character, '\n' | '\r' | '\t');
         if !is_layout && (before == Before::Unsafe || is_line_end(character)) {
             let escaped = escaped.get_or_insert_with(|| json[..at].to_owned());
@@ -103,25 +104,25 @@ enum Lines {
     Many,
 }
 
-/// The character before the one that is judged.
+/// The class of the character before the current one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// The beginning, a space or a line end.
+    /// The start of the text, a space or a line end.
     Space,
-    /// A run of unsafe characters, replaced already.
+    /// A run of unsafe characters, already replaced.
     Unsafe,
-    /// A base of keycaps: a digit, `#` or `*`.
+    /// A keycap base: a digit, `#` or `*`.
     KeycapBase,
     /// Any other visible ASCII character.
     Ascii,
-    /// A visible character that is not ASCII.
+    /// A visible non-ASCII character.
     Visible,
     Selector,
     Joiner,
 }
 
 impl Before {
-    /// What the character after this one is; `Unsafe` if it must be replaced.
+    /// Classifies the next character; `Unsafe` means that it must be replaced.
     fn then(self, character: char) -> Self {
         match character {
             '\t' => Self::Space,

@@ -1,11 +1,12 @@
-//! Who asks: what the command line says, or the environment, or who is logged in. Decides nothing about what they may.
+//! Who calls: never more than the lowest that anything about the process says. Flags and variables can lower a caller, and raise
+//! nobody; that nothing marks a caller as an agent or a worker proves nothing.
 
 use waypost_core::{Actor, ActorKind};
 
 use crate::error::{Failure, Outcome};
 
-/// Variables that agents set for the commands they run, and the agent's name.
-const AGENT_VARIABLES: &[(&str, &str)] = &[
+/// Variables that agents' hosts set for the commands they run, even to an empty value, and the host's name.
+const HOST_VARIABLES: &[(&str, &str)] = &[
     ("CLAUDECODE", "claude-code"),
     ("CLAUDE_CODE", "claude-code"),
     ("CODEX_SANDBOX", "codex"),
@@ -15,54 +16,130 @@ const AGENT_VARIABLES: &[(&str, &str)] = &[
     ("CODEX_THREAD_ID", "codex"),
     ("CODEX_TOOL_CALL_ID", "codex"),
     ("CURSOR_AGENT", "cursor"),
-    ("CURSOR_TRACE_ID", "cursor"),
     ("GEMINI_CLI", "gemini-cli"),
     ("QWEN_CODE", "qwen-code"),
     ("OPENCODE", "opencode"),
+    ("COPILOT_CLI", "copilot"),
+    ("COPILOT_AGENT_SESSION_ID", "copilot"),
     ("CLINE_ACTIVE", "cline"),
     ("GOOSE_TERMINAL", "goose"),
     ("AUGMENT_AGENT", "augment"),
 ];
-/// A variable whose value is the agent's name.
-const AGENT_NAME_VARIABLE: &str = "AI_AGENT";
-/// The variable that says who asks.
+/// Variables that count with this value only.
+const HOST_VALUES: &[(&str, &str, &str)] = &[("CURSOR_EXTENSION_HOST_ROLE", "agent-exec", "cursor")];
+/// Variables whose value is the agent's name.
+const AGENT_NAME_VARIABLES: &[&str] = &["AI_AGENT", "AGENT"];
+/// Cursor sets the first in a person's terminal as well; only its agent has such a pager.
+const CURSOR_TRACE: (&str, &str, &str) = ("CURSOR_TRACE_ID", "PAGER", "head -n 10000 | cat");
+/// Variables that a worker sets for the programs of its tasks.
+const WORKER_VARIABLES: &[&str] = &["WAYPOST_ATTEMPT", "WAYPOST_WORKER"];
+/// The variable that says who calls.
 const ACTOR_VARIABLE: &str = "WAYPOST_ACTOR";
 /// The name of a person whom nothing names.
 const NOBODY: &str = "someone";
 
-/// Who asks: the flag, then `WAYPOST_ACTOR`, then the agent whose environment this is, then the user.
+/// What marks a process as an agent's or a worker's.
+struct Mark {
+    /// The most that the caller can be.
+    actor: Actor,
+    /// The variable that says so.
+    variable: &'static str,
+}
+
+/// Who calls: what the flag or the variable says, if that is no more than what the environment shows.
 pub(crate) fn find(flag: Option<&str>, variable: impl Fn(&str) -> Option<String>) -> Outcome<Actor> {
-    // One that was emptied still tells whose environment this is.
-    let agent = agent(&variable);
-    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let (said, by) = match (flag, variable(ACTOR_VARIABLE)) {
-        (Some(flag), _) => (flag.to_owned(), "--as"),
-        (None, Some(value)) => (value, ACTOR_VARIABLE),
-        (None, None) => {
-            let person = || Actor::person(variable("USER").unwrap_or_else(|| NOBODY.to_owned()));
-            return Ok(agent.map_or_else(person, |(_, name)| Actor::agent(name)));
+    let mark = mark(&variable)?;
+    let Some(flag) = flag else {
+        if let Some(mark) = mark {
+            return Ok(mark.actor);
         }
+        let named = variable(ACTOR_VARIABLE).filter(|value| !value.is_empty());
+        let user = || Actor::person(variable("USER").unwrap_or_else(|| NOBODY.to_owned()));
+        return named.map_or_else(|| Ok(user()), |named| parse(ACTOR_VARIABLE, &named));
     };
-    let example = "for example --as person:ada or --as agent:planner";
-    let actor: Actor = said.parse().map_err(|error| Failure::usage(format!("{by}: {error}"), example))?;
-    match (actor.kind, agent) {
-        (ActorKind::System, _) => Err(Failure::usage(format!("{by}: {actor} cannot be a caller"), example)),
-        (ActorKind::Person | ActorKind::Worker, Some((seen, name))) => {
-            let message =
-                format!("{by}: this runs inside {name} ({seen} is set), which cannot act as {actor}");
-            let hint = "leave it out, or name an agent; actions for people need a terminal of their own";
-            Err(Failure { code: "not_that_actor".to_owned(), ..Failure::failed(message, hint) })
-        }
-        (ActorKind::Agent, _) | (ActorKind::Person | ActorKind::Worker, None) => Ok(actor),
+    let actor = parse("--as", flag)?;
+    match mark {
+        Some(mark) if !mark.allows(&actor) => Err(mark.refuse("--as", &actor)),
+        Some(_) | None => Ok(actor),
     }
 }
 
-/// The agent whose environment this is, with the variable that tells.
-fn agent(variable: &impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
-    let known = AGENT_VARIABLES.iter().find(|(name, _)| variable(name).is_some());
-    let known = known.map(|&(seen, name)| (seen, name.to_owned()));
-    let named = || variable(AGENT_NAME_VARIABLE).filter(|name| !name.is_empty());
-    known.or_else(|| named().map(|name| (AGENT_NAME_VARIABLE, name)))
+impl Mark {
+    /// Whether a caller with this mark may say that it is this actor.
+    fn allows(&self, actor: &Actor) -> bool {
+        match self.actor.kind {
+            ActorKind::Worker => *actor == self.actor,
+            ActorKind::Agent | ActorKind::Person | ActorKind::System => actor.kind == ActorKind::Agent,
+        }
+    }
+
+    fn refuse(&self, by: &str, actor: &Actor) -> Failure {
+        let Self { actor: found, variable } = self;
+        let inside = match found.kind {
+            ActorKind::Worker => "a task of a plan",
+            ActorKind::Agent | ActorKind::Person | ActorKind::System => found.name.as_str(),
+        };
+        let message =
+            format!("{by}: this runs inside {inside} ({variable} is set), so it cannot act as {actor}");
+        let hint = "a person does this in a terminal of their own";
+        Failure { code: "not_that_actor".to_owned(), ..Failure::failed(message, hint) }
+    }
+}
+
+fn parse(by: &str, text: &str) -> Outcome<Actor> {
+    let example = "for example --as person:ada or --as agent:planner";
+    let actor: Actor = text.parse().map_err(|error| Failure::usage(format!("{by}: {error}"), example))?;
+    if actor.kind == ActorKind::System {
+        return Err(Failure::usage(format!("{by}: {actor} cannot be a caller"), example));
+    }
+    Ok(actor)
+}
+
+/// The lowest that the environment shows.
+fn mark(variable: &impl Fn(&str) -> Option<String>) -> Outcome<Option<Mark>> {
+    let host = host(variable);
+    let named = variable(ACTOR_VARIABLE).filter(|value| !value.is_empty());
+    let named = named.map(|named| parse(ACTOR_VARIABLE, &named)).transpose()?;
+    let worker = WORKER_VARIABLES.iter().find(|name| variable(name).is_some());
+    match (named, worker) {
+        (Some(actor), _) if actor.kind == ActorKind::Worker => match host {
+            // A worker's program that starts an agent: neither may say that it is the other.
+            Some(host) if worker.is_none() => Err(host.refuse(ACTOR_VARIABLE, &actor)),
+            Some(_) | None => Ok(Some(Mark { actor, variable: ACTOR_VARIABLE })),
+        },
+        (_, Some(&variable_name)) => {
+            let name = variable("WAYPOST_PLAN").unwrap_or_else(|| NOBODY.to_owned());
+            Ok(Some(Mark { actor: Actor::worker(name), variable: variable_name }))
+        }
+        (Some(actor), None) if actor.kind == ActorKind::Agent => {
+            Ok(Some(Mark { actor, variable: host.map_or(ACTOR_VARIABLE, |host| host.variable) }))
+        }
+        (Some(actor), None) => match host {
+            Some(host) => Err(host.refuse(ACTOR_VARIABLE, &actor)),
+            None => Ok(None),
+        },
+        (None, None) => Ok(host),
+    }
+}
+
+/// The agent whose host set this environment.
+fn host(variable: &impl Fn(&str) -> Option<String>) -> Option<Mark> {
+    let mark = |variable, name: &str| Mark { actor: Actor::agent(name), variable };
+    let has = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
+    if let Some(&(seen, name)) = HOST_VARIABLES.iter().find(|(name, _)| variable(name).is_some()) {
+        return Some(mark(seen, name));
+    }
+    if let Some(&(seen, _, name)) = HOST_VALUES.iter().find(|(name, value, _)| has(name, value)) {
+        return Some(mark(seen, name));
+    }
+    let (trace, pager, value) = CURSOR_TRACE;
+    if variable(trace).is_some() && has(pager, value) {
+        return Some(mark(trace, "cursor"));
+    }
+    AGENT_NAME_VARIABLES.iter().find_map(|&seen| {
+        let name = variable(seen).filter(|name| !name.is_empty())?;
+        Some(mark(seen, &name))
+    })
 }
 
 #[cfg(test)]
@@ -92,11 +169,43 @@ mod tests {
     }
 
     #[test]
+    fn a_tasks_program_and_an_agent_named_by_a_variable_cannot_raise_themselves() {
+        let task = [("WAYPOST_ACTOR", "worker:kq3"), ("WAYPOST_ATTEMPT", "1"), ("WAYPOST_PLAN", "kq3")];
+        check(None, &task, Ok("worker:kq3"));
+        check(Some("worker:kq3"), &task, Ok("worker:kq3"));
+        let inside = "--as: this runs inside a task of a plan (WAYPOST_ACTOR is set), so it cannot act as";
+        for other in ["person:ada", "agent:a", "worker:other"] {
+            check(Some(other), &task, Err(&format!("{inside} {other}")));
+        }
+        // It unset or changed the variable that names it.
+        check(None, &task[1..], Ok("worker:kq3"));
+        let changed = [("WAYPOST_ACTOR", "person:ada"), task[1], task[2]];
+        check(None, &changed, Ok("worker:kq3"));
+        let inside = "--as: this runs inside a task of a plan (WAYPOST_ATTEMPT is set), so it cannot act as";
+        check(Some("person:ada"), &changed, Err(&format!("{inside} person:ada")));
+        let agent = [("WAYPOST_ACTOR", "agent:planner")];
+        let inside = "--as: this runs inside planner (WAYPOST_ACTOR is set), so it cannot act as person:ada";
+        check(Some("person:ada"), &agent, Err(inside));
+        check(Some("agent:other"), &agent, Ok("agent:other"));
+    }
+
+    #[test]
+    fn some_variables_count_with_a_value_only() {
+        check(None, &[("AGENT", ""), ("USER", "ada")], Ok("person:ada"));
+        check(None, &[("AGENT", "amp"), ("USER", "ada")], Ok("agent:amp"));
+        check(None, &[("CURSOR_TRACE_ID", "1"), ("USER", "ada")], Ok("person:ada"));
+        let agents = [("CURSOR_TRACE_ID", "1"), ("PAGER", "head -n 10000 | cat"), ("USER", "ada")];
+        check(None, &agents, Ok("agent:cursor"));
+        check(None, &[("CURSOR_EXTENSION_HOST_ROLE", "agent-exec")], Ok("agent:cursor"));
+        check(None, &[("CURSOR_EXTENSION_HOST_ROLE", "user"), ("USER", "ada")], Ok("person:ada"));
+    }
+
+    #[test]
     fn an_agent_cannot_ask_as_a_person() {
-        let inside = "--as: this runs inside codex (CODEX_SANDBOX is set), which cannot act as person:ada";
+        let inside = "--as: this runs inside codex (CODEX_SANDBOX is set), so it cannot act as person:ada";
         check(Some("person:ada"), &[("CODEX_SANDBOX", "seatbelt")], Err(inside));
         let inside =
-            "WAYPOST_ACTOR: this runs inside cursor (CURSOR_AGENT is set), which cannot act as worker:w";
+            "WAYPOST_ACTOR: this runs inside cursor (CURSOR_AGENT is set), so it cannot act as worker:w";
         check(None, &[("WAYPOST_ACTOR", "worker:w"), ("CURSOR_AGENT", "1")], Err(inside));
         check(Some("system:lease"), &[], Err("--as: system:lease cannot be a caller"));
         let nobody = "--as: \"ada\" names nobody: write person:NAME, agent:NAME or worker:NAME";

@@ -1,4 +1,4 @@
-// What a person does to a plan or to one of its tasks, guarded by the version on the screen where that matters.
+// A person's actions on a plan or one of its tasks, guarded by the version on screen where that matters.
 
 import { part, send } from "./api";
 import { page } from "./page.svelte";
@@ -24,7 +24,7 @@ export type TaskAction = "claim" | "progress" | "done" | "fail" | "skip" | "retr
 const spoken = (words: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(words).filter(([, value]) => value !== "" && value !== undefined));
 
-/** Does something to a plan. Says whether it was done. */
+/** Runs an action on a plan. Returns whether it succeeded. */
 export async function act(screen: PlanOnScreen, action: PlanAction, words: Record<string, unknown> = {}, version?: number): Promise<boolean> {
   const body = spoken(words);
   const write = async (known?: number): Promise<void> => {
@@ -42,7 +42,7 @@ export async function act(screen: PlanOnScreen, action: PlanAction, words: Recor
   }
 }
 
-/** Does something to a task. Says whether it was done. */
+/** Runs an action on a task. Returns whether it succeeded. */
 export async function actOnTask(screen: PlanOnScreen, task: string, action: TaskAction, words: Record<string, unknown> = {}): Promise<boolean> {
   try {
     await send("POST", `/plans/${part(screen.id)}/tasks/${part(task)}/actions/${action}`, spoken(words));
@@ -53,7 +53,7 @@ export async function actOnTask(screen: PlanOnScreen, task: string, action: Task
   }
 }
 
-/** Changes the plan's tasks, all operations or none. What is to be done then is done when they are written, be it after a clash. */
+/** Edits the plan's tasks: all operations or none. Calls `then` after the write, even if that happens after a conflict. */
 export async function edit(screen: PlanOnScreen, what: string, mine: string, operations: object[], version: number, then: () => void): Promise<void> {
   await page.write(what, mine, version, async (known) => {
     await send("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
@@ -61,7 +61,7 @@ export async function edit(screen: PlanOnScreen, what: string, mine: string, ope
   });
 }
 
-/** Gives a task the place before the one above it, or behind the one below it, among those beside it. */
+/** Moves a task before its previous sibling, or after its next one. */
 export async function move(screen: PlanOnScreen, task: string, step: -1 | 1): Promise<void> {
   const [graph, version, place] = [screen.graph, screen.plan?.version, screen.placeOf(task)];
   if (!graph || version === undefined || place === undefined) return;

@@ -1,8 +1,8 @@
-// The one place that speaks with the server.
+// The only module that sends requests to the server.
 
 import type { Me, Problem } from "./types";
 
-/** An answer that is an error, with the server's own words. */
+/** An error response, with the server's message. */
 export class ApiError extends Error {
   constructor(readonly problem: Problem) {
     super(problem.detail ?? problem.title);
@@ -15,7 +15,7 @@ export class ApiError extends Error {
 
 let csrf: string | null = null;
 
-/** A part of a path, whatever characters it has. */
+/** Encodes a part of a path. */
 export const part = (text: string): string => encodeURIComponent(text);
 
 async function problemOf(response: Response): Promise<Problem> {
@@ -45,24 +45,21 @@ async function request(method: string, path: string, headers: Record<string, str
   return response;
 }
 
-/** Reads something. */
 export async function get<T>(path: string): Promise<T> {
   return (await request("GET", path, { accept: "application/json" })).json() as Promise<T>;
 }
 
-/** Reads a text. */
 export async function getText(path: string): Promise<string> {
   return (await request("GET", path, { accept: "text/plain, */*" })).text();
 }
 
 export interface Guard {
-  /** The version on screen: nothing is written when the plan has moved on. */
+  /** The version on screen: nothing is written if the plan has changed since. */
   version?: number;
   /** Makes a repeated create harmless. */
   idempotencyKey?: string;
 }
 
-/** Writes something. */
 export async function send<T>(method: "POST" | "PATCH" | "PUT" | "DELETE", path: string, body: unknown, guard: Guard = {}): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json", "content-type": "application/json" };
   if (csrf) headers["x-waypost-csrf"] = csrf;
@@ -72,14 +69,14 @@ export async function send<T>(method: "POST" | "PATCH" | "PUT" | "DELETE", path:
   return (response.status === 204 ? {} : await response.json()) as T;
 }
 
-/** Who this page acts as. */
+/** Returns the identity of this page, and stores its CSRF token for later writes. */
 export async function me(): Promise<Me> {
   const found = await get<Me>("/me");
   csrf = found.csrf;
   return found;
 }
 
-/** A query of those parameters that say something. */
+/** Builds a query string. Empty parameters are left out. */
 export function query(parameters: Record<string, string | number | boolean | null | undefined>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {

@@ -1,4 +1,4 @@
-// From the plan's coordinates to the screen's and back. Pure.
+// Converts between plan and screen coordinates. Pure.
 
 export interface Point {
   x: number;
@@ -6,10 +6,10 @@ export interface Point {
 }
 
 export interface Camera {
-  /** What of the plan stands in the upper left corner. */
+  /** The plan point in the upper left corner of the screen. */
   x: number;
   y: number;
-  /** Screen pixels for one of the plan's. */
+  /** Screen pixels per plan unit. */
   scale: number;
 }
 
@@ -20,12 +20,12 @@ export interface Size {
 
 export const SCALE_MIN = 0.02;
 export const SCALE_MAX = 3;
-/** A plan that fits is not blown up beyond this. */
+/** Maximum scale when fitting a small plan. */
 const FIT_MAX = 1.1;
 
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));
 
-/** Shows all of it, with some air around. */
+/** Shows the whole plan with a margin. */
 export function fit(plan: Size, screen: Size, air = 24): Camera {
   const wide = (screen.width - 2 * air) / Math.max(1, plan.width);
   const high = (screen.height - 2 * air) / Math.max(1, plan.height);
@@ -37,7 +37,7 @@ export function fit(plan: Size, screen: Size, air = 24): Camera {
   };
 }
 
-/** Nearer or farther, with the point under `at` staying where it is. */
+/** Zooms, keeping the point under `at` in place. */
 export function zoom(camera: Camera, factor: number, at: Point): Camera {
   const scale = clamp(camera.scale * factor, SCALE_MIN, SCALE_MAX);
   return {
@@ -47,18 +47,18 @@ export function zoom(camera: Camera, factor: number, at: Point): Camera {
   };
 }
 
-/** Moves by so many pixels of the screen. */
+/** Moves by a distance in screen pixels. */
 export function pan(camera: Camera, dx: number, dy: number): Camera {
   return { ...camera, x: camera.x - dx / camera.scale, y: camera.y - dy / camera.scale };
 }
 
-/** The point of the plan that stands there on the screen. */
+/** Returns the plan point at a screen position. */
 export const planPoint = (camera: Camera, at: Point): Point => ({
   x: camera.x + at.x / camera.scale,
   y: camera.y + at.y / camera.scale,
 });
 
-/** Moves as little as needed for a box to be seen, with some air around. */
+/** Moves as little as needed to show a box with a margin. */
 export function reveal(camera: Camera, box: Point & Size, screen: Size, air = 40): Camera {
   const wide = screen.width / camera.scale;
   const high = screen.height / camera.scale;

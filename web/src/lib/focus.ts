@@ -1,5 +1,5 @@
-// Keeps the focus in its neighbourhood. A button that has done its work goes away, and whoever uses the keys would begin
-// at the top of the page again.
+// Keeps the focus nearby. When a focused button disappears after its action, keyboard users would otherwise start at
+// the top of the page again.
 
 /** Watches until the returned function is called. */
 export function keepFocus(): () => void {

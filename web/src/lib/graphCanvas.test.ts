@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { BOX, boxAt, Neighbours, PICTURE_PIXELS_MAX, PICTURE_SIDE_MAX, pictureScale, step } from "./graphCanvas";
 import type { Graph } from "./types";
 
-/** Two in a row above one that needs both. */
+/** Two tasks in a row above one that depends on both. */
 const graph: Graph = {
   version: 1,
   count: 3,

@@ -1,25 +1,25 @@
-// Draws a plan's graph on a canvas. Knows tasks only by their places.
+// Draws a plan's graph on a canvas. Knows tasks only by their index.
 
 import type { Camera, Size } from "./camera";
 import type { Graph, Standing } from "./types";
 import { SIGN } from "./labels";
 
 export const BOX = { width: 200, height: 56 };
-/** Below this scale boxes have no words. */
+/** Below this scale boxes have no text. */
 const WORDS_SCALE = 0.42;
-/** Below this scale they have no sign either: it could not be told from a speck. */
+/** Below this scale they have no sign either: it would be unrecognizable. */
 const SIGN_SCALE = 0.12;
-/** Below this scale arrows have no heads: they point down anyway. */
+/** Below this scale edges have no arrowheads: all of them point down. */
 const HEAD_SCALE = 0.3;
-/** Arrows that are drawn while they are thinner than a hair. */
+/** With more edges than this, none is drawn at small scales. */
 const THIN_ARROWS_MAX = 20_000;
 
-/** Pixels of a picture for one of the plan's, where there is room for it. */
+/** Pixels per plan unit in an exported picture, if the limits allow. */
 const PICTURE_SCALE = 2;
-/** Pixels of a side of a picture, and of the whole: what browsers can still make a file of. */
+/** Maximum pixels of a picture's side and of its area, which browsers can still export. */
 export const PICTURE_SIDE_MAX = 8_192;
 export const PICTURE_PIXELS_MAX = 32_000_000;
-/** What is left free around the plan in a picture. */
+/** The margin around the plan in a picture. */
 const PICTURE_AIR = 24;
 
 export interface Colours {
@@ -32,7 +32,7 @@ export interface Colours {
   own: Record<Standing, { line: string; fill: string }>;
 }
 
-/** The colours of the page as they are now. */
+/** Reads the current colours of the page. */
 export function colours(element: Element): Colours {
   const style = getComputedStyle(element);
   const read = (name: string): string => style.getPropertyValue(`--${name}`).trim();
@@ -42,7 +42,7 @@ export function colours(element: Element): Colours {
   return { page: read("page"), panel: read("panel"), text: read("text"), dim: read("dim"), line: read("line-strong"), accent: read("accent"), own };
 }
 
-/** What stands next to each task. */
+/** The dependencies and dependants of each task. */
 export class Neighbours {
   readonly before: number[][];
   readonly after: number[][];
@@ -68,11 +68,11 @@ export interface Scene {
   hovered: number | null;
   critical: Set<number>;
   colours: Colours;
-  /** While somebody draws an arrow: from this box to this point of the plan. */
+  /** While a person draws an edge: from this box to this point of the plan. */
   arrow: { from: number; x: number; y: number } | null;
 }
 
-/** Draws everything that can be seen. */
+/** Draws everything that is visible. */
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   const { camera, screen } = scene;
   context.save();
@@ -85,17 +85,17 @@ export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   context.restore();
 }
 
-/** Pixels of a picture of the whole plan for one of the plan's. */
+/** Returns the pixels per plan unit in a picture of the whole plan. */
 export function pictureScale(plan: Size): number {
   const wide = plan.width + 2 * PICTURE_AIR;
   const high = plan.height + 2 * PICTURE_AIR;
   return Math.min(PICTURE_SCALE, PICTURE_SIDE_MAX / wide, PICTURE_SIDE_MAX / high, Math.sqrt(PICTURE_PIXELS_MAX / (wide * high)));
 }
 
-/** Whether a picture at this scale has words. */
+/** Whether boxes have text at this scale. */
 export const hasWords = (scale: number): boolean => scale >= WORDS_SCALE;
 
-/** The whole plan on a canvas of its own, whatever of it is seen on the screen. */
+/** Draws the whole plan on a new canvas, regardless of what is visible on screen. */
 export function drawWhole(scene: Pick<Scene, "graph" | "standing" | "critical" | "colours">): HTMLCanvasElement {
   const plan = { width: scene.graph.width ?? 1, height: scene.graph.height ?? 1 };
   const scale = pictureScale(plan);
@@ -223,7 +223,7 @@ function drawBox(context: CanvasRenderingContext2D, scene: Scene, place: number,
   context.setLineDash(scene.standing[place] === "blocked" ? [5, 4] : []);
   context.stroke();
   context.setLineDash([]);
-  // The stripe tells the standing also where there is no room for a sign.
+  // The stripe shows the status even where there is no room for a sign.
   context.beginPath();
   context.roundRect(left, top, 26, BOX.height, [8, 0, 0, 8]);
   context.fillStyle = own.line;
@@ -253,7 +253,7 @@ function drawWords(context: CanvasRenderingContext2D, scene: Scene, place: numbe
   }
 }
 
-/** A text that ends with dots where it is too wide. */
+/** Truncates a text to a width, with an ellipsis. */
 function cut(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (context.measureText(text).width <= width) return text;
   let low = 0;
@@ -266,7 +266,7 @@ function cut(context: CanvasRenderingContext2D, text: string, width: number): st
   return `${text.slice(0, low)}…`;
 }
 
-/** A text in at most two lines. */
+/** Breaks a text into at most two lines. */
 function lines(context: CanvasRenderingContext2D, text: string, width: number): [string, string] {
   context.font = "600 13px system-ui, sans-serif";
   if (context.measureText(text).width <= width) return [text, ""];
@@ -290,7 +290,7 @@ function drawNewArrow(context: CanvasRenderingContext2D, scene: Scene): void {
   context.setLineDash([]);
 }
 
-/** The box at a point of the plan. */
+/** Returns the box at a point of the plan. */
 export function boxAt(graph: Graph, x: number, y: number): number | null {
   if (!graph.x || !graph.y) return null;
   for (let place = graph.ids.length - 1; place >= 0; place--) {
@@ -301,7 +301,7 @@ export function boxAt(graph: Graph, x: number, y: number): number | null {
   return null;
 }
 
-/** The whole plan, small, with what is seen of it framed. */
+/** Draws a small overview of the whole plan, with a frame around the visible part. */
 export function drawMap(context: CanvasRenderingContext2D, scene: Scene, size: Size): void {
   const { graph, colours, camera, screen } = scene;
   context.clearRect(0, 0, size.width, size.height);
@@ -316,12 +316,12 @@ export function drawMap(context: CanvasRenderingContext2D, scene: Scene, size: S
   context.strokeRect(camera.x * scale, camera.y * scale, (screen.width / camera.scale) * scale, (screen.height / camera.scale) * scale);
 }
 
-/** Pixels of the small picture for one of the plan's. */
+/** Returns the pixels per plan unit in the overview. */
 export function mapScale(graph: Graph, size: Size): number {
   return Math.min(size.width / Math.max(1, graph.width ?? 1), size.height / Math.max(1, graph.height ?? 1));
 }
 
-/** The task that an arrow key leads to: up and down along the arrows, left and right in the same row. */
+/** Returns the task that an arrow key selects: up and down along the edges, left and right in the same row. */
 export function step(graph: Graph, neighbours: Neighbours, from: number, key: string): number | null {
   const x = graph.x;
   const y = graph.y;

@@ -1,9 +1,9 @@
-// How things are called and marked. Colour is only an addition: every standing has a sign and a word.
+// Names and signs. Colour is never the only cue: every status has a sign and a word.
 
 import { STATUS_SIGNS, type StatusSign } from "./statusSigns";
 import type { Counts, Graph, Phase, Standing } from "./types";
 
-/** In the order in which people look for them. */
+/** The order of the statuses in lists and filters. */
 export const STANDINGS: Standing[] = [
   "running",
   "queued",
@@ -32,7 +32,7 @@ const LETTERS: Record<string, Standing> = {
   p: "reported",
 };
 
-/** The standing of each task of a graph. */
+/** Returns the status of each task of a graph. */
 export function standings(graph: Graph): Standing[] {
   return Array.from(graph.standing, (letter) => LETTERS[letter] ?? "blocked");
 }
@@ -56,19 +56,19 @@ const PHASE_SIGN: Record<Exclude<Phase, "active">, StatusSign> = {
   cancelled: "cancelled",
 };
 
-/** The sign of a plan. An active one is shown as running only while a task is queued or runs. */
+/** Returns the sign of a plan. An active plan is shown as running only while a task is queued or running. */
 export function phaseSign(phase: Phase, counts: Counts): string {
   const active = counts.running + counts.queued > 0 ? "running" : counts.ready > 0 ? "idle" : "blocked";
   return STATUS_SIGNS[phase === "active" ? active : PHASE_SIGN[phase]].glyph;
 }
 
-/** How much of a plan is over, from 0 to 1. */
+/** Returns the finished share of a plan, from 0 to 1. Failed, skipped and cancelled tasks count. */
 export function progress(counts: Counts): number {
   const over = counts.done + counts.failed + counts.skipped + counts.cancelled;
   return counts.total === 0 ? 0 : over / counts.total;
 }
 
-/** A whole number as people read it. */
+/** Formats a whole number for people. */
 export const count = (value: number): string => value.toLocaleString("en");
 
 /** `3 tasks`, `1 task`. */
@@ -86,7 +86,7 @@ const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
 
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
 
-/** How long ago that was. */
+/** Formats how long ago a time was. */
 export function ago(at: string | null | undefined, now: number): string {
   if (!at) return "";
   let value = (Date.parse(at) - now) / 1000;
@@ -98,7 +98,7 @@ export function ago(at: string | null | undefined, now: number): string {
   return at;
 }
 
-/** How long something took or has taken, in its two largest units. */
+/** Formats a duration with at most two units. */
 export function span(milliseconds: number): string {
   const seconds = Math.max(0, milliseconds) / 1000;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
@@ -110,19 +110,19 @@ export function span(milliseconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** The exact moment, for whoever points at a relative one. */
+/** Formats the exact time, for tooltips of relative times. */
 export const exact = (at: string | null | undefined): string => (at ? new Date(at).toLocaleString() : "");
 
-/** The name of an actor without its kind, and the kind. */
+/** Splits an actor into its kind and its name. */
 export function actor(text: string | null | undefined): { kind: string; name: string } {
   const at = (text ?? "").indexOf(":");
   return at < 0 ? { kind: "", name: text ?? "" } : { kind: (text ?? "").slice(0, at), name: (text ?? "").slice(at + 1) };
 }
 
-/** Text with the names of workers as people tell them apart: host and process, without when that process began. */
+/** Shortens the worker names in a text to host and process, without the start time of the process. */
 export const briefly = (text: string): string => text.replace(/([\w.-]+:\d+):[0-9a-f]+\.[0-9a-f]+/g, "$1");
 
-/** A value as a person wants to read it. */
+/** Formats a value for people. */
 export function shown(value: unknown): string {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);

@@ -1,4 +1,4 @@
-// How the tasks of each group of levels stand, from how every task stands now. Pure.
+// The task counts of each group of levels, from the current status of every task. Pure.
 
 import type { Counts, Graph, Group, Standing } from "./types";
 
@@ -15,7 +15,7 @@ const FIELD: Record<Standing, keyof Counts> = {
   cancelled: "cancelled",
 };
 
-/** One count for each group. The parts of a level follow each other, and hold its tasks in the order of the plan. */
+/** Counts the tasks of each group. The parts of a level are consecutive, and contain its tasks in plan order. */
 export function groupCounts(graph: Graph, groups: Group[], standing: Standing[]): Counts[] {
   const counts = groups.map(() => ({ total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 }));
   const firstOf = new Map<number, number>();

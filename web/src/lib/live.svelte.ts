@@ -1,4 +1,4 @@
-// What happens, as it happens. The browser connects again by itself and says which event it saw last.
+// The stream of events. The browser reconnects by itself and sends the id of the last event it received.
 
 import { query } from "./api";
 import { page } from "./page.svelte";
@@ -7,13 +7,13 @@ import type { PlanEvent, ProgressReport } from "./types";
 export type Listener = (events: PlanEvent[]) => void;
 export type ProgressListener = (report: ProgressReport) => void;
 
-/** Events that are handed over together: what comes within one picture is drawn once. */
+/** Events within this time are delivered together, so that they cause one redraw. */
 const BATCH_MS = 50;
-/** Between two attempts to connect after the browser has given up. */
+/** Time between two attempts to connect after the browser has given up. */
 const RETRY_MS = 2_000;
 
 class Live {
-  /** Whether events come in. */
+  /** Whether the stream is connected. */
   connected = $state(false);
   #source: EventSource | null = null;
   #listeners = new Set<Listener>();
@@ -24,15 +24,15 @@ class Live {
   #missed = new Set<() => void>();
   #progress = new Set<ProgressListener>();
 
-  /** Begins to listen. */
+  /** Starts the stream. */
   start(): void {
     if (this.#source) return;
     const source = new EventSource(`/api/v1/events${query({ after: this.#cursor })}`);
     this.#source = source;
     source.onopen = () => {
       this.connected = true;
-      // The server goes on after the last event that came; whoever has heard none yet may have missed some, and what
-      // stands on the screen may be an error.
+      // The server resumes after the last received event. A page that has received none may have missed some, and may
+      // show an error, so the views reload.
       if (this.#opened) for (const tell of this.#missed) tell();
       this.#opened = true;
     };
@@ -41,7 +41,7 @@ class Live {
       this.#waiting.push(JSON.parse(message.data as string) as PlanEvent);
       this.#timer ??= setTimeout(() => this.#deliver(), BATCH_MS);
     };
-    // Progress has no place in the log, and so no id: what was missed is read with the plan.
+    // Progress has no position in the log, and so no id: missed reports are read with the plan.
     source.addEventListener("progress", (message: MessageEvent<string>) => {
       const report = JSON.parse(message.data) as ProgressReport;
       for (const listener of this.#progress) listener(report);
@@ -50,7 +50,7 @@ class Live {
       this.connected = false;
       if (source.readyState === EventSource.CLOSED) {
         this.#source = null;
-        // It answered, and not with events: a server that began anew knows nobody.
+        // The server responded, but not with events: a restarted server has no sessions.
         setTimeout(() => void page.look().then(() => this.start()), RETRY_MS);
       }
     };
@@ -63,13 +63,13 @@ class Live {
     for (const listener of this.#listeners) listener(events);
   }
 
-  /** Hears of progress until the returned function is called. */
+  /** Subscribes to progress until the returned function is called. */
   hearProgress(listener: ProgressListener): () => void {
     this.#progress.add(listener);
     return () => void this.#progress.delete(listener);
   }
 
-  /** Hears everything until the returned function is called. */
+  /** Subscribes to all events until the returned function is called. */
   hear(listener: Listener, reconnected?: () => void): () => void {
     this.#listeners.add(listener);
     if (reconnected) this.#missed.add(reconnected);
@@ -82,7 +82,7 @@ class Live {
 
 export const live = new Live();
 
-/** Calls `work` at most once in so many milliseconds, the last call always. */
+/** Limits `work` to one call per `every` milliseconds. The last call is never lost. */
 export function seldom(work: () => void, every: number): () => void {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let last = 0;

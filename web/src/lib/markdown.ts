@@ -1,9 +1,9 @@
-// Markdown that somebody else wrote, made harmless. Loaded only where a text is shown.
+// Sanitizes Markdown from other authors. Loaded only where a text is shown.
 
 import DOMPurify from "dompurify";
 import { marked } from "marked";
 
-/** What a text may have; nothing that loads, runs, or asks anything. */
+/** The allowed elements: nothing that loads, runs or submits anything. */
 const TAGS = [
   "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input", "li", "ol", "p", "pre",
   "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
@@ -15,7 +15,7 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     node.setAttribute("rel", "noopener noreferrer nofollow");
     node.setAttribute("target", "_blank");
   }
-  // The only fields that Markdown makes are boxes of a checklist.
+  // The only inputs that Markdown produces are checkboxes.
   if (node.tagName === "INPUT") {
     if (node.getAttribute("type") !== "checkbox") node.remove();
     else {
@@ -25,17 +25,17 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   }
 });
 
-// Tags that somebody wrote into the text are shown as they were written.
+// Tags in the text are shown as written.
 marked.use({ renderer: { html: ({ text }) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;") } });
 
-/** The text as nodes that can be put into the page. */
+/** Renders the text as nodes for the page. */
 export function nodes(text: string): DocumentFragment {
   const html = marked.parse(text, { async: false, gfm: true });
   return DOMPurify.sanitize(html, {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ATTRIBUTES,
     ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#)/i,
-    // Attributes that name nothing: the pattern for addresses is not for them.
+    // These attributes hold no addresses, so the address pattern does not apply.
     ADD_URI_SAFE_ATTR: ["align", "checked", "disabled", "start", "type"],
     RETURN_DOM_FRAGMENT: true,
   });

@@ -1,4 +1,4 @@
-// What all views share: who looks, what time it is, what went wrong.
+// State that all views share: the user, the current time, and errors.
 
 import { ApiError, me } from "./api";
 import type { Conflict, Me, Problem } from "./types";
@@ -10,7 +10,7 @@ export interface Note {
   hint?: string;
 }
 
-/** A write that was not made because somebody else wrote before. */
+/** A write that failed because the plan had changed. */
 export interface Clash {
   what: string;
   conflict: Conflict;
@@ -33,12 +33,12 @@ class Page {
     setInterval(() => (this.now = Date.now()), 1_000);
   }
 
-  /** Whether whoever looks may write. */
+  /** Whether the user may write. */
   get mayWrite(): boolean {
     return this.me !== null && this.me.role !== "reader";
   }
 
-  /** Whether whoever looks may decide what only people decide. */
+  /** Whether the user may decide what only people may decide. */
   get isPerson(): boolean {
     return this.me?.role === "person";
   }
@@ -53,7 +53,7 @@ class Page {
     }
   }
 
-  /** Looks whether the server still knows us, or knows us again. What cannot be told now is told the next time. */
+  /** Checks whether the session is still valid, or valid again. Other errors are ignored until the next check. */
   async look(): Promise<void> {
     try {
       this.me = await me();
@@ -67,7 +67,7 @@ class Page {
     this.#add({ id: 0, tone: "good", text });
   }
 
-  /** Tells what went wrong in the server's words. */
+  /** Shows an error with the server's message. */
   failed(error: unknown): void {
     if (error instanceof ApiError) {
       if (error.status === 401) {
@@ -85,7 +85,7 @@ class Page {
   #add(note: Note): void {
     const id = ++this.#next;
     this.notes = [...this.notes.slice(-3), { ...note, id }];
-    // What went wrong stays until it has been read.
+    // Errors do not time out.
     if (note.tone === "good") setTimeout(() => this.dismiss(id), NOTE_MS);
   }
 
@@ -94,8 +94,8 @@ class Page {
   }
 
   /**
-   * Writes with the version on screen. A conflict is shown with what was typed, and can be written again on top of what
-   * the others did. Says whether it was written.
+   * Writes with the version on screen. A conflict is shown with what was typed, and can then be written on top of the
+   * newer version. Returns whether the write succeeded at once.
    */
   async write(what: string, mine: string, version: number, work: (version: number) => Promise<void>): Promise<boolean> {
     try {

@@ -1,4 +1,4 @@
-// One plan on the screen: read once, then moved along by events. What cannot be told from an event alone is read again.
+// The plan on screen: read once, then updated by events. What an event alone does not determine is read again.
 
 import { ApiError, get, part, query } from "./api";
 import { live, seldom } from "./live.svelte";
@@ -6,7 +6,7 @@ import { page } from "./page.svelte";
 import type { Graph, Group, Plan, PlanEvent, Problem, Standing } from "./types";
 import { standings } from "./labels";
 
-/** What an event makes of the task that it names. */
+/** The status of a task after an event that names it. */
 const MAKES: Record<string, Standing> = {
   task_queued: "queued",
   task_started: "running",
@@ -19,7 +19,7 @@ const MAKES: Record<string, Standing> = {
   question_asked: "asking",
 };
 
-/** Events after which other tasks, arrows or words stand there. */
+/** Events after which tasks, edges or labels may have changed, so that the graph is read again. */
 const REDRAWS = new Set([
   "plan_created",
   "plan_revised",
@@ -41,7 +41,7 @@ const READ_AGAIN_MS = 400;
 export class PlanOnScreen {
   plan = $state<Plan | null>(null);
   graph = $state.raw<Graph | null>(null);
-  /** Changes with every picture that is to be drawn anew. */
+  /** The status of each task; replaced on every change, which causes a redraw. */
   standing = $state.raw<Standing[]>([]);
   trouble = $state<Problem | null>(null);
   /** The latest events of this plan. */
@@ -49,14 +49,14 @@ export class PlanOnScreen {
   #places = new Map<string, number>();
   #readHead = seldom(() => void this.#loadPlan(), READ_AGAIN_MS);
   #readGraph = seldom(() => void this.#loadGraph(), READ_AGAIN_MS);
-  /** The latest progress that was reported since the plan was opened, by task. */
+  /** The latest progress reported since the plan was opened, by task. */
   progress = $state<Record<string, string>>({});
   #silence: (() => void)[] = [];
   #over = false;
 
   constructor(readonly id: string) {}
 
-  /** Reads it and listens until `close`. */
+  /** Reads the plan and follows its events until `close`. */
   async open(): Promise<void> {
     this.#silence = [
       live.hear(
@@ -79,7 +79,7 @@ export class PlanOnScreen {
     await Promise.all([this.#loadPlan(), this.#loadGraph()]);
   }
 
-  /** The number of a task in the graph. */
+  /** Returns the index of a task in the graph. */
   placeOf(task: string): number | undefined {
     return this.#places.get(task);
   }
@@ -107,7 +107,7 @@ export class PlanOnScreen {
     }
   }
 
-  /** The tasks of some levels of a plan that is too large to be drawn at once. */
+  /** Reads the tasks of some levels of a plan that is too large to be drawn at once. */
   async levels(group: Group): Promise<Graph> {
     const { level_from, level_to } = group;
     return get<Graph>(`/plans/${part(this.id)}/graph${query({ levels: `${level_from}-${level_to}`, part: group.part })}`);
@@ -124,14 +124,14 @@ export class PlanOnScreen {
     if (ours.length === 0) return;
     this.heard = [...ours.toReversed(), ...this.heard].slice(0, 500);
     let moved: Standing[] | null = null;
-    // What follows from a version is told behind what was decided in it: a task that could start and did is told of twice,
-    // the other way round.
+    // Derived events follow the decided events of the same version. A task that became ready and started is thus
+    // reported as started first, and as unblocked second.
     const decided = new Set(ours.filter((event) => !event.derived).map((event) => `${event.version} ${event.task}`));
     for (const event of ours) {
       if (event.derived && event.kind === "task_unblocked" && decided.has(`${event.version} ${event.task}`)) continue;
       if (REDRAWS.has(event.kind)) this.#readGraph();
       const made = this.#made(event);
-      // Another attempt begins without progress.
+      // A new attempt starts without progress.
       if (event.task !== undefined && made !== undefined) delete this.progress[event.task];
       const place = event.task === undefined ? undefined : this.#places.get(event.task);
       if (made !== undefined && place !== undefined && event.version > (this.graph?.version ?? 0)) {

@@ -1,4 +1,4 @@
-// Where the page is. Everything that can be looked at has an address of its own.
+// The current route. Every view has an address of its own.
 
 export const TABS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"] as const;
 export type Tab = (typeof TABS)[number];
@@ -10,7 +10,7 @@ export type Route =
   | { name: "workers" }
   | { name: "unknown"; path: string };
 
-/** The route that a path names. */
+/** Parses a path into a route. */
 export function routeOf(path: string): Route {
   const parts = path.split("/").filter(Boolean).map(decode);
   const [first, id, tab, task] = parts;
@@ -32,7 +32,7 @@ function decode(text: string): string {
   }
 }
 
-/** The address of a plan, one of its views, and perhaps a task. */
+/** Returns the address of a plan, one of its views, and optionally a task. */
 export function planPath(id: string, tab: Tab = "graph", task: string | null = null): string {
   const base = `/plans/${encodeURIComponent(id)}/${tab}`;
   return task === null ? base : `${base}/${encodeURIComponent(task)}`;
@@ -51,7 +51,7 @@ class Place {
     this.search = new URLSearchParams(location.search);
   }
 
-  /** Goes somewhere; in the place of where we are when `replace` says so. */
+  /** Navigates to a path; with `replace`, the current history entry is replaced. */
   go(path: string, replace = false): void {
     if (path === location.pathname + location.search) return;
     if (replace) history.replaceState(null, "", path);
@@ -59,7 +59,7 @@ class Place {
     this.#look();
   }
 
-  /** Says something behind the question mark; nothing takes it away. */
+  /** Sets a query parameter; an empty value removes it. */
   say(name: string, value: string | number | null): void {
     const search = new URLSearchParams(this.search);
     if (value === null || value === "") search.delete(name);
@@ -68,7 +68,7 @@ class Place {
   }
 }
 
-/** What stands behind the question mark, with it. */
+/** Returns the query string, including the question mark. */
 export function words(search: URLSearchParams): string {
   const text = search.toString();
   return text ? `?${text}` : "";
@@ -76,7 +76,7 @@ export function words(search: URLSearchParams): string {
 
 export const place = new Place();
 
-/** Makes an ordinary link go somewhere without loading the page again. */
+/** Makes an ordinary link navigate without reloading the page. */
 export function link(event: MouseEvent): void {
   const anchor = event.currentTarget as HTMLAnchorElement;
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it.
+// The theme: light, dark, or that of the system.
 
 type Theme = "system" | "light" | "dark";
 
@@ -13,11 +13,11 @@ function kept(): Theme {
 
 class Themes {
   chosen = $state<Theme>(kept());
-  /** Counts changes, so that what draws by itself draws anew. */
+  /** Counts changes, so that canvases redraw. */
   turn = $state(0);
 
   constructor() {
-    // `theme.js` says which one holds.
+    // `theme.js` sets the effective theme.
     new MutationObserver(() => this.turn++).observe(root, { attributeFilter: ["data-theme"] });
   }
 
@@ -31,7 +31,7 @@ class Themes {
     try {
       localStorage.setItem("waypost-theme", this.chosen);
     } catch {
-      // It holds until the page is closed.
+      // Without storage the choice lasts until the page is closed.
     }
   }
 }

@@ -1,4 +1,5 @@
-// The tree of a plan's tasks as rows, without those inside closed ones. Pure; no recursion, trees may be deep.
+// The tree of a plan's tasks as rows, without those inside collapsed ones. Pure; not recursive, because trees may be
+// deep.
 
 import type { Graph } from "./types";
 
@@ -8,7 +9,7 @@ export interface TreeRow {
   children: number;
 }
 
-/** The children of each task in their order; those at the top stand under -1. */
+/** Returns the children of each task in order; the roots are under -1. */
 export function children(graph: Graph): Map<number, number[]> {
   const found = new Map<number, number[]>();
   graph.parent.forEach((parent, place) => {
@@ -19,7 +20,7 @@ export function children(graph: Graph): Map<number, number[]> {
   return found;
 }
 
-/** The rows that are seen. */
+/** Returns the visible rows. */
 export function treeRows(below: Map<number, number[]>, closed: ReadonlySet<number>): TreeRow[] {
   const rows: TreeRow[] = [];
   const open = (below.get(-1) ?? []).map((place) => ({ place, depth: 0 })).toReversed();
@@ -33,7 +34,7 @@ export function treeRows(below: Map<number, number[]>, closed: ReadonlySet<numbe
   return rows;
 }
 
-/** The task beside this one, under the same parent: the one before it or the one behind it. */
+/** Returns the previous or next task under the same parent. */
 export function sibling(graph: Graph, place: number, step: -1 | 1): number | null {
   const parent = graph.parent[place];
   for (let other = place + step; other >= 0 && other < graph.parent.length; other += step) {

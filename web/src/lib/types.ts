@@ -1,8 +1,8 @@
-// What the API says. The names are those of docs/api.md.
+// The types of the API. The names are those of docs/api.md.
 
 export type Phase = "draft" | "awaiting_approval" | "active" | "paused" | "completed" | "failed" | "cancelled";
 
-/** Where a task stands: its stored status, refined by the graph. */
+/** The effective status of a task: its stored status, refined by the graph. */
 export type Standing =
   | "ready"
   | "blocked"
@@ -42,7 +42,7 @@ export interface Head {
   awaits_approval: boolean;
   counts: Counts;
   urgency: number;
-  /** Tasks that wait for a person's answer; absent when there are none. */
+  /** Tasks that wait for a person's answer; absent if there are none. */
   asking?: number;
 }
 
@@ -94,7 +94,7 @@ export interface Plan extends Head {
   critical_path: string[];
 }
 
-/** One letter a task; see STANDING_OF. */
+/** One letter per task; see `LETTERS` in labels.ts. */
 export type Letters = string;
 
 export interface Graph {
@@ -121,7 +121,7 @@ export interface Group {
   level_to: number;
   count: number;
   counts: Counts;
-  /** The place among the parts of a level that has too many tasks to be drawn. */
+  /** The index among the parts of a level that has too many tasks to be drawn. */
   part?: number;
 }
 
@@ -179,7 +179,7 @@ export interface Task {
   why: Why[];
 }
 
-/** What a planner thought of a task, and what came of it in short. */
+/** The state and the reasoning of the planner for a task, and a digest of the result. */
 export interface Thinking {
   refinement?: string;
   reasoning?: string;
@@ -187,7 +187,7 @@ export interface Thinking {
   digest?: { summary: string; key_decisions?: string[]; artifacts?: string[] };
 }
 
-/** What a check found. */
+/** The result of a check. */
 export interface Evidence {
   passed: boolean;
   check: string;

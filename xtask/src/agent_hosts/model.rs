@@ -1,5 +1,5 @@
-//! A model on loopback that follows the script: Anthropic's Messages API and OpenAI's Responses API, streamed, as far as
-//! Claude Code and Codex use them. Keeps which tools it was offered and what it did.
+//! A scripted model on loopback: Anthropic's Messages API and OpenAI's Responses API, streamed, as far as Claude Code
+//! and Codex use them. Records the offered tools and its own steps.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,33 +11,33 @@ use serde_json::{Value, json};
 
 use super::script::{self, Made, Move};
 
-/// What a host puts before the names of our tools.
+/// The prefix of our tools' names at a host.
 const PREFIX: &str = "mcp__waypost";
-/// Bytes of one request at the most.
+/// Maximum size of a request.
 const REQUEST_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What a model was asked and what it did.
+/// The requests to a model, and its steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
-    /// Our tools as the host defined them for the model.
+    /// Our tools, as the host defined them for the model.
     pub(crate) tools: Vec<(String, Value)>,
-    /// The calls that it made, as the host told them back.
+    /// The calls that it made, as the host reported them back.
     pub(crate) made: Vec<Made>,
-    /// The last thing that it said.
+    /// Its last message.
     pub(crate) said: String,
-    /// Requests that came.
+    /// The number of requests.
     pub(crate) requests: usize,
 }
 
 /// A running model.
 pub(crate) struct Model {
-    /// Where it listens.
+    /// The address that it listens on.
     pub(crate) address: SocketAddr,
     record: Arc<Mutex<Record>>,
 }
 
 impl Model {
-    /// Starts one on a free port. It ends with the process.
+    /// Starts a model on a free port. It ends with the process.
     pub(crate) fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("cannot bind a loopback port")?;
         let address = listener.local_addr()?;
@@ -46,20 +46,20 @@ impl Model {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let record = Arc::clone(&kept);
-                // A host that hangs up has seen enough.
+                // A host may close the connection early.
                 thread::spawn(move || answer(&stream, &record).unwrap_or_default());
             }
         });
         Ok(Self { address, record })
     }
 
-    /// What came of it.
+    /// Returns the record so far.
     pub(crate) fn record(&self) -> Record {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Answers one request; every connection is for one.
+/// Answers one request. Every connection carries only one.
 fn answer(stream: &TcpStream, record: &Mutex<Record>) -> io::Result<()> {
     let (method, path, body) = read(stream)?;
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -103,7 +103,7 @@ fn read(stream: &TcpStream) -> io::Result<(String, String, Vec<u8>)> {
     Ok((method, path, body))
 }
 
-/// Notes the request, and decides the next move.
+/// Records the request, and decides the next step.
 fn decide(record: &Mutex<Record>, tools: Vec<(String, Value)>, made: Vec<Made>) -> Move {
     let names: Vec<String> = tools.iter().map(|(name, _)| name.clone()).collect();
     let step = script::next(&names, &made);
@@ -121,7 +121,8 @@ fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The text of an answer, which may come in several blocks and behind words of the host: the object in it, else all of it.
+/// Returns the text of a reply, which may come in several blocks and after text of the host: the JSON object in it, or
+/// else all of it.
 fn text_of(content: &Value) -> String {
     let blocks: Vec<&str> = match content {
         Value::String(text) => vec![text],
@@ -157,7 +158,7 @@ fn messages(asked: &Value, record: &Mutex<Record>) -> Vec<Value> {
         })
         .collect();
     let number = made.len();
-    // Hosts also ask for titles and the like, without tools.
+    // Hosts also request titles and the like, without tools.
     let step = if tools.is_empty() && list(asked, "tools").is_empty() {
         Move::Say("A title".to_owned())
     } else {

@@ -1,4 +1,4 @@
-//! What the scripted model does next, from what it has done so far. Knows no protocol of any model's API.
+//! The next step of the scripted model, given its steps so far. Knows no model API.
 
 use serde_json::{Value, json};
 
@@ -15,34 +15,34 @@ pub(crate) const TOOLS: [&str; 10] = [
     "task_report",
     "events",
 ];
-/// The title of the plan that it makes.
+/// The title of the plan that the model creates.
 pub(crate) const TITLE: &str = "Tidy the kitchen";
 /// The tasks of that plan.
 pub(crate) const TASKS: [&str; 3] = ["wash", "dry", "put-away"];
-/// What it says when it is through.
+/// The final message of the model.
 pub(crate) const FINISHED: &str = "The plan is completed.";
-/// Calls that it makes at the most: a person who does not answer must not keep it busy for ever.
+/// Maximum number of calls, so that the script ends even if the plan is never approved.
 const CALLS_MAX: usize = 60;
 
-/// A call that was made, and what came back.
+/// A completed tool call.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
-    /// The tool.
+    /// The name of the tool.
     pub(crate) tool: String,
-    /// The answer's text.
+    /// The text of the reply.
     pub(crate) answer: String,
 }
 
-/// What the model does.
+/// A step of the model.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Move {
-    /// It calls a tool.
+    /// A tool call.
     Call(&'static str, Value),
-    /// It says something, and its turn ends.
+    /// A message, which ends the turn.
     Say(String),
 }
 
-/// The next move of a model that was offered these of our tools and has made these calls.
+/// Returns the next step of a model that was offered these of our tools and has made these calls.
 pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
     let missing: Vec<&str> =
         TOOLS.into_iter().filter(|tool| !offered.iter().any(|name| name == tool)).collect();
@@ -91,7 +91,7 @@ fn reported(made: &[Made]) -> usize {
     made.iter().filter(|one| one.tool == "task_report").count()
 }
 
-/// What an answer says under a name: a text, or an object with an id.
+/// Returns a field of a reply: a text, or the id of an object.
 fn named(answer: &str, name: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     let said = &answer[name];

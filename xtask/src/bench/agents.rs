@@ -1,4 +1,4 @@
-//! What agents pay: tokens for the same work beside the servers of others, and how long a call takes in a large plan.
+//! The cost for agents: tokens for the same work next to other servers, and the duration of calls in a large plan.
 
 mod competitors;
 mod session;
@@ -20,10 +20,10 @@ use crate::exec::binary;
 use crate::exec::{cache_dir, output};
 use crate::npm::Packages;
 
-/// The tokenizer has its vocabulary in its package.
+/// The package of the tokenizer includes its vocabulary.
 const PACKAGES: &[(&str, &str)] = &[("gpt-tokenizer", "4.0.0"), ("task-master-ai", "0.43.1")];
 const TOKENS: &str = include_str!("agents/tokens.mjs");
-/// Tasks of the large plan.
+/// Tasks in the large plan.
 const TASKS: usize = 10_000;
 /// Calls of each kind in it.
 const CALLS: usize = 300;
@@ -40,7 +40,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     tokens(report, &scratch)
 }
 
-/// A server of ours for an empty workspace of this name.
+/// A Waypost server for a workspace of this name.
 fn server(scratch: &Path, name: &str) -> Result<Command> {
     let workspace = scratch.join(name);
     std::fs::create_dir_all(workspace.join(".waypost"))?;
@@ -49,7 +49,7 @@ fn server(scratch: &Path, name: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// From the start of the process to the answer to `initialize`.
+/// Measures the time from the start of the process to the response to `initialize`.
 fn starts(report: &mut Report, scratch: &Path) -> Result<()> {
     let mut samples = Vec::new();
     for _ in 0..STARTS {
@@ -62,7 +62,7 @@ fn starts(report: &mut Report, scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Calls in a large plan on SQLite, as a client sees them.
+/// Measures calls in a large plan on SQLite, as a client sees them.
 fn calls(report: &mut Report, scratch: &Path) -> Result<()> {
     let mut command = server(scratch, "calls")?;
     let draft = layered(TASKS, 3, 1_000, 7);
@@ -90,13 +90,13 @@ fn calls(report: &mut Report, scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A text in a structured answer.
+/// Returns a text field of a structured reply.
 fn field(answer: &Value, name: &str) -> Result<String> {
     let found = answer["structuredContent"][name].as_str();
     Ok(found.with_context(|| format!("no {name} in {answer}"))?.to_owned())
 }
 
-/// The same work with three servers: definitions, requests and answers, in tokens.
+/// Counts the tokens of the same work with three servers: definitions, requests and replies.
 fn tokens(report: &mut Report, scratch: &Path) -> Result<()> {
     let packages = Packages::install("node-agents", PACKAGES)?;
     let counter = Counter::new(&packages)?;
@@ -117,7 +117,7 @@ fn tokens(report: &mut Report, scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a model's context holds after the work, in tokens.
+/// The tokens in a model's context after the work.
 struct Bill {
     definitions: usize,
     lean_definitions: usize,
@@ -174,7 +174,7 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// The work with our own tools.
+/// Does the work with Waypost's tools.
 fn ours(scratch: &Path) -> Result<Transcript> {
     let mut session = Session::start(&mut server(scratch, "work")?, &scratch.join("work.log"))?;
     session.list()?;
@@ -212,12 +212,12 @@ fn ours(scratch: &Path) -> Result<Transcript> {
     Ok(std::mem::take(&mut session.transcript))
 }
 
-/// The id that a task gets by its place.
+/// Returns the id that a task gets from its position.
 fn id(place: usize) -> String {
     format!("t{}", place + 1)
 }
 
-/// Changes the description below a title in the exported file, with as many words as make the place plain.
+/// Changes the description below a title in the exported file. The edit quotes just enough text to be unambiguous.
 fn rewrite(session: &mut Session, file: &Path, name: &str, title: &str, description: &str) -> Result<()> {
     let text = std::fs::read_to_string(file)?;
     let begin = text.find(title).with_context(|| format!("{name} has no {title:?}"))?;

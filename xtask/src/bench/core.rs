@@ -19,7 +19,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     commits(report)
 }
 
-/// An empty folder.
+/// Creates an empty folder.
 fn scratch() -> Result<PathBuf> {
     let scratch = cache_dir().join("bench");
     if scratch.exists() {
@@ -33,7 +33,7 @@ fn native(draft: &Draft) -> Result<String> {
     Ok(waypost_formats::write(draft, Dialect::Native, Form::AsRead).context("write native")?.text)
 }
 
-/// Reading and checking a plan, against parsing the same bytes as bare JSON.
+/// Reads and validates a plan; the baseline parses the same bytes as bare JSON.
 fn validation(report: &mut Report) -> Result<()> {
     let text = native(&layered(100_000, 3, 1_000, 7))?;
     let (ours, floor) = side_by_side(
@@ -52,7 +52,7 @@ fn validation(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A chain of a million tasks, in a process of its own whose peak memory is read.
+/// Validates a chain of a million tasks in a process of its own, and reads its peak memory.
 fn memory(report: &mut Report, scratch: &Path) -> Result<()> {
     const TASKS: usize = 1_000_000;
     let file = scratch.join("chain.json");
@@ -101,7 +101,7 @@ fn done(task: &TaskId) -> Command {
     }
 }
 
-/// One completion in a large plan.
+/// Measures one completion in a large plan.
 fn completion(report: &mut Report) -> Result<()> {
     let by = Actor::person("bench");
     let at = Timestamp::from_micros(2);
@@ -125,7 +125,7 @@ fn completion(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A durable command through SQLite, against a bare commit of one row; and many callers against one.
+/// Measures a durable command through SQLite against a bare commit of one row, and many callers against one.
 pub(super) fn commits(report: &mut Report) -> Result<()> {
     let scratch = scratch()?;
     let store = SqliteStore::open(&scratch.join("waypost.db"), Durability::Full)?;
@@ -151,7 +151,7 @@ pub(super) fn commits(report: &mut Report) -> Result<()> {
     report.note("a durable command on one task through SQLite", format!("{:.0} µs", ours * 1e6));
     report.at_most("  relative to a bare SQLite commit of one row", ours / floor, 1.3, "×");
 
-    // By one caller, by 64 threads, and by 64 callers of one event loop (each has one command under way), in turns.
+    // One caller, 64 threads, and 64 callers of one event loop (each with one command in flight), alternately.
     const CALLERS: usize = 64;
     let rest: Vec<&TaskId> = tasks.collect();
     let (mut one, mut threads, mut served) = (Vec::new(), Vec::new(), Vec::new());

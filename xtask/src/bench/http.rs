@@ -1,5 +1,5 @@
-//! The door over HTTP: reads and writes beside a bare axum handler on the same store, many who listen while a plan runs, what
-//! a browser fetches before it shows something, and how long it takes to draw large plans.
+//! The HTTP server: reads and writes next to a bare axum handler on the same store, many listeners while a plan runs,
+//! the bytes that a browser fetches before the first paint, and the time to draw large plans.
 
 mod floor;
 mod listeners;
@@ -21,22 +21,22 @@ use super::run::{before, workspace, write};
 use crate::exec::binary;
 use crate::web;
 
-/// How much of the bare handler's answers in a second ours are to have.
+/// Minimum rate relative to the bare handler, for reads and for writes.
 const READS_MIN: f64 = 0.5;
 const WRITES_MIN: f64 = 0.7;
-/// What the server of a running plan with all its listeners may take.
+/// Maximum memory of the server while a plan runs with all listeners, in megabytes.
 const MEMORY_MAX: f64 = 400.0;
-/// Seconds until a plan of a thousand tasks is drawn.
+/// Maximum time until a plan of a thousand tasks is drawn, in seconds.
 const DRAWN_MAX: f64 = 1.0;
-/// Milliseconds from one picture to the next while it is moved, so that it moves smoothly.
+/// Maximum time between two frames while panning, in milliseconds, so that it is smooth.
 const FRAME_MAX: f64 = 34.0;
 
 /// How much is measured.
 pub(super) struct Workload {
     rounds: usize,
-    /// Seconds of each load.
+    /// Duration of each load, in seconds.
     seconds: u32,
-    /// Plans that a list is chosen from.
+    /// Number of plans in the store for the list.
     plans: usize,
     listeners: usize,
     /// Tasks that end while they listen.
@@ -48,7 +48,7 @@ impl Workload {
     pub(super) const QUICK: Self = Self { rounds: 1, seconds: 1, plans: 20, listeners: 500, tasks: 1_000 };
 }
 
-/// The binary that was built as we were.
+/// Returns the binary of the same profile as this program.
 fn waypost() -> PathBuf {
     binary(if cfg!(debug_assertions) { "debug" } else { "release" })
 }
@@ -61,7 +61,7 @@ pub(super) fn run(report: &mut Report, workload: &Workload) -> Result<()> {
     drawing(report)
 }
 
-/// Reads and writes, turn by turn with the bare handler.
+/// Measures reads and writes, alternately with the bare handler.
 fn answers(report: &mut Report, workload: &Workload) -> Result<()> {
     let scratch = workspace("bench-http")?;
     write(&scratch, "read", 100, "noop", |number| before(number, 1))?;
@@ -110,21 +110,21 @@ fn rate(per_second: f64) -> String {
     format!("{per_second:.0}/s")
 }
 
-/// A plan that runs while many listen, and the same alone.
+/// Runs a plan with many listeners, and the same plan without.
 fn listening(report: &mut Report, workload: &Workload) -> Result<()> {
     let (mut alone, mut together, mut slower) = (Vec::new(), Vec::new(), Vec::new());
     let (mut last, mut peak, mut quiet, mut events) = (Vec::new(), 0f64, 0f64, 0);
     let mut rates = Vec::new();
     for round in 0..workload.rounds {
         let scratch = workspace("bench-http-listeners")?;
-        // Layers, so that events tell of tasks that become ready, too.
+        // Layers, so that there are also events of tasks that become ready.
         write(&scratch, "stream", workload.tasks, "noop", |number| before(number, 100))?;
         let plan: Value = serde_json::from_slice(&std::fs::read(scratch.join("stream.json"))?)?;
         let server = Server::start(&waypost(), &scratch, &[])?;
         for id in ["warm", "alone", "together"] {
             server.post("/plans", &serde_json::json!({ "id": id, "plan": plan }))?;
         }
-        // What is done the first time in a process is measured nowhere.
+        // The first run of a process is not measured.
         server.run_plan("warm")?;
         let seconds = server.run_plan("alone")?;
         quiet = quiet.max(peak_megabytes(server.process())?);
@@ -151,7 +151,7 @@ fn listening(report: &mut Report, workload: &Workload) -> Result<()> {
     Ok(())
 }
 
-/// What comes over the wire before something is shown.
+/// Measures the bytes transferred before the first paint.
 fn first_paint(report: &mut Report) -> Result<()> {
     let scratch = workspace("bench-http-paint")?;
     let server = Server::start(&waypost(), &scratch, &["--no-worker"])?;
@@ -167,7 +167,7 @@ fn first_paint(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// How long a browser takes for large plans.
+/// Measures how long a browser takes for large plans.
 fn drawing(report: &mut Report) -> Result<()> {
     let figures = web::measured(&waypost())?;
     let figure = |name: &str| figures[name].as_f64().with_context(|| format!("no {name} in {figures}"));

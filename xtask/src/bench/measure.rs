@@ -1,24 +1,24 @@
-//! Medians, ratios, and a table that holds them against their budgets.
+//! Medians, ratios, and a table that compares them with their budgets.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// The middle of some measurements.
+/// Returns the median of some measurements.
 pub(super) fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
 }
 
-/// How long something takes.
+/// Runs something and returns how long it took.
 pub(super) fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     let begin = Instant::now();
     let result = work();
     (result, begin.elapsed())
 }
 
-/// Measures two things turn by turn, so that whatever else the machine does hits both: medians in seconds.
+/// Measures two things alternately, so that other load on the machine affects both. Returns medians in seconds.
 pub(super) fn side_by_side(rounds: usize, mut ours: impl FnMut(), mut floor: impl FnMut()) -> (f64, f64) {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -28,7 +28,7 @@ pub(super) fn side_by_side(rounds: usize, mut ours: impl FnMut(), mut floor: imp
     (median(a), median(b))
 }
 
-/// The floor of a durable write: a bare SQLite database in the same mode, and commits of one row.
+/// The baseline of a durable write: a bare SQLite database in the same mode, with commits of one row.
 pub(super) struct Bare(rusqlite::Connection);
 
 impl Bare {
@@ -53,17 +53,17 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// One figure that must not be above its budget.
+    /// Adds a figure that must not exceed its budget.
     pub(super) fn at_most(&mut self, what: &str, found: f64, budget: f64, unit: &str) {
         self.line(what, format!("{found:.2} {unit}"), format!("≤ {budget} {unit}"), found <= budget);
     }
 
-    /// One figure that must not be below its budget.
+    /// Adds a figure that must not fall below its budget.
     pub(super) fn at_least(&mut self, what: &str, found: f64, budget: f64, unit: &str) {
         self.line(what, format!("{found:.2} {unit}"), format!("≥ {budget} {unit}"), found >= budget);
     }
 
-    /// A figure that has no budget.
+    /// Adds a figure without a budget.
     pub(super) fn note(&mut self, what: &str, found: String) {
         self.line(what, found, String::new(), true);
     }
@@ -80,7 +80,7 @@ impl Report {
     }
 }
 
-/// The most memory that a process has had so far.
+/// Returns the peak memory of a process so far.
 pub(super) fn peak_megabytes(process: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("VmHWM")?;

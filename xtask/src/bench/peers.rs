@@ -1,4 +1,4 @@
-//! What others take for the same work: Prefect, which keeps its runs in SQLite too, on one machine.
+//! The same work in Prefect, which also stores its runs in SQLite, on one machine.
 
 use std::process::Command;
 
@@ -9,12 +9,12 @@ use super::run::{before, ours, workspace, write};
 use crate::exec::cache_dir;
 use crate::python;
 
-/// A pair of versions that work together.
+/// Versions that work together.
 const PACKAGES: &[&str] = &["prefect==3.8.8", "fastapi==0.139.0"];
 const FLOW: &str = include_str!("prefect_flow.py");
-/// Tasks side by side in a layer.
+/// Parallel tasks in a layer.
 const WIDTH: usize = 10;
-/// Layers of the smaller and of the larger graph: what differs between them is what tasks cost.
+/// Layers of the smaller and of the larger graph. The difference between the two is the cost of the tasks.
 const LAYERS: [usize; 2] = [5, 20];
 const ROUNDS: usize = 3;
 

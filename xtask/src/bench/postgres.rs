@@ -1,8 +1,10 @@
-//! The shared store: tasks without work that several workers end durably in one PostgreSQL, beside DBOS and Procrastinate on
-//! the same server in the same run. Per core means per second of processor time of all processes, the server's included.
+//! The shared store: several workers durably complete tasks without work in one PostgreSQL, next to DBOS and
+//! Procrastinate on the same server in the same run. Per core means per second of CPU time of all processes, including
+//! the server's.
 //!
-//! Peers are measured from the moment when a fifth of their tasks is done, warm, until all are; ours from the write that makes
-//! a plan active until the plan is completed. Who waits for a figure looks at the store now and then; that counts for all.
+//! Peers are measured when warm: from the moment when a fifth of their tasks is done until all are. Waypost is measured
+//! from the write that activates a plan until the plan is completed. Polling the store for a figure counts for all of
+//! them.
 
 mod counting_proxy;
 mod cpu_time;
@@ -25,19 +27,19 @@ const PACKAGES: &[&str] = &["dbos==3.3.0", "procrastinate==3.10.0", "psycopg[bin
 const WORKERS: [usize; 3] = [1, 4, 16];
 /// Workers while delays are measured.
 const WORKERS_OF_DELAYS: usize = 4;
-/// How much more than the better of the others ours are to do with a second of processor time.
+/// How many times as many tasks per second of CPU time Waypost must complete, relative to the better peer.
 const TIMES_MORE: f64 = 5.0;
 const ROUND_TRIPS_MAX: f64 = 3.0;
 
 /// How much is measured.
 pub(super) struct Workload {
-    /// Tasks of a peer for each of its workers' numbers.
+    /// Tasks of a peer, for each number of workers.
     peer_tasks: [usize; 3],
     own_tasks: usize,
     /// Tasks with a process each, of all workers together.
     programs: usize,
     rounds: usize,
-    /// Seconds for which delays are gathered.
+    /// How long delays are measured, in seconds.
     seconds: f64,
 }
 
@@ -66,14 +68,14 @@ pub(super) fn run(report: &mut Report, workload: &Workload) -> Result<()> {
     delays(report, &server, &peers, workload, &best)
 }
 
-/// Tasks a second with the largest number of workers.
+/// Tasks per second with the largest number of workers.
 #[derive(Default)]
 struct Best {
     ours: f64,
     peers: [f64; 2],
 }
 
-/// The same work with so many workers each, turn by turn.
+/// Measures the same work with this number of workers each, alternately.
 fn one_width(
     report: &mut Report,
     server: &Server,
@@ -115,7 +117,7 @@ fn one_width(
     Ok(best)
 }
 
-/// Workers that share several plans.
+/// Measures workers that share several plans.
 fn several_plans(report: &mut Report, server: &Server, workload: &Workload) -> Result<()> {
     const PLANS: usize = 8;
     let cost = Waypost::new(server)?.run(16, &[workload.own_tasks / PLANS; PLANS], "noop")?;
@@ -124,7 +126,7 @@ fn several_plans(report: &mut Report, server: &Server, workload: &Workload) -> R
     Ok(())
 }
 
-/// What a task costs on the wire, counted between the workers and the server.
+/// Counts the round trips and statements of a task, between the workers and the server.
 fn wires(report: &mut Report, server: &Server, peers: &[Peer; 2], workload: &Workload) -> Result<()> {
     for (executor, tasks, what) in
         [("noop", workload.own_tasks, "no work"), ("true", workload.programs, "/bin/true")]
@@ -145,7 +147,7 @@ fn wires(report: &mut Report, server: &Server, peers: &[Peer; 2], workload: &Wor
     Ok(())
 }
 
-/// From the moment before a task is submitted to its start on a worker.
+/// Measures the time from just before a task is submitted to its start on a worker.
 fn delays(
     report: &mut Report,
     server: &Server,

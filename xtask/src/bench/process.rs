@@ -1,4 +1,4 @@
-//! Commands as whole processes, by the processor time that they use.
+//! Commands as whole processes, measured by CPU time.
 
 use std::process::{Command, Stdio};
 
@@ -54,7 +54,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The median processor time of a command, in milliseconds, user and system together.
+/// Returns the median CPU time of a command in milliseconds, user and system together.
 fn cpu(mut command: impl FnMut() -> Command, runs: usize) -> Result<f64> {
     let mut samples = Vec::new();
     for _ in 0..runs {

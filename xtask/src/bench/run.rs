@@ -1,4 +1,4 @@
-//! Running plans: processes against bare starts of the same process, and how fast tasks without work end.
+//! Running plans: processes against bare starts of the same process, and the completion rate of tasks without work.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -12,18 +12,18 @@ use super::measure::{Bare, Report, median, peak_megabytes, timed};
 use crate::exec::binary;
 use crate::exec::cache_dir;
 
-/// Processes of one measurement.
+/// Processes per measurement.
 const PROCESSES: usize = 10_000;
-/// Tasks without work of one measurement.
+/// Tasks without work per measurement.
 const INSTANTS: usize = 100_000;
 /// Tasks of a chain.
 const CHAIN: usize = 1_000;
-/// Measurements of each, turn by turn: as many as it takes for their median to stay where it is on a machine that others use, too.
+/// Number of rounds: enough for a stable median on a shared machine.
 const ROUNDS: usize = 15;
-/// Processes at the same time.
+/// Parallel processes.
 const WIDTH: usize = 2;
 
-/// An empty workspace whose configuration has an executor that runs `/bin/true`.
+/// Creates an empty workspace with an executor that runs `/bin/true`.
 pub(super) fn workspace(name: &str) -> Result<PathBuf> {
     let scratch = cache_dir().join(name);
     if scratch.exists() {
@@ -93,17 +93,17 @@ fn micros(seconds: f64) -> String {
     format!("{:.0} µs", seconds * 1e6)
 }
 
-/// What was measured, turn by turn, so that whatever else the machine does hits all of it.
+/// The measurements, taken alternately, so that other load on the machine affects all of them.
 #[derive(Default)]
 struct Measurements {
-    /// Seconds for one bare start, several at the same time.
+    /// Seconds per bare start, several in parallel.
     floors: Vec<f64>,
-    /// Starts that are spoken to as the worker contract has it, with nothing recorded, over the bare ones.
+    /// Time of starts with the input and output of the worker contract but nothing recorded, relative to bare starts.
     talking: Vec<f64>,
-    /// Ours over the bare starts before and after.
+    /// Time of a run relative to the bare starts before and after it.
     many: Vec<f64>,
     layered: Vec<f64>,
-    /// Seconds for one bare start, one at a time.
+    /// Seconds per bare start, one at a time.
     alone: Vec<f64>,
     commits: Vec<f64>,
     chains: Vec<f64>,
@@ -160,9 +160,9 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Seconds that a run takes, from the start of the plan to its end, as it says itself.
+/// Returns the duration of a run in seconds, from the start of the plan to its end, as the run reports it.
 pub(super) fn ours(scratch: &Path, name: &str) -> Result<f64> {
-    // Into a file: whoever reads along is woken for each line, and takes processor time from what is measured.
+    // Into a file: a reader would wake up for each line and take CPU time from the measurement.
     let said = scratch.join(format!("{name}.jsonl"));
     let mut command = command(scratch, name);
     let status = command.stdout(std::fs::File::create(&said)?).status().context("waypost run")?;
@@ -174,7 +174,7 @@ pub(super) fn ours(scratch: &Path, name: &str) -> Result<f64> {
     last["seconds"].as_f64().context("seconds")
 }
 
-/// The most memory that a run has: looked at as it tells of its tasks, because nothing of it is left afterwards.
+/// Returns the peak memory of a run. It is sampled while the run prints its tasks, because it is gone after the exit.
 fn peak(scratch: &Path, name: &str) -> Result<f64> {
     const LINES_BETWEEN: usize = 1_000;
     let mut child = command(scratch, name).stdout(Stdio::piped()).spawn().context("waypost run")?;
@@ -182,7 +182,7 @@ fn peak(scratch: &Path, name: &str) -> Result<f64> {
     let mut peak: f64 = 0.0;
     for (number, line) in BufReader::new(stdout).lines().enumerate() {
         line?;
-        // It may have ended while its last lines are read.
+        // The process may have exited while its last lines are read.
         if number % LINES_BETWEEN == 0
             && let Ok(found) = peak_megabytes(child.id())
         {
@@ -211,20 +211,20 @@ fn bare_start() -> std::io::Result<bool> {
     Ok(Command::new("/bin/true").env_clear().status()?.success())
 }
 
-/// A start by the worker contract: a group of its own, its job on stdin, stdout and stderr read to their ends.
+/// Starts a process by the worker contract: its own process group, the job on stdin, stdout and stderr read to the end.
 fn talking_start() -> std::io::Result<bool> {
     let mut command = Command::new("/bin/true");
     command.env_clear().process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // It may be over before it has read anything.
+        // The process may exit before it has read anything.
         let _unread = stdin.write_all(br#"{"plan":"p","task":"t","attempt":1,"inputs":{},"outputs":{}}"#);
     }
     Ok(child.wait_with_output()?.status.success())
 }
 
-/// Seconds that so many starts take, with so many at the same time.
+/// Returns the seconds that `count` starts take, `width` in parallel.
 fn floor(count: usize, width: usize, start: fn() -> std::io::Result<bool>) -> Result<f64> {
     let (failed, took) = timed(|| {
         std::thread::scope(|scope| {

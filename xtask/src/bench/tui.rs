@@ -1,4 +1,4 @@
-//! The program in a terminal: what one key costs while a large plan is scrolled.
+//! The terminal UI: the cost of one key while scrolling a large plan.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,13 +24,13 @@ use super::measure::{Report, median, timed};
 use crate::exec::binary;
 use crate::exec::{cache_dir, output};
 
-/// Tasks of the plan.
+/// Tasks in the plan.
 const TASKS: usize = 10_000;
-/// Keys that are pressed.
+/// Number of key presses.
 const KEYS: usize = 300;
-/// Milliseconds of processor time that one key may cost.
+/// Maximum CPU time of one key, in milliseconds.
 const BUDGET: f64 = 10.0;
-/// How long the program may take to draw its first screen.
+/// Maximum time until the first screen is drawn.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
@@ -38,7 +38,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     whole(report)
 }
 
-/// Update and draw alone, without a terminal.
+/// Measures update and draw alone, without a terminal.
 fn update_and_draw(report: &mut Report) -> Result<()> {
     let (id, now) = (PlanId::new("big")?, Timestamp::from_micros(1_800_000_000_000_000));
     let mut plan = Plan::blank(id.clone());
@@ -74,7 +74,7 @@ fn update_and_draw(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The whole program in a terminal of tmux.
+/// Measures the whole program in a terminal of tmux.
 fn whole(report: &mut Report) -> Result<()> {
     let scratch = cache_dir().join("bench-tui");
     if scratch.exists() {
@@ -108,7 +108,7 @@ fn whole(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A pane of a private tmux server with the program in it.
+/// A pane of a private tmux server that runs the program.
 struct Pane<'a> {
     scratch: &'a Path,
 }
@@ -127,7 +127,7 @@ impl<'a> Pane<'a> {
         output(&mut tmux)
     }
 
-    /// Milliseconds of processor time of one key.
+    /// Returns the CPU time of one key, in milliseconds.
     fn scroll(&self) -> Result<f64> {
         let process: u32 = self.tmux(&["display-message", "-p", "#{pane_pid}"])?.trim().parse()?;
         self.wait_for("t0")?;
@@ -154,7 +154,7 @@ impl<'a> Pane<'a> {
         Ok(())
     }
 
-    /// The processor time of the program once it uses no more.
+    /// Returns the CPU time of the program once it is idle.
     fn at_rest(&self, process: u32) -> Result<f64> {
         let mut known = cpu_milliseconds(process)?;
         loop {
@@ -174,17 +174,17 @@ impl<'a> Pane<'a> {
     }
 }
 
-/// Lets a tenth of a second pass: nothing ever happens to the file that is waited for.
+/// Waits a tenth of a second: the watched file never changes.
 fn pause(scratch: &Path) -> Result<()> {
     watch_file(&scratch.join("never")).wait(Duration::from_millis(100))?;
     Ok(())
 }
 
-/// User and system time of a process so far.
+/// Returns the user and system time of a process so far.
 fn cpu_milliseconds(process: u32) -> Result<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
     let ticks = |at: usize| -> Result<f64> { Ok(fields.get(at).context("stat")?.parse()?) };
-    // Ticks of a hundredth of a second, on every Linux.
+    // A tick is a hundredth of a second on every Linux.
     Ok((ticks(11)? + ticks(12)?) * 10.0)
 }

@@ -1,5 +1,5 @@
-//! The official conformance suite, against a server over HTTP. What it asks for and a real server cannot have is listed in
-//! `conformance-skips.yml`, with reasons; a scenario that is new, and neither passes nor is listed, fails.
+//! The official conformance suite, against a server over HTTP. `conformance-skips.yml` lists the scenarios that a real
+//! server cannot support, with reasons. A scenario that neither passes nor is listed fails.
 
 use std::path::Path;
 use std::time::Instant;
@@ -42,13 +42,13 @@ pub(super) fn run(packages: &Packages, waypost: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The names in the suite's list.
+/// Returns the names in the suite's list.
 fn scenarios(list: &str) -> Vec<String> {
     let names = list.lines().filter_map(|line| line.trim().strip_prefix("- "));
     names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// The names of what is skipped; each has its reason.
+/// Returns the names of the skipped scenarios. Each must have a reason.
 fn skips() -> Result<Vec<String>> {
     let entries = SKIPS.lines().filter_map(|line| line.trim().strip_prefix("- "));
     let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! The MCP Inspector, in its form for the command line: a server process for each call, over standard input and output.
+//! The MCP Inspector as a command-line program: one server process per call, over stdio.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,14 +11,14 @@ use super::workspace::Workspace;
 use crate::exec::output;
 use crate::npm::Packages;
 
-/// What is looked at of a set of tools: a call that makes a plan, and one that reads it.
+/// What is checked of a toolset: a call that creates a plan, and one that reads it.
 struct Set {
     name: &'static str,
     tools: &'static [&'static str],
     make: (&'static str, Value),
-    /// The field of the answer that has the id of the plan.
+    /// The field of the reply with the plan's id.
     id: &'static str,
-    /// A call about that plan, with `ID` for its id, and what its answer has.
+    /// A call about that plan, with `ID` for its id. `found` is expected in its reply.
     look: (&'static str, Value),
     found: (&'static str, Value),
 }
@@ -120,7 +120,7 @@ struct Inspector<'a> {
 
 impl Inspector<'_> {
     fn check(&self, set: &Set) -> Result<()> {
-        // It judges the schemas, too: what is not portable among clients is an error.
+        // `--strict` also checks the schemas: one that is not portable among clients is an error.
         let listed = self.ask("tools/list", &["--strict"])?;
         let names: Vec<&str> = texts(&listed, "tools", "name");
         if let Some(missing) = set.tools.iter().find(|tool| !names.contains(tool)) {
@@ -177,7 +177,7 @@ impl Inspector<'_> {
         Ok(())
     }
 
-    /// The structured content of a tool's answer; the text says the same or more.
+    /// Returns the structured content of a tool's reply. The text of the reply contains at least the same.
     fn call(&self, tool: &str, arguments: &Value) -> Result<Value> {
         let arguments = arguments.to_string();
         let answer = self.ask("tools/call", &["--tool-name", tool, "--tool-args-json", &arguments])?;

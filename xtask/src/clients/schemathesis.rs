@@ -1,5 +1,5 @@
-//! Schemathesis: reads the document of the API and sends what it allows, and what it does not, for a while. No request may
-//! be answered with an error of the server.
+//! Schemathesis: reads the OpenAPI document and sends valid and invalid requests for a while. No request may cause a
+//! server error.
 
 use std::path::Path;
 
@@ -11,9 +11,9 @@ use crate::exec::{must, program};
 use crate::python;
 
 const PACKAGES: &[&str] = &["schemathesis==4.32.5"];
-/// How long it may look for something.
+/// Maximum time of the search, in seconds.
 const SECONDS_MAX: &str = "60";
-/// Requests that each operation is sent at the most.
+/// Maximum number of requests per operation.
 const EXAMPLES_MAX: &str = "25";
 
 pub(super) fn run(waypost: &Path) -> Result<()> {

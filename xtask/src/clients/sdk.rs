@@ -1,4 +1,4 @@
-//! The Python SDK of the protocol, with agents that work together over standard input and output, and over HTTP.
+//! Agents that work together through the MCP Python SDK, over stdio and over HTTP.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::python;
 
 const PACKAGES: &[&str] = &["mcp==2.3.0"];
 const AGENTS: &str = include_str!("agents.py");
-/// Every plan asks a person before it runs.
+/// Every plan needs a person's approval before it runs.
 const CONFIG: &str = "approval = \"all\"\n";
 
 pub(super) fn run(waypost: &Path) -> Result<()> {

@@ -10,7 +10,7 @@ use super::workspace::Workspace;
 use crate::exec::output;
 use crate::server;
 
-/// A server that ends with this.
+/// A server, killed on drop.
 pub(super) struct Server {
     child: Child,
     url: String,
@@ -18,7 +18,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one with these sets of tools, for these agents.
+    /// Starts a server with these toolsets, for these agents.
     pub(super) fn start(
         waypost: &Path,
         workspace: &Workspace,
@@ -45,12 +45,12 @@ impl Server {
         Ok(Self { child, url, tokens })
     }
 
-    /// Where the tools are.
+    /// Returns the address of the MCP endpoint.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The tokens, in the order of the agents.
+    /// Returns the tokens, in the order of the agents.
     pub(super) fn tokens(&self) -> &[String] {
         &self.tokens
     }

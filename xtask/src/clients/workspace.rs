@@ -14,7 +14,7 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Empties both first.
+    /// Creates both empty, removing what an earlier run left.
     pub(super) fn empty(name: &str) -> Result<Self> {
         let folder = cache_dir().join("clients").join(name);
         if folder.exists() {

@@ -1,5 +1,5 @@
-//! Which files may touch the files of the machine and its environment, and that each `clippy.toml` has the common rules.
-//! Tests, test support and chores may do as they like.
+//! Which files may access the file system and the environment, and whether each `clippy.toml` has the common rules.
+//! Tests, test support and xtask are exempt.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::rust_source::{Crate, Token, crates, tokens, without_tests};
 /// Crates that are not part of the product.
 const TOOLS: &[&str] = &["waypost-testkit", "xtask"];
 
-/// Files and folders that read and write files, or look into `/proc`.
+/// Files and folders that read and write files, or read `/proc`.
 const FILES: &[&str] = &[
     "crates/waypost/src",
     "crates/waypost-config/src/execution_env.rs",
@@ -28,15 +28,15 @@ const FILES: &[&str] = &[
     "crates/waypost-store/src",
 ];
 
-/// Files and folders that read the environment. A library is given what it needs of it, but for the folder that programs start in
-/// and for the variables that every client of PostgreSQL reads.
+/// Files and folders that read the environment. Other library code gets what it needs as arguments. The exceptions are
+/// the working directory of programs, and the variables that every PostgreSQL client reads.
 const ENVIRONMENT: &[&str] = &[
     "crates/waypost/src",
     "crates/waypost-exec/src/pool.rs",
     "crates/waypost-store/src/backends/postgres/connection_config.rs",
 ];
 
-/// Files that name a module of `std` (`fs`, `env`) in code that is not for tests.
+/// Returns the files that name a module of `std` (`fs`, `env`) outside tests.
 fn files_that_use(module: &str, crates: &[Crate]) -> BTreeSet<String> {
     let product = crates.iter().filter(|one| !TOOLS.contains(&one.name.as_str()));
     let files = product.flat_map(|one| &one.files);
@@ -46,7 +46,7 @@ fn files_that_use(module: &str, crates: &[Crate]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether `std::MODULE` or `rustix::MODULE` is named, in a list of imports as well.
+/// Whether `std::MODULE` or `rustix::MODULE` is named, also in a list of imports.
 fn names(module: &str, code: &[Token<'_>]) -> bool {
     code.windows(3).enumerate().any(|(at, path)| {
         let is_root = (path[0].is("std") || path[0].is("rustix")) && path[1].is("::");
@@ -55,7 +55,7 @@ fn names(module: &str, code: &[Token<'_>]) -> bool {
     })
 }
 
-/// What is wrong when these files use a module and those may.
+/// Compares the files that use a module with those that may.
 fn wrong_owners(found: &BTreeSet<String>, allowed: &[&str]) -> Vec<String> {
     let owns = |owner: &str, file: &str| Path::new(file).starts_with(owner);
     let strangers = found.iter().filter(|file| !allowed.iter().any(|owner| owns(owner, file)));
@@ -93,7 +93,7 @@ fn a_file_that_is_not_an_owner_and_an_owner_that_is_idle_are_named() {
     assert_eq!(wrong_owners(&found, &["a", "c.rs", "d"]), ["d does not any more: take it off the list"]);
 }
 
-/// Clippy reads the nearest `clippy.toml` alone, so that one for a crate has to repeat the rules of the workspace.
+/// Clippy reads only the nearest `clippy.toml`, so that of a crate has to repeat the rules of the workspace.
 #[test]
 fn the_clippy_rules_of_a_crate_are_those_of_the_workspace_but_for_the_write_path() {
     let read = |folder: &Path| std::fs::read_to_string(folder.join("clippy.toml"));

@@ -1,8 +1,9 @@
 //! The modules of a crate and the imports between them, from the text of its sources; and the cycles among them.
 //!
-//! A module is a file. An edge is a path (`use` trees included) in code that is not for tests, from one module to the module that
-//! defines what the path names: re-exports are followed to their end. So a parent that declares its children or re-exports their
-//! items does not depend on them, but one that uses them itself does. Method calls, whose type is not named, are not seen.
+//! A module is a file. An edge is a path (including `use` trees) in code outside tests, from one module to the module
+//! that defines what the path names: re-exports are followed to the definition. So a parent that declares its children
+//! or re-exports their items does not depend on them, but one that uses them itself does. Method calls are not seen,
+//! because they do not name their type.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -14,17 +15,17 @@ use crate::rust_source::{Crate, Definition, Kind, Token, definitions, tokens, wi
 pub(crate) struct Import {
     pub(crate) file: String,
     pub(crate) line: usize,
-    /// As it is written.
+    /// The path as written.
     pub(crate) path: String,
 }
 
 pub(crate) struct ModuleGraph {
-    /// Names like `plans::cache`; the root is called `crate`.
+    /// Names like `plans::cache`; the root is `crate`.
     names: Vec<String>,
     edges: BTreeMap<(usize, usize), Vec<Import>>,
 }
 
-/// Modules that import each other in a ring, each with the import that leads to the next.
+/// Modules that import each other in a ring, each with its import of the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cycle {
     pub(crate) modules: Vec<String>,
@@ -34,12 +35,12 @@ pub(crate) struct Cycle {
 struct Module<'a> {
     path: &'a [String],
     file: &'a str,
-    /// Names defined at the top of the file.
+    /// Names defined at the top level of the file.
     defined: HashSet<&'a str>,
     uses: Vec<Use<'a>>,
-    /// Paths outside of `use` declarations.
+    /// Paths outside `use` declarations.
     references: Vec<(Vec<&'a str>, usize)>,
-    /// Names that occur outside of `use` declarations.
+    /// Names that occur outside `use` declarations.
     mentioned: HashSet<&'a str>,
 }
 
@@ -47,7 +48,7 @@ struct Module<'a> {
 #[derive(Debug)]
 struct Use<'a> {
     path: Vec<&'a str>,
-    /// The name that it has here; `None` for a glob.
+    /// The name in this module; `None` for a glob.
     name: Option<&'a str>,
     line: usize,
     is_reexport: bool,
@@ -100,7 +101,7 @@ impl ModuleGraph {
         Self { names: names.collect(), edges }
     }
 
-    /// The modules of each set in which every module reaches every other; largest first.
+    /// Returns each set of modules in which every module reaches every other, largest first.
     pub(crate) fn knots(&self) -> Vec<Vec<String>> {
         let pairs: BTreeSet<(usize, usize)> = self.edges.keys().copied().collect();
         let mut knots: Vec<Vec<String>> = components(self.names.len(), &pairs)
@@ -111,8 +112,8 @@ impl ModuleGraph {
         knots
     }
 
-    /// Cycles, each with the busiest import last: the one through which most cycles pass, when those of the cycles before are
-    /// removed. Once all of them are removed, no cycle is left.
+    /// Returns cycles, each with its busiest import last: the one through which most cycles pass after the removal of
+    /// the earlier ones. Removing all of these imports leaves no cycle.
     pub(crate) fn cycles(&self) -> Vec<Cycle> {
         let mut pairs: BTreeSet<(usize, usize)> = self.edges.keys().copied().collect();
         let mut found = Vec::new();
@@ -160,7 +161,7 @@ impl<'a> Module<'a> {
             mentioned: HashSet::new(),
         };
         let (mut at, mut depth) = (0, 0);
-        // Depths of the braces of modules inside the file: `super` leads out of these first.
+        // Depths of the braces of inline modules: `super` leads out of these first.
         let mut inline: Vec<usize> = Vec::new();
         while let Some(token) = code.get(at) {
             match (token.kind, token.text) {
@@ -216,7 +217,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Leaves one `super` out for each module inside the file: such a module is part of the file's.
+/// Drops one `super` for each inline module around the path: an inline module belongs to the file's module.
 fn outwards(path: &mut Vec<&str>, inline: usize) {
     for _ in 0..inline {
         match path.first() {
@@ -240,7 +241,7 @@ fn is_public(before: &[Token<'_>]) -> bool {
     }
 }
 
-/// The path that begins at a token, and where it ends.
+/// Returns the path that begins at a token, and where it ends.
 fn path_at<'a>(code: &[Token<'a>], mut at: usize) -> (Vec<&'a str>, usize) {
     let mut path = vec![code[at].text];
     while let [_, sign, name, ..] = &code[at..]
@@ -253,7 +254,8 @@ fn path_at<'a>(code: &[Token<'a>], mut at: usize) -> (Vec<&'a str>, usize) {
     (path, at + 1)
 }
 
-/// Reads one branch of a `use` tree and returns where it ends: behind its semicolon, or at a comma or brace of the tree around it.
+/// Reads one branch of a `use` tree and returns where it ends: after its semicolon, or at a comma or brace of the
+/// enclosing tree.
 fn use_tree<'a>(
     code: &[Token<'a>],
     mut at: usize,
@@ -277,7 +279,7 @@ fn use_tree<'a>(
                 while let Some(token) = code.get(at)
                     && !token.is("}")
                 {
-                    // A group without a path before it still is a level of its own.
+                    // A group without a path before it is still a level of its own.
                     let prefix: &[&str] = if path.is_empty() { &["self"] } else { &path };
                     at = match token.is(",") {
                         true => at + 1,
@@ -313,7 +315,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// The modules whose items a module names, with the places.
+    /// Returns the modules whose items a module names, with the places.
     fn imports(&self, from: usize) -> Vec<(usize, Import)> {
         let module = &self.modules[from];
         let mut found = Vec::new();
@@ -325,7 +327,7 @@ impl Resolver<'_> {
         for one in &module.uses {
             let Some(target) = self.resolve(from, &one.path) else { continue };
             match (target, one.name) {
-                // Only the name of a module: what is taken from it is seen where that happens.
+                // Imports only the name of a module. Its items count where they are used.
                 (Target::Module(_), Some(_)) => {}
                 (Target::Module(to), None) => {
                     for name in &module.mentioned {
@@ -376,7 +378,7 @@ impl Resolver<'_> {
         self.by_path.get(above).copied()
     }
 
-    /// What a path in this module names; nothing if it leads out of the crate.
+    /// Returns what a path in this module names; `None` if it leads out of the crate.
     fn resolve(&self, from: usize, path: &[&str]) -> Option<Target> {
         self.resolve_path(from, path, &mut HashSet::new())
     }
@@ -405,7 +407,7 @@ impl Resolver<'_> {
                 name => match self.find(current, name, seen) {
                     Some(Target::Module(module)) => current = module,
                     Some(item) => return Some(item),
-                    // Made by a macro, or another crate's and imported there.
+                    // Generated by a macro, or imported there from another crate.
                     None => return Some(Target::Item(current)),
                 },
             }
@@ -413,7 +415,7 @@ impl Resolver<'_> {
         Some(Target::Module(current))
     }
 
-    /// What a name means in a module: a child, an own definition, or what was imported.
+    /// Returns what a name means in a module: a child, its own definition, or an import.
     fn find(&self, module: usize, name: &str, seen: &mut HashSet<(usize, String)>) -> Option<Target> {
         if let Some(child) = self.child(module, name) {
             return Some(Target::Module(child));
@@ -440,7 +442,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Sets of more than one node in which every node reaches every other (Tarjan).
+/// Returns the sets of more than one node in which every node reaches every other (Tarjan).
 fn components(count: usize, pairs: &BTreeSet<(usize, usize)>) -> Vec<Vec<usize>> {
     let mut search = Search { next: neighbours(count, pairs), ..Search::default() };
     search.index = vec![None; count];
@@ -498,12 +500,12 @@ fn neighbours(count: usize, pairs: &BTreeSet<(usize, usize)>) -> Vec<Vec<usize>>
     next
 }
 
-/// The edges of a ring; the last leads back to its first node.
+/// Returns the edges of a ring; the last leads back to its first node.
 fn steps(ring: &[usize]) -> Vec<(usize, usize)> {
     ring.iter().copied().zip(ring.iter().copied().cycle().skip(1)).collect()
 }
 
-/// The shortest way from a node back to itself, beginning with its smallest node.
+/// Returns the shortest cycle through a node, beginning with its smallest node.
 fn cycle_through(node: usize, next: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut before: Vec<Option<usize>> = vec![None; next.len()];
     let mut queue = VecDeque::from([node]);

@@ -3,7 +3,7 @@
 pub(super) struct Behaviour {
     pub(super) question: &'static str,
     pub(super) term: &'static str,
-    /// Where it is as long as the file has its old name.
+    /// The file that implements it if `new` does not exist.
     pub(super) old: &'static str,
     pub(super) new: &'static str,
 }

@@ -1,10 +1,13 @@
-//! What follows from a command, or why nothing does. Reads the plan and changes nothing; every rule stands here once.
+//! Decides which events follow from a command, or why it is refused. Reads the plan and changes nothing; every rule is
+//! stated once.
 
 mod attempt;
 mod cycle_check;
 mod edit;
 mod question;
+mod stop;
 
+use self::stop::person;
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
@@ -12,12 +15,12 @@ use crate::{
     ProblemKind, Refusal, Status, TaskId, Timestamp, UpstreamResult, limits,
 };
 
-/// How many names a refusal lists.
+/// Maximum names listed in a refusal.
 const NAMES_MAX: usize = 20;
 
 type Decision = Result<Vec<Event>, Refusal>;
 
-/// When whoever takes a task begins to work on it.
+/// Whether a claimed task starts at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begin {
     Now,
@@ -25,7 +28,8 @@ enum Begin {
 }
 
 impl Plan {
-    /// Says which events follow when `by` asks for `command` at `at`. No events: it is as asked already.
+    /// Returns the events that follow when `by` issues `command` at `at`. No events: the plan is already in the
+    /// requested state.
     pub fn decide(&self, by: &Actor, at: Timestamp, command: &Command) -> Decision {
         match (self.version, command) {
             (0, Command::Create { draft, approval_required }) => {
@@ -33,19 +37,30 @@ impl Plan {
             }
             (0, _) => return Err(Refusal::NotCreated {}),
             (_, Command::Create { .. }) => return Err(Refusal::AlreadyExists {}),
-            (_, Command::Unarchive) if self.state.archived => return Ok(vec![Event::PlanUnarchived {}]),
+            (_, Command::Unarchive) if self.state.archived => {
+                let events = vec![Event::PlanUnarchived {}];
+                return self.keeps_stops(by, &events).map(|()| events);
+            }
             (_, Command::Archive | Command::Unarchive) => {}
             _ if self.state.archived => return Err(Refusal::Archived {}),
             _ => {}
         }
+        let mut events = self.decide_command(by, at, command)?;
+        self.keeps_stops(by, &events)?;
+        let voided = self.voided(by, &events);
+        events.extend(voided);
+        Ok(events)
+    }
+
+    fn decide_command(&self, by: &Actor, at: Timestamp, command: &Command) -> Decision {
         match command {
             Command::Create { .. } => Err(Refusal::AlreadyExists {}),
-            Command::RevisePlan(changes) => self.decide_revise_plan(by, changes),
-            Command::AddTasks { tasks, place } => self.decide_add(by, tasks, place),
-            Command::ReviseTask { task, changes } => self.decide_revise(by, task, changes),
-            Command::RemoveTask { task, detach } => self.decide_remove(by, task, *detach),
-            Command::MoveTask { task, parent, place } => self.decide_move(by, task, parent.as_ref(), place),
-            Command::Replace(draft) => self.decide_replace(by, draft),
+            Command::RevisePlan(changes) => self.revised(changes),
+            Command::AddTasks { tasks, place } => self.decide_add(tasks, place),
+            Command::ReviseTask { task, changes } => self.decide_revise(task, changes),
+            Command::RemoveTask { task, detach } => self.decide_remove(task, *detach),
+            Command::MoveTask { task, parent, place } => self.decide_move(task, parent.as_ref(), place),
+            Command::Replace(draft) => self.decide_replace(draft),
             Command::RequestApproval { message } => match self.state.phase {
                 Phase::Draft => Ok(vec![Event::ApprovalRequested { message: message.clone() }]),
                 Phase::AwaitingApproval => Ok(Vec::new()),
@@ -77,8 +92,10 @@ impl Plan {
                 }
             },
             Command::Pause { reason } => match self.state.phase {
-                // A draft that is being thought about: the thinking stops.
-                Phase::Active | Phase::Draft => Ok(vec![Event::PlanPaused { reason: reason.clone() }]),
+                // Pausing a draft stops its planning.
+                Phase::Active | Phase::Draft => {
+                    Ok(vec![Event::PlanPaused { reason: reason.clone(), by: person(by) }])
+                }
                 Phase::Paused => Ok(Vec::new()),
                 phase @ (Phase::AwaitingApproval | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
                     Err(Refusal::WrongPhase { phase, wanted: "paused" })
@@ -109,7 +126,7 @@ impl Plan {
             Command::ReleaseTask { task, attempt, reason } => self.decide_release(by, task, *attempt, reason),
             Command::AskQuestion { task, attempt, ask } => self.decide_ask(by, at, task, *attempt, ask),
             Command::AnswerQuestion { task, answer } => self.decide_answer(by, task, answer),
-            Command::CancelTask { task, reason } => self.decide_cancel(task, reason),
+            Command::CancelTask { task, reason } => self.decide_cancel(by, task, reason),
             Command::RetryTask { task } => self.decide_retry(task),
             Command::RetryPlan => self.decide_retry_plan(),
             Command::RefineTask { task, refinement, reasoning, tokens } => {
@@ -120,7 +137,7 @@ impl Plan {
                 Ok(vec![Event::TaskRefined { task, refinement: *refinement, reasoning, tokens: *tokens }])
             }
             Command::DecomposeTask { task, children, reasoning, tokens } => {
-                self.decide_decompose(by, task, children, reasoning.as_ref(), *tokens)
+                self.decide_decompose(task, children, reasoning.as_ref(), *tokens)
             }
             Command::AttachDigest { task, digest, tokens } => {
                 self.number(task)?;
@@ -131,14 +148,14 @@ impl Plan {
                 }])
             }
             Command::ChargeTokens { task, tokens, call } => Ok(self.charge(task.as_ref(), *tokens, *call)),
-            Command::RollBackTask { task, detach } => self.decide_roll_back(by, task, *detach),
+            Command::RollBackTask { task, detach } => self.decide_roll_back(task, *detach),
             Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
             Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
-            Command::FinishPlan { phase, summary } => self.decide_finish_plan(*phase, summary),
+            Command::FinishPlan { phase, summary } => self.decide_finish_plan(by, *phase, summary),
             Command::Archive if self.state.archived => Ok(Vec::new()),
             Command::Archive => {
                 self.nothing_runs()?;
-                Ok(vec![Event::PlanArchived {}])
+                Ok(vec![Event::PlanArchived { by: person(by) }])
             }
             Command::Unarchive => Ok(Vec::new()),
         }
@@ -167,7 +184,7 @@ impl Plan {
         Err(Refusal::StillRunning { running })
     }
 
-    /// The event that lets the plan run, if it may.
+    /// Returns the event that starts the plan, if it may start.
     fn activation(&self) -> Decision {
         if self.state.approval_required && self.state.approval.is_none() {
             return Err(Refusal::NeedsApproval {});
@@ -175,7 +192,7 @@ impl Plan {
         Ok(vec![Event::PlanActivated {}])
     }
 
-    /// What must happen first so that work on a task may begin: nothing, or the plan's start.
+    /// Returns the events that must come before work on a task: none, or the start of the plan.
     fn begin(&self, wanted: &'static str) -> Decision {
         match self.state.phase {
             Phase::Active => Ok(Vec::new()),
@@ -201,7 +218,7 @@ impl Plan {
         Ok(vec![Event::PlanApproved { by: by.clone(), version, note: note.to_owned() }])
     }
 
-    /// Whether a task's dependencies and parents let it begin; otherwise what it waits for.
+    /// Checks whether a task's dependencies and parents let it begin; otherwise returns what it waits for.
     fn may_begin(&self, number: u32) -> Result<(), Refusal> {
         let slot = self.slot(number);
         if slot.is_parent() {
@@ -223,7 +240,7 @@ impl Plan {
         if free { Ok(()) } else { Err(Refusal::Blocked { task: self.name(number), waits_for }) }
     }
 
-    /// The names of what a task still waits for, at most `max` of them, in the order in which it names them.
+    /// Returns at most `max` unsatisfied dependencies of a task, in the order in which it names them.
     pub(super) fn unmet_names(&self, number: u32, max: usize) -> Vec<String> {
         let task = self.at(number);
         let enough = |finished: bool, satisfies: bool| match task.spec.when {
@@ -252,7 +269,7 @@ impl Plan {
         names
     }
 
-    fn decide_cancel(&self, task: &TaskId, reason: &str) -> Decision {
+    fn decide_cancel(&self, by: &Actor, task: &TaskId, reason: &str) -> Decision {
         let number = self.number(task)?;
         let family = self.family(number).into_iter().filter(|&member| !self.slot(member).is_parent());
         let open = family.filter(|&member| !self.slot(member).status.is_finished());
@@ -261,7 +278,7 @@ impl Plan {
             let status = self.slot(number).status;
             return Err(self.wrong_status(number, status, "cancelled"));
         }
-        Ok(vec![Event::TasksCancelled { tasks, reason: reason.to_owned() }])
+        Ok(vec![Event::TasksCancelled { tasks, reason: reason.to_owned(), by: person(by) }])
     }
 
     fn decide_retry(&self, task: &TaskId) -> Decision {
@@ -270,16 +287,16 @@ impl Plan {
         let slot = self.slot(number);
         match slot.status {
             Status::Pending if slot.is_parent() && !again.is_empty() => {}
-            // It waits for its next attempt, which may come at once.
+            // It waits for its next attempt, which may then start at once.
             Status::Pending if self.at(number).state.not_before.is_some() => {}
-            // Nobody's word counts for it any more, and nobody need answer.
+            // The retry discards its report or its open question.
             Status::Pending if slot.reported || slot.asking => {}
             status @ (Status::Pending | Status::Running) => {
                 return Err(self.wrong_status(number, status, "retried"));
             }
             Status::Done | Status::Failed | Status::Skipped | Status::Cancelled => {}
         }
-        // What would be skipped again at once is not set back for nothing.
+        // A task that would be skipped again at once is not reset.
         if let [one] = again.as_slice()
             && let Some(waits_for) = self.skipped_again(*one)
         {
@@ -292,7 +309,7 @@ impl Plan {
         Ok(vec![Event::TasksRetried { tasks: again.iter().map(|&member| self.task_id(member)).collect() }])
     }
 
-    /// What is to be done again of a group: what did not succeed; when all of it did, all of it.
+    /// Returns the tasks of a group to redo: those that did not succeed, or all of them if the whole group succeeded.
     fn again_in(&self, number: u32) -> Vec<u32> {
         let family = self.family(number).into_iter();
         let ended: Vec<u32> = family
@@ -307,7 +324,7 @@ impl Plan {
         let leaves = self.order().into_iter().filter(|&number| !self.slot(number).is_parent());
         let failed = leaves.filter(|&number| match self.slot(number).status {
             Status::Failed | Status::Cancelled => true,
-            // What it was skipped for has gone well since: nothing failed here, but it can go on.
+            // Its cause has succeeded since: nothing failed here, but the task can proceed.
             Status::Skipped => !self.slot(number).satisfies && self.skipped_again(number).is_none(),
             Status::Pending | Status::Running | Status::Done => false,
         });
@@ -354,7 +371,7 @@ impl Plan {
         Ok(vec![Event::OutputWithdrawn { task: task.clone(), from: from.clone() }])
     }
 
-    /// Whether what a task has heard can still become another: what has begun is not touched by what comes later.
+    /// Whether a received result can still be replaced: a task that has begun keeps what it received.
     fn listens(&self, number: u32) -> bool {
         let slot = self.slot(number);
         match slot.status {
@@ -364,12 +381,12 @@ impl Plan {
         }
     }
 
-    /// Whether its author's word that it has ended would change nothing: what was completed waits for nothing elsewhere.
+    /// Whether an explicit end by the author would change nothing: a completed plan does not wait for other plans.
     fn has_last_word(&self) -> bool {
         self.state.phase == Phase::Completed || self.state.phase.is_finished() && self.state.closed
     }
 
-    fn decide_finish_plan(&self, phase: Phase, summary: &str) -> Decision {
+    fn decide_finish_plan(&self, by: &Actor, phase: Phase, summary: &str) -> Decision {
         let wanted = match phase {
             Phase::Completed => "completed",
             Phase::Failed => "ended as failed",
@@ -378,16 +395,20 @@ impl Plan {
                 "ended without an ending"
             }
         };
-        let event = Event::PlanFinished { phase, summary: summary.to_owned() };
+        let event = Event::PlanFinished {
+            phase,
+            summary: summary.to_owned(),
+            by: person(by).filter(|_| phase == Phase::Cancelled),
+        };
         match (phase, self.state.phase) {
             (Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused, now) => {
                 Err(Refusal::WrongPhase { phase: now, wanted })
             }
-            // The machine ended it already; its author adds the summary, or sees it otherwise.
+            // The plan ended by itself; its author may still add a summary or override the outcome.
             (_, now) if now == phase && self.state.summary == summary && self.has_last_word() => {
                 Ok(Vec::new())
             }
-            // Whoever stops what was stopped says nothing new, and what has ended otherwise stays as it ended.
+            // Cancelling a cancelled plan changes nothing, and a plan that ended otherwise keeps its outcome.
             (Phase::Cancelled, Phase::Cancelled) if summary.is_empty() => Ok(Vec::new()),
             (Phase::Cancelled, now @ (Phase::Completed | Phase::Failed)) => {
                 Err(Refusal::WrongPhase { phase: now, wanted })
@@ -407,7 +428,7 @@ impl Plan {
     }
 }
 
-/// Refuses what is over a limit.
+/// Refuses a value over its limit.
 fn within(what: &str, found: usize, max: usize, task: &TaskId) -> Result<(), Refusal> {
     if found <= max {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What followed from a version by the graph alone, told to readers: tasks that a cascade took along, tasks that could go
-//! on, a plan that ended. Never stored: whoever wants to know replays the version.
+//! Derived events: what followed from a version through the graph alone, such as tasks finished by a cascade, tasks
+//! that became ready, a plan that ended. Never stored: a reader that needs them replays the version.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,60 +25,60 @@ use crate::{Event, Phase, Status, TaskId, Timestamp};
 #[serde(tag = "event", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum DerivedEvent {
-    /// A group was accomplished with its last task.
+    /// A group was done with its last task.
     TaskDone {
-        /// Which.
+        /// The id of the group.
         task: TaskId,
     },
     /// A group failed with one of its tasks.
     TaskFailed {
-        /// Which.
+        /// The id of the group.
         task: TaskId,
-        /// Why.
+        /// Why the group failed.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         error: String,
     },
-    /// A task was passed over because of another, or with its group.
+    /// A task was skipped because of another, or with its group.
     TaskSkipped {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Why, in words.
+        /// Why the task was skipped, in prose.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The task whose end made it impossible.
+        /// The task whose end made this one impossible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         because_of: Option<TaskId>,
     },
-    /// A task was stopped by an order that may have named others too.
+    /// A task was cancelled by a command that may have named other tasks too.
     TaskCancelled {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
-        /// Why.
+        /// Why the task was cancelled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A task that had ended is to be done after all.
+    /// A finished task was reopened.
     TaskReopened {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
     },
-    /// A task waits for something: it was added so, or was ready before.
+    /// A task is blocked: it was added that way, or was ready before.
     TaskBlocked {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
     },
-    /// What a task waited for has come about: it could start now.
+    /// A task became ready to start.
     TaskUnblocked {
-        /// Which.
+        /// The id of the task.
         task: TaskId,
     },
-    /// The plan began to run, with or without a person's word.
+    /// The plan started, with or without an approval.
     PlanStarted {},
-    /// The plan ended well.
+    /// The plan completed.
     PlanCompleted {},
     /// The plan ended, and something in it failed.
     PlanFailed {},
-    /// The plan was ended by order.
+    /// The plan was cancelled.
     PlanCancelled {},
     /// The plan had ended and was given something to do.
     PlanReopened {},
@@ -88,12 +88,12 @@ impl DerivedEvent {
     /// The words for all of them, in the order of [`DerivedEvent`].
     pub const KINDS: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
-    /// The word for it.
+    /// Returns the name of the event.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
-    /// The task that it is about, when it is about one.
+    /// Returns the task that the event concerns, if any.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             Self::TaskDone { task }
@@ -113,11 +113,11 @@ impl DerivedEvent {
 }
 
 impl Plan {
-    /// The same as [`Plan::advance`] for whoever wants to hear what followed. They always come in the same order.
+    /// Does the same as [`Plan::advance`] and returns the derived events, in a deterministic order.
     pub fn advance_telling(&mut self, events: &[Event], at: Timestamp) -> Vec<DerivedEvent> {
         let (known, phase, is_new) = (self.slots.len() as u32, self.state.phase, self.version == 0);
         if is_new {
-            // A plan begins as its author wrote it: nothing followed.
+            // A plan starts as its author wrote it: nothing was derived.
             self.advance(events, at);
             self.dirty = DirtySets::default();
             return Vec::new();
@@ -126,7 +126,7 @@ impl Plan {
         self.advance(events, at);
         self.dirty = DirtySets::default();
         let mut noted = *self.change_log.take().unwrap_or_default();
-        // The first note of a task says what it was before the version.
+        // The first entry of a task holds its status before the version.
         noted.statuses.sort_by_key(|(number, _)| *number);
         noted.statuses.dedup_by_key(|(number, _)| *number);
         let mut told = self.ends(&noted, events);
@@ -136,7 +136,7 @@ impl Plan {
         told
     }
 
-    /// Tasks that ended, or are open again, and no event says so of them alone.
+    /// Returns tasks that ended or were reopened, unless an event records it for that task alone.
     fn ends(&self, noted: &ChangeLog, events: &[Event]) -> Vec<DerivedEvent> {
         let alive = noted.statuses.iter().filter(|(number, _)| self.slot(*number).alive);
         let changed = alive.filter(|(number, old)| self.slot(*number).status != *old);
@@ -163,7 +163,7 @@ impl Plan {
         ended.collect()
     }
 
-    /// Tasks that could go on, or no longer can. Those that changed in another way are told of by that.
+    /// Returns tasks that became ready or blocked. Tasks that changed in another way are reported by that change.
     fn gates(&self, noted: &ChangeLog, known: u32) -> Vec<DerivedEvent> {
         let mut numbers = noted.readiness.clone();
         numbers.sort_unstable();
@@ -174,7 +174,8 @@ impl Plan {
         told.chain(blocked).collect()
     }
 
-    /// What is told of a task that came into the ready set or left it; `turned` when it is not where it was before.
+    /// Returns the derived event of a task that entered or left the ready set; `turned` if its readiness differs from
+    /// before.
     fn gate_of(&self, noted: &ChangeLog, number: u32, turned: bool) -> Option<DerivedEvent> {
         let slot = self.slot(number);
         let found = noted.statuses.binary_search_by_key(&number, |(number, _)| *number);
@@ -202,7 +203,7 @@ impl Plan {
     }
 }
 
-/// Whether an event says of this task alone that it came to this end.
+/// Whether an event records this end for this task alone.
 fn says(events: &[Event], task: &TaskId, status: Status) -> bool {
     events.iter().any(|event| match status {
         Status::Done => matches!(event, Event::TaskDone { task: named, .. } if named == task),
@@ -230,7 +231,7 @@ fn change_of_phase(before: Phase, after: Phase) -> Option<DerivedEvent> {
     }
 }
 
-/// The names of all events, derived ones included, in alphabetical order.
+/// Returns the names of all events, including derived ones, in alphabetical order.
 pub fn event_kinds() -> Vec<&'static str> {
     let mut kinds: Vec<&str> = Event::KINDS.iter().chain(DerivedEvent::KINDS).copied().collect();
     kinds.sort_unstable();

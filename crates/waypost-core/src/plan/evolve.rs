@@ -1,4 +1,5 @@
-//! The only place where a plan changes. Trusts its events: they were decided, or read back from the store.
+//! Applies events; the only place where a plan changes. Trusts its events: they were decided, or read back from the
+//! store.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,12 +11,12 @@ use super::propagate::forget_outcome;
 use super::slot::{NONE, Numbers, Slot};
 use super::task_index::Index;
 use crate::{
-    Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes, Report,
-    Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
+    Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes,
+    Report, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
 };
 
 impl Plan {
-    /// Moves the plan on by one version: everything that one command brought about, at one moment.
+    /// Advances the plan by one version: all events of one command, at one point in time.
     pub fn advance(&mut self, events: &[Event], at: Timestamp) {
         for event in events {
             self.evolve(event, at);
@@ -23,15 +24,16 @@ impl Plan {
         self.finish_version(at);
     }
 
-    /// Closes one version after its events. Only here does a plan end whose last task has ended: in between it may have
+    /// Completes one version after its events. A plan whose last task has ended ends only here: in between it may have
     /// been given something else to do.
     pub fn finish_version(&mut self, at: Timestamp) {
         self.settle_phase(at);
+        self.refresh_work();
         self.version += 1;
         self.state.updated_at = Some(at);
     }
 
-    /// Moves the plan on by one event that happened at `at`, and by all that follows from it.
+    /// Applies one event that happened at `at`, and everything that follows from it.
     pub fn evolve(&mut self, event: &Event, at: Timestamp) {
         self.apply(event, at);
         self.settle(at);
@@ -43,7 +45,7 @@ impl Plan {
                 let mut state = draft.state.clone();
                 state.created_by = Some(by.clone());
                 state.created_at.get_or_insert(at);
-                // One after the other: a second list of them all would be as large as the plan.
+                // One by one: a second list of all tasks would be as large as the plan.
                 let tasks = draft.tasks.iter().map(|task| {
                     let mut task = task.clone();
                     task.name_received();
@@ -87,8 +89,9 @@ impl Plan {
                 self.state.reason = String::new();
                 self.activate(at);
             }
-            Event::PlanRejected { reason, .. } => {
-                // Whoever says no is asked again before anything runs.
+            Event::PlanRejected { by, reason } => {
+                self.state.stopped_by = Some(by.clone());
+                // After a rejection, approval is required before anything runs.
                 self.state.approval_required = true;
                 self.state.approval_waived = false;
                 self.state.approval = None;
@@ -96,6 +99,10 @@ impl Plan {
                 self.state.reason.clone_from(reason);
             }
             Event::ApprovalVoided {} => {
+                if self.state.phase == Phase::Draft {
+                    // It is no longer what was rejected.
+                    self.state.stopped_by = None;
+                }
                 self.state.approval = None;
                 self.state.approval_required = true;
                 if matches!(self.state.phase, Phase::Active | Phase::Paused) {
@@ -103,17 +110,28 @@ impl Plan {
                 }
             }
             Event::PlanActivated {} => self.activate(at),
-            Event::PlanPaused { reason } => {
+            Event::PlanPaused { reason, by } => {
                 self.state.phase = Phase::Paused;
+                self.stopped_by(by.as_ref());
                 self.state.reason.clone_from(reason);
             }
             Event::PlanResumed { to_draft } => {
                 self.state.phase = if *to_draft { Phase::Draft } else { Phase::Active };
+                self.state.stopped_by = None;
                 self.state.reason = String::new();
             }
-            Event::PlanFinished { phase, summary } => self.finish_plan(*phase, summary, at),
-            Event::PlanArchived {} => self.set_archived(true),
-            Event::PlanUnarchived {} => self.set_archived(false),
+            Event::PlanFinished { phase, summary, by } => {
+                self.finish_plan(*phase, summary, at);
+                self.stopped_by(by.as_ref());
+            }
+            Event::PlanArchived { by } => {
+                self.set_archived(true);
+                self.state.archived_by.clone_from(by);
+            }
+            Event::PlanUnarchived {} => {
+                self.set_archived(false);
+                self.state.archived_by = None;
+            }
             Event::TaskQueued { task, attempt, worker } => {
                 self.begin_attempt(task, *attempt, worker, None, at)
             }
@@ -151,7 +169,7 @@ impl Plan {
                     state.error = Some(error.clone());
                     state.reason = None;
                     state.not_before = *again_at;
-                    // A check that could not be made says nothing about what was reported; one that failed does.
+                    // A check that could not run says nothing about the report; a check that failed does.
                     if let Some(evidence) = evidence {
                         state.change_aside(|aside| {
                             aside.reported = None;
@@ -183,9 +201,14 @@ impl Plan {
                 state.reason.clone_from(reason);
                 state.because_of = None;
             }),
-            Event::TasksCancelled { tasks, reason } => {
+            Event::TasksCancelled { tasks, reason, by } => {
                 let numbers: Vec<u32> = tasks.iter().filter_map(|task| self.find(task.as_str())).collect();
                 self.cancel(&numbers, reason, at);
+                for number in numbers.into_iter().filter(|_| by.is_some()) {
+                    self.change(number, |task| {
+                        task.state.change_aside(|aside| aside.stopped_by.clone_from(by));
+                    });
+                }
             }
             Event::TaskRefined { task, refinement, reasoning, tokens } => {
                 self.think(task, *tokens, at, |thinking| {
@@ -206,7 +229,7 @@ impl Plan {
                 }
             }
             Event::TaskRolledBack { task, tokens } => {
-                // The plan was charged with them when they were spent.
+                // The plan was charged when the tokens were spent.
                 self.think(task, 0, at, |thinking| {
                     thinking.tokens = thinking.tokens.saturating_add(*tokens);
                     (thinking.refinement, thinking.reasoning, thinking.digest) = (None, None, None);
@@ -221,7 +244,7 @@ impl Plan {
         }
     }
 
-    /// Somebody has a task from now on; a queued one has not started yet.
+    /// Assigns a task to a worker; a queued task has not started yet.
     fn begin_attempt(
         &mut self,
         task: &TaskId,
@@ -251,7 +274,7 @@ impl Plan {
         }
     }
 
-    /// A task hears of a task elsewhere.
+    /// Updates the results that a task received from other plans.
     fn receive(
         &mut self,
         task: &TaskId,
@@ -266,12 +289,12 @@ impl Plan {
             plan.count_dependencies(number);
             plan.dirty.waits.push(number);
             plan.propagations.push(Propagation::Look(number));
-            // A plan that ended by itself for want of this goes on; one that its author ended does not.
+            // A plan that ended by itself for lack of this continues; one that its author ended does not.
             plan.revived |= plan.state.phase.is_finished() && !plan.state.closed;
         });
     }
 
-    /// Nobody works on a task any more, and it has not ended.
+    /// Returns a task to pending without a worker.
     fn leave(&mut self, task: &TaskId, at: Timestamp, change: impl FnOnce(&mut crate::TaskState)) {
         self.with(task, |plan, number| {
             plan.change(number, |task| {
@@ -293,7 +316,7 @@ impl Plan {
         self.with(task, |plan, number| {
             plan.change(number, |task| change(&mut task.state));
             plan.set_status(number, status, at);
-            // It may have ended in the same way before, with another output.
+            // It may have ended the same way before, with another output.
             plan.dirty.outcomes.push(number);
         });
     }
@@ -315,14 +338,15 @@ impl Plan {
         self.state.phase = Phase::Active;
         self.state.finished_at = None;
         self.state.closed = false;
+        self.state.stopped_by = None;
         if self.state.started_at.is_none() {
-            // From now on what the author wrote has consequences: skips, and failures that came with an import.
+            // From now on the author's skips, and failures that came with an import, have consequences.
             self.state.started_at = Some(at);
             self.look_at_all();
         }
     }
 
-    /// Sets a task back by order: it is to be done again, even if the plan had ended.
+    /// Resets a task on request: it is to be done again, even if the plan had ended.
     fn reopen(&mut self, number: u32, at: Timestamp) {
         if !self.slot(number).is_parent() {
             self.opened |= self.slot(number).status.is_finished();
@@ -340,6 +364,13 @@ impl Plan {
         self.state.closed = true;
         self.state.summary = summary.to_owned();
         self.dirty.whole = true;
+    }
+
+    /// Records a person's stop. A later stop by an agent does not remove it.
+    fn stopped_by(&mut self, by: Option<&Actor>) {
+        if let Some(by) = by {
+            self.state.stopped_by = Some(by.clone());
+        }
     }
 
     fn set_archived(&mut self, archived: bool) {
@@ -389,7 +420,7 @@ impl Plan {
         }
     }
 
-    /// Builds everything from a list of tasks, in time proportional to it.
+    /// Builds the whole graph from a list of tasks, in linear time.
     pub(super) fn fill(
         &mut self,
         spec: PlanSpec,
@@ -398,6 +429,7 @@ impl Plan {
     ) {
         self.spec = spec;
         self.state = state;
+        self.work_tree = OnceLock::new();
         self.index = Index::with_capacity(tasks.len());
         self.slots.reserve(tasks.len());
         for task in tasks {
@@ -413,7 +445,7 @@ impl Plan {
         self.connect();
     }
 
-    /// A slot for a task, with its name, not yet in the graph.
+    /// Adds a slot with its id for a task, not yet connected to the graph.
     fn push_slot(&mut self, task: Task) -> u32 {
         let number = self.slots.len() as u32;
         let start = self.ids.len() as u32;
@@ -427,7 +459,7 @@ impl Plan {
         number
     }
 
-    /// Works out all that is derived, for slots that know their parents and what they depend on.
+    /// Computes everything derived, for slots that know their parents and dependencies.
     pub(super) fn connect(&mut self) {
         for number in 0..self.slots.len() as u32 {
             for place in 0..self.slot(number).before.len() {
@@ -466,7 +498,7 @@ impl Plan {
         self.ready = ready.into_iter().collect();
     }
 
-    /// The numbers of the tasks of this plan that a task depends on, each once.
+    /// Returns the numbers of a task's dependencies in this plan, without duplicates.
     fn dependencies_here(&self, number: u32) -> Numbers {
         let here = self.spec_of(number).depends_on.iter().filter_map(Dependency::here);
         let mut before: Numbers = here.filter_map(|task| self.find(task.as_str())).collect();
@@ -475,7 +507,7 @@ impl Plan {
         before
     }
 
-    /// Finds the tasks that it depends on and tells them.
+    /// Connects a task to its dependencies, in both directions.
     fn link(&mut self, number: u32) {
         let before = self.dependencies_here(number);
         for &on in &before {
@@ -493,7 +525,7 @@ impl Plan {
         }
     }
 
-    /// Counts from scratch how far the dependencies of one task have come.
+    /// Recounts the dependencies of one task.
     pub(super) fn count_dependencies(&mut self, number: u32) {
         let slot = self.slot(number);
         let (mut unmet, mut met) = (slot.elsewhere_unmet, slot.elsewhere_met);
@@ -517,12 +549,12 @@ impl Plan {
             let mut task = Task::new(spec.clone());
             task.state.created_at = Some(at);
             task.state.updated_at = Some(at);
-            // One of this name may have been here before, and a worker of it may still come back.
+            // A task with this id may have existed before, and its worker may still report.
             task.state.attempt = self.state.attempts_gone;
             self.push_slot(task);
             self.counts[Status::Pending as usize] += 1;
         }
-        // Two passes: tasks may depend on later ones of the same list, and be inside them.
+        // Two passes: tasks may depend on later ones of the same list, and be their children.
         let mut places: BTreeMap<u32, usize> = BTreeMap::new();
         for number in first..self.slots.len() as u32 {
             self.link(number);
@@ -547,10 +579,10 @@ impl Plan {
         self.opened = true;
     }
 
-    /// Puts a task among the children of `parent`.
+    /// Inserts a task among the children of `parent`.
     fn adopt(&mut self, number: u32, parent: u32, place: usize) {
         if parent != NONE && !self.slot(parent).is_parent() {
-            // It was a task of its own and becomes a group, which is not counted and ends as its children end.
+            // The parent was a plain task and becomes a group, which is not counted and ends as its children end.
             self.counts[self.slot(parent).status as usize] -= 1;
             if self.slot(parent).asking || self.slot(parent).reported {
                 self.change(parent, |task| task.state.close_aside());
@@ -565,6 +597,7 @@ impl Plan {
             self.propagations.push(Propagation::Look(parent));
         }
         self.slot_mut(number).parent = parent;
+        self.touch_work(number);
         let siblings = self.siblings_mut(parent);
         let place = place.min(siblings.len());
         siblings.insert(place, number);
@@ -575,7 +608,7 @@ impl Plan {
         }
     }
 
-    /// Takes tasks from among their siblings, all at once: each list of siblings is gone through once.
+    /// Detaches tasks from their parents, all at once: each list of siblings is traversed once.
     fn orphan(&mut self, numbers: &BTreeSet<u32>) {
         let parents: BTreeSet<u32> = numbers.iter().map(|&number| self.slot(number).parent).collect();
         for &number in numbers {
@@ -593,7 +626,7 @@ impl Plan {
             if self.slot(parent).is_parent() {
                 self.propagations.push(Propagation::Family(parent));
             } else {
-                // Without children it is a task of its own again.
+                // Without children it is a plain task again.
                 self.counts[self.slot(parent).status as usize] += 1;
                 self.propagations.push(Propagation::Look(parent));
             }
@@ -602,7 +635,8 @@ impl Plan {
 
     fn revise_task(&mut self, spec: &TaskSpec, at: Timestamp) {
         let Some(number) = self.find(spec.id.as_str()) else { return };
-        // The ready set is sorted by priority: leave it under the old one, enter it under the new.
+        self.touch_work(number);
+        // The ready set is sorted by priority: remove it under the old one, insert it under the new one.
         let was_ready = self.slot(number).ready;
         if was_ready {
             let key = (Reverse(self.slot(number).priority), number);
@@ -611,13 +645,13 @@ impl Plan {
         let unskipped = self.slot(number).skip && !spec.skip;
         let relink = self.spec_of(number).depends_on != spec.depends_on;
         self.change(number, |task| {
-            // What came from a task that it no longer waits for would be stale when it does so again.
+            // A result of a removed dependency would be stale if the dependency were added again.
             let keys = |spec: &TaskSpec| -> Vec<String> {
                 spec.depends_on.iter().filter_map(Dependency::external).map(ExternalTaskRef::key).collect()
             };
             let (old, new) = (keys(&task.spec), keys(spec));
             task.state.received.retain(|key, _| new.contains(key) || !old.contains(key));
-            // What was reported or asked was about something else.
+            // The report or question was about different work.
             if task.spec.description != spec.description || !task.spec.runs_the_same_as(spec) {
                 task.state.close_aside();
             }
@@ -637,7 +671,7 @@ impl Plan {
         self.count_dependencies(number);
         self.propagations.push(Propagation::Look(number));
         if self.slot(number).status.is_finished() {
-            // What it gives may have another name now.
+            // Its output may have another name now.
             self.dirty.outcomes.push(number);
         }
         if unskipped {
@@ -668,6 +702,7 @@ impl Plan {
                 task.spec.depends_on.retain(|dependency| dependency.here() != Some(&id))
             });
             self.slot_mut(next).before.retain(|on| *on != number);
+            self.touch_work(next);
             self.count_dependencies(next);
             self.propagations.push(Propagation::Look(next));
         }
@@ -680,6 +715,7 @@ impl Plan {
             self.dirty.gone.push(id);
         }
         self.dirty.outcomes.push(number);
+        self.touch_work(number);
         let slot = self.slot_mut(number);
         slot.alive = false;
         slot.children = Numbers::new();
@@ -701,7 +737,7 @@ impl Plan {
         } else {
             self.orphan(&BTreeSet::from([number]));
             self.adopt(number, above, index);
-            // What it is inside of is another now for all below it.
+            // All its descendants have other ancestors now.
             let family = self.family(number);
             self.propagations.extend(family.into_iter().map(Propagation::Look));
         }
@@ -717,7 +753,7 @@ impl Plan {
         let place: BTreeMap<u32, usize> =
             wanted.iter().enumerate().map(|(place, &number)| (number, place)).collect();
         self.siblings_mut(above).sort_by_key(|number| place.get(number).copied().unwrap_or(usize::MAX));
-        // Of several children that failed, the first is named.
+        // Of several failed children, the first is named.
         self.propagations.extend((above != NONE).then_some(Propagation::Family(above)));
     }
 }

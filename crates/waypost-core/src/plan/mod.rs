@@ -1,9 +1,9 @@
-//! A checked plan: its tasks as dense numbers with who waits for whom, kept up to date change by change, so that one
+//! A validated plan: its tasks as dense numbers with their dependency graph, updated incrementally, so that one
 //! completion costs its dependants and not the size of the plan.
 //!
 //! Invariants: ids are unique; the graph has no cycle; a task with children has no work; counts agree with statuses at
-//! every moment; after every event `ready` holds exactly the pending tasks without children whose dependencies are met,
-//! whose parents may begin, and who ask nobody anything.
+//! every moment; after every event `ready` holds exactly the pending tasks without children whose dependencies are
+//! satisfied, whose parents may begin, and that have no open question.
 
 mod changes;
 mod decide;
@@ -14,10 +14,11 @@ mod queries;
 mod slot;
 mod snapshot;
 mod task_index;
+mod work_digest;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use changes::IndexDelta;
 pub use derived_events::{DerivedEvent, event_kinds};
@@ -27,9 +28,10 @@ pub use snapshot::SnapshotError;
 use self::changes::{ChangeLog, DirtySets, Propagation};
 use self::slot::{NONE, Numbers, Slot, id_in};
 use self::task_index::Index;
+use self::work_digest::WorkTree;
 use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec, nearest};
 
-/// A plan.
+/// A validated plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
     id: PlanId,
@@ -37,37 +39,39 @@ pub struct Plan {
     spec: PlanSpec,
     state: PlanState,
     slots: Vec<Slot>,
-    /// Ids of all tasks that the plan has had, one behind the other.
+    /// The ids of all tasks that the plan has ever had, concatenated.
     ids: String,
     index: Index,
-    /// How many tasks there are.
+    /// The number of tasks in the plan.
     live: u32,
-    /// The latest snapshot: tasks are read from it when they are asked for, and the next one is made from it.
+    /// The latest snapshot: tasks are decoded from it on demand, and the next snapshot is built from it.
     bytes: Arc<Vec<u8>>,
     roots: Numbers,
     ready: BTreeSet<(Reverse<i32>, u32)>,
     /// Tasks without children, by status.
     counts: [u32; 6],
-    /// Tasks that somebody has, the queued ones included.
+    /// Tasks held by a worker, including the queued ones.
     running: BTreeSet<u32>,
     /// Tasks that wait for a person's answer.
     asking: BTreeSet<u32>,
-    /// How many tasks were judged small enough to be done as they are.
+    /// The number of tasks that planning marked as atomic.
     atomic: u32,
     next_number: u64,
     dirty: DirtySets,
-    /// What has changed, while somebody wants to know ([`Plan::advance_telling`]).
+    /// The recorded changes, while [`Plan::advance_telling`] wants to know them.
     change_log: Option<Box<ChangeLog>>,
-    /// Who has to be looked at before the event that is being worked in is over.
+    /// Tasks to re-evaluate before the current event is complete.
     propagations: Vec<Propagation>,
-    /// Whether that event gave the plan something to do, so that it goes on even if it had ended.
+    /// Whether the current event gave the plan something to do, so that it continues even if it had ended.
     opened: bool,
-    /// Whether it heard something from elsewhere for want of which it had ended by itself.
+    /// Whether the current event delivered a result from another plan for lack of which this plan had ended by itself.
     revived: bool,
+    /// Hashes of the tasks, once the digest has been requested.
+    work_tree: OnceLock<Box<WorkTree>>,
 }
 
 impl Plan {
-    /// A plan to which nothing has happened: it takes only the command to create it.
+    /// Creates a plan without any history: it accepts only the command to create it.
     pub fn blank(id: PlanId) -> Self {
         Self {
             id,
@@ -91,10 +95,11 @@ impl Plan {
             propagations: Vec::new(),
             opened: false,
             revived: false,
+            work_tree: OnceLock::new(),
         }
     }
 
-    /// The whole plan as a draft, tasks in their order (parents before children).
+    /// Returns the whole plan as a draft, tasks in order (parents before children).
     pub fn to_draft(&self) -> Draft {
         Draft {
             format: FORMAT.to_owned(),
@@ -106,7 +111,7 @@ impl Plan {
         }
     }
 
-    /// The names of its tasks with their parents and what they depend on, and nothing else: enough to order them.
+    /// Returns only the ids of the tasks with their parents and dependencies: enough to order them.
     pub fn outline(&self) -> Draft {
         let mut draft = Draft::new("");
         for (task, _) in self.tasks() {
@@ -118,8 +123,8 @@ impl Plan {
         draft
     }
 
-    /// The plan that a trusted draft describes, whatever happened to it included. For what this crate wrote itself:
-    /// everything else goes through [`crate::Command::Create`].
+    /// Builds the plan that a trusted draft describes, including its execution state. Only for drafts that this crate
+    /// wrote itself: everything else goes through [`crate::Command::Create`].
     pub fn from_trusted_draft(id: PlanId, draft: Draft) -> Self {
         let mut plan = Self::blank(id);
         plan.version = draft.version;
@@ -136,15 +141,15 @@ impl Plan {
         &mut self.slots[number as usize]
     }
 
-    /// The task with this number.
+    /// Returns the task with this number, decoding it if needed.
     fn at(&self, number: u32) -> &Task {
         let slot = self.slot(number);
         slot.task
             .get_or_init(|| Box::new(snapshot::task_codec::task(&self.bytes, slot.bytes, self.id_of(number))))
     }
 
-    /// The only place where a task changes: what the graph needs of it is mirrored at once, and so is every count that
-    /// depends on it. What follows from that waits until the end of the event.
+    /// Changes a task; the only place where a task changes. Everything that the graph needs of it is mirrored at once,
+    /// and so is every count that depends on it. Consequences wait until the end of the event.
     fn change<R>(&mut self, number: u32, change: impl FnOnce(&mut Task) -> R) -> R {
         self.at(number);
         let slot = &mut self.slots[number as usize];
@@ -157,7 +162,7 @@ impl Plan {
         slot.mirror();
         self.atomic = self.atomic + u32::from(slot.atomic) - u32::from(was_atomic);
         if reported != slot.reported && slot.elsewhere > 0 {
-            // It hears of others again, or no longer.
+            // It receives results from other plans again, or no longer.
             self.dirty.waits.push(number);
         }
         if asked != slot.asking {
@@ -192,17 +197,17 @@ impl Plan {
         self.find(task.as_str()).ok_or_else(|| self.no_such_task(task.as_str()))
     }
 
-    /// That no task is called so, with the nearest name.
+    /// Returns the refusal for an unknown task id, with the nearest existing id.
     pub fn no_such_task(&self, name: &str) -> Refusal {
         Refusal::NoSuchTask { task: name.to_owned(), nearest: nearest(name, self.live_ids()) }
     }
 
-    /// The number of a task that is in the plan.
+    /// Returns the number of a task that is in the plan.
     fn find(&self, task: &str) -> Option<u32> {
         self.index.find(task, &self.slots, &self.ids)
     }
 
-    /// Counts a new slot and makes its id known.
+    /// Registers the id of a new slot and counts it.
     fn add_name(&mut self, number: u32) {
         self.index.add(number, &self.slots, &self.ids);
         if let Some(digits) = Self::number_of(self.id_of(number)) {
@@ -211,7 +216,7 @@ impl Plan {
         self.live += 1;
     }
 
-    /// Undoes [`Plan::add_name`] for a slot that is given up.
+    /// Undoes [`Plan::add_name`] for a slot that is removed.
     fn remove_name(&mut self, number: u32) {
         self.index.remove(number, id_in(&self.ids, self.slots[number as usize].id));
         self.live -= 1;
@@ -229,7 +234,7 @@ impl Plan {
         self.live().map(|slot| id_in(&self.ids, slot.id))
     }
 
-    /// Numbers of all tasks, parents before their children, siblings in their order.
+    /// Returns the numbers of all tasks, parents before their children, siblings in order.
     fn order(&self) -> Vec<u32> {
         let mut order = Vec::with_capacity(self.slots.len());
         let mut stack: Vec<u32> = self.roots.iter().rev().copied().collect();
@@ -240,7 +245,7 @@ impl Plan {
         order
     }
 
-    /// The numbers of a task and of all below it.
+    /// Returns the numbers of a task and of all its descendants.
     fn family(&self, number: u32) -> Vec<u32> {
         let (mut family, mut at) = (vec![number], 0);
         while at < family.len() {
@@ -258,7 +263,7 @@ impl Plan {
         if parent == NONE { &mut self.roots } else { &mut self.slot_mut(parent).children }
     }
 
-    /// What changed since the last call.
+    /// Returns the changes since the last call.
     pub fn take_touched(&mut self) -> IndexDelta {
         let marks = std::mem::take(&mut self.dirty);
         let mut touched = IndexDelta { waits_changed: marks.gone, ..IndexDelta::default() };
@@ -273,7 +278,7 @@ impl Plan {
             .filter(|&number| self.slot(number).status.is_finished())
             .map(|number| name(&number))
             .collect();
-        // One that was stopped and then taken out has left its rows behind as well.
+        // A task that was stopped and then removed has also left rows behind.
         touched.stopped = unique(marks.stopped)
             .into_iter()
             .filter(|&number| !self.slot(number).alive || self.slot(number).status != Status::Running)
@@ -289,14 +294,14 @@ impl Plan {
         touched
     }
 
-    /// The number in ids such as `t12`, when `id` is one.
+    /// Returns the number in an id such as `t12`, if `id` has that form.
     fn number_of(id: &str) -> Option<u64> {
         id.strip_prefix('t').filter(|digits| !digits.starts_with('0'))?.parse().ok()
     }
 
-    /// Ids that no task of this plan has had: `t1`, `t2`, … Those of removed tasks are not given again.
+    /// Iterates over ids that no task of this plan has had: `t1`, `t2`, … Ids of removed tasks are not reused.
     pub fn free_task_ids(&self) -> impl Iterator<Item = TaskId> {
-        // The last number there is may be taken; then those from the beginning are searched.
+        // The largest possible number may be taken; then the search continues from the beginning.
         let numbers = (self.next_number..u64::MAX).chain(1..self.next_number);
         let ids = numbers.filter_map(|number| TaskId::new(format!("t{number}")).ok());
         ids.filter(|id| self.find(id.as_str()).is_none())

@@ -1,7 +1,7 @@
-//! What follows from a change by the graph alone. Every consequence is worked off a list, never by recursion.
+//! Propagates changes through the graph. Every consequence is taken from a work list, never by recursion.
 //!
-//! Consequences come in waves: first all tasks of a wave are looked at, then what was found is done, and whoever that
-//! concerns is the next wave. So nothing depends on the order in which tasks happen to be numbered.
+//! Consequences come in waves: first all tasks of a wave are evaluated, then the effects are applied, and the affected
+//! tasks form the next wave. The result therefore does not depend on the order in which tasks are numbered.
 
 use std::cmp::Reverse;
 
@@ -10,25 +10,25 @@ use super::changes::Propagation;
 use super::slot::{NONE, ParentGate, Slot, Verdict};
 use crate::{Dependency, Phase, Status, Task, TaskId, Timestamp};
 
-/// What is to be done about a task that was looked at.
+/// The effect on an evaluated task.
 enum Effect {
-    /// It, or a task around it, cannot happen or is passed over.
+    /// The task, or one of its ancestors, is impossible or skipped.
     Skip { because_of: Option<TaskId> },
-    /// What it was skipped for no longer stands in its way.
+    /// The reason for which the task was skipped no longer holds.
     ComeBack,
-    /// Its children make it another.
+    /// Its children give the parent another status.
     Group(ParentEnd),
 }
 
 /// Why a task is skipped.
 enum Resolution {
-    /// Its author, or that of a task around it, passes over it.
+    /// Its author skips it or one of its ancestors.
     PassedOver,
-    /// What this task depends on, itself or one around it, did not end as needed.
+    /// A dependency of this task, which is the skipped task or an ancestor, did not end as required.
     Doomed(u32),
 }
 
-/// How a parent ends whose children have all ended.
+/// The end of a parent whose children have all ended.
 pub(super) struct ParentEnd {
     pub(super) status: Status,
     pub(super) because_of: Option<TaskId>,
@@ -60,7 +60,7 @@ impl ParentEnd {
 }
 
 impl Plan {
-    /// Keeps all counts in step with a task that has just changed from `old`, and notes whom that concerns.
+    /// Updates all counts after a task changed from `old`, and queues the affected tasks.
     pub(super) fn tell(&mut self, number: u32, old: Status, satisfied: bool) {
         let slot = self.slot(number);
         let (new, satisfies, parent) = (slot.status, slot.satisfies, slot.parent);
@@ -113,7 +113,7 @@ impl Plan {
         }
     }
 
-    /// Works off all consequences of what has changed.
+    /// Applies all consequences of the recorded changes.
     pub(super) fn settle(&mut self, at: Timestamp) {
         self.open_again();
         self.work_off(at);
@@ -136,7 +136,7 @@ impl Plan {
                     Propagation::Family(_) => {}
                 }
             }
-            // Whoever comes back keeps its parent from ending, whichever of them has the smaller number.
+            // A task that comes back keeps its parent from ending, whichever has the smaller number.
             consequences.sort_by_key(|(_, consequence)| match consequence {
                 Effect::ComeBack => 0,
                 Effect::Group(end) if !end.status.is_finished() => 0,
@@ -152,13 +152,13 @@ impl Plan {
         self.propagations = wave;
     }
 
-    /// What the children of `number`'s parent may do.
+    /// Returns what the parent of `number` allows its children to do.
     pub(super) fn gate(&self, number: u32) -> ParentGate {
         let parent = self.slot(number).parent;
         if parent == NONE { ParentGate::Open } else { self.slot(parent).inside }
     }
 
-    /// What children of a task may do, as far as can be seen from it and its parent.
+    /// Returns what a task allows its children to do, derived from the task and its parent.
     pub(super) fn inside_of(&self, number: u32) -> ParentGate {
         let slot = self.slot(number);
         match (self.gate(number), slot.verdict()) {
@@ -169,13 +169,13 @@ impl Plan {
         }
     }
 
-    /// Brings up to date what is derived for one task and changes no task.
+    /// Updates the derived fields of one slot; does not change the task.
     fn refresh(&mut self, number: u32) {
         if !self.slot(number).alive {
             return;
         }
         let inside = self.inside_of(number);
-        // Inside of a sealed task there may be another reason now.
+        // Inside a sealed task the reason may have changed.
         if inside != self.slot(number).inside || inside == ParentGate::Sealed {
             self.slot_mut(number).inside = inside;
             let children = self.slots[number as usize].children.iter();
@@ -193,7 +193,7 @@ impl Plan {
         if slot.is_parent() {
             return self.new_end(number).map(|end| (number, Effect::Group(end)));
         }
-        // Until a plan has begun it stays as its author wrote it.
+        // Until a plan has started it stays as its author wrote it.
         self.state.started_at?;
         let skipped_along = slot.status == Status::Skipped && !slot.satisfies;
         if slot.status != Status::Pending && !skipped_along {
@@ -201,7 +201,7 @@ impl Plan {
         }
         let consequence = match self.resolution(number) {
             None if slot.status == Status::Pending => return None,
-            // What has ended stays as it is until somebody opens it again.
+            // In an ended plan a skipped task stays skipped until the plan is reopened.
             None if self.state.phase.is_finished() && !self.revived => return None,
             None => Effect::ComeBack,
             Some(Resolution::PassedOver) => Effect::Skip { because_of: None },
@@ -226,7 +226,7 @@ impl Plan {
         }
     }
 
-    /// Why a task without children can never begin; `None` when it can or may yet.
+    /// Returns why a task without children can never begin; `None` if it can or may yet.
     fn resolution(&self, number: u32) -> Option<Resolution> {
         let slot = self.slot(number);
         let gate = self.gate(number);
@@ -255,8 +255,8 @@ impl Plan {
         }
     }
 
-    /// Why a task that is set back would be skipped again at once: because of these; because of none when its author
-    /// passes over it.
+    /// Returns why a reset task would be skipped again at once: the tasks that cause it, or an empty list if its author
+    /// skips it.
     pub(super) fn skipped_again(&self, number: u32) -> Option<Vec<String>> {
         self.state.started_at?;
         match self.resolution(number)? {
@@ -267,8 +267,8 @@ impl Plan {
         }
     }
 
-    /// The tasks whose ends make this one impossible, in the order in which it names what it depends on. Skipped tasks
-    /// hand on the one that failed, so that a whole cascade points at its beginning.
+    /// Returns the tasks whose ends make this one impossible, in the order of its dependencies. A skipped task passes
+    /// on its own cause, so that a whole cascade points at its origin.
     fn causes(&self, number: u32) -> impl Iterator<Item = TaskId> {
         let task = self.at(number);
         task.spec.depends_on.iter().filter_map(move |dependency| match dependency {
@@ -286,13 +286,13 @@ impl Plan {
         })
     }
 
-    /// The one that is named as the cause: the one that is known, as long as it is one.
+    /// Returns the task to name as the cause: the known one, as long as it still is a cause.
     fn cause(&self, number: u32, known: Option<&TaskId>) -> Option<TaskId> {
         let still = known.filter(|known| self.causes(number).any(|cause| cause == **known)).cloned();
         still.or_else(|| self.causes(number).next())
     }
 
-    /// How a parent stands now by its children, when that is not how it stood.
+    /// Returns the end that a parent's children give it, if it differs from the current one.
     fn new_end(&self, number: u32) -> Option<ParentEnd> {
         let slot = self.slot(number);
         let end = if slot.open_children > 0 {
@@ -322,7 +322,7 @@ impl Plan {
                 self.opened |= self.state.phase.is_finished();
                 self.reset_task(number, at);
             }
-            // A child came back in the same wave, so that this is not the end.
+            // A child came back in the same wave, so the parent has not ended.
             Effect::Group(end) if end.status.is_finished() && self.slot(number).open_children > 0 => {}
             Effect::Group(end) => self.change(number, |task| {
                 task.state.because_of = end.because_of;
@@ -332,7 +332,7 @@ impl Plan {
         }
     }
 
-    /// Moves a task to another status.
+    /// Sets the status of a task.
     pub(super) fn set_status(&mut self, number: u32, status: Status, at: Timestamp) {
         self.change(number, |task| enter(task, status, at));
     }
@@ -348,7 +348,7 @@ impl Plan {
             && self.gate(number) == ParentGate::Open
     }
 
-    /// Puts a task into the ready set, or takes it out, as it should be.
+    /// Adds a task to the ready set or removes it, depending on its state.
     pub(super) fn set_ready(&mut self, number: u32) {
         let ready = self.is_ready(number);
         let slot = self.slot(number);
@@ -367,7 +367,7 @@ impl Plan {
         }
     }
 
-    /// Sets a task without children back to the beginning. What was skipped because of it follows by itself.
+    /// Resets a task without children. The tasks skipped because of it follow by propagation.
     pub(super) fn reset_task(&mut self, number: u32, at: Timestamp) {
         self.change(number, |task| {
             let state = &mut task.state;
@@ -381,7 +381,7 @@ impl Plan {
         });
     }
 
-    /// Opens an ended plan that was given something to do.
+    /// Reopens an ended plan that was given something to do.
     fn open_again(&mut self) {
         let open = self.counts[Status::Pending as usize] + self.counts[Status::Running as usize];
         let opened = std::mem::take(&mut self.opened);
@@ -392,9 +392,10 @@ impl Plan {
         self.state.phase = if may_run { Phase::Active } else { Phase::AwaitingApproval };
         self.state.finished_at = None;
         self.state.closed = false;
+        self.state.stopped_by = None;
         self.dirty.whole = true;
         self.state.summary = String::new();
-        // What was left as it was while the plan had ended counts again.
+        // Consequences that were suspended while the plan had ended apply again.
         self.look_at_all();
     }
 
@@ -412,7 +413,7 @@ impl Plan {
         if !runs || open > 0 || total == 0 {
             return;
         }
-        // Something elsewhere may have cut tasks off although nothing failed here.
+        // A result from another plan may have caused skips although nothing failed here.
         let cut_off = |slot: &&Slot| slot.status == Status::Skipped && !slot.satisfies && !slot.is_parent();
         self.state.phase = if count(Status::Failed) > 0 {
             Phase::Failed
@@ -437,7 +438,7 @@ fn enter(task: &mut Task, status: Status, at: Timestamp) {
     }
 }
 
-/// What came of a task no longer counts.
+/// Clears the outcome of a task.
 pub(super) fn forget_outcome(task: &mut Task) {
     let state = &mut task.state;
     state.started_at = None;

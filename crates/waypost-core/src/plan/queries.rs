@@ -1,4 +1,4 @@
-//! What can be asked of a plan. Changes nothing.
+//! Read-only queries on a plan.
 
 use serde::Serialize;
 use waypost_text::StatusSign;
@@ -7,52 +7,52 @@ use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp};
 
-/// How many tasks stand where. Parents are not counted: they end as their children end.
+/// The number of tasks by status. Parents are not counted: they end as their children end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// All of them.
+    /// All tasks without children.
     pub total: u32,
-    /// Could start now.
+    /// Ready to start.
     pub ready: u32,
-    /// Wait for something.
+    /// Waiting for something.
     pub blocked: u32,
-    /// Reserved by a worker, and not known to have begun.
+    /// Reserved by a worker; not known to have begun.
     pub queued: u32,
     /// Being worked on.
     pub running: u32,
-    /// Accomplished.
+    /// Done.
     pub done: u32,
     /// Failed for good.
     pub failed: u32,
-    /// Passed over.
+    /// Skipped.
     pub skipped: u32,
-    /// Stopped by order.
+    /// Cancelled on request.
     pub cancelled: u32,
 }
 
 impl Counts {
-    /// The same where the queued ones were not counted apart: they are what is left of the total.
+    /// Fills in `queued` where queued tasks were not counted separately: they are the rest of the total.
     pub fn with_queued(self) -> Self {
         let others = self.ready + self.blocked + self.running + self.finished();
         Self { queued: self.total.saturating_sub(others), ..self }
     }
 
-    /// Those that somebody has: queued or running.
+    /// Returns the number of tasks held by a worker: queued or running.
     pub fn in_progress(&self) -> u32 {
         self.queued + self.running
     }
 
-    /// Those to which nothing more will happen by itself.
+    /// Returns the number of tasks that have finished.
     pub fn finished(&self) -> u32 {
         self.done + self.failed + self.skipped + self.cancelled
     }
 
-    /// The sign of a plan in this phase. An active plan is shown as running only while a task runs.
+    /// Returns the sign of a plan in this phase. An active plan is shown as running only while a task runs.
     pub fn sign(&self, phase: Phase) -> StatusSign {
         match phase {
             Phase::Draft => StatusSign::Draft,
             Phase::AwaitingApproval => StatusSign::Approval,
-            // A worker queues only what it begins at once, or next: something runs.
+            // A worker queues only tasks that it starts at once or next, so something runs.
             Phase::Active if self.in_progress() > 0 => StatusSign::Running,
             Phase::Active if self.ready > 0 => StatusSign::Idle,
             Phase::Active => StatusSign::Blocked,
@@ -64,34 +64,34 @@ impl Counts {
     }
 }
 
-/// Where a task stands, with what is derived from the graph.
+/// The status of a task, including what is derived from the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectiveStatus {
-    /// Waits for something.
+    /// Waiting for something.
     Blocked,
-    /// Could start now.
+    /// Ready to start.
     Ready,
-    /// Said to be done; its check could start now.
+    /// Reported as done; its check can start.
     Reported,
-    /// Waits for a person's answer.
+    /// Waiting for a person's answer.
     Asking,
-    /// Reserved by a worker, and not known to have begun.
+    /// Reserved by a worker; not known to have begun.
     Queued,
     /// Being worked on.
     Running,
-    /// Accomplished.
+    /// Done.
     Done,
     /// Failed for good.
     Failed,
-    /// Passed over.
+    /// Skipped.
     Skipped,
-    /// Stopped by order.
+    /// Cancelled on request.
     Cancelled,
 }
 
 impl EffectiveStatus {
-    /// The word for it.
+    /// Returns the name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Blocked => "blocked",
@@ -107,7 +107,7 @@ impl EffectiveStatus {
         }
     }
 
-    /// The sign that stands before the word.
+    /// Returns the sign shown before the name.
     pub fn sign(self) -> StatusSign {
         match self {
             Self::Blocked => StatusSign::Blocked,
@@ -128,47 +128,47 @@ impl EffectiveStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockReason {
-    /// A person's approval of the plan.
+    /// The plan has not been approved.
     Approval,
-    /// The plan's phase.
+    /// The plan is in this phase.
     Phase(Phase),
-    /// Tasks that it, or a parent of it, depends on.
+    /// These dependencies of the task, or of one of its parents, are not satisfied.
     Dependencies(Vec<String>),
-    /// The time of its next attempt.
+    /// The next attempt must not start before this time.
     Until(Timestamp),
-    /// A person's answer to this question.
+    /// This question waits for a person's answer.
     Answer(String),
-    /// Its check: somebody said that it is done.
+    /// The task is reported as done and waits for its check.
     Check,
 }
 
 impl Plan {
-    /// Its id.
+    /// Returns the id of the plan.
     pub fn id(&self) -> &PlanId {
         &self.id
     }
 
-    /// How often it was written.
+    /// Returns the version: the number of writes so far.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// What its author says.
+    /// Returns the author's part.
     pub fn spec(&self) -> &PlanSpec {
         &self.spec
     }
 
-    /// What came of it.
+    /// Returns the execution state.
     pub fn state(&self) -> &PlanState {
         &self.state
     }
 
-    /// One task.
+    /// Returns a task by its id.
     pub fn task(&self, id: &str) -> Option<&Task> {
         self.find(id).map(|number| self.at(number))
     }
 
-    /// All tasks in their order, each with its depth (0 for roots).
+    /// Iterates over all tasks in order, each with its depth (0 for roots).
     pub fn tasks(&self) -> impl Iterator<Item = (&Task, usize)> {
         let mut stack: Vec<(u32, usize)> = self.roots.iter().rev().map(|&number| (number, 0)).collect();
         std::iter::from_fn(move || {
@@ -178,44 +178,44 @@ impl Plan {
         })
     }
 
-    /// The tasks that could start now, the most urgent first.
+    /// Iterates over the tasks that are ready to start, by priority.
     pub fn ready(&self) -> impl Iterator<Item = &Task> {
         self.ready.iter().map(|&(_, number)| self.at(number))
     }
 
-    /// The tasks that are being worked on.
+    /// Iterates over the running tasks, without the queued ones.
     pub fn running(&self) -> impl Iterator<Item = &Task> {
         let begun = self.running.iter().filter(|&&number| !self.slot(number).queued);
         begun.map(|&number| self.at(number))
     }
 
-    /// The tasks that somebody has, queued or running: they have leases and hold locks.
+    /// Iterates over the tasks held by a worker, queued or running: they have leases and hold locks.
     pub fn in_progress(&self) -> impl Iterator<Item = &Task> {
         self.running.iter().map(|&number| self.at(number))
     }
 
-    /// The tasks that wait for a person's answer.
+    /// Iterates over the tasks that wait for a person's answer.
     pub fn asking(&self) -> impl Iterator<Item = &Task> {
         self.asking.iter().map(|&number| self.at(number))
     }
 
-    /// How many tasks were judged small enough to be done as they are.
+    /// Returns the number of tasks that planning marked as atomic.
     pub fn atomic(&self) -> u32 {
         self.atomic
     }
 
-    /// The tasks that agents and persons may take now, the most urgent first: not those that wait for their check.
+    /// Iterates over the tasks that agents and people may claim now, by priority: not those that wait for their check.
     pub fn claimable(&self) -> impl Iterator<Item = &Task> {
         let offered = self.ready.iter().filter(|(_, number)| !self.slot(*number).reported);
         offered.map(|&(_, number)| self.at(number))
     }
 
-    /// How many those are.
+    /// Returns the number of claimable tasks.
     pub fn claimable_total(&self) -> usize {
         self.ready.iter().filter(|(_, number)| !self.slot(*number).reported).count()
     }
 
-    /// The children of a task, in their order.
+    /// Returns the children of a task, in order.
     pub fn children(&self, id: &str) -> Vec<&Task> {
         let number = self.find(id);
         number.map_or_else(Vec::new, |number| {
@@ -223,7 +223,7 @@ impl Plan {
         })
     }
 
-    /// The tasks of this plan that depend on a task.
+    /// Returns the tasks of this plan that depend on a task.
     pub fn dependants(&self, id: &str) -> Vec<&Task> {
         let number = self.find(id);
         number.map_or_else(Vec::new, |number| {
@@ -231,7 +231,7 @@ impl Plan {
         })
     }
 
-    /// How many tasks stand where.
+    /// Returns the number of tasks by status.
     pub fn counts(&self) -> Counts {
         let count = |status: Status| self.counts[status as usize];
         let ready = self.ready.len() as u32;
@@ -249,22 +249,22 @@ impl Plan {
         }
     }
 
-    /// How many tasks there are, parents included.
+    /// Returns the number of tasks, including parents.
     pub fn len(&self) -> usize {
         self.live as usize
     }
 
-    /// Whether it has no tasks.
+    /// Whether the plan has no tasks.
     pub fn is_empty(&self) -> bool {
         self.roots.is_empty()
     }
 
-    /// Whether any task waits for a task elsewhere.
+    /// Whether any task waits for a task of another plan.
     pub fn waits_for_external(&self) -> bool {
         self.live().any(|slot| slot.elsewhere > slot.elsewhere_met)
     }
 
-    /// Where a task stands. A parent that has begun but not ended is running.
+    /// Returns the effective status of a task. A parent that has begun but not ended is running.
     pub fn effective_status(&self, id: &str) -> Option<EffectiveStatus> {
         let number = self.find(id)?;
         let slot = self.slot(number);
@@ -284,7 +284,7 @@ impl Plan {
         })
     }
 
-    /// Whether anything below a task has begun or ended.
+    /// Whether the task, or any task below it, has begun or ended.
     fn has_begun(&self, number: u32) -> bool {
         let mut stack = vec![number];
         while let Some(number) = stack.pop() {
@@ -297,7 +297,7 @@ impl Plan {
         false
     }
 
-    /// Everything that keeps a pending task from starting at `at`; empty when nothing in its plan does.
+    /// Returns everything that keeps a pending task from starting at `at`; empty if nothing in its plan does.
     pub fn waiting(&self, id: &str, at: Timestamp) -> Vec<BlockReason> {
         const NAMES_MAX: usize = 20;
         let Some(number) = self.find(id) else { return Vec::new() };
@@ -333,7 +333,8 @@ impl Plan {
         waiting
     }
 
-    /// The outputs that a task gets from what it depends on: by the name it is provided under, else by the task's id.
+    /// Returns the outputs that a task gets from its dependencies, by the name they are provided under, else by the
+    /// task's id.
     pub fn outputs_for(&self, id: &str) -> Vec<(String, crate::Json)> {
         let Some(number) = self.find(id) else { return Vec::new() };
         let task = self.at(number);
@@ -358,7 +359,7 @@ impl Plan {
         outputs
     }
 
-    /// The id of a task by its name or by an unambiguous beginning of it.
+    /// Resolves an id or an unambiguous prefix of one. On failure returns up to 10 candidates.
     pub fn resolve(&self, text: &str) -> Result<TaskId, Vec<TaskId>> {
         if let Some(number) = self.find(text) {
             return Ok(self.task_id(number));

@@ -1,4 +1,4 @@
-//! One task with its place in the graph, and what its dependencies and its parents allow. Does not know the plan.
+//! One task with its place in the graph, and what its dependencies and parents allow. Does not know the plan.
 
 use std::sync::OnceLock;
 
@@ -8,73 +8,74 @@ use crate::{Dependency, DependencyRule, ExternalTaskRef, Refinement, Status, Tas
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Numbers of tasks; as most tasks have few neighbours, a few of them need no memory of their own.
+/// Task numbers. Most tasks have few neighbours, and up to four need no heap allocation.
 pub(super) type Numbers = SmallVec<[u32; 4]>;
 
 /// One task and its place in the graph.
 ///
-/// The graph is walked without reading tasks: what it needs of them is mirrored here by `Plan::change`, the only place
-/// where a task changes. So a plan that was loaded from a snapshot reads only the tasks that somebody asks for.
+/// The graph is traversed without reading tasks: `Plan::change`, the only place where a task changes, mirrors here what
+/// the graph needs of them. A plan loaded from a snapshot therefore decodes only the tasks that are asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
-    /// The task, once somebody has asked for it.
+    /// The task, once it has been decoded.
     pub(super) task: OnceLock<Box<Task>>,
-    /// Where it stands in the bytes of the latest snapshot: first byte and length.
+    /// Its place in the bytes of the latest snapshot: first byte and length.
     pub(super) bytes: (u32, u32),
-    /// Whether those bytes say what the task says.
+    /// Whether those bytes match the current task.
     pub(super) stored: bool,
-    /// Where its id stands among the ids of the plan: first byte and length.
+    /// The place of its id among the ids of the plan: first byte and length.
     pub(super) id: (u32, u32),
     pub(super) status: Status,
     pub(super) satisfies: bool,
     pub(super) when: DependencyRule,
     pub(super) skip: bool,
-    /// Whether it waits for a person's answer.
+    /// Whether a question to a person is open.
     pub(super) asking: bool,
-    /// Whether it was judged small enough to be done as it is.
+    /// Whether planning marked the task as atomic.
     pub(super) atomic: bool,
-    /// Whether it is said to be done and waits for its check.
+    /// Whether the task is reported as done and waits for its check.
     pub(super) reported: bool,
     /// Whether a worker has reserved it and no start is recorded.
     pub(super) queued: bool,
     pub(super) priority: i32,
-    /// Tasks of this plan that it depends on, each once.
+    /// Dependencies in this plan, without duplicates.
     pub(super) before: Numbers,
-    /// Tasks of this plan that depend on it.
+    /// Dependants in this plan.
     pub(super) after: Numbers,
-    /// Its children, in their order.
+    /// The children, in order.
     pub(super) children: Numbers,
     pub(super) parent: u32,
-    /// How many distinct tasks elsewhere it depends on; how many of them it has not heard of, and how many are done.
+    /// The number of distinct tasks of other plans that it depends on; how many of them have no result yet, and how
+    /// many are done.
     pub(super) elsewhere: u32,
     pub(super) elsewhere_unmet: u32,
     pub(super) elsewhere_met: u32,
-    /// How many of all that it depends on have not finished.
+    /// How many of all dependencies have not finished.
     pub(super) unmet: u32,
-    /// How many of them let it go on.
+    /// How many of all dependencies are satisfied.
     pub(super) met: u32,
     /// How many children have not finished.
     pub(super) open_children: u32,
-    /// What it means for its children that they are inside it.
+    /// What this task allows its children to do.
     pub(super) inside: ParentGate,
-    /// Whether it is still in the plan.
+    /// Whether the task is still in the plan.
     pub(super) alive: bool,
-    /// Whether it is in the ready set.
+    /// Whether the task is in the ready set.
     pub(super) ready: bool,
 }
 
-/// What the children of a task may do as far as the task, and its own parents, are concerned.
+/// What the children of a task may do, as far as the task and its own parents decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParentGate {
-    /// Begin.
+    /// They may begin.
     Open,
-    /// Wait.
+    /// They must wait.
     Shut,
-    /// Never begin: one of the parents has become impossible, or is passed over.
+    /// They never begin: one of the parents has become impossible or is skipped.
     Sealed,
 }
 
-/// What a look at the dependencies of a task says.
+/// The evaluation of a task's dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Waiting,
@@ -137,7 +138,7 @@ impl Slot {
         }
     }
 
-    /// Copies from the task what the graph needs.
+    /// Copies the fields that the graph needs from the task.
     pub(super) fn mirror(&mut self) {
         let Some(task) = self.task.get() else { return };
         self.status = task.state.status;

@@ -1,6 +1,7 @@
-//! A plan as bytes that load fast. A cache: the events are the truth, so unknown bytes are left aside, never guessed at.
+//! A plan as bytes that load fast. A cache: the events are the source of truth, so unknown bytes are rejected, never
+//! guessed at.
 //!
-//! The graph stands apart from the tasks: loading reads the graph, and each task only when somebody asks for it.
+//! The graph is separate from the tasks: loading decodes the graph, and each task only on demand.
 
 pub(super) mod task_codec;
 
@@ -13,18 +14,18 @@ use super::changes::DirtySets;
 use super::slot::{NONE, Slot};
 use crate::{DependencyRule, PlanId, PlanSpec, PlanState, Status};
 
-/// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
-const SNAPSHOT_FORMAT: u32 = 7;
-/// Before everything else: the format, the length of the graph, and a sum over all that follows.
+/// Must change whenever the meaning of a snapshot's bytes changes; a golden test enforces it.
+const SNAPSHOT_FORMAT: u32 = 8;
+/// The header: the format, the length of the graph, and a checksum over everything after the header.
 const HEADER_BYTES: usize = 16;
 
-/// Bytes that are no snapshot of this build.
+/// The bytes are not a snapshot of this build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the snapshot was written by another version of Waypost, or is damaged")]
 pub struct SnapshotError;
 
-/// All but the tasks themselves, which follow it one behind the other. Columns, not rows: they are read in one go, and
-/// what most tasks do not have takes no room.
+/// Everything except the tasks themselves, which follow it, concatenated. Stored as columns, not rows: they decode in
+/// one pass, and absent fields take no space.
 #[derive(Encode, Decode)]
 struct Graph {
     id: PlanId,
@@ -42,18 +43,18 @@ struct Graph {
     priorities: Vec<i32>,
     parents: Vec<u32>,
     before_lengths: Vec<u32>,
-    /// What the tasks depend on, one behind the other.
+    /// The dependencies of all tasks, concatenated.
     before: Vec<u32>,
-    /// Of those that depend on tasks elsewhere: the number, and how many there are, are unmet, are met.
+    /// For tasks that depend on other plans: the task number, and how many such dependencies exist, are unmet, are met.
     elsewhere: Vec<(u32, u32, u32, u32)>,
-    /// Those that wait for an answer, and those that wait for their check.
+    /// Tasks that wait for an answer, and tasks that wait for their check.
     asking: Vec<u32>,
     reported: Vec<u32>,
-    /// Those that were judged small enough.
+    /// Tasks that planning marked as atomic.
     atomic: Vec<u32>,
 }
 
-/// A sum that tells damaged bytes from whole ones: eight at a time, because it is made at every load.
+/// A checksum against damage. It takes eight bytes at a time, because it is computed at every load.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517C_C1B7_2722_0A95);
@@ -62,7 +63,7 @@ fn sum(bytes: &[u8]) -> u64 {
 }
 
 impl Plan {
-    /// The whole plan as bytes. Costs a copy and the tasks that changed since the last one.
+    /// Encodes the whole plan. Costs one copy plus the tasks that changed since the last snapshot.
     pub fn snapshot(&mut self) -> Arc<Vec<u8>> {
         let order = self.order();
         let mut number_in_snapshot = vec![NONE; self.slots.len()];
@@ -140,7 +141,7 @@ impl Plan {
         Arc::clone(&self.bytes)
     }
 
-    /// The plan that [`Plan::snapshot`] wrote.
+    /// Loads a plan written by [`Plan::snapshot`].
     pub fn from_snapshot(bytes: Vec<u8>) -> Result<Self, SnapshotError> {
         let rest = bytes.strip_prefix(&SNAPSHOT_FORMAT.to_le_bytes()).ok_or(SnapshotError)?;
         let (length, rest) = rest.split_first_chunk::<4>().ok_or(SnapshotError)?;
@@ -161,7 +162,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Makes the slots of a graph whose tasks stand at `tasks_start` and after, up to `tasks_end`.
+    /// Creates the slots of a graph whose tasks occupy the bytes from `tasks_start` to `tasks_end`.
     fn take_graph(
         &mut self,
         graph: Graph,

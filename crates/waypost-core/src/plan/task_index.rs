@@ -1,5 +1,5 @@
-//! Which number a task's id has. Whoever loads a plan for one command asks for an id or two, so the table of all of them
-//! is made when it pays, and until then the slots are searched.
+//! Maps a task's id to its number. A caller that loads a plan for one command looks up one or two ids, so the table of
+//! all ids is built only when it pays off. Until then the slots are searched.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::slot::{Slot, id_in};
 use crate::id_table::Names;
 
-/// Searches through all slots, after which the table is made.
+/// Linear searches before the table is built.
 const SEARCHES_MAX: u32 = 16;
 
-/// The table of names, once it is there.
+/// The table of ids, once it is built.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     table: OnceLock<Names>,
@@ -24,12 +24,12 @@ impl Clone for Index {
 }
 
 impl Index {
-    /// An index whose table is there from the beginning.
+    /// Creates an index whose table exists from the beginning.
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self { table: OnceLock::from(Names::with_capacity(capacity)), ..Self::default() }
     }
 
-    /// The number of a task that is in the plan.
+    /// Returns the number of a task that is in the plan.
     pub(super) fn find(&self, task: &str, slots: &[Slot], ids: &str) -> Option<u32> {
         let id_of = |number: u32| id_in(ids, slots[number as usize].id);
         if let Some(names) = self.table.get() {
@@ -42,7 +42,7 @@ impl Index {
         let names = self.table.get_or_init(|| {
             let mut names = Names::with_capacity(slots.len());
             for number in alive {
-                // A sound plan has no two tasks of one name; a later one would be unreachable, not harmful.
+                // A valid plan has no two tasks with the same id; a later one would be unreachable, not harmful.
                 let _taken = names.add(number, id_of);
             }
             names

@@ -1,8 +1,8 @@
-//! Files that stand in the repository and must be what the code says; `WAYPOST_UPDATE=1` writes them anew.
+//! Committed files that must match the code; `WAYPOST_UPDATE=1` rewrites them.
 
 use std::path::Path;
 
-/// Compares a file, named from the crate's folder, with what it should hold.
+/// Compares a file, relative to the crate's directory, with its expected content.
 pub(crate) fn check(path: &str, wanted: &str, advice: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("WAYPOST_UPDATE").is_some_and(|value| value == "1") {

@@ -1,4 +1,4 @@
-//! What followed from a version: the same as a comparison of the plan before and after it would find, and the same plan.
+//! Derived events must match a comparison of the plan before and after the version, and must not change the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use waypost_testkit::{SeededRng, id, layered, task};
 
 use crate::kit::*;
 
-/// What a comparison can see of a plan.
+/// The observable state of a plan.
 struct Seen {
     statuses: BTreeMap<TaskId, Status>,
     ready: BTreeSet<TaskId>,
@@ -22,7 +22,7 @@ fn see(plan: &Plan) -> Seen {
     }
 }
 
-/// What followed, by comparison; without tasks that have to wait now.
+/// Computes the derived events by comparison, except for newly blocked tasks.
 fn compared(before: &Seen, after: &Seen, events: &[Event]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (task, &status) in &after.statuses {
@@ -95,7 +95,7 @@ fn what_is_told_is_what_a_comparison_finds() {
                 continue;
             };
             let mut plain = plan.clone();
-            // Sometimes what became ready is started in the same version, as a scheduler does.
+            // Sometimes a task that became ready starts in the same version, as a scheduler does.
             let mut ahead = plan.clone();
             events.iter().for_each(|event| ahead.evolve(event, now));
             let next = ahead.ready().next().map(|task| task.spec.id.clone());

@@ -1,4 +1,4 @@
-//! Whose word is believed: reports, checks and their evidence, tasks that are given back, waits between attempts.
+//! Which outcomes are accepted: reports, checks and their evidence, released tasks, waits between attempts.
 
 use waypost_core::{
     BlockReason, Command, EffectiveStatus, Event, Evidence, Json, Outcome, Plan, Position, Refusal, Retry,
@@ -35,12 +35,12 @@ fn fails() -> Outcome {
     Outcome::Failed { error: "the check: exit code 1".into(), evidence: evidence(false) }
 }
 
-/// The agent takes the task.
+/// The agent claims the task.
 fn take() -> Command {
     Command::StartTask { task: id("a"), worker: agent().to_string() }
 }
 
-/// How a check of attempt `attempt` ended.
+/// Reports the result of a check as attempt `attempt`.
 fn check(attempt: u32, outcome: Outcome, attempts: u32) -> Command {
     let retry = Some(Retry { attempts, backoff_seconds: 0, backoff_seconds_max: 0 });
     Command::FinishTask { task: id("a"), attempt: Some(attempt), outcome, retry }
@@ -87,7 +87,7 @@ fn nobody_but_a_machine_goes_on_with_a_reported_task() {
         }
     }
     assert!(matches!(desk.asks(&agent(), ask::finish("a", skipped())), Err(Refusal::AwaitsCheck { .. })));
-    // While the check runs, a person's word does not count either.
+    // While the check runs, a person's report does not count either.
     desk.asks(&worker(), ask::start("a")).unwrap();
     assert!(matches!(desk.refuses(ask::finish("a", done())), Refusal::AwaitsCheck { .. }));
 }
@@ -240,7 +240,7 @@ fn what_is_kept_aside_survives_text_and_bytes() {
     assert_eq!(loaded.to_draft(), desk.plan.to_draft());
 }
 
-// Giving back
+// Release
 
 #[test]
 fn whoever_gives_a_task_back_costs_it_no_attempt() {
@@ -284,7 +284,7 @@ fn waits_between_attempts_differ_a_little_and_always_in_the_same_way() {
     assert_eq!(waits, again);
 }
 
-// Names that come back
+// Reused ids
 
 #[test]
 fn the_number_of_an_attempt_never_means_two_even_when_a_name_comes_back() {
@@ -302,7 +302,7 @@ fn the_number_of_an_attempt_never_means_two_even_when_a_name_comes_back() {
     );
 }
 
-// Approval that nobody asks for
+// Waived approval
 
 #[test]
 fn where_the_operator_asks_for_no_approval_an_agents_edit_does_not_either() {
@@ -320,7 +320,7 @@ fn where_the_operator_asks_for_no_approval_an_agents_edit_does_not_either() {
         let events = desk.asks(&agent(), add()).unwrap();
         assert_eq!(events.contains(&Event::ApprovalVoided {}), voided, "{approval_required:?}");
     }
-    // A person who says no is asked from then on.
+    // After a rejection, approval is required from then on.
     let mut desk = Desk { plan: Plan::blank(plan_id()), now: at(0) };
     let draft = Box::new(plan_of([task("a", &[])]));
     desk.does(Command::Create { draft, approval_required: Some(false) });

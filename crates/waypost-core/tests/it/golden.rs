@@ -1,4 +1,4 @@
-//! Shapes that are stored and so are promises: one line of JSON per event, and the bytes of a small snapshot.
+//! Golden files for stored shapes, which are promises: one line of JSON per event, and the bytes of a small snapshot.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ fn damaged_snapshots_are_left_aside_and_never_guessed_at() {
     }
 }
 
-/// Sixty-four digits on a line.
+/// Formats bytes as lines of 64 hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     let line = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
     bytes.chunks(32).map(line).collect()
@@ -122,7 +122,7 @@ fn received() -> UpstreamResult {
     }
 }
 
-/// A task of which everything is said.
+/// A task with every field set.
 fn full_spec() -> TaskSpec {
     TaskSpec {
         id: id("full"),
@@ -183,6 +183,7 @@ fn full_state() -> TaskState {
         because_of: Some(id("plain")),
         received: BTreeMap::from([("builder:far".to_owned(), received())]),
         aside: Some(Box::new(TaskExtras {
+            stopped_by: Some(ada()),
             reported: Some(Report {
                 result: Some("fine".into()),
                 output: Some(Json::of(&1)),
@@ -226,7 +227,7 @@ fn question() -> Question {
     }
 }
 
-/// A plan of which everything is said.
+/// A plan with every field set.
 fn draft() -> Draft {
     let ended = TaskState { status: Status::Failed, finished_at: Some(at(4)), ..TaskState::default() };
     Draft {
@@ -244,6 +245,8 @@ fn draft() -> Draft {
             foreign: foreign(),
         },
         state: PlanState {
+            stopped_by: Some(ada()),
+            archived_by: Some(ada()),
             phase: Phase::Active,
             approval_required: true,
             approval_waived: true,
@@ -269,7 +272,7 @@ fn draft() -> Draft {
     }
 }
 
-/// One of each, and of those with absent fields one with and one without.
+/// Every kind of event; those with optional fields both with and without them.
 fn events() -> Vec<Event> {
     let tasks = vec![id("a"), id("b")];
     vec![
@@ -310,12 +313,15 @@ fn events() -> Vec<Event> {
         Event::PlanRejected { by: ada(), reason: "too bold".into() },
         Event::ApprovalVoided {},
         Event::PlanActivated {},
-        Event::PlanPaused { reason: "lunch".into() },
+        Event::PlanPaused { reason: "lunch".into(), by: None },
+        Event::PlanPaused { reason: "lunch".into(), by: Some(ada()) },
         Event::PlanResumed { to_draft: false },
         Event::PlanResumed { to_draft: true },
-        Event::PlanFinished { phase: Phase::Completed, summary: "that is all".into() },
-        Event::PlanFinished { phase: Phase::Failed, summary: String::new() },
-        Event::PlanArchived {},
+        Event::PlanFinished { phase: Phase::Completed, summary: "that is all".into(), by: None },
+        Event::PlanFinished { phase: Phase::Failed, summary: String::new(), by: None },
+        Event::PlanFinished { phase: Phase::Cancelled, summary: String::new(), by: Some(ada()) },
+        Event::PlanArchived { by: None },
+        Event::PlanArchived { by: Some(ada()) },
         Event::PlanUnarchived {},
         Event::TaskQueued { task: id("a"), attempt: 2, worker: "host-1".into() },
         Event::TaskStarted { task: id("a"), attempt: 2, worker: "host-1".into(), started_at: None },
@@ -352,7 +358,8 @@ fn events() -> Vec<Event> {
         Event::QuestionAnswered { task: id("a"), answer: "left".into(), by: ada() },
         Event::TaskSkipped { task: id("a"), reason: Some("not needed".into()) },
         Event::TaskSkipped { task: id("a"), reason: None },
-        Event::TasksCancelled { tasks: tasks.clone(), reason: "enough".into() },
+        Event::TasksCancelled { tasks: tasks.clone(), reason: "enough".into(), by: None },
+        Event::TasksCancelled { tasks: tasks.clone(), reason: "enough".into(), by: Some(ada()) },
         Event::TasksRetried { tasks },
         Event::TaskRefined {
             task: id("a"),

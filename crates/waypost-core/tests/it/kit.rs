@@ -1,4 +1,4 @@
-//! What the tests share: a plan that is driven by commands, and short words for what they say over and over.
+//! Shared test helpers: a plan driven by commands, and short names for common values.
 
 use waypost_core::{
     Actor, Command, Draft, EffectiveStatus, Event, Json, Outcome, Plan, PlanId, QuestionRequest, Refusal,
@@ -22,7 +22,7 @@ pub(crate) fn system() -> Actor {
     Actor::system("lease")
 }
 
-/// The moment `seconds` after the beginning of the test.
+/// The time `seconds` after the start of the test.
 pub(crate) fn at(seconds: u64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000).plus_seconds(seconds)
 }
@@ -47,7 +47,7 @@ pub(crate) fn skipped() -> Outcome {
     Outcome::Skipped { reason: None }
 }
 
-/// Commands, in few words.
+/// Shorthand for commands.
 pub(crate) mod ask {
     use super::*;
 
@@ -63,7 +63,7 @@ pub(crate) mod ask {
         Command::QueueTask { task: id(task), worker: "host-1".into() }
     }
 
-    /// Whoever asks reports on no attempt of his own.
+    /// Without an attempt number.
     pub(crate) fn finish(task: &str, outcome: Outcome) -> Command {
         Command::FinishTask { task: id(task), attempt: None, outcome, retry: None }
     }
@@ -95,28 +95,28 @@ pub(crate) mod ask {
     }
 }
 
-/// A plan and a clock that only moves when it is told to.
+/// A plan and a clock that advances only on request.
 pub(crate) struct Desk {
     pub(crate) plan: Plan,
     pub(crate) now: Timestamp,
 }
 
 impl Desk {
-    /// A desk with the plan that `draft` describes, made by `by`.
+    /// Creates the plan that `draft` describes, on behalf of `by`.
     pub(crate) fn made_by(by: &Actor, draft: Draft) -> Self {
         let mut desk = Self { plan: Plan::blank(plan_id()), now: at(0) };
         desk.asks(by, ask::create(draft)).unwrap();
         desk
     }
 
-    /// A running plan that a person made.
+    /// Creates and starts a plan on behalf of a person.
     pub(crate) fn with(draft: Draft) -> Self {
         let mut desk = Self::made_by(&ada(), draft);
         desk.does(Command::Activate);
         desk
     }
 
-    /// What comes of a command: its events, after the plan has moved on by them.
+    /// Decides a command, applies its events and returns them.
     pub(crate) fn asks(&mut self, by: &Actor, command: Command) -> Result<Vec<Event>, Refusal> {
         let events = self.plan.decide(by, self.now, &command)?;
         if !events.is_empty() {
@@ -125,7 +125,7 @@ impl Desk {
         Ok(events)
     }
 
-    /// A person asks, and it must happen.
+    /// Issues a command as a person; it must succeed.
     #[track_caller]
     pub(crate) fn does(&mut self, command: Command) -> Vec<Event> {
         match self.asks(&ada(), command.clone()) {
@@ -134,7 +134,7 @@ impl Desk {
         }
     }
 
-    /// A person asks, and it must be refused.
+    /// Issues a command as a person; it must be refused.
     #[track_caller]
     pub(crate) fn refuses(&mut self, command: Command) -> Refusal {
         match self.asks(&ada(), command.clone()) {
@@ -157,7 +157,7 @@ impl Desk {
         self.plan.task(task)?.state.because_of.as_ref().map(TaskId::to_string)
     }
 
-    /// Standings of all tasks in their order, as `a:done b:ready`.
+    /// Returns the effective status of all tasks in order, as `a:done b:ready`.
     pub(crate) fn standings(&self) -> String {
         let words = self.plan.tasks().map(|(task, _)| {
             let id = task.spec.id.as_str();

@@ -13,3 +13,4 @@ mod questions;
 mod simulation;
 mod states;
 mod validation;
+mod work_digest;

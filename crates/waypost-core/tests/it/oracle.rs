@@ -1,20 +1,20 @@
-//! The rules of readiness and of cascades once more, worked out slowly from a draft alone: what the tests hold the
-//! plan's kept counts against.
+//! A slow reference implementation of readiness and cascades, computed from a draft alone, to check the plan's
+//! incremental counts against.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{Dependency, DependencyRule, Draft, Status, Task};
 
-/// What becomes of a task by what it and its parents depend on.
+/// The resolution of a task by its own dependencies and those of its parents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Something is still to come.
+    /// Some dependency has not finished.
     Waits,
-    /// Nothing is in its way.
+    /// Nothing blocks it.
     Free,
-    /// Its author, or the author of a group around it, passes over it.
+    /// Its author, or the author of an enclosing group, skips it.
     PassedOver,
-    /// It has become impossible, for one of these reasons.
+    /// It has become impossible, for one of these causes.
     Doomed(BTreeSet<String>),
 }
 
@@ -40,7 +40,7 @@ impl<'a> Oracle<'a> {
         self.parents.contains(task.spec.id.as_str())
     }
 
-    /// The task's parents, the outermost first, and then the task itself.
+    /// Returns the ancestors of a task, outermost first, followed by the task itself.
     fn line(&self, task: &'a Task) -> Vec<&'a Task> {
         let mut line = vec![task];
         while let Some(parent) = &line[line.len() - 1].spec.parent {
@@ -51,7 +51,7 @@ impl<'a> Oracle<'a> {
     }
 
     fn own_fate(&self, task: &Task) -> Fate {
-        // Each dependency: not finished, or finished with the names to blame (none when it lets the task go on).
+        // Each dependency: unfinished, or finished with the ids to blame (none if it is satisfied).
         let mut ends: BTreeMap<String, Option<BTreeSet<String>>> = BTreeMap::new();
         for dependency in &task.spec.depends_on {
             let end = match dependency {
@@ -89,7 +89,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// What becomes of a task without children that has not begun.
+    /// Returns the resolution of a task without children that has not begun.
     pub(crate) fn fate(&self, task: &'a Task) -> Fate {
         let mut waits = false;
         for member in self.line(task) {
@@ -103,7 +103,7 @@ impl<'a> Oracle<'a> {
         if waits { Fate::Waits } else { Fate::Free }
     }
 
-    /// The ids of all tasks that could start now.
+    /// Returns the ids of all tasks that are ready to start.
     pub(crate) fn ready(&self) -> BTreeSet<String> {
         let leaves = self.tasks.values().filter(|task| !self.is_parent(task));
         let pending =
@@ -119,7 +119,7 @@ impl<'a> Oracle<'a> {
             .collect()
     }
 
-    /// How a group whose children have all ended must have ended; `None` while one has not.
+    /// Returns how a group must have ended if all its children have; `None` while one has not.
     pub(crate) fn end(&self, parent: &Task) -> Option<Status> {
         let children = self.children(parent);
         if children.iter().any(|child| !child.state.status.is_finished()) {

@@ -1,4 +1,4 @@
-//! Questions to people: who asks, who answers, and what a task does meanwhile.
+//! Questions to people: who may ask, who may answer, and the state of the task in between.
 
 use waypost_core::{
     BlockReason, Command, EffectiveStatus, Json, Outcome, Plan, QuestionRequest, Refusal, Status,
@@ -8,7 +8,7 @@ use waypost_testkit::{id, plan_of, task};
 
 use crate::kit::{Desk, ada, agent, ask, done, skipped, system, work, worker};
 
-/// A plan in which `a` asks, with these choices.
+/// A plan in which `a` has an open question with these choices.
 fn asking(choices: &[&str]) -> Desk {
     let mut desk = Desk::with(plan_of([task("a", &[]), task("after", &["a"])]));
     desk.does(ask::start("a"));

@@ -1,4 +1,4 @@
-//! What may happen in which state: every command in every state, tried out, and written into `docs/states.md`.
+//! Tries every command in every state and writes the results to `docs/states.md`.
 
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ fn every_command_stands_in_one_of_the_tables() {
     assert_eq!(names.len(), 34, "{names:?}");
 }
 
-/// What a command did, in a cell's few characters.
+/// Formats the result of a command for a table cell.
 fn cell(found: Result<Vec<Event>, Refusal>, before: &'static str, after: &'static str) -> String {
     match found {
         Err(refusal) => {
@@ -54,7 +54,7 @@ fn table(corner: &str, columns: &[&str], rows: &[(String, Vec<String>)]) -> Stri
     text
 }
 
-/// The lines of a Mermaid state diagram for all cells of a table that lead to another state.
+/// Returns the lines of a Mermaid state diagram for all cells of a table that lead to another state.
 fn diagram(columns: &[&str], rows: &[(String, Vec<String>)], without: &[&str]) -> String {
     let name = |title: &str| match title {
         "skipped because of another" => "skipped_along".to_owned(),
@@ -83,7 +83,7 @@ fn diagram(columns: &[&str], rows: &[(String, Vec<String>)], without: &[&str]) -
         .collect()
 }
 
-/// Where a task can stand; skipping is told apart by whether what depends on it goes on.
+/// The states of a task; skipped tasks are distinguished by whether their dependants may proceed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stand {
     Blocked,
@@ -130,7 +130,8 @@ impl Stand {
         }
     }
 
-    /// A running plan in which task `x` stands so. It waits for a task elsewhere; `y` keeps the plan from ending.
+    /// A running plan with task `x` in this state. `x` depends on a task of another plan; `y` keeps the plan from
+    /// ending.
     fn desk(self) -> Desk {
         let mut x = task("x", &[]);
         x.depends_on = vec![waypost_core::Dependency::External(Box::new(far()))];
@@ -210,7 +211,7 @@ fn finish_attempt(attempt: u32, outcome: Outcome) -> Command {
     Command::FinishTask { task: id("x"), attempt: Some(attempt), outcome, retry: None }
 }
 
-/// Every command about a task, as somebody suitable gives it; the number is the latest attempt of `x`.
+/// Every command about a task, issued by a suitable actor; `attempt` is the latest attempt of `x`.
 fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
     let notes = TaskChanges { notes: Some("mind the gap".into()), ..TaskChanges::default() };
     let words = TaskChanges { description: Some("do it well".into()), ..TaskChanges::default() };
@@ -282,7 +283,7 @@ fn add_below(parent: &str) -> Command {
     Command::AddTasks { tasks: vec![child], place: Position::Last }
 }
 
-/// Every command that is about one task; the match keeps a new command from being forgotten.
+/// Whether a command is about one task; the exhaustive match keeps a new command from being forgotten.
 fn is_about_a_task(command: &Command) -> bool {
     match command {
         Command::StartTask { .. }
@@ -339,7 +340,7 @@ fn task_rows() -> Vec<(String, Vec<String>)> {
     rows
 }
 
-/// Where a plan can stand; a draft and an ended plan are told apart by what else is true of them.
+/// The states of a plan; a draft is distinguished by whether it needs approval, and any plan by whether it is archived.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Draft,
@@ -380,9 +381,11 @@ impl Stage {
         }
     }
 
-    /// A plan of two tasks, `x` before `y`, that stands so.
+    /// A plan in this state with two tasks, `x` before `y`.
     fn desk(self) -> Desk {
         let draft = || plan_of([task("x", &[]), task("y", &["x"])]);
+        // By an agent: an agent cannot undo a person's stop.
+        let stop = |desk: &mut Desk, command| drop(desk.asks(&agent(), command).unwrap());
         let mut desk = match self {
             Self::DraftToBeApproved => {
                 let mut draft = draft();
@@ -401,7 +404,7 @@ impl Stage {
             }
             Self::Paused => {
                 desk.does(Command::Activate);
-                desk.does(Command::Pause { reason: "lunch".into() });
+                stop(&mut desk, Command::Pause { reason: "lunch".into() });
             }
             Self::Completed => {
                 desk.does(ask::finish("x", done()));
@@ -411,10 +414,10 @@ impl Stage {
                 desk.does(ask::finish("x", failed()));
             }
             Self::Cancelled => {
-                desk.does(Command::FinishPlan { phase: Phase::Cancelled, summary: "enough".into() });
+                stop(&mut desk, Command::FinishPlan { phase: Phase::Cancelled, summary: "enough".into() });
             }
             Self::Archived => {
-                desk.does(Command::Archive);
+                stop(&mut desk, Command::Archive);
             }
         }
         assert_eq!(Self::of(&desk), self.title(), "the plan is in the state that is to be tried");

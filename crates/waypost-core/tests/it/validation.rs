@@ -1,4 +1,4 @@
-//! What a draft can have wrong with it: everything is reported at once, with its place, and limits hold at the byte.
+//! Validation of drafts: all problems are reported at once, with their location, and limits are exact to the byte.
 
 use waypost_core::{
     Command, Dependency, Draft, ExternalTaskRef, Json, Lock, LockMode, Outcome, Plan, PlanId, Position,
@@ -8,7 +8,7 @@ use waypost_testkit::{chain, id, layered, plan_of, task};
 
 use crate::kit::{Desk, ada, ask, at, done, plan_id, work, worker};
 
-/// What is wrong with a plan of these tasks, as people read it.
+/// Checks the problems of a plan with these tasks, as shown to people.
 #[track_caller]
 fn check(tasks: impl IntoIterator<Item = TaskSpec>, wanted: &[&str]) {
     let draft = plan_of(tasks);
@@ -182,7 +182,7 @@ fn every_problem_says_what_to_do() {
     }
 }
 
-/// A draft with `size` of something must be sound at its limit, and be told so one past it.
+/// A draft with `size` of something must be valid at the limit and reported one past it.
 #[track_caller]
 fn check_limit(what: &str, max: usize, draft_of: impl Fn(usize) -> Draft) {
     assert_eq!(validate(&draft_of(max)), [], "{what} at its limit");
@@ -252,7 +252,7 @@ fn limits_hold_to_the_byte() {
     });
 }
 
-/// A task with `levels` parents above it.
+/// A task with `levels` ancestors.
 fn tower(levels: usize) -> Draft {
     plan_of((0..=levels).map(|level| match level {
         0 => task("t0", &[]),
@@ -339,7 +339,7 @@ fn edits_find_the_cycles_that_they_would_close() {
     assert_eq!(found(put("p", "c")), "task p: parents form a ring: p → c → p");
     assert_eq!(found(put("a", "p")), "task a: tasks depend on each other: a → p → b → a");
     assert_eq!(found(put("p", "b")), "task p: tasks depend on each other: p → b → p");
-    // Among the new tasks alone, over one old parent, and over two.
+    // Among the new tasks alone, through one existing parent, and through two.
     assert_eq!(
         found(add(vec![task("x", &["y"]), task("y", &["x"])])),
         "task x: tasks depend on each other: x → y → x"

@@ -1,4 +1,4 @@
-//! Requests to the cluster, with retries. Does not know how long a Job takes or what its log says.
+//! Requests to the cluster, with retries. Does not know how long a Job takes or what its log contains.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::async_runtime::RemoteError;
 use crate::attempt::Attempt;
 use crate::resource_name;
 
-/// How often in a row the cluster may fail to answer.
+/// Consecutive failures of the cluster before a request is given up.
 pub(super) const TRIES_MAX: u32 = 4;
 
-/// Seconds before the second try; doubled for each further one.
+/// Seconds before the first retry; doubled for each further retry.
 pub(super) const BACKOFF_SECONDS: u64 = 1;
 
-/// What an error of the client means.
+/// Classifies an error of the client as permanent or temporary.
 pub(super) fn trouble(doing: &str, error: &kube::Error) -> RemoteError {
     match error {
         kube::Error::Api(status)
@@ -39,7 +39,7 @@ pub(super) fn trouble(doing: &str, error: &kube::Error) -> RemoteError {
     }
 }
 
-/// Asks the cluster for something, several times if need be.
+/// Sends a request to the cluster, with retries.
 pub(super) async fn ask<T>(
     doing: &str,
     mut request: impl AsyncFnMut() -> kube::Result<T>,
@@ -56,14 +56,14 @@ pub(super) async fn ask<T>(
     }
 }
 
-/// What is asked of the cluster.
+/// The API clients of the configured namespace.
 pub(super) struct Cluster {
     pub(super) jobs: Api<ClusterJob>,
     pub(super) pods: Api<Pod>,
 }
 
 impl Cluster {
-    /// The cluster that the configuration means. kube finds it as `kubectl` does, or from inside a pod of it.
+    /// Connects to the configured cluster. kube finds it as `kubectl` does, or from inside one of its pods.
     pub(super) async fn connect(attempt: &Attempt<'_>, kubernetes: &Kubernetes) -> Result<Self, String> {
         let options =
             KubeConfigOptions { context: kubernetes.context.clone(), ..KubeConfigOptions::default() };
@@ -85,7 +85,7 @@ impl Cluster {
         })
     }
 
-    /// Takes a Job away with its pods.
+    /// Deletes a Job and its pods. A Job that does not exist is not an error.
     pub(super) async fn delete(&self, name: &str) -> Result<(), RemoteError> {
         let gone = async || match self.jobs.delete(name, &DeleteParams::background()).await {
             Ok(_) => Ok(()),
@@ -95,8 +95,8 @@ impl Cluster {
         ask("delete a Job", gone).await
     }
 
-    /// A Job of this task that an earlier attempt left behind and whose end counts: it runs, or it is complete and nobody
-    /// has read its output. Others of the task are taken away.
+    /// Returns a Job that an earlier attempt of this task left behind and whose end counts: it runs, or it is complete
+    /// and its output has not been read. Deletes the task's other earlier Jobs.
     pub(super) async fn adopted(&self, attempt: &mut Attempt<'_>) -> Result<Option<String>, RemoteError> {
         let key = &attempt.job.key;
         if key.attempt <= 1 {
@@ -125,7 +125,7 @@ impl Cluster {
         Ok(adopted.map(str::to_owned))
     }
 
-    /// Makes the Job of this attempt. One that is there already is the same.
+    /// Creates the Job of this attempt. If it already exists, it is the same Job.
     pub(super) async fn create(
         &self,
         attempt: &mut Attempt<'_>,

@@ -1,4 +1,4 @@
-//! A Job as the cluster is told of it, and what its end means. Pure: no connection.
+//! The manifest of a Job, and the meaning of its end. Pure: no connection.
 
 use k8s_openapi::api::batch::v1::Job as ClusterJob;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
@@ -11,23 +11,24 @@ use crate::process::EXIT_TRY_AGAIN;
 use crate::resource_name::{name, sum};
 use waypost_config::Kubernetes;
 
-/// Bytes of the object that a worker reads. It travels as an annotation, of which a cluster takes 256 KiB in all.
+/// Bytes of the worker's input. It is passed as an annotation, and a cluster accepts 256 KiB of annotations in all.
 const JOB_BYTES_MAX: usize = 240 * 1024;
-/// The file in which a worker finds it.
+/// The file with the worker's input.
 const JOB_FILE: &str = "job.json";
-/// The folder of that file.
+/// The directory of that file.
 const JOB_FOLDER: &str = "/waypost";
-/// Characters of the value of a label.
+/// Characters of a label's value.
 const LABEL_CHARS_MAX: usize = 63;
-/// The container in the pod.
+/// The name of the container in the pod.
 pub(super) const CONTAINER: &str = "worker";
-/// The annotation that says which attempt a Job is of.
+/// The annotation with the attempt of a Job.
 const KEY_ANNOTATION: &str = "waypost/idempotency-key";
 const JOB_ANNOTATION: &str = "waypost/job";
-/// Reasons for which a pod that never ended by itself went away.
+/// Reasons why a pod disappeared without ending by itself.
 const TAKEN_AWAY: [&str; 5] = ["Evicted", "NodeLost", "NodeAffinity", "Preempting", "Shutdown"];
 
-/// A text as the value of a label; one that cannot stand there is cut and told apart by a sum.
+/// Converts a text to the value of a label. A text that is not valid there is shortened and gets a checksum to stay
+/// unique.
 pub(super) fn label(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
@@ -44,18 +45,17 @@ pub(super) fn label(text: &str) -> String {
     format!("{plain}{gap}{}", sum(text))
 }
 
-/// The labels by which all Jobs of a task are found.
+/// The selector for all Jobs of a task.
 pub(super) fn selector(key: &AttemptKey) -> String {
     format!("waypost/plan={},waypost/task={}", label(key.plan.as_str()), label(key.task.as_str()))
 }
 
-/// The number of the attempt that a Job is of, if it is one of this task: labels are cut, the annotation is not.
+/// Returns the attempt number of a Job, if the Job belongs to this task. Labels are shortened, the annotation is not.
 pub(super) fn attempt_of(job: &ClusterJob, key: &AttemptKey) -> Option<u32> {
     let said = job.metadata.annotations.as_ref()?.get(KEY_ANNOTATION)?;
     said.strip_prefix(&format!("{}/{}/", key.plan, key.task))?.parse().ok()
 }
 
-/// The Job of an attempt.
 pub(super) fn job(attempt: &Attempt<'_>, kubernetes: &Kubernetes, told: &str) -> Result<ClusterJob, String> {
     if told.len() > JOB_BYTES_MAX {
         let bytes = told.len();
@@ -138,14 +138,14 @@ fn environment(attempt: &Attempt<'_>, kubernetes: &Kubernetes) -> Vec<Value> {
     variables.into_iter().map(|(_, variable)| variable).collect()
 }
 
-/// How a Job ended, as the cluster says.
+/// How a Job ended, according to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Complete,
     Failed { reason: String, message: String },
 }
 
-/// How a Job ended; nothing while it goes on.
+/// Returns how a Job ended, or `None` while it is in progress.
 pub(super) fn ended(job: &ClusterJob) -> Option<Ended> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     let mut holding = conditions.iter().filter(|condition| condition.status == "True");
@@ -159,20 +159,20 @@ pub(super) fn ended(job: &ClusterJob) -> Option<Ended> {
     })
 }
 
-/// How the container of a pod ended; nothing while it has not.
+/// Returns how the container of a pod ended, or `None` while it runs.
 pub(super) fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     statuses.first()?.state.as_ref()?.terminated.as_ref()
 }
 
-/// Whether the container of a pod has begun, so that it has a log.
+/// Whether the container of a pod has started, so that it has a log.
 pub(super) fn has_begun(pod: &Pod) -> bool {
     let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
     let state = statuses.and_then(|statuses| statuses.first()?.state.as_ref());
     state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
 }
 
-/// What a pod that has not begun waits for, where that needs somebody's attention.
+/// Returns why a pod has not started, if the reason needs attention.
 pub(super) fn waits_for(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     let waiting = statuses.first()?.state.as_ref()?.waiting.as_ref()?;
@@ -183,7 +183,7 @@ pub(super) fn waits_for(pod: &Pod) -> Option<String> {
     })
 }
 
-/// What the end of a Job and of its pod mean; nothing where the output counts.
+/// Returns the outcome of a Job and its pod, or `None` if the output decides.
 pub(super) fn judged(
     name: &str,
     ended: &Ended,

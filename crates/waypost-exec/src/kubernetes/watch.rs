@@ -1,4 +1,4 @@
-//! Follows a Job to its end: what becomes of it and of its pod by watching, and its log while it is written.
+//! Follows a Job to its end: watches the Job and its pod, and streams the log.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use super::manifest::{self, CONTAINER, Ended};
 use crate::async_runtime::RemoteError;
 use crate::attempt::Attempt;
 
-/// What a line of a pod's log begins with that holds the output.
+/// Prefix of a log line that contains the output.
 const OUTPUT_MARK: &[u8] = b"waypost:output ";
-/// Seconds that the log gets to come to its end after the Job has.
+/// Seconds that the log gets to end after its Job has ended.
 const LOG_SECONDS_MAX: u64 = 10;
-/// Pieces of a log that wait to be taken.
+/// Chunks of a log that wait to be processed.
 const PIECES_MAX: usize = 64;
 
 pub(super) struct Followed {
@@ -29,13 +29,13 @@ pub(super) struct Followed {
     pub(super) too_much: bool,
 }
 
-/// What the pod of a Job lets us know while it works.
+/// Events of a Job's pod.
 enum News {
     Log(Vec<u8>),
     Waits(String),
 }
 
-/// The pods of a Job.
+/// The selector for the pods of a Job.
 fn pods_of(name: &str) -> String {
     format!("batch.kubernetes.io/job-name={name}")
 }
@@ -77,7 +77,7 @@ pub(super) async fn follow(
     if log_is_whole != Some(true)
         && let Some(pod) = pod.as_ref().and_then(|pod| pod.metadata.name.as_deref())
     {
-        // The connection broke on the way: what is there now is all of it, from its beginning.
+        // The connection broke on the way. The log as it is now is complete, so it is read from the beginning.
         taken = Taken::new(attempt.job.output_bytes_max);
         attempt.log.say("waypost: the log from its beginning:", &[]);
         let text = ask("read a log", async || cluster.pods.logs(pod, &log_of_worker(false)).await).await?;
@@ -93,7 +93,7 @@ fn log_of_worker(follow: bool) -> LogParams {
     LogParams { container: Some(CONTAINER.to_owned()), follow, ..LogParams::default() }
 }
 
-/// What was taken from a log: its last output.
+/// The last output found in a log so far.
 struct Taken {
     output: Option<String>,
     too_much: bool,
@@ -116,7 +116,7 @@ impl Taken {
             News::Log(bytes) => {
                 attempt.log.take(&bytes, &[]);
                 for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-                    // One byte more than fits tells that it was too much.
+                    // One byte more than the limit is enough to detect that the output is too large.
                     let room = (OUTPUT_MARK.len() + self.bytes_max + 2).saturating_sub(self.line.len());
                     self.line.extend_from_slice(&part[..part.len().min(room)]);
                     if part.ends_with(b"\n") {
@@ -140,12 +140,11 @@ impl Taken {
     }
 }
 
-/// Waits until a Job has ended.
 async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, RemoteError> {
     let only = WatchParams::default().fields(&format!("metadata.name={name}"));
     let mut failures = 0;
     loop {
-        // From version 0, which means: as it is now, and then what changes.
+        // Version 0 means: the current state, followed by all changes.
         match jobs.watch(&only, "0").await {
             Err(error) => failed(&mut failures, trouble("watch a Job", &error)).await?,
             Ok(events) => {
@@ -170,7 +169,7 @@ async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, Remot
                         Ok(WatchEvent::Error(_)) | Err(_) => break,
                     }
                 }
-                // Watches end from time to time; a Job that is gone would never be heard of again.
+                // Watches end from time to time, and a Job that is gone would never send another event.
                 if ask("look for a Job", async || jobs.get_opt(name).await).await?.is_none() {
                     return Err(RemoteError::Refused(format!(
                         "Job {name} is gone, and nobody knows how it ended"
@@ -183,7 +182,7 @@ async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, Remot
     }
 }
 
-/// Counts a failure and waits a while, or gives up.
+/// Counts a failure and waits, or gives up.
 async fn failed(failures: &mut u32, trouble: RemoteError) -> Result<(), RemoteError> {
     *failures += 1;
     match trouble {
@@ -195,7 +194,8 @@ async fn failed(failures: &mut u32, trouble: RemoteError) -> Result<(), RemoteEr
     }
 }
 
-/// Tells what the pod of a Job waits for, and its log from when it has begun. Whether that was all of the log.
+/// Sends the reasons why a Job's pod waits, then its log once the container has started. Returns whether the log was
+/// complete.
 async fn tell_of_pod(pods: &Api<Pod>, name: &str, sender: mpsc::Sender<News>) -> bool {
     let Some(pod) = begun(pods, name, &sender).await else { return false };
     let Ok(log) = pods.log_stream(&pod, &log_of_worker(true)).await else { return false };
@@ -214,7 +214,7 @@ async fn tell_of_pod(pods: &Api<Pod>, name: &str, sender: mpsc::Sender<News>) ->
     }
 }
 
-/// Waits until the container of a Job's pod has begun; the name of that pod.
+/// Waits until the container of a Job's pod has started. Returns the name of the pod.
 async fn begun(pods: &Api<Pod>, name: &str, sender: &mpsc::Sender<News>) -> Option<String> {
     let only = WatchParams::default().labels(&pods_of(name));
     let mut told = String::new();
@@ -238,7 +238,6 @@ async fn begun(pods: &Api<Pod>, name: &str, sender: &mpsc::Sender<News>) -> Opti
     }
 }
 
-/// Waits until no pod of a Job is left.
 pub(super) async fn wait_until_gone(pods: &Api<Pod>, name: &str) -> Result<(), RemoteError> {
     let selector = pods_of(name);
     let (all, only) = (ListParams::default().labels(&selector), WatchParams::default().labels(&selector));

@@ -1,16 +1,16 @@
-//! The folder of an attempt that we and the nodes share, and all that lies in it:
+//! The directory of an attempt that is shared with the nodes, and its files:
 //!
 //! | | written by | |
 //! |---|---|---|
-//! | `input` | us | what the worker is told |
-//! | `environment` | us, for its owner only | variables and secrets; the script removes it when it has read it |
-//! | `batch` | us, before it is submitted | the name by which Slurm knows the batch, and the number in it |
-//! | `job` | us, after it was submitted | Slurm's number of it |
-//! | `owner` | us | which attempt follows it |
-//! | `started` | the script, or us | a folder that only one can make: whoever did may go on |
-//! | `output`, `log`, `exit` | the script | what the worker wrote, said, and ended with |
+//! | `input` | us | the worker's input |
+//! | `environment` | us, for its owner only | variables and secrets; the script removes it after reading it |
+//! | `batch` | us, before the submission | the name of the batch in Slurm, and the index in it |
+//! | `job` | us, after the submission | the job id in Slurm |
+//! | `owner` | us | the attempt that follows the job |
+//! | `started` | the script, or us | a directory that only one can create: its creator may proceed |
+//! | `output`, `log`, `exit` | the script | standard output, standard error and exit code of the worker |
 //!
-//! A folder that is there is a job that nobody has taken the end of.
+//! An existing directory means a job whose end has not been read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -23,7 +23,7 @@ use super::job_state::JobId;
 
 /// Bytes of the small files that only we and the script write.
 const NOTE_BYTES_MAX: u64 = 4_096;
-/// Bytes of a log that are taken at once.
+/// Bytes of one read from a log.
 const LOG_BYTES_AT_ONCE: u64 = 1024 * 1024;
 
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Folder {
         Self { path: shared.join(name), name: name.to_owned() }
     }
 
-    /// Makes the folder, with all that the script needs.
+    /// Creates the directory, with all files that the script needs.
     pub(super) fn prepare(&self, input: &str, environment: &str) -> Result<(), String> {
         let prepared = || {
             private(&self.path)?;
@@ -56,12 +56,12 @@ impl Folder {
         &self.path
     }
 
-    /// The folder of all attempts.
+    /// The directory with the directories of all attempts.
     pub(super) fn shared(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// Which attempt follows the job.
+    /// Returns the attempt that follows the job.
     pub(super) fn owner(&self) -> Option<String> {
         self.note("owner")
     }
@@ -71,12 +71,13 @@ impl Folder {
             .map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
     }
 
-    /// Says what it will be submitted as.
+    /// Records the batch that the job will be submitted with.
     pub(super) fn set_batch(&self, batch: &str, index: usize) -> io::Result<()> {
         self.write("batch", &format!("{batch} {index}"))
     }
 
-    /// What it was, or was about to be, submitted as. The folder may lie where others write, so it is looked at closely.
+    /// Returns the batch that the job was, or was about to be, submitted with. The directory may be writable by others,
+    /// so the name is checked strictly.
     pub(super) fn batch(&self) -> Option<(String, u32)> {
         let note = self.note("batch")?;
         let (name, index) = note.split_once(' ')?;
@@ -96,18 +97,18 @@ impl Folder {
         JobId::parse(&self.note("job")?)
     }
 
-    /// What the worker ended with, once it has.
+    /// Returns the exit code of the worker, once there is one.
     pub(super) fn exit(&self) -> Option<i32> {
         self.note("exit")?.parse().ok()
     }
 
-    /// Whether this is what the worker was told, but for the number of the attempt.
+    /// Whether the worker got this input, apart from the number of the attempt.
     pub(super) fn has_input(&self, input: &str) -> bool {
         let Ok(told) = fs::read_to_string(self.path.join("input")) else { return false };
         same_work(&told) == same_work(input)
     }
 
-    /// What was added to the log after so many bytes.
+    /// Reads the log from this offset, in bytes.
     pub(super) fn log_from(&self, offset: u64) -> Vec<u8> {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.path.join("log"))?;
@@ -116,21 +117,21 @@ impl Folder {
             file.take(LOG_BYTES_AT_ONCE).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        // There is none before the job has begun.
+        // There is no log before the job has started.
         read().unwrap_or_default()
     }
 
-    /// What the worker wrote, and one byte more than it may.
+    /// Reads the output of the worker, up to one byte more than the limit.
     pub(super) fn output(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.path.join("output"))?.take(bytes_max + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Nobody waits for the work any more: if its job has not begun it never will, and if it has it ends itself.
+    /// Abandons the work: a job that has not started never will, and one that has started ends itself.
     pub(super) fn close(&self) {
         let _begun = fs::create_dir(self.path.join("started"));
-        // Out of the way at once, whatever is still written into it.
+        // Renamed first, so that it is out of the way at once, whatever is still written into it.
         let gone = self.path.with_file_name(format!("gone-{}", self.name));
         let _not_there = fs::rename(&self.path, &gone);
         let _left = fs::remove_dir_all(&gone);
@@ -143,7 +144,7 @@ impl Folder {
         Some(text.trim_end().to_owned())
     }
 
-    /// Writes a file as a whole: whoever reads it finds the old one or the new one.
+    /// Writes a file atomically: a reader finds the old content or the new.
     fn write(&self, name: &str, text: &str) -> io::Result<()> {
         let new = self.path.join(format!("{name}.new"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
@@ -154,7 +155,7 @@ impl Folder {
     }
 }
 
-/// Makes a folder that only its owner sees.
+/// Creates a directory that only its owner can access.
 pub(super) fn private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

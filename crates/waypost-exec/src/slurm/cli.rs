@@ -1,6 +1,5 @@
-//! Calls Slurm's own programs, with a bound on their time, and tells what will be refused again from what may pass.
-//!
-//! Does not know what is asked.
+//! Calls Slurm's programs with a time limit, and separates permanent errors from temporary ones. Does not know what the
+//! calls mean.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, Read};
@@ -15,14 +14,15 @@ use waypost_text::truncate_bytes;
 use crate::async_runtime::RemoteError;
 use crate::attempt::SAID_BYTES_MAX;
 
-/// How long one of Slurm's programs may take.
+/// The time limit of one call of a Slurm program.
 const TOOL_SECONDS_MAX: u64 = 30;
-/// Bytes of an answer that are read.
+/// Bytes of an answer; a longer one is an error.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// What Slurm's programs see of our environment: where they and their cluster are. Nothing else reaches a job this way.
+/// The variables that Slurm's programs get from our environment: the locations of the programs and their cluster.
+/// Nothing else reaches a job this way.
 const ENVIRONMENT: [&str; 9] =
     ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_JWT"];
-/// What Slurm says when it may answer differently another time. Whatever else it says is taken for its last word.
+/// Parts of Slurm's messages about temporary errors. All other errors are permanent.
 const PASSES: [&str; 14] = [
     "Unable to contact slurm controller",
     "unable to contact slurm controller",
@@ -40,7 +40,7 @@ const PASSES: [&str; 14] = [
     "try again",
 ];
 
-/// How Slurm's programs are called. Two that are the same mean the same cluster.
+/// The environment of Slurm's programs. Equal values mean the same cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tools {
     variables: BTreeMap<String, String>,
@@ -52,7 +52,7 @@ impl Tools {
         Self { variables: ENVIRONMENT.iter().filter_map(known).collect() }
     }
 
-    /// What a program of Slurm answers.
+    /// Runs a program of Slurm and returns its output.
     pub(super) fn ask(&self, program: &str, arguments: &[String]) -> Result<String, RemoteError> {
         let missing = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => RemoteError::Refused(format!(
@@ -66,7 +66,7 @@ impl Tools {
         command.args(arguments).env_clear().envs(&self.variables).current_dir("/");
         command.stdin(Stdio::null()).stdout(Stdio::from(says)).stderr(Stdio::from(complains));
         let mut child = command.spawn().map_err(missing)?;
-        // Our copies of the writing ends are in there.
+        // `command` holds our copies of the writing ends.
         drop(command);
         let read = both(output, errors);
         if !matches!(read, Ok(Some(_))) {
@@ -81,7 +81,7 @@ impl Tools {
         if status.success() {
             return Ok(answer);
         }
-        // Some say on their standard output what is wrong.
+        // Some programs write their errors to standard output.
         Err(judged(program, if complaint.trim().is_empty() { &answer } else { &complaint }))
     }
 }
@@ -99,7 +99,7 @@ fn judged(program: &str, complaint: &str) -> RemoteError {
     }
 }
 
-/// Reads both to their ends; nothing when that takes too long or is too much.
+/// Reads both pipes to their ends; `None` if that takes too long or is too much.
 fn both(output: PipeReader, errors: PipeReader) -> io::Result<Option<(String, String)>> {
     let until = Instant::now() + Duration::from_secs(TOOL_SECONDS_MAX);
     let mut pipes = [(Some(output), Vec::new()), (Some(errors), Vec::new())];
@@ -112,7 +112,7 @@ fn both(output: PipeReader, errors: PipeReader) -> io::Result<Option<(String, St
         let open = pipes.iter_mut().filter(|(pipe, _)| pipe.is_some());
         for (pipe, bytes) in open {
             let Some(reader) = pipe else { continue };
-            // Each waits for a moment only: the other may be full.
+            // Waits only briefly for each pipe: the other one may be full.
             let moment = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
             let mut watched = [PollFd::new(&*reader, PollFlags::IN)];
             match poll(&mut watched, Some(&moment)) {

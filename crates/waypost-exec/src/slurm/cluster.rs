@@ -1,7 +1,7 @@
-//! The one thread of this process that talks to a Slurm cluster: it submits what becomes ready together as one array, and
-//! looks at all jobs with one question.
+//! The thread that talks to one Slurm cluster: it submits attempts that become ready together as one array, and polls
+//! all jobs with one command.
 //!
-//! Does not know what an attempt is: who follows a job hears of it through a channel.
+//! Does not know what an attempt is: the follower of a job receives its state through a channel.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,72 +20,72 @@ use crate::async_runtime::RemoteError;
 use crate::outcome::Force;
 use crate::resource_name::sum;
 
-/// For so long after an attempt others are waited for that could be submitted with it.
+/// How long the first attempt of a batch waits for others to be submitted with it.
 const BATCH_WINDOW: Duration = Duration::from_millis(200);
-/// Between two questions while something changes.
+/// The time between two polls while something changes.
 const POLL_MIN: Duration = Duration::from_millis(500);
-/// Between two questions when nothing changes for long.
+/// The time between two polls when nothing has changed for long.
 const POLL_MAX: Duration = Duration::from_secs(30);
-/// Before the second try of a submission; doubled for each further one.
+/// The wait before the first retry of a submission; doubled for each further retry.
 const SUBMIT_BACKOFF_MIN: Duration = Duration::from_secs(1);
-/// Between two tries of a submission at the most.
+/// The longest wait between two tries of a submission.
 const SUBMIT_BACKOFF_MAX: Duration = Duration::from_secs(60);
-/// For so long a submission is tried.
+/// How long a submission is retried.
 const SUBMIT_FOR: Duration = Duration::from_secs(15 * 60);
-/// Questions in a row in which a job does not appear before it is taken for gone.
+/// Consecutive polls without a job before it is taken for gone.
 const MISSED_MAX: u32 = 2;
-/// Jobs that an array may have where the cluster does not say.
+/// Jobs in an array if the cluster reports no limit.
 const ARRAY_SIZE_DEFAULT: usize = 1_001;
 
-/// The folder of scripts.
+/// The directory of the batch scripts.
 const SCRIPTS: &str = "scripts";
 
-/// How far a job is.
+/// The stage of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Slurm does not have it yet.
+    /// Not submitted, or its state in Slurm is not known yet.
     #[default]
     Ours,
-    /// Slurm knows it.
+    /// Slurm knows the job.
     Known(Seen),
-    /// Slurm knows nothing of it, or no longer.
+    /// Slurm does not know the job, or no longer does.
     Gone,
-    /// It was not submitted, and will not be.
+    /// The job was not submitted, and will not be.
     NotTaken(RemoteError),
 }
 
-/// What the follower of a job hears.
+/// The state of a job, sent to its follower.
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
     pub(super) job: Option<JobId>,
     pub(super) stage: Stage,
-    /// Why Slurm does not answer just now.
+    /// Why Slurm does not answer at present.
     pub(super) away: Option<String>,
 }
 
-/// An attempt that is to be submitted.
+/// An attempt to submit.
 pub(super) struct Request {
     pub(super) folder: Folder,
     pub(super) group: Group,
-    /// The words by which a person finds out in Slurm what it is.
+    /// Identifies the attempt to a person who looks at the job in Slurm.
     pub(super) comment: String,
     pub(super) news: watch::Sender<News>,
 }
 
-/// What the thread is told.
+/// Commands to the thread.
 pub(super) enum Order {
     Submit(Box<Request>),
-    /// Follow what was submitted before: as this job, or as whatever has this name.
+    /// Follow a job that was submitted before: by its recorded id, or else by the name of its batch.
     Follow(Folder, watch::Sender<News>),
-    /// End the job of this attempt, which may be known to be this one.
+    /// End the job of the attempt with this name; the job id is given if it is known.
     Cancel(String, Option<JobId>, Force),
-    /// Nobody follows it any more.
+    /// The job is no longer followed.
     Leave(Folder),
-    /// Something has changed.
+    /// Poll soon, because something has changed.
     Look,
 }
 
-/// Whoever talks to the cluster that these tools mean.
+/// Returns the channel to the thread of this cluster. Starts the thread if there is none.
 pub(super) fn cluster(tools: Tools) -> Result<Sender<Order>, String> {
     static CLUSTERS: Mutex<BTreeMap<Tools, Sender<Order>>> = Mutex::new(BTreeMap::new());
     let mut clusters = CLUSTERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ pub(super) fn cluster(tools: Tools) -> Result<Sender<Order>, String> {
     Ok(sender)
 }
 
-/// A batch that is submitted, again and again if need be.
+/// A batch that is being submitted, with retries.
 struct Batch {
     name: String,
     script: PathBuf,
@@ -110,7 +110,6 @@ struct Batch {
     since: Instant,
 }
 
-/// A job that somebody follows.
 struct Followed {
     folder: Folder,
     news: watch::Sender<News>,
@@ -123,12 +122,12 @@ struct Cluster {
     window_ends: Option<Instant>,
     batches: Vec<Batch>,
     followed: BTreeMap<JobId, Followed>,
-    /// What is to be followed and could not be looked for, because Slurm did not answer.
+    /// Jobs to follow that could not be searched for, because Slurm did not answer.
     unfound: Vec<(Folder, watch::Sender<News>)>,
     poll_at: Instant,
     interval: Duration,
     array_size: Option<usize>,
-    /// Whether the cluster keeps accounts; nothing before it was asked.
+    /// Whether the cluster has accounting; `None` before it was asked.
     accounts: Option<bool>,
 }
 
@@ -174,14 +173,14 @@ impl Cluster {
         }
     }
 
-    /// When something is to be done next.
+    /// Returns when something is to be done next.
     fn due(&self) -> Option<Instant> {
         let poll = self.asks().then_some(self.poll_at);
         let again = self.batches.iter().map(|batch| batch.again_at).min();
         [self.window_ends, poll, again].into_iter().flatten().min()
     }
 
-    /// Whether there is anything to ask Slurm for.
+    /// Whether there is anything to poll.
     fn asks(&self) -> bool {
         !self.followed.is_empty() || !self.unfound.is_empty()
     }
@@ -207,7 +206,7 @@ impl Cluster {
         }
     }
 
-    /// Makes batches of what waits: such as have everything in common, up to the bound of each.
+    /// Groups the waiting requests into batches that share all settings, up to the size limit of an array.
     fn gather(&mut self, now: Instant) {
         let size = self.array_size();
         let mut waiting = std::mem::take(&mut self.waiting);
@@ -224,7 +223,7 @@ impl Cluster {
         }
     }
 
-    /// Writes down what is submitted, so that whoever comes after our death finds it.
+    /// Records what is submitted, so that a later run finds it if this process dies.
     fn prepare(&mut self, requests: Vec<Request>, now: Instant) {
         let Some(first) = requests.first() else { return };
         let names: Vec<&str> = requests.iter().map(|request| request.folder.name.as_str()).collect();
@@ -266,7 +265,8 @@ impl Cluster {
         }
     }
 
-    /// Submits a batch; Slurm's number of it. One that may have been submitted already is looked for first.
+    /// Submits a batch and returns its job id in Slurm. After a failed try, the batch is searched for first: it may
+    /// have been submitted all the same.
     fn submit(&self, batch: &Batch) -> Result<u64, RemoteError> {
         if batch.tries > 0
             && let Some(job) = self.tools.find(&batch.name)?
@@ -286,9 +286,9 @@ impl Cluster {
         number.ok_or_else(|| RemoteError::Refused(format!("sbatch answered {:?}, and no job", answer.trim())))
     }
 
-    /// Slurm has taken a batch.
+    /// Records that Slurm has accepted a batch, and follows its jobs.
     fn taken(&mut self, batch: Batch, job: u64) {
-        // Before anybody hears of it: whoever does may have ended, and the run with it, a moment later.
+        // Before the followers are notified: they may end a moment later, and the run with them.
         batch.take_away();
         let several = batch.requests.len() > 1;
         let mut unwanted = Vec::new();
@@ -298,7 +298,7 @@ impl Cluster {
                 unwanted.push(id);
                 continue;
             }
-            // Without the note it is found by its name.
+            // Without the note the job is found by its name.
             let _unwritten = request.folder.set_job(id);
             self.watch(id, request.folder, request.news);
         }
@@ -327,7 +327,8 @@ impl Cluster {
         match found {
             Ok(Some(id)) => {
                 let _unwritten = folder.set_job(id);
-                // Slurm has its own copy. Whoever submitted it may have died before it could take it away.
+                // Slurm has its own copy of the script. The process that submitted the batch may have died before it
+                // removed the file.
                 let _gone =
                     folder.batch().map(|(name, _)| fs::remove_file(script_of(folder.shared(), &name)));
                 self.watch(id, folder, news);
@@ -362,7 +363,7 @@ impl Cluster {
         self.soon();
     }
 
-    /// Asks once for all jobs.
+    /// Polls all jobs with one command.
     fn poll(&mut self) {
         self.followed.retain(|_, followed| !followed.news.is_closed());
         for (folder, news) in std::mem::take(&mut self.unfound) {
@@ -383,7 +384,7 @@ impl Cluster {
         self.poll_at = Instant::now() + self.interval;
     }
 
-    /// Tells what has changed. Whether anything has.
+    /// Publishes the changes. Returns whether there were any.
     fn compare(&mut self, seen: &[Seen]) -> bool {
         let mut changed = false;
         let mut gone = Vec::new();
@@ -420,7 +421,7 @@ impl Cluster {
         changed
     }
 
-    /// What the cluster's accounts say about jobs that its controller has forgotten, where it keeps any.
+    /// Returns the accounting records of jobs that the controller has forgotten, if the cluster has accounting.
     fn accounts_of(&mut self, gone: &[JobId]) -> Vec<Seen> {
         if gone.is_empty() || self.accounts == Some(false) {
             return Vec::new();
@@ -438,7 +439,7 @@ impl Cluster {
         }
     }
 
-    /// How many jobs an array may have.
+    /// Returns how many jobs an array may have.
     fn array_size(&mut self) -> usize {
         if let Some(known) = self.array_size {
             return known;
@@ -471,18 +472,18 @@ impl Batch {
         }
     }
 
-    /// Slurm has its own copy of the script, or will never have one.
+    /// Removes the script: Slurm has its own copy, or will never need one.
     fn take_away(&self) {
         let _gone = fs::remove_file(&self.script);
     }
 }
 
-/// Where the script of a batch lies until Slurm has it.
+/// The path of a batch's script until Slurm has accepted it.
 fn script_of(shared: &Path, batch: &str) -> PathBuf {
     shared.join(SCRIPTS).join(format!("{batch}.sh"))
 }
 
-/// Tells the follower of a job. Whether it is new.
+/// Sends the state of a job to its follower. Returns whether it is new.
 fn publish(news: &watch::Sender<News>, seen: &Seen) -> bool {
     let stage = Stage::Known(seen.clone());
     news.send_if_modified(|news| {

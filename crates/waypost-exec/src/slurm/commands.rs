@@ -1,6 +1,4 @@
-//! The questions and orders that a cluster gets, as arguments of its programs.
-//!
-//! Does not know who asks.
+//! Slurm's commands as arguments of its programs. Does not know who calls them.
 
 use super::cli::Tools;
 use super::job_state::{FORMAT, JobId, Seen, accounts, queue};
@@ -8,7 +6,7 @@ use crate::async_runtime::RemoteError;
 use crate::outcome::Force;
 
 impl Tools {
-    /// What Slurm knows of these jobs, with one question. Those that it has forgotten are left out.
+    /// Returns the state of these jobs with one command. Jobs that Slurm has forgotten are left out.
     pub(super) fn queue<'j>(
         &self,
         jobs: impl IntoIterator<Item = &'j JobId>,
@@ -18,13 +16,13 @@ impl Tools {
         let words = ["--noheader", "--array", "--states=all", &format!("--jobs={jobs}"), &format];
         match self.ask("squeue", &words.map(str::to_owned)) {
             Ok(answer) => Ok(queue(&answer)),
-            // It says so when it knows none of them any more.
+            // Slurm reports this when it knows none of the jobs any more.
             Err(RemoteError::Refused(why)) if why.contains("Invalid job id") => Ok(Vec::new()),
             Err(trouble) => Err(trouble),
         }
     }
 
-    /// Our job of this name, if there is one.
+    /// Returns our job with this name, if there is one.
     pub(super) fn find(&self, batch: &str) -> Result<Option<u64>, RemoteError> {
         let user = format!("--user={}", rustix::process::getuid().as_raw());
         let (name, format) = (format!("--name={batch}"), format!("--format={FORMAT}"));
@@ -33,7 +31,7 @@ impl Tools {
         Ok(found.first().map(|seen| seen.id.job))
     }
 
-    /// What the cluster's accounts say about jobs that its controller has forgotten.
+    /// Returns the accounting records of jobs that the controller has forgotten.
     pub(super) fn accounts(&self, jobs: &[JobId]) -> Result<Vec<Seen>, RemoteError> {
         let Some(jobs) = listed(jobs) else { return Ok(Vec::new()) };
         let jobs = format!("--jobs={jobs}");
@@ -41,7 +39,7 @@ impl Tools {
         Ok(accounts(&self.ask("sacct", &words.map(str::to_owned))?))
     }
 
-    /// Ends jobs: asked (and killed by Slurm itself after a while), or killed at once.
+    /// Ends jobs: with SIGTERM, which Slurm itself follows by SIGKILL after a while, or with SIGKILL at once.
     pub(super) fn end(&self, ids: &[JobId], force: Force) {
         if ids.is_empty() {
             return;
@@ -51,11 +49,11 @@ impl Tools {
             Force::Kill => vec!["--signal=KILL".to_owned(), "--full".to_owned()],
         };
         words.extend(ids.iter().map(JobId::to_string));
-        // One that has ended cannot be ended; one that Slurm does not hear of ends with its folder.
+        // A job that has ended cannot be cancelled; a job that Slurm cannot reach ends when its directory is gone.
         let _ended = self.ask("scancel", &words);
     }
 
-    /// How many jobs an array may have, where the cluster says.
+    /// Returns how many jobs an array may have, if the cluster reports it.
     pub(super) fn array_size(&self) -> Result<Option<usize>, RemoteError> {
         let answer = self.ask("scontrol", &["show".to_owned(), "config".to_owned()])?;
         let line = answer.lines().find_map(|line| line.strip_prefix("MaxArraySize"));
@@ -63,7 +61,7 @@ impl Tools {
     }
 }
 
-/// The numbers of jobs with commas between them; those of one array are one.
+/// Joins the ids of jobs with commas; the jobs of one array have one id.
 fn listed<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> Option<String> {
     let mut numbers: Vec<u64> = jobs.into_iter().map(|id| id.job).collect();
     numbers.sort_unstable();

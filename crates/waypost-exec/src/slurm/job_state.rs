@@ -1,11 +1,11 @@
-//! What Slurm says of jobs, and what that means for an attempt. Pure: no program is called.
+//! The states of Slurm jobs, and their meaning for an attempt. Pure: calls no program.
 
 use std::fmt;
 
-/// What `squeue` is asked for, divided by bars: the job, the number in its array, its state, its node, the reason.
+/// The fields of `squeue`, separated by bars: job id, array index, state, node, reason.
 pub(super) const FORMAT: &str = "%F|%K|%T|%N|%r";
 
-/// Slurm's number of a job, and the number in its array.
+/// Slurm's id of a job, and the index in its array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct JobId {
     pub(super) job: u64,
@@ -13,7 +13,7 @@ pub(super) struct JobId {
 }
 
 impl JobId {
-    /// As Slurm writes it: `12` or `12_3`.
+    /// Parses Slurm's notation: `12` or `12_3`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text.split_once('_') {
             Some((job, index)) => Some(Self { job: job.parse().ok()?, index: Some(index.parse().ok()?) }),
@@ -31,7 +31,7 @@ impl fmt::Display for JobId {
     }
 }
 
-/// What is known of a job.
+/// The state of a job according to Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) id: JobId,
@@ -40,7 +40,7 @@ pub(super) struct Seen {
     pub(super) reason: String,
 }
 
-/// The lines of `squeue`, and what it does not say is left out.
+/// Parses the lines of `squeue`. Lines that do not have all fields are left out.
 pub(super) fn queue(answer: &str) -> Vec<Seen> {
     let line = |line: &str| {
         let mut fields = line.trim().splitn(5, '|');
@@ -52,11 +52,11 @@ pub(super) fn queue(answer: &str) -> Vec<Seen> {
     answer.lines().filter_map(line).collect()
 }
 
-/// The lines of `sacct --parsable2 --format=JobID,State`.
+/// Parses the lines of `sacct --parsable2 --format=JobID,State`.
 pub(super) fn accounts(answer: &str) -> Vec<Seen> {
     let line = |line: &str| {
         let (id, state) = line.trim().split_once('|')?;
-        // `CANCELLED by 1000`.
+        // For example `CANCELLED by 1000`.
         let (state, reason) = state.split_once(' ').unwrap_or((state, ""));
         let (state, reason) = (state.trim_end_matches('+').to_owned(), reason.to_owned());
         Some(Seen { id: JobId::parse(id)?, state, node: String::new(), reason })
@@ -64,22 +64,22 @@ pub(super) fn accounts(answer: &str) -> Vec<Seen> {
     answer.lines().filter_map(line).collect()
 }
 
-/// What a state says about the work.
+/// The meaning of a state for the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JobPhase {
-    /// It has not begun.
+    /// Not started.
     Waits,
-    /// It has begun, or ends just now.
+    /// Started, or just ending.
     Runs,
-    /// It has ended by itself: its exit code says how.
+    /// Ended by itself: the exit code decides.
     Ended,
-    /// The cluster lost it or took it away; that says nothing about the work.
+    /// The cluster lost or removed the job, which has no meaning for the work.
     Lost(&'static str),
-    /// It was ended, and would be again.
+    /// Stopped for a reason that would apply again.
     Stopped(&'static str),
 }
 
-/// What a state means. One that is not known is taken for a job that is still there: a job is not given up for a word.
+/// Returns the meaning of a state. An unknown state counts as running: no job is given up because of an unknown name.
 pub(super) fn phase_of(state: &str) -> JobPhase {
     match state {
         "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "RESV_DEL_HOLD"

@@ -1,19 +1,19 @@
-//! What a batch of attempts is submitted with: the script that the nodes run, and the arguments of `sbatch`. Pure.
+//! The script of a batch of attempts for the nodes, and the arguments of `sbatch`. Pure.
 //!
-//! Nothing of a plan stands in a script: names of attempts are made of letters, digits and dashes, the command is the
-//! configuration's, and what a worker is told lies in a file.
+//! A script contains no text of a plan: names of attempts consist of letters, digits and dashes, the command is from
+//! the configuration, and the input of a worker is in a file.
 
 use std::path::{Path, PathBuf};
 
 use crate::attempt_spec::AttemptSpec;
 use waypost_config::Slurm;
 
-/// Seconds that a job's own time limit leaves beyond the time that we give it ourselves.
+/// Seconds that a job's time limit in Slurm leaves beyond our own timeout.
 const GRACE_SECONDS: u32 = 60;
-/// Bytes of the words by which a person finds out in Slurm what a job is.
+/// Bytes of the comment that identifies a job to a person.
 const COMMENT_BYTES_MAX: usize = 1_000;
 
-/// What all jobs of one batch have in common.
+/// The settings that all jobs of a batch share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) shared: PathBuf,
@@ -33,11 +33,11 @@ impl Group {
         Self { shared, directory, slurm: slurm.clone(), time_minutes, nice }
     }
 
-    /// The arguments of `sbatch` for so many jobs.
+    /// Returns the arguments of `sbatch` for this number of jobs.
     pub(super) fn arguments(&self, batch: &str, script: &Path, jobs: usize, comment: &str) -> Vec<String> {
         let mut words = vec![
             "--parsable".to_owned(),
-            // Whether it is tried again is ours to say: one who decides, and every attempt has its number.
+            // Only Waypost decides about retries: there is one decider, and every attempt has its number.
             "--no-requeue".to_owned(),
             "--export=NIL".to_owned(),
             "--output=/dev/null".to_owned(),
@@ -68,7 +68,7 @@ impl Group {
         words
     }
 
-    /// What the nodes run for these attempts.
+    /// Returns the script that the nodes run for these attempts.
     pub(super) fn script(&self, names: &[&str]) -> String {
         let choices: String =
             names.iter().enumerate().map(|(at, name)| format!("{at}) attempt={name} ;;\n")).collect();
@@ -84,12 +84,12 @@ impl Group {
     }
 }
 
-/// The greatest niceness that is asked for: Slurm knows 2,147,483,645.
+/// The highest niceness that is requested. Slurm's maximum is 2,147,483,645.
 const NICE_MAX: u32 = 2_000_000_000;
 
-/// A wrapper around the command. `started` can be made once only, so that a batch that was submitted twice, because its
-/// first submission went unanswered, runs once; and when the folder is gone, nobody waits for the work any more, and it
-/// ends itself, for example on a node that Slurm has lost sight of.
+/// A wrapper around the command. `started` can be created only once, so that a batch submitted twice, because its first
+/// submission got no answer, runs once. When the directory is gone, the result is no longer wanted and the job ends
+/// itself, for example on a node that Slurm has lost contact with.
 const SCRIPT: &str = r#"#!/bin/sh
 # Written by Waypost. Runs the work of one attempt, in the folder that the nodes share.
 case "${SLURM_ARRAY_TASK_ID:-0}" in
@@ -115,12 +115,12 @@ fn path(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A text as one word of a shell, whatever is in it.
+/// Quotes any text as one word of a shell.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A text on one line, cut.
+/// Returns a text on one line, shortened.
 fn plain(text: &str) -> String {
     waypost_text::truncate_bytes(&waypost_text::sanitize_line(text), COMMENT_BYTES_MAX).into_owned()
 }

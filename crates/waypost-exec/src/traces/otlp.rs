@@ -1,4 +1,4 @@
-//! Spans as OTLP writes them in JSON. Knows nothing of plans, nor of where they are sent.
+//! Spans in the JSON encoding of OTLP. Knows nothing of plans or of the collector.
 
 use serde_json::{Value, json};
 use waypost_core::Timestamp;
@@ -8,7 +8,6 @@ const INTERNAL: u8 = 1;
 /// `STATUS_CODE_ERROR`.
 const ERROR: u8 = 2;
 
-/// Something that took time.
 #[derive(Clone, Debug)]
 pub struct Span {
     pub(super) trace: [u8; 16],
@@ -18,12 +17,11 @@ pub struct Span {
     pub(super) begun: Timestamp,
     pub(super) ended: Timestamp,
     pub(super) attributes: Vec<(&'static str, Text)>,
-    /// Other spans of the same trace that it has to do with.
+    /// Related spans of the same trace.
     pub(super) links: Vec<[u8; 8]>,
     pub(super) status: Status,
 }
 
-/// The value of an attribute.
 #[derive(Clone, Debug)]
 pub(super) enum Text {
     Words(String),
@@ -71,7 +69,7 @@ fn span(span: &Span) -> Value {
     told
 }
 
-/// The body of a request with these spans.
+/// Returns the body of a request with these spans.
 pub(super) fn request(service: &str, spans: &[Span]) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let resource = [

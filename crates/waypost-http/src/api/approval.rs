@@ -1,4 +1,4 @@
-//! What a person has to know before they approve a plan: what it would run, and what changed since the last approval.
+//! What a person has to know before approving a plan: what it would run, and what changed since the last approval.
 
 use serde_json::{Value, json};
 use waypost_core::{Difference, Event, PlanId, differences};
@@ -8,11 +8,11 @@ use super::extract::PlanPath;
 use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 
-/// Tasks whose commands are listed.
+/// Maximum number of tasks whose commands are listed.
 const RUNS_MAX: usize = 500;
-/// Differences since the last approval that are listed.
+/// Maximum number of differences since the last approval, and of problems, that are listed.
 const DIFFERENCES_MAX: usize = 200;
-/// Versions that are searched for the last approval.
+/// Maximum number of versions searched for the last approval.
 const VERSIONS_SEARCHED_MAX: u64 = 5_000;
 
 /// `GET /plans/{plan}/approval`: what a person has to know before they decide.
@@ -60,7 +60,7 @@ fn is_progress(difference: &Difference) -> bool {
     matches!(difference, Difference::Task { field: "state" | "status", .. })
 }
 
-/// The version that a person approved last, if the plan is another one by now.
+/// Returns the version that a person approved last, if that is among the versions searched.
 fn last_approved(api: &Api, id: &PlanId, version: u64) -> Result<Option<u64>, Problem> {
     let mut before = version;
     let stop = version.saturating_sub(VERSIONS_SEARCHED_MAX);

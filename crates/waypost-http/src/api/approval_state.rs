@@ -1,5 +1,5 @@
-//! The state of a plan's approval: who requested, rejected or voided it last. A plan itself knows only an approval that holds; the
-//! rest stands in its history, of which each version is read once.
+//! The state of a plan's approval: who requested, rejected or voided it last. A plan itself records only a valid
+//! approval; the rest is in its history, of which each version is read once while the summary is cached.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Event, Phase, PlanId};
 use waypost_store::{PlanStore, VersionRecord, WriteError};
 
-/// Versions that are searched when a plan is read for the first time.
+/// Maximum number of versions searched when a plan is read for the first time.
 const VERSIONS_SEARCHED_MAX: u64 = 500;
-/// Versions that are read at once.
+/// Versions read at a time.
 const VERSIONS_READ: usize = 500;
-/// Plans whose summaries are cached.
+/// Maximum number of cached summaries. A full cache is cleared.
 const PLANS_MAX: usize = 1_000;
 
 /// A version that requested, rejected or voided approval, and the fields that describe it.
 type ApprovalEvent = (u64, Map<String, Value>);
 
-/// The last of each in a plan's history, up to a version.
+/// The last event of each kind in a plan's history, up to a version.
 #[derive(Clone, Debug, Default)]
 struct ApprovalSummary {
     version: u64,
@@ -48,22 +48,22 @@ impl ApprovalSummary {
         self.version = *version;
     }
 
-    /// The fields that still count for a plan in this phase that has no approval. Neither a request that no longer waits nor a
-    /// rejection before a new request counts.
+    /// Returns the fields that still apply to a plan in this phase without an approval. A request that is no longer
+    /// pending does not apply, nor does a rejection before a new request.
     fn fields(self, phase: Phase) -> Map<String, Value> {
         let first = if phase == Phase::AwaitingApproval { self.requested } else { self.rejected };
-        // At the same version the request or the rejection wins: it came after the loss.
+        // At the same version the request or the rejection wins: it came after the approval was voided.
         let last = [self.voided, first].into_iter().flatten().max_by_key(|(version, _)| *version);
         last.map(|(_, fields)| fields).unwrap_or_default()
     }
 }
 
-/// A cache of the summaries of plans that were read lately.
+/// A cache of the summaries of recently read plans.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalStates(Mutex<BTreeMap<PlanId, ApprovalSummary>>);
 
 impl ApprovalStates {
-    /// The state of a plan's approval.
+    /// Returns the state of a plan's approval.
     pub(super) fn describe(&self, plans: &PlanStore, id: &PlanId) -> Result<Value, WriteError> {
         let (required, held, phase, version) = plans.with_plan(id, |plan| {
             let state = plan.state();
@@ -83,7 +83,7 @@ impl ApprovalStates {
         Ok(value)
     }
 
-    /// The summary of a plan at its newest version.
+    /// Returns the summary of a plan at its newest version.
     fn summary(&self, plans: &PlanStore, id: &PlanId, version: u64) -> Result<ApprovalSummary, WriteError> {
         let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         let begin = || ApprovalSummary {

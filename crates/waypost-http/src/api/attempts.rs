@@ -6,12 +6,12 @@ use serde::Serialize;
 use waypost_core::{Event, PlanId, Status, Task, TaskId, Timestamp};
 use waypost_store::{PlanStore, WriteError};
 
-/// Versions that are searched for the earlier attempts of tasks.
+/// Maximum number of versions searched for earlier attempts.
 const VERSIONS_SEARCHED_MAX: u64 = 20_000;
-/// Versions that are read at a time.
+/// Versions read at a time.
 const VERSIONS_READ: usize = 1_000;
 
-/// One start of a task, and how it ended.
+/// One start of a task, and its outcome.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Attempt {
     pub(super) attempt: u32,
@@ -33,7 +33,7 @@ impl Attempt {
         Self { attempt, worker, started_at, finished_at: None, outcome: None, error: None }
     }
 
-    /// The latest one, from the state of the task.
+    /// Returns the latest attempt, from the state of the task.
     fn latest(task: &Task) -> Option<Self> {
         let state = &task.state;
         (state.attempt > 0).then(|| Self {
@@ -48,8 +48,8 @@ impl Attempt {
     }
 }
 
-/// The attempts of one task or of all, by task. The state of a task holds its latest attempt; the history is read only for
-/// earlier ones, at most [`VERSIONS_SEARCHED_MAX`] versions of it.
+/// Returns the attempts of one task or of all, by task. The state of a task holds its latest attempt. The history is
+/// read only for earlier ones, at most [`VERSIONS_SEARCHED_MAX`] versions of it.
 pub(super) fn attempts(
     plans: &PlanStore,
     id: &PlanId,
@@ -63,7 +63,7 @@ pub(super) fn attempts(
             None => plan.tasks().map(|(task, _)| task).collect(),
         };
         for task in tasks {
-            // How an attempt ended that was released, retried or asked a question stands only in the history.
+            // Only the history records the outcome of an attempt that was released, retried or ended with a question.
             several |=
                 task.state.attempt > 1 || task.state.status == Status::Pending && task.state.attempt > 0;
             if let Some(attempt) = Attempt::latest(task) {
@@ -128,7 +128,7 @@ fn note(
         }
         Event::TaskStarted { task, attempt, worker, started_at } if wanted.contains_key(task.as_str()) => {
             let all = found.entry(task.to_string()).or_default();
-            // It was queued before.
+            // Replaces the entry from when the attempt was queued.
             all.pop_if(|last| last.attempt == *attempt);
             all.push(Attempt::begun(*attempt, worker, Some(started_at.unwrap_or(at))));
         }

@@ -1,4 +1,4 @@
-//! Edits of a plan: small operations in one version, the whole content, an earlier version.
+//! Edits of a plan: small operations in one version, the whole content, or an earlier version.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use super::plans::{TEXT_NAME, parse_format};
 use super::response::{Problem, Reply, Versioned, written};
 use super::state::Api;
 
-/// Operations in one request.
+/// Maximum number of operations in one request.
 const OPERATIONS_MAX: usize = 1_000;
 
 /// Operations that become one version, all or none.
@@ -195,14 +195,14 @@ fn position(
     }
 }
 
-/// A task in the native format, where only the id may be missing.
+/// Parses a task in the native format. Only the id may be missing.
 fn new_task(mut task: Value, at: &str) -> Result<NewTask, Problem> {
     let Value::Object(fields) = &mut task else {
         return Err(Problem::bad(format!("{at}.task must be an object"), "send {\"description\": …}"));
     };
     let is_unnamed = fields.get("id").is_none_or(Value::is_null);
     if is_unnamed {
-        // Stands in for the id that the service chooses.
+        // A placeholder: the service chooses the id.
         fields.insert("id".to_owned(), json!("new"));
     }
     let spec: TaskSpec = serde_json::from_value(task)

@@ -1,7 +1,9 @@
-//! The broadcast of events: one thread reads the log and sends each page to every listener. A listener that starts in the past or
-//! falls behind reads pages itself until it has caught up; a few do so at a time, and pages that several need are read once.
+//! The broadcast of events: one thread reads the log and sends each page to every listener. A listener that starts in
+//! the past or falls behind reads pages itself until it has caught up. Only a few do so at a time, and a page that
+//! several need is read once.
 //!
-//! Frames are rendered here, once for each page, and shared by all listeners: axum's SSE events would be copied for each of them.
+//! Frames are rendered here, once per page, and shared by all listeners: axum's SSE events would be copied for each of
+//! them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,11 +22,11 @@ use super::response::Problem;
 
 /// Time without an event after which a comment keeps the connection alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Pages that wait for a listener; one that is further behind reads the log itself.
+/// Pages buffered per listener; one that falls further behind reads the log itself.
 const PAGES_KEPT: usize = 64;
-/// Listeners that read the log themselves at the same time; the others wait.
+/// Maximum number of listeners that read the log themselves at the same time; the others wait.
 const READERS_MAX: usize = 4;
-/// Past pages that are cached for listeners that need the same.
+/// Past pages cached for listeners that need the same ones.
 const PAGES_SHARED: usize = 32;
 /// How long the reader waits for new events before it checks whether any listener is left.
 const LOOK: Duration = Duration::from_secs(2);
@@ -33,9 +35,8 @@ const LOOK: Duration = Duration::from_secs(2);
 struct Page {
     from: Cursor,
     to: Cursor,
-    /// Each with the position of its frame.
+    /// Each event with the position of its frame in `whole`.
     events: Vec<(LogEvent, Range<usize>)>,
-    /// All frames.
     whole: Bytes,
 }
 
@@ -51,7 +52,7 @@ impl Page {
         Self { from, to, events, whole: Bytes::from(whole) }
     }
 
-    /// The frames for a listener that has received everything before `cursor`.
+    /// Returns the frames for a listener that has received everything up to `cursor`.
     fn after(&self, cursor: Cursor, filter: &EventFilter) -> Bytes {
         if self.from == cursor && *filter == EventFilter::default() {
             return self.whole.clone();
@@ -61,10 +62,11 @@ impl Page {
     }
 }
 
-/// What the reader sends to all listeners.
+/// A message from the reader to all listeners.
 enum Broadcast {
     Events(Page),
-    /// Progress that was reported, each with its frame. It has no position in the log: a listener that was away reads the plan.
+    /// Reported progress, each with its frame. It has no position in the log: a listener that was disconnected reads
+    /// the plan.
     Progress(Vec<(Lease, Bytes)>),
 }
 
@@ -82,7 +84,7 @@ fn progress_frame(lease: Lease) -> Option<(Lease, Bytes)> {
     Some((lease, frame))
 }
 
-/// Listeners that are behind the reader.
+/// State shared by the listeners that are behind the reader.
 struct CatchUp {
     turns: Semaphore,
     /// Unfiltered pages that are full and so never change.
@@ -120,7 +122,7 @@ impl EventBroadcast {
         Self { plans, reader: Reader::default(), behind: Arc::new(behind) }
     }
 
-    /// Listens after a cursor, or from now on. Waits for the store.
+    /// Subscribes to the events after a cursor, or from now on. Blocks on the store.
     pub(crate) fn listen(&self, after: Option<Cursor>, filter: EventFilter) -> Result<Listener, Problem> {
         let heard = self.subscribe()?;
         let cursor = match after {
@@ -137,7 +139,8 @@ impl EventBroadcast {
         if let Some(sender) = reader.as_ref().filter(|sender| sender.receiver_count() > 0) {
             return Ok(sender.subscribe());
         }
-        // Read here, not by the thread: no event may fall between the first pages of the listener and of the reader.
+        // Read here, not in the thread: no event may be missed between the first pages of the listener and of the
+        // reader.
         let begin = Cursor::after(self.plans.latest()?);
         let mut progress = ProgressFeed::default();
         progress.poll(&self.plans)?;
@@ -160,7 +163,7 @@ impl EventBroadcast {
     }
 }
 
-/// Ends the streams of this reader: clients reconnect, which starts another.
+/// Ends the streams of this reader. Clients reconnect, which starts another one.
 fn end(reader: &Reader, own: &WeakSender<Arc<Broadcast>>) {
     let Some(own) = own.upgrade() else { return };
     let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +181,7 @@ fn read(
 ) -> Result<(), StoreError> {
     let everything = EventFilter::default();
     let mut cursor = begin;
-    // Begun before the first look, so that nothing falls between the two.
+    // Created before the first read, so that nothing is missed between the two.
     let mut watch = plans.watch()?;
     loop {
         let page = plans.events(cursor, &everything, EVENTS_MAX)?;
@@ -204,20 +207,20 @@ fn read(
 pub(crate) struct Listener {
     plans: Arc<PlanStore>,
     filter: EventFilter,
-    /// Everything wanted before it was sent.
+    /// Everything wanted up to here was sent.
     cursor: Cursor,
     heard: Receiver<Arc<Broadcast>>,
     others: Arc<CatchUp>,
-    /// Whether there may be events before what the reader sends next.
+    /// Whether there may be unsent events before the reader's next page.
     behind: bool,
     greeted: bool,
 }
 
 impl Listener {
-    /// Waits for the next frames; nothing at the end of the stream.
+    /// Waits for the next frames. Returns `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         if !self.greeted {
-            // The head of the response goes out at once, so that the client knows that it is connected.
+            // Sends the head of the response at once, so that the client knows that it is connected.
             self.greeted = true;
             return Some(Bytes::from_static(b": waypost\n\n"));
         }
@@ -251,7 +254,7 @@ impl Listener {
         }
     }
 
-    /// One past page, from the cache or read from the log.
+    /// Returns one past page, from the cache or from the log.
     async fn catch_up(&mut self) -> Option<Bytes> {
         let hears_all = self.filter == EventFilter::default();
         let known = |listener: &Self| listener.others.known(listener.cursor).filter(|_| hears_all);

@@ -18,12 +18,12 @@ use super::extract::Parameters;
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
-/// Events on a page by default.
+/// Default number of events on a page.
 const EVENTS_DEFAULT: usize = 100;
-/// Versions that are searched for the newest events, each time further back.
+/// Versions searched for the newest events, further back each time.
 const NEWEST_LOOKED: [u64; 4] = [200, 2_000, 20_000, 100_000];
 
-/// Which events, and after which cursor.
+/// Filters and pages the events.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventQuery {
@@ -57,7 +57,7 @@ impl EventQuery {
     }
 }
 
-/// `GET /events`: a page where JSON is asked for, a stream otherwise.
+/// `GET /events`: a page if the client accepts only JSON, otherwise a stream.
 pub(crate) async fn events(
     State(api): State<Arc<Api>>,
     headers: HeaderMap,
@@ -102,7 +102,7 @@ pub(crate) async fn events(
     Ok((heads, Body::from_stream(stream)).into_response())
 }
 
-/// The latest events, oldest first.
+/// Returns the latest events, oldest first.
 fn newest_of(api: &Api, filter: &EventFilter, newest: usize) -> Result<Versioned<Value>, Problem> {
     let latest = api.plans().latest()?;
     let mut found = Vec::new();

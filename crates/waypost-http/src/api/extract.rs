@@ -13,7 +13,7 @@ use waypost_service::{Caller, Guard, ServiceError};
 use super::response::Problem;
 use crate::tokens::{Role, Token};
 
-/// Who calls, as the token says.
+/// The caller, as its token names it.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) actor: Actor,
@@ -29,7 +29,7 @@ impl<S: Sync> FromRequestParts<S> for Identity {
     }
 }
 
-/// A caller who may write.
+/// A caller that may write.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer(pub(crate) Caller);
 
@@ -48,7 +48,7 @@ impl<S: Sync> FromRequestParts<S> for Writer {
     }
 }
 
-/// The body as JSON. An empty one is an empty object.
+/// The body as JSON. An empty body counts as an empty object, whatever its content type.
 #[derive(Clone, Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -93,15 +93,15 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
     }
 }
 
-/// The plan that the path names.
+/// The plan named in the path.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanPath(pub(crate) PlanId);
 
-/// The plan and the task that the path names.
+/// The plan and the task named in the path.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskPath(pub(crate) PlanId, pub(crate) TaskId);
 
-/// The parameters of the path.
+/// Returns the parameters of the path.
 async fn path_parameters<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
@@ -110,7 +110,7 @@ async fn path_parameters<S: Send + Sync>(
     Ok(path.map_err(|error| Problem::bad(error.to_string(), ""))?.0)
 }
 
-/// One of them.
+/// Returns one parameter of the path, or an empty text.
 pub(crate) fn parameter<'a>(path: &'a [(String, String)], name: &str) -> &'a str {
     path.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
 }
@@ -136,7 +136,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TaskPath {
     }
 }
 
-/// The version that the caller has read (`If-Match`), if it matters.
+/// The version that the caller has read (`If-Match`). Without the header, and with `*`, any version is accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IfMatch(pub(crate) Guard);
 
@@ -190,14 +190,14 @@ pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Re
     }
 }
 
-/// Tells a field that is null from one that is absent.
+/// Distinguishes a field that is null from an absent one.
 pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     input: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(input).map(Some)
 }
 
-/// Whether the caller has this version already.
+/// Whether the caller already has this version (`If-None-Match`).
 pub(crate) fn is_unchanged(headers: &HeaderMap, version: u64) -> bool {
     let said = headers.get(IF_NONE_MATCH).and_then(|said| said.to_str().ok()).unwrap_or_default();
     said.split(',').any(|one| one.trim().trim_start_matches("W/").trim_matches('"') == version.to_string())

@@ -1,4 +1,4 @@
-//! A plan's tasks as columns, with places to draw them at.
+//! A plan's tasks in columns, with a layout to draw them.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,18 +13,18 @@ use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 use super::tasks::label;
 
-/// Tasks that are drawn one by one; of a plan with more, some levels at a time.
+/// Maximum number of tasks drawn one by one. A larger plan is drawn a few levels at a time.
 const DRAWN_MAX: usize = 2_000;
-/// Groups of levels that a large plan is shown in, unless levels are too wide for that.
+/// Target number of groups for a large plan. Wide levels can make it more.
 const GROUPS_MAX: usize = 60;
-/// Tasks of a part of a level that has too many to be drawn.
+/// Tasks per part of a level that has too many to be drawn.
 const PART_TASKS: usize = 500;
-/// Columns of a label.
+/// Maximum width of a label, in columns.
 const LABEL_COLUMNS_MAX: usize = 60;
-/// The size of a box.
+/// The width and height of a box.
 const BOX: (f64, f64) = (200.0, 56.0);
 
-/// Which levels.
+/// Selects levels.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GraphQuery {
@@ -55,7 +55,7 @@ pub(crate) fn graph(
     Ok(Versioned::at(value, version))
 }
 
-/// A standing in one letter.
+/// Encodes an effective status as one letter.
 fn letter(standing: EffectiveStatus) -> char {
     match standing {
         EffectiveStatus::Blocked => 'b',
@@ -71,8 +71,8 @@ fn letter(standing: EffectiveStatus) -> char {
     }
 }
 
-/// The tasks in the order of the plan, each with its level. A parent is not worked on and stands in no level of its own: it is
-/// drawn where its first child is.
+/// Returns the tasks in plan order, each with its level. No one works on a parent, so it has no level of its own: it is
+/// drawn at the first level of its children.
 fn placed(plan: &Plan) -> Vec<(&Task, usize)> {
     let found = levels(&plan.outline()).unwrap_or_default();
     let mut level_of: HashMap<&str, usize> = HashMap::with_capacity(plan.len());
@@ -93,7 +93,7 @@ fn placed(plan: &Plan) -> Vec<(&Task, usize)> {
     plan.tasks().map(|(task, _)| (task, level(task))).collect()
 }
 
-/// What is drawn: names, standings, arrows, and where each box stands.
+/// Returns what is drawn: names, statuses, edges, and the position of each box.
 fn columns(plan: &Plan, range: Option<(usize, usize)>, part: Option<usize>) -> Value {
     let mut chosen = placed(plan);
     chosen.retain(|(_, level)| range.is_none_or(|(from, to)| (from..=to).contains(level)));
@@ -143,7 +143,8 @@ fn columns(plan: &Plan, range: Option<(usize, usize)>, part: Option<usize>) -> V
     value
 }
 
-/// Levels that are shown together, each with how its tasks stand; a level with too many tasks in parts.
+/// Groups consecutive levels, each group with the counts of its tasks by status. A level with too many tasks is split
+/// into parts.
 fn groups(level: &[usize], standing: &str) -> Value {
     let highest = level.iter().copied().max().unwrap_or_default();
     let mut letters = vec![String::new(); highest + 1];
@@ -187,7 +188,7 @@ fn groups(level: &[usize], standing: &str) -> Value {
     Value::from(told)
 }
 
-/// How many of these letters are which.
+/// Counts the letters by status. Asking and reported tasks count as running.
 fn counts(letters: &str) -> Counts {
     let mut counts = Counts { total: u32::try_from(letters.len()).unwrap_or(u32::MAX), ..Counts::default() };
     for letter in letters.chars() {

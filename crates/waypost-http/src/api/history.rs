@@ -1,4 +1,4 @@
-//! History: versions, differences, the timeline of attempts; and export in any format.
+//! The history of a plan: versions, differences and the timeline of attempts. Also its export in any format.
 
 use axum::extract::Path;
 use axum::http::HeaderValue;
@@ -18,17 +18,17 @@ use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 use super::tasks::label;
 
-/// Versions on a page: by default, and at most.
+/// Versions on a page: default and maximum.
 const VERSIONS_DEFAULT: usize = 50;
 const VERSIONS_MAX: usize = 500;
-/// Differences that are listed.
+/// Maximum number of listed differences.
 const DIFFERENCES_MAX: usize = 500;
-/// Tasks of a timeline on a page.
+/// Maximum number of tasks on a page of the timeline.
 const ROWS_MAX: usize = 1_000;
-/// Columns of a label.
+/// Maximum width of a label, in columns.
 const LABEL_COLUMNS_MAX: usize = 60;
 
-/// Which versions.
+/// Selects versions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HistoryQuery {
@@ -76,7 +76,7 @@ pub(crate) fn version(
     Ok(Versioned::at(json!(draft), wanted))
 }
 
-/// DiffQuery which versions.
+/// Selects the versions to compare; `to` is the newest by default.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DiffQuery {
@@ -103,7 +103,7 @@ pub(crate) fn diff(
     ))
 }
 
-/// In which format.
+/// Selects the format and the version.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExportQuery {
@@ -141,7 +141,7 @@ pub(crate) fn export(
     Ok(response)
 }
 
-/// The media type of a format, and how its files end.
+/// Returns the media type and the file extension of a format.
 fn kind(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {
         Dialect::Svg => ("image/svg+xml", "svg"),
@@ -160,7 +160,7 @@ fn kind(dialect: Dialect) -> (&'static str, &'static str) {
     }
 }
 
-/// From which task on.
+/// The cursor: the last task of the previous page.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {

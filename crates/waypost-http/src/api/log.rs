@@ -23,13 +23,13 @@ use super::extract::{Parameters, TaskPath};
 use super::response::Problem;
 use super::state::{Api, run_blocking};
 
-/// Bytes of a log that are sent: by default, and at most.
+/// Bytes of a log that are sent: default and maximum.
 const LOG_BYTES_DEFAULT: u64 = 64 * 1024;
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Between two reads of a log that is being written.
+/// Time between two reads of a log that is being written.
 const LOG_POLL: Duration = Duration::from_millis(250);
 
-/// Which part of a log.
+/// Selects an attempt and a part of its log.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogQuery {
@@ -39,14 +39,14 @@ pub(crate) struct LogQuery {
     follow: bool,
 }
 
-/// `GET /plans/{plan}/tasks/{task}/log`: the end of it, or with `follow=true` as it is written.
+/// `GET /plans/{plan}/tasks/{task}/log`: the end of the log, or with `follow=true` the log as it is written.
 pub(crate) async fn log(
     State(api): State<Arc<Api>>,
     TaskPath(plan, task): TaskPath,
     headers: HeaderMap,
     Parameters(wanted): Parameters<LogQuery>,
 ) -> Result<Response, Problem> {
-    // Before the first read, so that no end of streams is missed.
+    // Subscribed before the first read, so that no end of streams is missed.
     let ends = api.stream_ends();
     let attempt =
         run_blocking(Arc::clone(&api), move |api| Attempt::find(api, plan, task, wanted.attempt)).await?;
@@ -62,7 +62,7 @@ pub(crate) async fn log(
     Ok((heads, text).into_response())
 }
 
-/// Whose log.
+/// The attempt that wrote a log.
 #[derive(Clone)]
 struct Attempt {
     plan: PlanId,
@@ -71,7 +71,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// The attempt of this number, or the latest.
+    /// Returns the attempt with this number, or the latest.
     fn find(api: &Api, plan: PlanId, task: TaskId, number: Option<u32>) -> Result<Self, Problem> {
         let latest = api.plans().with_plan(&plan, |plan| {
             let found = plan.task(task.as_str()).map(|task| task.state.attempt);
@@ -96,8 +96,8 @@ impl Attempt {
         Ok(api.plans().with_plan(&self.plan, |plan| plan.task(self.task.as_str()).is_some_and(runs))?)
     }
 
-    /// The end of the log, and how many bytes it has in all: from the file here, or from the store's copy of a file on another
-    /// machine.
+    /// Returns the end of the log and its total size in bytes. Reads the local file, or the store's copy of a file on
+    /// another machine.
     fn read(&self, api: &Api, bytes_max: u64) -> Result<(String, u64), Problem> {
         let place = (&self.plan, &self.task, self.number);
         match find_log(api.plans(), &api.logs, place, None, bytes_max) {
@@ -117,7 +117,7 @@ impl Attempt {
 struct Follower {
     api: Arc<Api>,
     attempt: Attempt,
-    /// Bytes that were sent, here or on an earlier connection.
+    /// Bytes sent so far, here or on an earlier connection.
     seen: u64,
     ends: Receiver<u64>,
     first: bool,
@@ -131,7 +131,8 @@ impl Follower {
         ([(CACHE_CONTROL, "no-store")], Sse::new(events)).into_response()
     }
 
-    /// The next events; nothing at the end, or when streams end because tokens changed or the server stops.
+    /// Returns the next events. Returns `None` after the attempt ended, or when streams end because tokens changed or
+    /// the server stops.
     async fn next(&mut self) -> Option<Vec<Event>> {
         if self.over {
             return None;
@@ -144,7 +145,7 @@ impl Follower {
         }
         let attempt = self.attempt.clone();
         let state = run_blocking(Arc::clone(&self.api), move |api| {
-            // Whether it runs is read first: what it writes at the end is not missed.
+            // The status is read before the log, so that the last lines of the attempt are not missed.
             Ok((attempt.runs(api)?, attempt.read(api, LOG_BYTES_MAX).unwrap_or_default()))
         });
         let (runs, (text, total)) = state.await.ok()?;
@@ -155,7 +156,7 @@ impl Follower {
             let data = json!(&text[start..]).to_string();
             events.push(Event::default().id(total.to_string()).event("log").data(data));
         } else if self.first {
-            // The head of the response goes out at once.
+            // Sends the head of the response at once.
             events.push(Event::default().comment("started"));
         }
         if !runs {

@@ -1,4 +1,4 @@
-//! Who calls, and what this server is.
+//! The caller, and this server.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! The tasks that can be started now, in one plan or in all, and claiming the first of them.
+//! The tasks that can start now, in one plan or in all, and claiming the first of them.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,11 +11,11 @@ use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 use super::tasks;
 
-/// Tasks that are listed: by default, and at most.
+/// Listed tasks: default and maximum.
 const TASKS_DEFAULT: usize = 20;
 const TASKS_MAX: usize = 1_000;
 
-/// Of which plan or queue.
+/// Selects a plan or a queue.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfferQuery {
@@ -28,7 +28,7 @@ fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
     let id = text.map(|text| PlanId::new(text).map_err(|error| Problem::bad(error.to_string(), "")));
     let id = id.transpose()?;
     if let Some(id) = &id {
-        // A plan that does not exist is an error, not one with nothing to do.
+        // A plan that does not exist is an error, not a plan without ready tasks.
         api.plans().with_plan(id, |_| ())?;
     }
     Ok(id)

@@ -1,11 +1,11 @@
-//! The document that describes the API (OpenAPI 3.1), made of what is known of each route. Knows no handler.
+//! The OpenAPI 3.1 document of the API, generated from the documentation of each route. Knows no handler.
 
 use axum::routing::MethodFilter;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// A method: as the document writes it, and for the router.
+/// A method: its name in the document, and its filter for the router.
 pub(super) type Verb = (&'static str, MethodFilter);
 pub(super) const GET: Verb = ("get", MethodFilter::GET);
 pub(super) const POST: Verb = ("post", MethodFilter::POST);
@@ -16,13 +16,13 @@ pub(super) const DELETE: Verb = ("delete", MethodFilter::DELETE);
 /// The body of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// JSON of this shape.
+    /// JSON of this schema.
     Json(&'static str),
-    /// JSON of this shape, with status 201.
+    /// JSON of this schema, with status 201.
     Made(&'static str),
     /// A page of JSON, or a stream of events.
     Events(&'static str),
-    /// A text.
+    /// Plain text.
     Text,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct RouteDoc {
     answer: Answer,
     parameters: Option<Schema>,
     body: Option<Schema>,
-    /// Headers that matter.
+    /// Request headers that the route reads.
     headers: &'static [&'static str],
 }
 
@@ -57,7 +57,7 @@ impl RouteDoc {
     }
 }
 
-/// The schema of a request, whole in itself.
+/// Generates the schema of a request, with all subschemas inlined.
 fn schema<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -70,7 +70,7 @@ pub(super) fn get(path: &'static str, summary: &'static str, shape: &'static str
     RouteDoc::new(GET, path, summary, Answer::Json(shape))
 }
 
-/// The document of these routes.
+/// Generates the document of these routes.
 pub(super) fn document(routes: &[RouteDoc]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
@@ -130,7 +130,7 @@ fn path_schema(name: &str) -> Value {
     }
 }
 
-/// Query parameters: the fields of the type that they are parsed into.
+/// Returns the query parameters: the fields of the type that they are parsed into.
 fn query(route: &RouteDoc) -> Vec<Value> {
     let Some(schema) = route.parameters.as_ref().map(|schema| schema.as_value()) else { return Vec::new() };
     let required: Vec<&str> =
@@ -180,7 +180,7 @@ fn object(required: &[&str], fields: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": fields })
 }
 
-/// A list under a name; `next` is the cursor of the next page.
+/// A list under a name. `next` is the cursor of the next page.
 fn list(name: &str, of: &Value) -> Value {
     let fields = json!({
         name: { "type": "array", "items": of },

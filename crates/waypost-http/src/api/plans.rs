@@ -15,19 +15,19 @@ use super::extract::{Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unch
 use super::response::{Problem, Reply, Versioned, tag, written};
 use super::state::Api;
 
-/// How messages call the text of a request.
+/// The name of a request's text in messages.
 pub(super) const TEXT_NAME: &str = "the text";
-/// Plans on a page: by default, and at most.
+/// Plans on a page: default and maximum.
 const PLANS_DEFAULT: usize = 50;
 const PLANS_MAX: usize = 500;
-/// Questions and running tasks that are listed with a plan.
+/// Maximum number of questions and of running tasks listed with a plan.
 const NAMES_MAX: usize = 500;
-/// Failed tasks that are listed with a plan.
+/// Maximum number of failed tasks listed with a plan.
 const FAILED_MAX: usize = 20;
-/// Characters of an idempotency key.
+/// Maximum number of characters of an idempotency key.
 const KEY_CHARACTERS_MAX: usize = 200;
 
-/// Which plans to list.
+/// Filters, sorts and pages the plans.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanQuery {
@@ -123,7 +123,7 @@ pub(crate) fn create(
     Ok(response)
 }
 
-/// The id of a plan that is created with an idempotency key: the same key of the same caller is the same plan.
+/// Derives the id of a plan from an idempotency key: the same key of the same caller is the same plan.
 fn keyed_id(by: &Caller, key: &str) -> PlanId {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let sum = ring::digest::digest(&ring::digest::SHA256, format!("{}\n{key}", by.actor).as_bytes());
@@ -132,7 +132,7 @@ fn keyed_id(by: &Caller, key: &str) -> PlanId {
     PlanId::new(format!("k{text}")).unwrap_or_else(|never| unreachable!("{never}"))
 }
 
-/// Reads one plan from a text in any format.
+/// Reads one plan, from a text in any format or from native JSON.
 pub(super) fn read(
     text: Option<String>,
     format: Option<&str>,
@@ -159,7 +159,7 @@ pub(super) fn read(
     }
 }
 
-/// A format by its name; without one it is detected.
+/// Parses the name of a format. Without a name, the format is detected.
 pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Problem> {
     let dialect = format.map(str::parse::<Dialect>).transpose();
     dialect.map_err(|error| Problem::bad(error.to_string(), "omit `format` to have it detected"))
@@ -182,7 +182,7 @@ pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> 
     Ok(Versioned::at(Value::Object(value), version).into_response())
 }
 
-/// The head of a plan, with its questions, running and failed tasks.
+/// Returns the summary of a plan with its questions, running tasks and failed tasks.
 fn whole(plan: &Plan) -> Map<String, Value> {
     let mut fields = match json!(PlanSummary::of(plan)) {
         Value::Object(fields) => fields,
@@ -221,7 +221,7 @@ fn whole(plan: &Plan) -> Map<String, Value> {
     fields
 }
 
-/// The critical path, truncated.
+/// Returns the critical path, truncated to 500 tasks.
 pub(super) fn longest_chain(plan: &Plan) -> Vec<waypost_core::TaskId> {
     let mut chain = critical_path(&plan.outline()).unwrap_or_default();
     chain.truncate(NAMES_MAX);
@@ -251,7 +251,7 @@ pub(crate) fn revise(api: &Api, Write { plan: id, guard, by, body: patch }: Writ
     Ok(Versioned::written(&reply))
 }
 
-/// How a plan is deleted.
+/// Selects between archiving and purging.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeleteQuery {

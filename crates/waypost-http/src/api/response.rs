@@ -1,4 +1,5 @@
-//! Replies: JSON with the version as its ETag, or a problem document (RFC 9457). The HTTP words of the service's hints stand here.
+//! Replies: JSON with the version as its ETag, or a problem document (RFC 9457). Also words the service's hints for
+//! HTTP.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, RETRY_AFTER};
@@ -10,10 +11,10 @@ use waypost_core::{Problem as PlanProblem, ProblemLocation, Refusal};
 use waypost_service::{Hint, ServiceError, WriteReply};
 use waypost_store::{StoreError, WriteError};
 
-/// Seconds after which a caller may try again when the store is busy.
+/// Seconds after which a caller may retry when the server is busy.
 const RETRY_SECONDS: &str = "2";
 
-/// The media type of a problem.
+/// The media type of a problem document.
 const KIND: &str = "application/problem+json";
 
 /// Why a request failed.
@@ -27,7 +28,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A problem of the request itself, with the code of its status.
+    /// A problem of the request itself. Its code is the name of the status.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let code = status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
         Self { status, code, detail: detail.into(), hint: hint.into(), more: Box::default() }
@@ -41,7 +42,8 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail, hint)
     }
 
-    /// The same response; an error without a body becomes a problem document.
+    /// Turns an error that is not a problem document into one, keeping its other headers. Returns all other responses
+    /// unchanged.
     pub(crate) fn from_error_response(response: Response) -> Response {
         let status = response.status();
         let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == KIND);
@@ -90,7 +92,7 @@ impl From<ServiceError> for Problem {
             more.insert("problems".to_owned(), problems.iter().map(problem_entry).collect());
         }
         if !facts.is_empty() {
-            // Not beside `status` and `detail`: facts have such names, too.
+            // Nested, because facts can be called `status` or `detail`, too.
             more.insert("facts".to_owned(), Value::Object(facts));
         }
         let (status, code, hint) = (status_of(&error), error.code(), hint_of(&error));
@@ -130,7 +132,7 @@ fn status_of(error: &ServiceError) -> StatusCode {
     }
 }
 
-/// What to do next, in paths and fields of the API.
+/// Returns what to do next, in paths and fields of the API.
 fn hint_of(error: &ServiceError) -> String {
     match error {
         // The store's own hints are commands for the operator of the server.
@@ -245,12 +247,12 @@ impl<T: Serialize> IntoResponse for Versioned<T> {
     }
 }
 
-/// A write, with what its author should know although it is not wrong.
+/// Renders a write, with what the author should know although it is valid.
 pub(crate) fn written(reply: &WriteReply) -> Value {
     json!({ "id": reply.plan, "version": reply.version, "warnings": reply.warnings, "notes": reply.notes() })
 }
 
-/// A version as a tag.
+/// Returns a version as an ETag.
 pub(crate) fn tag(version: u64) -> String {
     format!("\"{version}\"")
 }

@@ -1,4 +1,4 @@
-//! The routes under `/api/v1`: each entry is a handler and its documentation.
+//! The routes under `/api/v1`, each with its handler and its documentation.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
     actions, approval, edits, events, graph, history, log, me, next, plans, tasks, validate, workers,
 };
 
-/// Everything under `/api/v1`.
+/// Creates the router of everything under `/api/v1`.
 pub(crate) fn router(api: &Arc<Api>) -> Router {
     all()
         .router
@@ -32,7 +32,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Router {
         .with_state(Arc::clone(api))
 }
 
-/// The OpenAPI document of the API.
+/// Returns the OpenAPI document of the API.
 pub fn openapi() -> Value {
     document(&all().docs)
 }
@@ -74,7 +74,7 @@ fn all() -> Routes {
     of_tasks(of_plans(of_server(Routes::default())))
 }
 
-/// A write to a plan, which `If-Match` guards.
+/// Documents a write to a plan, which `If-Match` guards.
 fn write(verb: Verb, path: &'static str, summary: &'static str) -> RouteDoc {
     RouteDoc::new(verb, path, summary, Answer::Json("Written")).headers(&["If-Match"])
 }

@@ -1,4 +1,5 @@
-//! What the handlers of the API share: the service, the broadcast of events, and when streams end. Knows no route.
+//! The state that the API's handlers share: the service, the broadcast of events, and the end of streams. Knows no
+//! route.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use super::approval_state::ApprovalStates;
 use super::event_broadcast::EventBroadcast;
 use super::response::Problem;
 
-/// What the API works on.
+/// The state of the API.
 pub struct Api {
     pub(super) service: Service,
     /// The folder with the logs of attempts.
     pub(super) logs: PathBuf,
     /// The name of the workspace.
     pub(super) workspace: String,
-    /// Whether this server runs plans, too: it may cease to.
+    /// Whether this server currently runs plans, too.
     pub(super) runs: Arc<AtomicBool>,
     pub(super) events: EventBroadcast,
     pub(super) approvals: ApprovalStates,
@@ -29,7 +30,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// Nothing is read or run before the first request.
+    /// Creates the state. Reads and runs nothing before the first request.
     pub fn new(service: Service, logs: PathBuf, workspace: String) -> Self {
         let events = EventBroadcast::new(Arc::clone(service.plans()));
         Self {
@@ -43,29 +44,29 @@ impl Api {
         }
     }
 
-    /// The flag that a worker beside the server sets while it runs plans.
+    /// Returns the flag that the embedded worker sets while it runs plans.
     pub fn runs(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.runs)
     }
 
-    /// The plans, to read them.
+    /// Returns the plans, for reading.
     pub(crate) fn plans(&self) -> &Arc<PlanStore> {
         self.service.plans()
     }
 
-    /// Ends all streams. Clients that still may read reconnect and resume where they were.
+    /// Ends all streams. Clients that may still read reconnect and resume where they were.
     pub(crate) fn end_streams(&self) {
         self.events.end_all();
         self.ends.send_modify(|times| *times += 1);
     }
 
-    /// Notified at the next [`Self::end_streams`].
+    /// Is notified at the next [`Self::end_streams`].
     pub(super) fn stream_ends(&self) -> watch::Receiver<u64> {
         self.ends.subscribe()
     }
 }
 
-/// Runs what may wait for the store on a thread where that delays no other request.
+/// Runs work that may block on the store on a separate thread, so that it delays no other request.
 pub(super) async fn run_blocking<T: Send + 'static>(
     api: Arc<Api>,
     work: impl FnOnce(&Api) -> Result<T, Problem> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Tasks of a plan: pages of them, one in full.
+//! The tasks of a plan: in pages, or one in full.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,15 +13,15 @@ use super::extract::{Parameters, PlanPath, TaskPath, page_size};
 use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 
-/// Tasks on a page: by default, and at most.
+/// Tasks on a page: default and maximum.
 const TASKS_DEFAULT: usize = 200;
 const TASKS_MAX: usize = 1_000;
-/// Columns of a description in a page.
+/// Maximum width of a description in a page, in columns.
 const LABEL_COLUMNS_MAX: usize = 200;
-/// Attempts of a task that are listed.
+/// Maximum number of listed attempts of a task; the latest ones are kept.
 const ATTEMPTS_MAX: usize = 50;
 
-/// Which tasks.
+/// Filters and pages the tasks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskQuery {
@@ -32,7 +32,7 @@ pub(crate) struct TaskQuery {
     parent: Option<String>,
 }
 
-/// The first line of a description, truncated.
+/// Returns the first line of a description, truncated.
 pub(super) fn label(task: &Task, columns: usize) -> String {
     excerpt(task.spec.description.lines().next().unwrap_or_default(), columns).into_owned()
 }
@@ -113,7 +113,7 @@ pub(crate) fn get(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
     Ok(Versioned::at(value, version))
 }
 
-/// The attempts of a task, from its plan's history.
+/// Returns the attempts of a task, each with whether its log exists.
 fn attempts_of(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Problem> {
     let mut found =
         attempts::attempts(api.plans(), id, Some(task))?.remove(task.as_str()).unwrap_or_default();
@@ -129,7 +129,7 @@ fn attempts_of(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Prob
         .collect()
 }
 
-/// Whether a log of the attempt is here, or was copied into the store.
+/// Whether the log of the attempt exists on this machine or as a copy in the store.
 fn has_log(api: &Api, id: &PlanId, task: &TaskId, attempt: u32) -> Result<bool, Problem> {
     Ok(log_path(&api.logs, id, task, attempt).exists()
         || api.plans().attempt_log(id, task, attempt)?.is_some())

@@ -1,4 +1,4 @@
-//! Whether a text is a valid plan.
+//! Validation of a text as a plan.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

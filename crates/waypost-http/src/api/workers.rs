@@ -11,11 +11,11 @@ use waypost_store::{Lease, LeaseFilter, Query, Sort, WORKERS_PAGE_MAX};
 use super::response::{Reply, Versioned};
 use super::state::Api;
 
-/// Plans that are searched for agents.
+/// Maximum number of plans read for the list of agents, and for the counts of each queue.
 const PLANS_READ_MAX: usize = 1_000;
-/// Tasks of a worker that are listed.
+/// Maximum number of listed tasks of a worker.
 const RUNNING_MAX: usize = 100;
-/// Leases that are read.
+/// Maximum number of leases read for the list of agents.
 const LEASES_MAX: usize = 10_000;
 
 /// `GET /workers`

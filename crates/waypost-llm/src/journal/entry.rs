@@ -1,4 +1,4 @@
-//! The lines of a journal, as they are written.
+//! The format of a journal's lines.
 
 use crate::{Answer, ModelRequest, Purpose, Turn};
 use serde::{Deserialize, Serialize};
@@ -6,35 +6,35 @@ use waypost_core::{TaskId, Timestamp};
 
 use crate::{Cost, Lost, ModelError, Redactor, Reply};
 
-/// What the first line of every journal says.
+/// The format name in the first line of every journal.
 const FORMAT: &str = "waypost planning journal";
-/// The only version of it so far.
+/// The only version of the format so far.
 const VERSION: u32 = 1;
 
-/// An answer that was kept.
+/// A stored answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub at: Timestamp,
-    /// Which question of its session.
+    /// The request within its session.
     pub slot: String,
     pub purpose: Purpose,
-    /// The task that is charged; none: the plan.
+    /// The task that is charged; `None`: the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The version of the prompt.
     pub prompt: String,
-    /// A fingerprint of everything that the model was told.
+    /// A fingerprint of the whole prompt.
     pub fingerprint: String,
     pub from: String,
-    /// What it cost, in millionths; nothing where no price was known.
+    /// The cost in millionths; `None` if no price was known.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "cost_millionths")]
     pub cost: Option<Cost>,
-    /// The answer, without secrets.
+    /// Without secrets.
     pub answer: Answer,
 }
 
 impl Entry {
-    /// The answer as it is given again.
+    /// Returns the answer as a repeated reply.
     pub fn reply(&self) -> Reply {
         Reply { answer: self.answer.clone(), from: self.from.clone(), cost: self.cost, recalled: true }
     }
@@ -44,35 +44,35 @@ impl Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum JournalLine {
-    /// The first: what this file is.
+    /// The first line: the format of the file.
     Begun { format: String, version: u32 },
     Answered {
         #[serde(flatten)]
         entry: Entry,
-        /// What it was told of its part, without secrets.
+        /// The system prompt, without secrets.
         system: String,
-        /// What it was asked, without secrets.
+        /// The conversation, without secrets.
         turns: Vec<Turn>,
     },
-    /// A call has ended without an answer.
+    /// A call that ended without an answer.
     Failed {
         at: Timestamp,
-        /// Which question of its session.
+        /// The request within its session.
         slot: String,
         purpose: Purpose,
         /// The task it was for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
-        /// A fingerprint of everything that the model was told.
+        /// A fingerprint of the whole prompt.
         fingerprint: String,
-        /// A word for what happened.
+        /// The stable name of the error.
         code: String,
         error: String,
-        /// What it has cost all the same, if anything.
+        /// The cost of the call, if it had any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<Lost>,
     },
-    /// Answers do not count any more.
+    /// Answers that no longer count.
     Forgotten { at: Timestamp, slots: Vec<String>, why: String },
 }
 
@@ -81,7 +81,7 @@ impl JournalLine {
         Self::Begun { format: FORMAT.to_owned(), version: VERSION }
     }
 
-    /// Whether this version of the program knows what it means.
+    /// Checks that this version of the program can read the line.
     pub(super) fn is_of_ours(&self) -> Result<(), String> {
         match self {
             Self::Begun { format, version } if format == FORMAT && *version == VERSION => Ok(()),

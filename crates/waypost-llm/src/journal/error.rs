@@ -1,18 +1,17 @@
-//! Why a journal cannot be read or written.
+//! Errors of reading or writing a journal.
 
-/// Bytes of a journal that are read.
+/// Bytes of a journal that can be read. Writing does not check this limit.
 pub const JOURNAL_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// Why a journal cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
-    /// The disk, or the rights to it.
+    /// A file system error.
     #[error("{file}: {why}")]
     File { file: String, why: String },
-    /// Another process writes it.
+    /// Another process writes the journal.
     #[error("{file} is being written by {by}")]
     Held { file: String, by: String },
-    /// A line in it is none of ours.
+    /// A line is not in the format of a journal.
     #[error("{file}:{line}: {why}")]
     Corrupt {
         file: String,
@@ -20,7 +19,7 @@ pub enum JournalError {
         line: usize,
         why: String,
     },
-    /// It is larger than anything that was written here.
+    /// The file is larger than can be read.
     #[error("{file} has more than {JOURNAL_BYTES_MAX} bytes")]
     TooLarge { file: String },
 }

@@ -1,4 +1,4 @@
-//! What was spent, by whom and on what.
+//! What was spent, by task, purpose and model.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use waypost_core::TaskId;
 use super::JournalLine;
 use crate::Cost;
 
-/// What some calls came to.
+/// The cost of a number of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Calls: answers, and what broke off after it had begun to cost something.
+    /// Answers, and calls that broke off after they had begun to cost something.
     pub calls: u64,
-    /// Tokens of the questions.
+    /// Tokens of the requests.
     pub tokens_in: u64,
     /// Tokens of the answers.
     pub tokens_out: u64,
-    /// Money, as far as prices were known.
+    /// The cost, as far as prices were known.
     pub cost: Cost,
     /// Calls whose price was not known.
     pub unpriced: u64,
@@ -26,7 +26,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Tokens both ways.
+    /// Tokens in both directions.
     pub fn tokens(&self) -> u64 {
         self.tokens_in.saturating_add(self.tokens_out)
     }
@@ -41,25 +41,23 @@ impl Spent {
     }
 }
 
-/// What was spent, answers that were forgotten later included.
+/// What was spent, including answers that were forgotten later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// On everything.
     pub all: Spent,
-    /// On each task; on none: on the plan as a whole.
+    /// For each task; `None`: for the plan as a whole.
     pub by_task: BTreeMap<Option<TaskId>, Spent>,
-    /// For each purpose.
     pub by_purpose: BTreeMap<Purpose, Spent>,
-    /// By each model, as the configuration calls it.
+    /// By the name of the model in the configuration.
     pub by_model: BTreeMap<String, Spent>,
     /// Calls without an answer.
     pub failed: u64,
-    /// Those of them that have cost nothing, and are not among `all`.
+    /// Those of the failed calls that cost nothing. They are not included in `all`.
     pub free: u64,
 }
 
 impl Totals {
-    /// Those of these lines.
+    /// Sums up these lines.
     pub fn of<'a>(lines: impl IntoIterator<Item = &'a JournalLine>) -> Self {
         let mut totals = Self::default();
         lines.into_iter().for_each(|line| totals.add(line));
@@ -106,7 +104,7 @@ impl Totals {
         self.by_model.entry(from.to_owned()).or_default().add(one);
     }
 
-    /// How often models were asked, whatever came of it.
+    /// Returns how many calls were made, with or without an answer.
     pub fn attempts(&self) -> u64 {
         self.all.calls.saturating_add(self.free)
     }

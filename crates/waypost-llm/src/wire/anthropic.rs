@@ -1,4 +1,5 @@
-//! Anthropic's `v1/messages`. A schema is kept to by a tool that the model must call: its arguments are the answer.
+//! Anthropic's `v1/messages`. A schema is enforced by a tool that the model must call: the tool's arguments are the
+//! answer.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +8,7 @@ use super::{Capabilities, ServerError, WireError};
 use crate::{Ended, ModelRequest, Speaker};
 use waypost_config::Structured;
 
-/// Hundredths: the most that the server takes.
+/// The highest temperature that the server accepts, in hundredths.
 const TEMPERATURE_MAX: u32 = 100;
 
 pub(super) fn request(ask: &ModelRequest, model: &str, capabilities: &Capabilities) -> Value {
@@ -37,7 +38,7 @@ pub(super) fn request(ask: &ModelRequest, model: &str, capabilities: &Capabiliti
             say("tools", json!([tool]));
             say("tool_choice", json!({ "type": "tool", "name": schema.name }));
         }
-        // It has nothing between a schema and mere words.
+        // The protocol has nothing between a schema and plain text.
         (Some(_), Structured::Json | Structured::None) | (None, _) => {}
     }
     if capabilities.streams {
@@ -87,7 +88,7 @@ pub(super) fn event(event: &Value, parts: &mut PartialAnswer) {
                 Some("input_json_delta") => {
                     parts.tool.get_or_insert_default().push_str(text("partial_json").unwrap_or(""));
                 }
-                // Thoughts and signatures are no part of the answer.
+                // Reasoning and signatures are not part of the answer.
                 Some(_) | None => {}
             }
         }
@@ -98,12 +99,12 @@ pub(super) fn event(event: &Value, parts: &mut PartialAnswer) {
             }
         }
         Some("message_stop") => parts.over = true,
-        // Pings, ends of blocks, and what is yet to come.
+        // Pings, ends of blocks and future events.
         Some(_) | None => {}
     }
 }
 
-/// A block of the answer begins; it may have words already.
+/// Handles the start of a block, which may already contain text.
 fn begin(block: &Value, parts: &mut PartialAnswer) {
     match block.get("type").and_then(Value::as_str) {
         Some("text") => parts.text.push_str(block.get("text").and_then(Value::as_str).unwrap_or("")),
@@ -112,14 +113,14 @@ fn begin(block: &Value, parts: &mut PartialAnswer) {
     }
 }
 
-/// What stands beside the words.
+/// Reads the model and the token usage.
 fn about(message: &Value, parts: &mut PartialAnswer) {
     if let Some(model) = message.get("model").and_then(Value::as_str) {
         parts.model = Some(model.to_owned());
     }
     let Some(usage) = message.get("usage").filter(|usage| usage.is_object()) else { return };
     let number = |key: &str| usage.get(key).and_then(Value::as_u64);
-    // What was read from a cache or written to one was read as well.
+    // Tokens read from or written to a cache are input tokens too.
     let cached =
         ["cache_creation_input_tokens", "cache_read_input_tokens"].map(|key| number(key).unwrap_or(0));
     if let Some(tokens) = number("input_tokens") {
@@ -132,7 +133,7 @@ fn ended(reason: &Value) -> Option<Ended> {
     match reason.as_str()? {
         "max_tokens" | "model_context_window_exceeded" | "pause_turn" => Some(Ended::Cut),
         "refusal" => Some(Ended::Refused),
-        // `end_turn`, `tool_use`, `stop_sequence`, and what is yet to come.
+        // `end_turn`, `tool_use`, `stop_sequence` and future reasons.
         _ => Some(Ended::Whole),
     }
 }

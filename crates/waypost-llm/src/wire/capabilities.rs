@@ -1,31 +1,31 @@
-//! How a server wants to be asked. Servers differ in small things, and say so only when they refuse: each refusal that is
-//! understood takes one thing away.
+//! The capabilities of a server. Servers differ in small things and show it only by refusing a request: each refusal
+//! that is understood removes one capability.
 
 use waypost_config::Structured;
 
 use super::ServerError;
 
-/// How the bound of an answer is called.
+/// The name of the field that limits the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokensKey {
-    /// As it was from the beginning.
+    /// `max_tokens`: the original name.
     MaxTokens,
-    /// As OpenAI's newer models want it.
+    /// `max_completion_tokens`: required by OpenAI's newer models.
     MaxCompletionTokens,
 }
 
-/// How a server wants to be asked.
+/// The features that requests to a server may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// What makes its answers well-formed.
+    /// How the server enforces well-formed answers.
     pub structured: Structured,
-    /// How the bound of an answer is called.
+    /// The name of the field that limits the answer.
     pub tokens_key: TokensKey,
-    /// Whether it is told how freely to choose its words.
+    /// Whether the server accepts a temperature.
     pub temperature: bool,
-    /// Whether it sends its answers piece by piece.
+    /// Whether the server can stream its answers.
     pub streams: bool,
-    /// Whether it can be asked for the tokens of a stream.
+    /// Whether the server can report the tokens of a stream.
     pub stream_usage: bool,
 }
 
@@ -41,17 +41,18 @@ impl Default for Capabilities {
     }
 }
 
-/// One thing less.
+/// A capability that was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Downgrade {
-    /// The capabilities without it.
+    /// The remaining capabilities.
     pub capabilities: Capabilities,
-    /// What is asked for now, in a word.
+    /// What is requested now, in short.
     pub to: &'static str,
 }
 
 impl Capabilities {
-    /// How to ask instead, after a server refused the question (400, 422) and said this; nothing where that would not help.
+    /// Returns the capabilities to retry with after a server rejected a request with this error; `None` if that would
+    /// not help.
     pub fn after(&self, said: &ServerError) -> Option<Downgrade> {
         let words = format!("{} {}", said.kind, said.message).to_ascii_lowercase();
         let has = |any: &[&str]| any.iter().any(|word| words.contains(word));
@@ -79,7 +80,8 @@ impl Capabilities {
         if !is_of_shape && has(&["stream"]) && self.streams {
             return to(Self { streams: false, ..*self }, "no stream");
         }
-        // A server that does not say what it minds may mind this; what follows would be refused in any form.
+        // A server that gives no reason may object to the structure of the answer. The reasons below would apply to any
+        // request.
         let would_not_help = has(&[
             "context",
             "too long",

@@ -1,14 +1,14 @@
-//! What a server says when it does not answer: every server has its own shape for it.
+//! Parses the error responses of servers: every server has its own format.
 
 use serde_json::Value;
 
-/// Columns of what a server said that are passed on.
+/// Columns of a server's message that are kept.
 pub const SAID_COLUMNS_MAX: usize = 300;
 
-/// What a server says when it does not answer.
+/// An error that a server reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
-    /// Its word for what happened; may be empty.
+    /// The server's name for the error; may be empty.
     pub kind: String,
     pub message: String,
 }
@@ -25,7 +25,7 @@ impl std::fmt::Display for ServerError {
 }
 
 impl ServerError {
-    /// From the body of an answer that is none.
+    /// Parses the body of an error response.
     pub fn of(body: &str) -> Self {
         match serde_json::from_str::<Value>(body) {
             Ok(body) => Self::within(&body)
@@ -34,8 +34,8 @@ impl ServerError {
         }
     }
 
-    /// What a value says about an error, if it is about one. Known: OpenAI's and Anthropic's `error`, a text in its place
-    /// (Ollama), vLLM's flat object, FastAPI's `detail`, and a list with one of these (Google).
+    /// Returns the error in a value, if there is one. Known formats: OpenAI's and Anthropic's `error`, a text in its
+    /// place (Ollama), vLLM's flat object, FastAPI's `detail`, and a list with one of these (Google).
     pub(super) fn within(body: &Value) -> Option<Self> {
         if let Some(first) = body.as_array().and_then(|list| list.first()) {
             return Self::within(first);
@@ -71,7 +71,7 @@ impl ServerError {
     }
 }
 
-/// The beginning of a text, in one line.
+/// Returns the beginning of a text, on one line.
 pub(super) fn start_of(text: &str) -> String {
     waypost_text::excerpt(text, SAID_COLUMNS_MAX).into_owned()
 }

@@ -1,4 +1,4 @@
-//! OpenAI's `chat/completions`, as it and those who copy it speak.
+//! OpenAI's `chat/completions`, for OpenAI and compatible servers.
 
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,7 @@ pub(super) fn whole(body: &Value, parts: &mut PartialAnswer) -> Result<(), WireE
     about(body, parts);
     take_message(message, parts);
     parts.ended = choice.and_then(|choice| ended(choice.get("finish_reason")?));
-    // It came in one piece, so it is whole unless it says otherwise.
+    // The response came in one piece, so it is complete unless it reports otherwise.
     parts.over = true;
     Ok(())
 }
@@ -77,7 +77,7 @@ pub(super) fn event(event: &Value, parts: &mut PartialAnswer) {
     }
 }
 
-/// What stands beside the words.
+/// Reads the model and the token usage.
 fn about(body: &Value, parts: &mut PartialAnswer) {
     if let Some(model) = body.get("model").and_then(Value::as_str) {
         parts.model = Some(model.to_owned());
@@ -91,7 +91,7 @@ fn about(body: &Value, parts: &mut PartialAnswer) {
 fn take_message(message: &Value, parts: &mut PartialAnswer) {
     match message.get("content") {
         Some(Value::String(text)) => parts.text.push_str(text),
-        // Some servers send a list of pieces.
+        // Some servers send a list of parts.
         Some(Value::Array(pieces)) => {
             let texts = pieces.iter().filter_map(|piece| piece.get("text")?.as_str());
             texts.for_each(|text| parts.text.push_str(text));
@@ -108,7 +108,7 @@ fn ended(reason: &Value) -> Option<Ended> {
         "length" | "max_tokens" => Some(Ended::Cut),
         "content_filter" => Some(Ended::Refused),
         "" => None,
-        // `stop`, `tool_calls`, and whatever others call it.
+        // `stop`, `tool_calls` and the names of other servers.
         _ => Some(Ended::Whole),
     }
 }

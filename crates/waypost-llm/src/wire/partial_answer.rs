@@ -7,49 +7,48 @@ use crate::{Answer, Ended, ModelRequest};
 /// Bytes of an answer's text.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Why what a server sent is no answer.
+/// Why a response is not a valid answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// It ended without its end.
+    /// It ended early.
     BrokeOff,
-    /// It is something else.
+    /// It has an unknown format.
     Garbled(String),
-    /// The server says that something went wrong.
+    /// The server reported an error.
     Server(ServerError),
-    /// It has more bytes than are read: so many.
+    /// It has more than this many bytes.
     TooMuch(usize),
 }
 
-/// What a call has cost that did not end in an answer.
+/// The tokens of a call that ended without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the question.
+    /// Tokens of the request.
     pub tokens_in: u64,
-    /// Tokens of what came of an answer.
+    /// Tokens of the part of an answer that arrived.
     pub tokens_out: u64,
-    /// Whether they are estimated, because the server had not said yet.
+    /// Whether they are estimated, because the server had not reported them yet.
     pub estimated: bool,
 }
 
 impl Usage {
-    /// Of a question of which nothing is known but that it was asked.
+    /// The usage of a request of which only its text is known.
     pub fn of_question(ask: &ModelRequest) -> Self {
         Self { tokens_in: estimate_ask(ask), tokens_out: 0, estimated: true }
     }
 }
 
-/// What is known of an answer while it comes.
 #[derive(Debug, Default)]
 pub(super) struct PartialAnswer {
     pub(super) text: String,
-    /// What came as the arguments of a tool; it counts before the text.
+    /// The arguments of a tool call; preferred over the text.
     pub(super) tool: Option<String>,
     pub(super) refusal: String,
     pub(super) ended: Option<Ended>,
     pub(super) model: Option<String>,
     pub(super) tokens_in: Option<u64>,
     pub(super) tokens_out: Option<u64>,
-    /// Whether the server has said that nothing more comes.
+    /// Whether the server has ended the answer.
     pub(super) over: bool,
 }
 
@@ -58,19 +57,19 @@ impl PartialAnswer {
         self.lengths().iter().sum()
     }
 
-    /// Bytes of each text, for [`PartialAnswer::characters_since`].
+    /// The length of each text in bytes, for [`PartialAnswer::characters_since`].
     pub(super) fn lengths(&self) -> [usize; 3] {
         [self.text.len(), self.tool.as_ref().map_or(0, String::len), self.refusal.len()]
     }
 
-    /// Characters that came since the texts were so long.
+    /// Returns the characters that arrived since the texts had these lengths.
     pub(super) fn characters_since(&self, before: [usize; 3]) -> u64 {
         let texts = [Some(&self.text), self.tool.as_ref(), Some(&self.refusal)];
         let new = texts.into_iter().zip(before).filter_map(|(text, before)| text?.get(before..));
         new.map(|text| text.chars().count() as u64).sum()
     }
 
-    /// What it has cost so far. Servers count what they have said at the end, so what is there is estimated.
+    /// Returns the tokens so far. Servers report the tokens of an answer at its end, so they are estimated.
     pub(super) fn usage(&self, ask: &ModelRequest) -> Usage {
         let texts = [Some(&self.text), self.tool.as_ref(), Some(&self.refusal)];
         let heard: u64 = texts.into_iter().flatten().map(|text| estimate(text)).sum();
@@ -81,7 +80,7 @@ impl PartialAnswer {
         }
     }
 
-    /// How it has ended, if it has.
+    /// Returns how the answer ended; an error if it has not.
     pub(super) fn end(&self) -> Result<Ended, WireError> {
         if self.bytes() > ANSWER_BYTES_MAX {
             return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
@@ -94,7 +93,7 @@ impl PartialAnswer {
         }
     }
 
-    /// The answer, if it has an end.
+    /// Returns the answer, if it has ended.
     pub(super) fn answer(self, ask: &ModelRequest, model: &str) -> Result<Answer, WireError> {
         let ended = self.end()?;
         let text = match (ended, self.tool) {

@@ -1,19 +1,19 @@
-//! Server-sent events, as far as answers of models need them: the data of each event, however the bytes are cut.
+//! Parses server-sent events, as far as model servers use them: the data of each event, however the bytes are split.
 
-/// Takes bytes as they come, and gives the data of whole events.
+/// Takes bytes as they arrive and returns the data of complete events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// A line that has no end yet.
+    /// The unfinished line.
     line: Vec<u8>,
-    /// The lines of data of the event that has no end yet.
+    /// The data lines of the unfinished event.
     data: Option<String>,
-    /// Whether the last line ended in a carriage return, so that a line feed after it ends nothing.
+    /// Whether the last line ended with a carriage return, so that a line feed after it is part of the same line end.
     after_return: bool,
     begun: bool,
 }
 
 impl Events {
-    /// The data of the events that are whole with these bytes.
+    /// Returns the data of the events that these bytes complete.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut events = Vec::new();
         for &byte in bytes {
@@ -31,7 +31,7 @@ impl Events {
         events
     }
 
-    /// The data of an event that nobody ended before the stream was closed.
+    /// Returns the data of an event that was not completed before the stream was closed.
     pub(super) fn end(mut self) -> Option<String> {
         let whole = if self.line.is_empty() { None } else { self.end_line() };
         whole.or(self.data)
@@ -46,7 +46,7 @@ impl Events {
             return self.data.take();
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        // Comments have no name. Names of events say nothing that the data does not say as well.
+        // Comments have an empty field name. The names of events add nothing to their data.
         if field == "data" {
             let value = value.strip_prefix(' ').unwrap_or(value);
             match &mut self.data {

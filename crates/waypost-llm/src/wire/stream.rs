@@ -1,4 +1,4 @@
-//! An answer that comes piece by piece.
+//! Reads a streamed answer.
 
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{Answer, ModelRequest};
 
-/// What ends a stream of OpenAI's kind.
+/// The end of a stream of OpenAI's protocol.
 const DONE: &str = "[DONE]";
 
-/// Listens to an answer that comes piece by piece. How the bytes are cut makes no difference.
+/// Reads a streamed answer. How the bytes are split makes no difference.
 #[derive(Debug)]
 pub struct StreamReader {
     api: Api,
@@ -25,12 +25,11 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
-    /// To a server of this kind.
     pub fn new(api: Api) -> Self {
         Self { api, events: Events::default(), parts: PartialAnswer::default(), bytes: 0, characters: 0 }
     }
 
-    /// More has come. After an error there is nothing more to listen to.
+    /// Processes more bytes. After an error the reader must not be used further, except for [`StreamReader::so_far`].
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > STREAM_BYTES_MAX {
@@ -45,7 +44,7 @@ impl StreamReader {
         Ok(())
     }
 
-    /// Whether the server has said that nothing more comes.
+    /// Whether the server has ended the answer.
     pub fn is_over(&self) -> bool {
         self.parts.over
     }
@@ -55,27 +54,27 @@ impl StreamReader {
         self.characters
     }
 
-    /// What was heard so far has cost, if anything was heard.
+    /// Returns the usage so far; `None` if nothing has arrived.
     pub fn so_far(&self, ask: &ModelRequest) -> Option<Usage> {
         let has_begun = self.parts.tokens_in.is_some() || self.parts.bytes() > 0;
         has_begun.then(|| self.parts.usage(ask))
     }
 
-    /// The answer, now that the stream is over or closed.
+    /// Returns the answer, after the stream has ended or was closed.
     pub fn end(&mut self, ask: &ModelRequest, model: &str) -> Result<Answer, WireError> {
         let events = std::mem::take(&mut self.events);
         if !self.parts.over
             && let Some(event) = events.end()
         {
             match self.event(&event) {
-                // Half an event is no event: what matters is whether the answer had ended before.
+                // Half an event does not count: what matters is whether the answer had ended before.
                 Ok(()) | Err(WireError::Garbled(_)) => {}
                 Err(error @ (WireError::BrokeOff | WireError::Server(_) | WireError::TooMuch(_))) => {
                     return Err(error);
                 }
             }
         }
-        // What broke off stays here: somebody may ask what it has cost.
+        // A partial answer stays here, because the caller may need its usage.
         self.parts.end()?;
         std::mem::take(&mut self.parts).answer(ask, model)
     }

@@ -27,7 +27,7 @@ fn ask() -> ModelRequest {
     }
 }
 
-/// The stream of an answer as a server of this kind sends it, with everything that may stand in one.
+/// The stream of an answer as a server of this kind sends it, with everything that a stream may contain.
 fn stream(api: Api) -> String {
     match api {
         Api::OpenAi => [
@@ -107,7 +107,7 @@ fn a_stream_that_closes_early_is_no_answer() {
                 "{api:?} cut at {at}"
             );
         }
-        // From its reason on, what is missing is only what the answer cost.
+        // After the stop reason, only the token usage is missing.
         let marked = text[whole_at..].find("\n\n").unwrap() + whole_at;
         let answer = listen(api, [&text.as_bytes()[..marked]]).unwrap();
         assert_eq!(answer.text, expected().text);
@@ -340,7 +340,7 @@ fn an_answer_at_the_limit_is_read_and_one_past_it_is_not() {
         listen(Api::OpenAi, [event(ANSWER_BYTES_MAX + 1).as_bytes()]),
         Err(WireError::TooMuch(ANSWER_BYTES_MAX))
     );
-    // A stream that says nothing does not go on for ever either.
+    // A stream without content is limited, too.
     let mut listener = StreamReader::new(Api::Anthropic);
     let chunk = vec![b'x'; STREAM_BYTES_MAX];
     assert_eq!(listener.push(&chunk), Ok(()));

@@ -162,7 +162,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
             });
             vec![MappedEvent::of_plan("plan_created", json!({ "steps": steps.collect::<Vec<_>>() }))]
         }
-        Event::PlanFinished { phase, summary } => {
+        Event::PlanFinished { phase, summary, .. } => {
             let kind = match phase {
                 Phase::Completed => "plan_completed",
                 Phase::Cancelled => "plan_cancelled",
@@ -186,7 +186,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
             step("step_failed", task, json!({ "error": error }))
         }
         Event::TaskSkipped { task, reason } => step("step_skipped", task, json!({ "result": reason })),
-        Event::TasksCancelled { tasks, reason } => match tasks.as_slice() {
+        Event::TasksCancelled { tasks, reason, .. } => match tasks.as_slice() {
             [task] => step("step_skipped", task, json!({ "result": reason })),
             // Each of several is told for itself.
             _ => Vec::new(),
@@ -205,7 +205,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         | Event::PlanActivated {}
         | Event::PlanPaused { .. }
         | Event::PlanResumed { .. }
-        | Event::PlanArchived {}
+        | Event::PlanArchived { .. }
         | Event::PlanUnarchived {}
         | Event::TaskQueued { .. }
         | Event::TaskProgressed { .. }

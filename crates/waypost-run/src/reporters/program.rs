@@ -1,4 +1,4 @@
-//! A program that is told of events, one after the other. Knows nothing of which events those are.
+//! A program that gets events one after the other. Does not know what the events mean.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Between two looks whether a program has ended.
+/// The time between two checks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A program that is told of events.
 pub(super) struct Program {
     pub(super) command: Vec<String>,
     pub(super) folder: PathBuf,
@@ -21,16 +20,16 @@ pub(super) struct Program {
     pub(super) timeout: Duration,
 }
 
-/// The ends of a program's channels that are ours.
+/// Our ends of the channels to a program's thread.
 pub(super) struct Line {
-    /// Takes events; nothing once it is over.
+    /// Takes events; `None` after the end of the run.
     pub(super) events: Option<SyncSender<String>>,
     pub(super) failures: Receiver<String>,
     pub(super) stop: Sender<()>,
 }
 
 impl Program {
-    /// Hands each event to the program, on a thread of its own; `waiting_max` of them wait.
+    /// Passes each event to the program, on a thread of its own. Up to `waiting_max` events wait.
     pub(super) fn listen(self, waiting_max: usize) -> io::Result<Line> {
         let (sender, events) = sync_channel::<String>(waiting_max);
         let (said, failures) = channel();
@@ -63,11 +62,11 @@ impl Program {
         let no_start = |error| Untold::Failed(format!("{program} could not be started: {error}"));
         let mut child = command.spawn().map_err(no_start)?;
         if let Some(mut input) = child.stdin.take() {
-            // A program that does not read what it is told is no failure; whether it worked its exit code says.
+            // A program that does not read its input has not failed; its exit code decides.
             let _unread = input.write_all(format!("{event}\n").as_bytes());
         }
         let ended = self.wait(&mut child, stopped);
-        // Whatever it has left behind ends with it.
+        // Kills what the program left behind in its group.
         if let Some(group) = Pid::from_raw(child.id() as i32) {
             let _gone = kill_process_group(group, Signal::KILL);
         }
@@ -95,9 +94,9 @@ impl Program {
     }
 }
 
-/// Why a program was not told of an event.
+/// Why a program did not get an event.
 enum Untold {
     Failed(String),
-    /// The run is over and waits no longer.
+    /// The run is over and does not wait any longer.
     Stopped,
 }

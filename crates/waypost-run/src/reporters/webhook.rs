@@ -1,5 +1,5 @@
-//! How one event is posted: what is said of it, how that is signed, what an answer means. Knows nothing of places in the log
-//! and of tries.
+//! Posts one event to a webhook: its payload, its signature and the meaning of the response. Knows nothing of positions
+//! in the log or of retries.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use waypost_exec::without_secrets;
 use waypost_net as remote;
 use waypost_net::http_client::{self as web, Request};
 
-/// Bytes of an answer that are read; nothing of it is used.
+/// Bytes of a response that are read; the body is not used.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
-/// Names that a list of tasks is told with; the rest are counted.
+/// Task ids in a payload; the rest are only counted.
 const TASKS_NAMED_MAX: usize = 100;
-/// Fields of an event that are told. Not among them: whatever a plan or a worker may have put its data into.
+/// The fields of an event that are sent. Fields that may hold data of a plan or a worker are not among them.
 const DETAILS: [&str; 17] = [
     "again_at",
     "answer",
@@ -40,7 +40,8 @@ const DETAILS: [&str; 17] = [
     "summary",
 ];
 
-/// What is said of an event: who, when, where, its kind, and a few words. No inputs, no outputs, no texts of plans.
+/// Returns the payload of an event: who, when, where, its kind and a few short texts. Never inputs, outputs or whole
+/// tasks.
 pub fn payload(event: &LogEvent, title: &str) -> Value {
     let mut said = Map::new();
     let mut say = |name: &str, value: Value| drop(said.insert(name.to_owned(), value));
@@ -92,29 +93,29 @@ fn details(event: &LogEvent) -> Map<String, Value> {
     details
 }
 
-/// What makes an event the same wherever and however often it is told.
+/// Returns the id of an event, the same in every delivery.
 fn id(event: &LogEvent) -> String {
     format!("{}.{}.{}", event.plan, event.version, event.index)
 }
 
-/// Why an event was not taken.
+/// Why an event was not accepted.
 pub(super) struct NotTaken {
     pub(super) why: String,
-    /// For how long the other side asks to be left alone.
+    /// The wait that the server requests before the next try.
     pub(super) wait: Option<Duration>,
 }
 
-/// An address with everything that is sent to it.
+/// A URL with everything that is sent to it.
 pub(super) struct Hook {
     url: String,
     headers: Vec<(String, String)>,
     hmac: Option<String>,
-    /// What must not be said to anybody else.
+    /// Values that must not appear in messages.
     secrets: Vec<String>,
 }
 
 impl Hook {
-    /// Reads the secrets that it needs.
+    /// Reads the secrets that the webhook needs.
     pub(super) fn new(webhook: &Webhook, around: &ExecutionEnv) -> Result<Self, String> {
         let value = |name: &str, value: &Header| match value {
             Header::Text(text) => Ok(text.clone()),
@@ -134,7 +135,7 @@ impl Hook {
         Ok(Self { url, headers, hmac, secrets })
     }
 
-    /// Posts an event; `Ok` when the other side has taken it.
+    /// Posts an event. `Ok`: the server has accepted it.
     pub(super) fn post(
         &self,
         event: &LogEvent,

@@ -1,8 +1,8 @@
-//! Posts the events of the log to webhooks, each from a place that is kept in the store: the log is the outbox, so that what
-//! a process that dies has not sent is sent by the next one.
+//! Posts the events of the log to webhooks, each from a position that the store keeps. The log is the outbox, so the
+//! next process sends what a process that died has not sent.
 //!
-//! One process at a time sends to a reporter, one event after the other in the order of the log; an event that is not taken
-//! holds back those behind it until it is, or is given up.
+//! One process at a time sends to a reporter, one event after the other in the order of the log. An event that is not
+//! accepted holds back those behind it until it is accepted or given up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,50 +22,50 @@ use crate::store_clock::Clock;
 use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Report, Webhook};
 
-/// Events older than this are given up when they are not taken, however few tries they had.
+/// Events older than this are given up after a failed try, even if tries are left.
 pub const WEBHOOK_AGE_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
 /// Events that are read from the log at a time.
 const EVENTS_PAGE: usize = 100;
-/// How long what was sent may be unknown to the store: after a crash it is sent again, under the same id.
+/// How long the stored position may lag behind the sent events. After a crash these are sent again, with the same id.
 const KEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// Versions without anything to send after which the place in the log is kept all the same.
+/// Versions without anything to send after which the position is stored all the same.
 const KEEP_VERSIONS: u64 = 1_000;
-/// Between two looks whether the process that sends has gone.
+/// The time between two checks whether the sending process is gone.
 const TAKE_OVER: Duration = Duration::from_secs(1);
-/// Between two tries to read a store that fails.
+/// The time between two reads of a store that fails.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
-/// How long one wait for the store lasts at the most.
+/// The longest single wait for a change of the store.
 const WATCH_WAIT: Duration = Duration::from_secs(60);
-/// Between two tries of whoever is to end.
+/// The longest wait between two tries while the outbox is ending.
 const LAST_PAUSE: Duration = Duration::from_millis(500);
-/// Failures in a row after which whoever is to end leaves the rest to the next process.
+/// Failed tries of an event after which an ending outbox leaves the rest to the next process.
 const LAST_TRIES: u32 = 3;
 
-/// Whose subscription keeps the place of a reporter.
+/// The owner of the subscription that stores the position of a reporter.
 pub fn reporter_owner(name: &str) -> String {
     format!("reporter:{name}")
 }
 
 enum Message {
-    /// Somebody may have written.
+    /// The store may have changed.
     Changed,
     /// Send what is left until this moment, then end.
     End(Instant),
 }
 
-/// All webhooks of a configuration, while this process lives. Dropping it ends them like [`WebhookOutbox::finish`].
+/// Sends to all webhooks of a configuration. Dropping it ends the sending like [`WebhookOutbox::finish`].
 pub struct WebhookOutbox {
     lines: Vec<Line>,
 }
 
 struct Line {
     sender: Sender<Message>,
-    /// What could not be sent, in words, when it is over.
+    /// At the end: a message if something could not be sent.
     ended: Receiver<Option<String>>,
 }
 
 impl WebhookOutbox {
-    /// Begins to send. A reporter that was never there hears of everything after the version `since`.
+    /// Starts sending. A reporter without a stored position gets all events after version `since` of the log.
     pub fn start(
         plans: &Arc<PlanStore>,
         config: &Arc<Config>,
@@ -98,8 +98,8 @@ impl WebhookOutbox {
         Ok(Self { lines })
     }
 
-    /// Sends what is left, for ten seconds at the most, and says what could not be sent. That stays in the log for the
-    /// next process.
+    /// Sends what is left, for at most ten seconds, and returns what could not be sent, as messages. Unsent events stay
+    /// in the log for the next process.
     pub fn finish(mut self) -> Vec<String> {
         self.end()
     }
@@ -128,7 +128,7 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<(), Store
     thread.map(drop).map_err(|error| StoreError::Database(format!("no thread can be started: {error}")))
 }
 
-/// Says so whenever somebody may have written, once until that was heard.
+/// Sends `Changed` whenever the store may have changed, once until the receiver has cleared the flag.
 fn watch(plans: &PlanStore, sender: Sender<Message>, changed: &Arc<AtomicBool>) -> Result<(), StoreError> {
     let mut watch = plans.watch()?;
     let changed = Arc::downgrade(changed);
@@ -144,23 +144,23 @@ fn watch(plans: &PlanStore, sender: Sender<Message>, changed: &Arc<AtomicBool>) 
     spawn("relay-store".to_owned(), look)
 }
 
-/// How a delivery went.
+/// The result of a delivery.
 enum Delivery {
     Taken,
     GivenUp(String),
-    /// There is no time left.
+    /// No time is left, or the last tries failed.
     Left(String),
 }
 
-/// Why nothing is sent any more.
+/// Why the sending ended.
 enum Over {
-    /// It was to end: what could not be sent, in words.
+    /// It was asked to end, with a message if something could not be sent.
     Done(Option<String>),
-    /// Another process may be the one that sends.
+    /// Another process may be sending now.
     Lost,
 }
 
-/// One reporter's thread.
+/// The thread of one reporter.
 struct Sending {
     name: String,
     service: Service,
@@ -175,13 +175,13 @@ struct Sending {
     given_up: u64,
 }
 
-/// How far a reporter has come, and how far the store knows.
+/// The position of a reporter in the log, and the position in the store.
 struct Progress {
     subscription: Subscription,
     cursor: Cursor,
     kept: Cursor,
     kept_at: Instant,
-    /// Whether anything was sent since.
+    /// Whether anything was sent since `kept_at`.
     sent: bool,
 }
 
@@ -230,7 +230,7 @@ impl Sending {
                 }
             };
             for event in &page.events {
-                // Another may be sending by now what this process has read.
+                // Another process may already be sending what this one has read.
                 if !held.holds() {
                     return Ok(self.lose(&mut progress));
                 }
@@ -266,7 +266,7 @@ impl Sending {
         }
     }
 
-    /// Waits until this process is the one that sends. Nothing when it is to end before that: then another one sends.
+    /// Waits until this process is the sender. `None` if it is asked to end first: then another process sends.
     fn alone(&mut self) -> Result<Option<Box<dyn NamedLock>>, SubscriptionError> {
         let name = format!("relay-{}", folder_name(&self.name));
         loop {
@@ -274,7 +274,7 @@ impl Sending {
                 Ok(Some(held)) => return Ok(Some(held)),
                 Ok(None) => {}
                 Err(error) if self.end_at.is_some() => return Err(error.into()),
-                // A store that does not answer now may do so later.
+                // The store may answer later.
                 Err(_) => {}
             }
             if self.end_at.is_some() {
@@ -284,7 +284,7 @@ impl Sending {
         }
     }
 
-    /// The place that was kept, or a new one.
+    /// Returns the stored position, or creates one.
     fn take_up(&self, since: Cursor) -> Result<Progress, SubscriptionError> {
         let owner = reporter_owner(&self.name);
         let known = self.service.plans().subscriptions(&owner)?.into_iter().next();
@@ -305,18 +305,18 @@ impl Sending {
         Ok(())
     }
 
-    /// Leaves the rest to whoever sends now. What was sent was sent, whoever did it.
+    /// Leaves the rest to the current sender. Events already sent count as sent.
     fn lose(&self, progress: &mut Progress) -> Over {
         let _sent_again = self.keep(progress);
         Over::Lost
     }
 
-    /// Waits until somebody writes or it is to end, and keeps the place in the log meanwhile.
+    /// Waits for a change of the store or the request to end, and stores the position meanwhile.
     fn rest(&mut self, progress: &mut Progress) -> Result<(), SubscriptionError> {
         if progress.cursor.sequence >= progress.kept.sequence + KEEP_VERSIONS {
             self.keep(progress)?;
         }
-        // The word that somebody has written may have been heard while something else was waited for.
+        // The message about the change may have been consumed during another wait.
         if self.changed.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -342,12 +342,12 @@ impl Sending {
         match message {
             Some(Message::Changed) => {}
             Some(Message::End(at)) => self.end_at = Some(at),
-            // Nobody is left who could say when.
+            // No sender is left that could set a time.
             None => self.end_at = Some(Instant::now()),
         }
     }
 
-    /// Lets time pass, and not much of it when it is to end.
+    /// Waits, but only briefly while the outbox is ending.
     fn pause(&mut self, span: Duration) {
         let (begun, was_ending) = (Instant::now(), self.end_at.is_some());
         while was_ending || self.end_at.is_none() {
@@ -392,7 +392,7 @@ impl Sending {
         }
     }
 
-    /// Takes note of what was said meanwhile, without waiting.
+    /// Reads pending messages without waiting.
     fn look_up(&mut self) {
         while let Ok(message) = self.messages.try_recv() {
             self.apply_message(Some(message));
@@ -410,13 +410,14 @@ impl Sending {
     }
 }
 
-/// How long to wait before the next try: doubled each time, and never quite the same for two who failed together.
+/// Returns the wait before the next try: doubled each time, with jitter, so that reporters that failed together do not
+/// retry together.
 fn backoff(webhook: &Webhook, tries: u32) -> Duration {
     let doubled = u64::from(webhook.backoff_seconds) << (tries - 1).min(32);
     let seconds = doubled.min(webhook.backoff_seconds_max.into());
     let mut random = [0];
     let _even_without = ring::rand::SystemRandom::new().fill(&mut random);
-    // Between a half of it and all of it.
+    // Between half of it and all of it.
     Duration::from_millis(seconds * (500 + 500 * u64::from(random[0]) / 255))
 }
 

@@ -1,4 +1,5 @@
-//! What a run follows, how far it has come with that, and the thread that tells it when somebody may have written.
+//! The plans or queues that a run follows, its position in them, and the thread that notifies it of changes in the
+//! store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,10 +12,9 @@ use waypost_store::{PlanStore, StoreError};
 
 use super::message::Message;
 
-/// How long one wait for the store lasts at the most, before it is seen that the run is over.
+/// The longest single wait for a change of the store, after which the thread checks whether the run is over.
 const WATCH_WAIT: Duration = Duration::from_secs(1);
 
-/// What a run follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// These plans.
@@ -23,13 +23,13 @@ pub enum Follow {
     Queues(Vec<String>),
 }
 
-/// How far a run that follows queues has come.
+/// The position of a run that follows queues.
 #[derive(Debug)]
 pub(super) struct Offers {
     pub(super) queues: BTreeSet<String>,
-    /// The number of the log up to which everything was looked at.
+    /// The sequence number of the log up to which everything was read.
     pub(super) seen: u64,
-    /// Whether there are more plans than are followed.
+    /// Whether there are more plans than the run can follow.
     pub(super) more: bool,
 }
 
@@ -44,7 +44,7 @@ impl Offers {
     }
 }
 
-/// Says so in the run's channel whenever somebody may have written, once until that was heard.
+/// Sends a message to the run whenever the store may have changed, once until the run has cleared the flag.
 pub(crate) fn watch(
     plans: &PlanStore,
     sender: Sender<Message>,
@@ -54,7 +54,7 @@ pub(crate) fn watch(
     let changed = Arc::downgrade(&changed);
     let look = move || {
         loop {
-            // A watch that breaks is no reason to stop: the run looks around once a second anyway.
+            // A broken watch is not a reason to stop: the run reads the store once a second anyway.
             let written = watch.wait(WATCH_WAIT).unwrap_or_else(|_| {
                 std::thread::park_timeout(WATCH_WAIT);
                 true

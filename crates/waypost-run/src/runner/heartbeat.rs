@@ -1,5 +1,5 @@
-//! The signs of life of a run: its row among the workers, the leases of what it runs, and what it learns by them. One write
-//! holds them all, and none of it makes a version.
+//! The heartbeat of a run: its row among the workers, the leases of its attempts and its grown logs, in one write. A
+//! heartbeat never creates a version of a plan.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,22 +24,22 @@ impl Runner {
         Duration::from_secs(u64::from(self.config.lease_seconds))
     }
 
-    /// Lets everybody know of this run, and forgets those that were not heard of for long.
+    /// Registers this run, and removes workers that have not been seen for long.
     pub(super) fn register(&mut self) -> Result<(), StoreError> {
         self.service.register_worker(&mut self.row, self.config.lease_seconds)
     }
 
-    /// The run is over: what it still has to tell, and its farewell.
+    /// Uploads the last logs and removes the run's row, because the run is over.
     pub(super) fn unregister(&mut self) {
         let copies = self.copies.as_ref().map(|copies| copies.make([].iter(), self.clock.now()));
         let name = self.row.name.clone();
-        // Whoever cannot say farewell is taken for dead after a while, which comes to the same.
+        // A run that cannot unregister is taken for dead after a while, with the same effect.
         let _unheard = self.service.unregister_worker(&name, &copies.unwrap_or_default());
     }
 
-    /// Leases, the run's own row and the logs that have grown, in one write.
+    /// Renews the leases, updates the run's row and uploads the logs that have grown, in one write.
     pub(super) fn send_heartbeat(&mut self) -> Result<(), StoreError> {
-        // From before the write on, so that nobody counts on more than was promised.
+        // The time before the write, so that a lease is never assumed to last longer than it does.
         let asked = Instant::now();
         let held: Vec<AttemptKey> = self.scheduler.held().cloned().collect();
         let attempts: Vec<(PlanId, TaskId, u32)> =
@@ -65,16 +65,16 @@ impl Runner {
         Ok(())
     }
 
-    /// An attempt of ours is somebody else's.
+    /// Stops an attempt of ours whose lease another worker has.
     fn lost(&mut self, key: AttemptKey) {
         self.handle(Input::Lost(key.clone()));
-        // At once: one that is queued must not begin any more.
+        // At once: a queued attempt must not begin any more.
         self.stop(key.clone(), Force::Kill);
         self.remarks.push(RunWarning::LeaseLost { key });
     }
 
-    /// Whoever has slept for longer than its leases last, or could not reach the store for so long, looks what it still has
-    /// before it reports or starts anything.
+    /// Verifies the leases before anything is reported or started, if the process slept, or could not reach the store,
+    /// for longer than its leases last.
     pub(super) fn verify_leases_after_pause(&mut self) -> Result<(), RunError> {
         if !self.is_unsure() || self.is_held() {
             return Ok(());
@@ -89,12 +89,12 @@ impl Runner {
         self.hold_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Whether leases of ours may be gone without our having heard of it.
+    /// Whether leases of ours may have expired unnoticed.
     pub(super) fn is_unsure(&self) -> bool {
         self.renewed.elapsed() >= self.lease() && self.scheduler.held().next().is_some()
     }
 
-    /// Once a second: what time it is, and whether somebody asks this run to drain.
+    /// Once a second: reads the store's time, and whether this run was asked to drain.
     pub(super) fn look_at_own_row(&mut self) -> Result<(), StoreError> {
         let (now, stored) =
             self.plans.store().query(|read| Ok((read.now(), read.worker(&self.row.name)?)))?;
@@ -103,7 +103,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Hears of a wish to drain that came through the store.
+    /// Handles a request to drain that came through the store.
     pub(super) fn check_drain_requested(&mut self, watcher: &mut dyn RunObserver) {
         if self.row.draining && self.asked_to_end.is_none() {
             watcher.on_warning(&RunWarning::DrainAsked);
@@ -111,25 +111,25 @@ impl Runner {
         }
     }
 
-    /// When the next sign of life is due.
+    /// Whether the next heartbeat is due.
     pub(super) fn is_heartbeat_due(&self) -> bool {
         let due = self.heartbeat.elapsed() >= Duration::from_secs(u64::from(self.config.heartbeat_seconds));
         due || self.leases_looked.elapsed() >= super::LEASES_INTERVAL && self.has_news_of_itself()
     }
 
-    /// Whether something should be known to others sooner than with the next sign of life.
+    /// Whether others should get an update before the next regular heartbeat.
     fn has_news_of_itself(&self) -> bool {
         let waits = self.slots.as_ref().is_some_and(|slots| slots.waits_for() != self.row.waits_for);
         let drains = self.asked_to_end.is_some() && !self.row.draining;
         waits || drains || self.copies.as_ref().is_some_and(|copies| copies.are_due())
     }
 
-    /// Whether several machines share the store, which then has to keep what files keep elsewhere.
+    /// Whether several machines share the store, which then has to hold what files hold otherwise.
     pub(super) fn is_shared(plans: &PlanStore) -> bool {
         plans.store().reach() == SharingScope::Machines
     }
 
-    /// Attempts of others whose lease has ended, or whose process is known to be dead.
+    /// Reports attempts of other workers whose lease has expired, or whose process is known to be dead.
     pub(super) fn look_for_lost(&mut self) -> Result<(), RunError> {
         let mut foreign: BTreeMap<AttemptKey, String> = BTreeMap::new();
         for id in self.scheduler.followed() {
@@ -144,8 +144,8 @@ impl Runner {
         if foreign.is_empty() {
             return Ok(());
         }
-        // First those whose process is dead: what it left behind is ended then. A lease that has run out as well says nothing
-        // about its programs, and they would run beside their successors.
+        // First those whose process is dead: its orphans are killed then. An expired lease says nothing about the
+        // programs, which would run beside their successors.
         let runs = runs(&self.workshop.around);
         let engines = engines(&self.config, &self.workshop.around);
         let mut dead: BTreeMap<&str, bool> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Copies of attempts' logs for those who cannot reach the files. Only the end of a log is copied, only where machines share
-//! the store, and never for its own sake: copies travel with signs of life, and once a second with what has ended.
+//! Copies of attempts' logs for readers without access to the files. Only the end of a log is copied, only if machines
+//! share the store, and only with a heartbeat, which follows within a second when an attempt has ended.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use waypost_store::{ATTEMPT_LOG_BYTES_MAX, AttemptLog};
 use waypost_exec::AttemptKey;
 use waypost_store::{log_path, log_tail};
 
-/// Logs of attempts that have ended and are yet to be copied, at the most; older ones stay files.
+/// Logs of ended attempts that wait to be copied; further ones are not copied and stay files.
 const ENDED_MAX: usize = 1_000;
 
 /// Which logs were copied, and how much of each.
@@ -19,7 +19,7 @@ const ENDED_MAX: usize = 1_000;
 pub(super) struct Copies {
     logs: PathBuf,
     worker: String,
-    /// Bytes of the log that the copy shows.
+    /// The size of the log when it was last copied, in bytes.
     copied: BTreeMap<AttemptKey, u64>,
     ended: Vec<AttemptKey>,
 }
@@ -29,14 +29,14 @@ impl Copies {
         Self { logs, worker, copied: BTreeMap::new(), ended: Vec::new() }
     }
 
-    /// An attempt has ended.
+    /// Marks the log of an attempt that has ended, to be copied.
     pub(super) fn ended(&mut self, key: &AttemptKey) {
         if self.ended.len() < ENDED_MAX && self.bytes(key) > 0 {
             self.ended.push(key.clone());
         }
     }
 
-    /// Whether attempts have ended whose logs are yet to be copied.
+    /// Whether logs of ended attempts wait to be copied.
     pub(super) fn are_due(&self) -> bool {
         !self.ended.is_empty()
     }
@@ -46,7 +46,7 @@ impl Copies {
         fs::metadata(path).map_or(0, |found| found.len())
     }
 
-    /// Copies of what has grown, of attempts that run and of those that have ended.
+    /// Copies the logs of running attempts that have grown, and those of ended attempts.
     pub(super) fn make<'a>(
         &self,
         running: impl Iterator<Item = &'a AttemptKey>,
@@ -60,14 +60,14 @@ impl Copies {
 
     fn copy(&self, key: &AttemptKey, ended: bool, at: Timestamp) -> Option<AttemptLog> {
         let path = log_path(&self.logs, &key.plan, &key.task, key.attempt);
-        // A log that cannot be read does not keep others from being copied.
+        // A log that cannot be read does not prevent other copies.
         let (text, bytes) = log_tail(&path, ATTEMPT_LOG_BYTES_MAX as u64).ok()?;
         let (plan, task, attempt) = (key.plan.clone(), key.task.clone(), key.attempt);
         let worker = self.worker.clone();
         Some(AttemptLog { plan, task, attempt, worker, at, ended, bytes, text })
     }
 
-    /// These are in the store now.
+    /// Records that these copies are stored.
     pub(super) fn were_kept(&mut self, copies: &[AttemptLog]) {
         for copy in copies {
             let key = AttemptKey::new(&copy.plan, &copy.task, copy.attempt);

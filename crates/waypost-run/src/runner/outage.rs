@@ -1,11 +1,10 @@
-//! How long a store has not answered.
+//! The length of an outage of the store.
 
 use std::time::Instant;
 
-/// How often in a row the store may fail before a run gives up.
+/// Consecutive failures of the store after which a run gives up.
 pub(super) const STORE_FAILURES_MAX: u32 = 10;
 
-/// How long the store has been away.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     pub(super) failures: u32,
@@ -13,7 +12,7 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    /// Whether it is one that may last.
+    /// Whether there is an outage that the run waits out.
     pub(super) fn lasts(&self) -> bool {
         self.since.is_some()
     }

@@ -1,5 +1,5 @@
-//! Which plans a run follows: those that were named, or whatever its queues offer. Finds out by what was written, so that
-//! the cost grows with what happens and not with the number of plans.
+//! Selects the plans that a run follows: the named ones, or what its queues offer. Finds them by what was written, so
+//! that the cost grows with the number of changes and not of plans.
 
 use waypost_core::{Phase, Plan, PlanId};
 use waypost_store::{Query, Sort, StoreError, WriteError};
@@ -11,11 +11,11 @@ use waypost_config::Config;
 
 /// Plans that a worker has in memory at the same time.
 const PLANS_FOLLOWED_MAX: usize = 32;
-/// Heads that are read at a time.
+/// Plan summaries that are read at a time.
 const HEADS_PAGE: usize = 100;
 
 impl Runner {
-    /// Takes up what there is at the beginning.
+    /// Adopts the plans that exist at the start.
     pub(super) fn begin(&mut self, follow: Follow) -> Result<(), RunError> {
         match follow {
             Follow::Plans(ids) => {
@@ -35,7 +35,7 @@ impl Runner {
         }
     }
 
-    /// Looks at what others have written.
+    /// Reads what others have written.
     pub(super) fn read_others(&mut self) -> Result<(), StoreError> {
         let Some(offers) = &self.offers else {
             let followed: Vec<PlanId> = self.scheduler.followed().cloned().collect();
@@ -61,7 +61,7 @@ impl Runner {
         }
     }
 
-    /// Hands the scheduler the versions of a plan that its copy has not seen.
+    /// Passes the versions of a plan that its copy has not seen to the scheduler.
     pub(super) fn catch_up(&mut self, id: &PlanId) -> Result<(), StoreError> {
         let Some(known) = self.scheduler.plan(id).map(Plan::version) else { return Ok(()) };
         let entries = self.plans.versions_since(id, known, VERSIONS_MAX)?;
@@ -71,7 +71,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Takes up a plan that offers something for this run.
+    /// Adopts a plan that has something to do for this run.
     fn consider(&mut self, id: &PlanId) -> Result<(), WriteError> {
         let Some(offers) = &self.offers else { return Ok(()) };
         let (queues, scheduler) = (&offers.queues, &self.scheduler);
@@ -94,7 +94,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Lets plans go of which nothing runs here and nothing can start, if `which` says so.
+    /// Drops plans that `which` selects and of which nothing runs or can start here.
     fn let_go(&mut self, which: impl Fn(&Plan) -> bool) {
         let idle = |id: &&PlanId| {
             let plan = self.scheduler.plan(id);
@@ -106,7 +106,7 @@ impl Runner {
         }
     }
 
-    /// Plans that have ended are forgotten; where there were more than could be followed, others take their places.
+    /// Drops plans that are not active. If there were more plans than could be followed, others take their places.
     pub(super) fn make_room(&mut self) -> Result<(), StoreError> {
         if self.offers.is_none() {
             return Ok(());
@@ -120,7 +120,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Looks through all active plans of its queues, the most urgent first, until it has enough of them.
+    /// Searches all active plans of its queues, the most urgent first, until it follows enough of them.
     fn search(&mut self) -> Result<(), WriteError> {
         let mut query =
             Query { phases: vec![Phase::Active], sort: Sort::Urgency, limit: HEADS_PAGE, ..Query::default() };
@@ -146,7 +146,7 @@ impl Runner {
     }
 }
 
-/// A plan that is gone, or cannot be read, is no reason not to look at the others.
+/// A plan that is gone or cannot be read is not a reason to skip the others.
 fn of_the_store(error: WriteError) -> Result<(), StoreError> {
     match error {
         WriteError::Store(StoreError::Corrupt { .. }) => Ok(()),

@@ -1,9 +1,9 @@
-//! How often a run looks at what others have written. Each of many workers is told of each write of all others, and most of
-//! these say nothing to it.
+//! How often a run reads what others have written. Each of many workers is notified of each write of all others, and
+//! most of these writes do not concern it.
 
 use std::time::{Duration, Instant};
 
-/// Between two looks, when the look before brought nothing to do: doubled each time, up to the longest.
+/// The wait after a read that brought nothing to do: doubled each time, up to the maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
 
@@ -11,7 +11,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(32);
 pub(super) struct PollBackoff {
     looked: Instant,
     pause: Duration,
-    /// Whether the run has had something to write since it looked.
+    /// Whether the run has written anything since its last read.
     wrote: bool,
 }
 
@@ -20,7 +20,8 @@ impl PollBackoff {
         Self { looked: Instant::now(), pause: Duration::ZERO, wrote: true }
     }
 
-    /// The run has written. While it is busy, its own writes of a plan that it shares tell it of the writes of others.
+    /// Records a write of the run. While the run is busy, its own writes to a shared plan also show it the writes of
+    /// others.
     pub(super) fn wrote(&mut self, is_busy: bool) {
         self.wrote = true;
         if is_busy {
@@ -28,7 +29,7 @@ impl PollBackoff {
         }
     }
 
-    /// The run looks now.
+    /// Records that the run reads now.
     pub(super) fn looked(&mut self) {
         let was_quiet = self.looked.elapsed() >= 2 * PAUSE_MAX;
         self.pause = match std::mem::take(&mut self.wrote) || was_quiet {
@@ -38,7 +39,7 @@ impl PollBackoff {
         self.looked = Instant::now();
     }
 
-    /// When it looks next, if it is told of something.
+    /// Returns when to read next, if there is a notification.
     pub(super) fn next_look(&self) -> Instant {
         self.looked + self.pause
     }
@@ -59,7 +60,7 @@ mod tests {
         assert_eq!(pause(&pacing), Duration::ZERO);
         let mut pauses = Vec::new();
         for _ in 0..6 {
-            // As if it had been a moment ago, however slow this machine is.
+            // As if the read had been a moment ago, however slow this machine is.
             pacing.looked = Instant::now();
             pacing.looked();
             pauses.push(pause(&pacing).as_millis());

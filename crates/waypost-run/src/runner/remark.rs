@@ -1,37 +1,37 @@
-//! What concerns a run itself and none of its tasks.
+//! Warnings about a run itself, not about one of its tasks.
 
 use waypost_exec::AttemptKey;
 
-/// What whoever runs a worker should know, beside what happens to tasks.
+/// A warning for the operator of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum RunWarning {
     /// The store does not answer.
     StoreAway {
-        /// What it said.
+        /// The first error of the outage.
         error: String,
     },
-    /// It answers again.
+    /// The store answers again.
     StoreBack {
-        /// Seconds since it was last heard.
+        /// The length of the outage.
         seconds: u64,
     },
-    /// An attempt has lost its lease: its task is somebody else's.
+    /// The lease of an attempt is lost, and another worker has the task.
     LeaseLost {
-        /// Which.
+        /// The attempt, which is killed.
         key: AttemptKey,
     },
-    /// A report came too late.
+    /// A report came too late and was refused.
     ReportRefused {
-        /// Why, in words.
+        /// The refusal, as a message.
         why: String,
     },
-    /// Somebody has asked this worker to drain.
+    /// This worker was asked to drain through the store.
     DrainAsked,
 }
 
 impl RunWarning {
-    /// One word for programs.
+    /// Returns a stable name for programs.
     pub fn as_str(&self) -> &'static str {
         self.into()
     }

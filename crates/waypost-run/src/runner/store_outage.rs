@@ -1,5 +1,5 @@
-//! A store that does not answer. A run on its own machine gives up soon: its disk will not come back. A worker of a store that
-//! others serve goes on with what it has, and tries again until it is heard.
+//! Outages of the store. A run with a local store gives up soon, because a failed disk does not come back. A worker
+//! with a shared store continues its work and retries until the store answers.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use super::outage::STORE_FAILURES_MAX;
 use super::remark::RunWarning;
 use super::{RunError, Runner};
 
-/// The wait after a failure of the store, for each failure in a row.
+/// The wait after a failure, multiplied by the number of consecutive failures.
 const STORE_PAUSE: Duration = Duration::from_millis(100);
-/// The longest wait after a failure of the store.
+/// The longest wait after a failure.
 const STORE_PAUSE_MAX: Duration = Duration::from_secs(3);
 
 impl Runner {
-    /// The store has done what it was asked.
+    /// Records a success of the store, which ends an outage.
     pub(super) fn store_answered(&mut self) {
         self.outage.failures = 0;
         if let Some(since) = self.outage.since.take() {
@@ -23,7 +23,7 @@ impl Runner {
         }
     }
 
-    /// The store has failed: waits before anything more is asked of it, or gives up.
+    /// Records a failure of the store. The run then waits before the next request, or gives up.
     pub(super) fn store_failed(&mut self, error: StoreError) -> Result<(), RunError> {
         waypost_store::meters().store_errors.with([error.as_str()], |errors| errors.add(1));
         self.outage.failures = self.outage.failures.saturating_add(1);
@@ -47,7 +47,7 @@ impl Runner {
         Ok(())
     }
 
-    /// How long to leave the store alone.
+    /// Returns how long to leave the store alone.
     pub(super) fn store_pause(&self) -> Duration {
         (STORE_PAUSE * self.outage.failures).min(STORE_PAUSE_MAX)
     }

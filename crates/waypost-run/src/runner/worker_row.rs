@@ -1,4 +1,4 @@
-//! What a run says of itself among the workers of the store.
+//! The entry of a run among the workers of the store.
 
 use waypost_core::{PlanId, Timestamp};
 use waypost_store::{PlanStore, Worker, WorkerKind};
@@ -8,7 +8,7 @@ use crate::scheduler::TaskFilter;
 use waypost_config::Config;
 use waypost_store as identity;
 
-/// What a run says of itself.
+/// Builds the entry of a run. The store sets its times.
 pub(super) fn of(
     plans: &PlanStore,
     config: &Config,

@@ -1,11 +1,11 @@
-//! Attempts that run in this process, as the scheduler sees them.
+//! The attempts of this process, as the scheduler sees them.
 
 use std::sync::Arc;
 
 use waypost_core::{Lock, Plan, Status, Timestamp};
 use waypost_exec::{AttemptKey, AttemptOutcome};
 
-/// Why an attempt is made to end.
+/// Why an attempt is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopReason {
     TimedOut,
@@ -13,16 +13,15 @@ pub(super) enum StopReason {
     RunStopped,
 }
 
-/// How far an attempt has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptStage {
-    /// Its reservation is being written.
+    /// The reservation is being written.
     Reserving,
-    /// It is durably queued, and waits for a slot.
+    /// Durably queued, and waiting for a slot.
     Queued,
-    /// Its work was handed to its executor.
+    /// Passed to the executor.
     Running,
-    /// Its work has ended, and that is to be written.
+    /// The work has ended, and the end is to be written.
     Ended,
 }
 
@@ -33,19 +32,18 @@ pub(super) struct ActiveAttempt {
     pub(super) timeout_seconds: Option<u32>,
     pub(super) deadline: Option<Timestamp>,
     pub(super) stage: AttemptStage,
-    /// Whether a slot of its queue is taken by it.
+    /// Whether it occupies a slot of its queue.
     pub(super) has_slot: bool,
-    /// When its executor began; nothing: not as far as is known.
+    /// When its executor began; `None` if that has not been reported.
     pub(super) started_at: Option<Timestamp>,
-    /// The attempt whose slot it took. While that one's end is not written, its own start is not either: no version says that
-    /// more run than have slots.
+    /// The attempt whose slot it took. While that attempt's end is not written, the start of this one is not either, so
+    /// that no version shows more running attempts than slots.
     pub(super) predecessor: Option<AttemptKey>,
-    /// When its program ended.
     pub(super) ended_at: Option<Timestamp>,
-    /// Why it is made to end, since when, and whether by force.
+    /// Why it is being stopped, since when, and whether by force.
     pub(super) stop: Option<(StopReason, Timestamp, bool)>,
     pub(super) ending: Option<AttemptOutcome>,
-    /// Whether its lease is gone: the task is somebody else's, and nothing more is said of it.
+    /// Whether its lease is lost: another worker has the task, and nothing more is reported.
     pub(super) lost: bool,
 }
 
@@ -72,14 +70,14 @@ impl ActiveAttempt {
         }
     }
 
-    /// It has a slot and is handed to its executor: from now on its time counts.
+    /// Marks that it has a slot and was passed to its executor. Its time limit counts from now on.
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.stage = AttemptStage::Running;
         self.deadline = self.timeout_seconds.map(|seconds| now.plus_seconds(u64::from(seconds)));
     }
 }
 
-/// Whether a plan says that somebody has this attempt, and, if it is asked, this worker.
+/// Whether this attempt is in progress according to the plan and, if given, held by this worker.
 pub(super) fn is_in_progress(plan: &Plan, key: &AttemptKey, worker: Option<&str>) -> bool {
     plan.task(key.task.as_str()).is_some_and(|task| {
         task.state.status == Status::Running

@@ -1,15 +1,15 @@
-//! How long attempts take on average, and how many may be queued ahead of a slot where they are short.
+//! The average duration of attempts, and how many may be queued ahead of a slot when they are short.
 
 /// Attempts that may wait for a slot.
 pub(super) const AHEAD_MAX: usize = 96;
-/// When so few are left that wait for a slot, more are to be queued.
+/// More attempts are queued when only this many wait for a slot.
 pub(crate) const AHEAD_FEW: usize = AHEAD_MAX / 6;
-/// Microseconds that attempts take on average where queueing ahead is worth its while.
+/// Queueing ahead is worthwhile if attempts take less than this on average, in microseconds.
 const SHORT_MICROS: i64 = 20_000;
-/// Attempts that have to end before anything is known about the average.
+/// Attempts that must have ended before the average counts.
 const KNOWN_MIN: u32 = 8;
 
-/// How long attempts take on average, the latest counting most.
+/// The average duration of attempts; recent ones count most.
 #[derive(Debug, Default)]
 pub(super) struct DurationAverage {
     count: u32,

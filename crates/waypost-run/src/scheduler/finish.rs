@@ -1,4 +1,4 @@
-//! Attempts that must end, and what is written about those that have ended.
+//! Stops attempts that must end, and writes the results of those that have ended.
 
 use waypost_core::{Command, Outcome, PlanId, Retry, Task, Timestamp};
 
@@ -11,11 +11,11 @@ use waypost_config::{ResolvedWork, resolve};
 use waypost_exec::check_evidence::CHECK_ATTEMPTS;
 use waypost_exec::{AttemptKey, AttemptOutcome, Force};
 
-/// Microseconds after which a start is written by itself. Readers are promised to see it within 200 ms.
+/// Microseconds after which a start is written on its own. Readers are promised to see it within 200 ms.
 const RECORD_START_MICROS: i64 = 100_000;
 
 impl Scheduler {
-    /// Attempts that are over time, no longer wanted, or to end because the run ends.
+    /// Stops attempts that are over their time limit, no longer wanted, or part of a run that ends.
     pub(super) fn stop_what_must_end(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         if self.look_at_live || self.live_wake_at.is_some_and(|at| at <= now) {
             self.look_at_live = false;
@@ -46,7 +46,7 @@ impl Scheduler {
             let force_at = |since: Timestamp| since.plus_seconds(u64::from(self.config.stop_seconds));
             match (&mut live.stop, reason) {
                 (None, None) => self.live_wake_at = earlier(self.live_wake_at, live.deadline),
-                // Somebody else may do the same at this moment: there is no time to ask.
+                // Another worker may be doing the same work now: there is no time for a request to end.
                 (None | Some((_, _, false)), _) if live.lost => {
                     live.stop = Some((StopReason::NoLongerWanted, now, true));
                     actions.push(Action::Stop(key.clone(), Force::Kill));
@@ -68,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// The commands for attempts of this plan that have ended, ours and others'.
+    /// Adds the commands for attempts of this plan that have ended, ours and those of others.
     pub(super) fn write_what_ended(&mut self, now: Timestamp, id: &PlanId, draft: &mut Draft) {
         let ended: Vec<AttemptKey> = self
             .live
@@ -92,14 +92,14 @@ impl Scheduler {
             }
         }
         let Some(followed) = self.plans.get_mut(id) else { return };
-        // Kept until the plan says so, too: the write may have to be made again.
+        // Kept until the plan shows it: the write may have to be repeated.
         let plan = &followed.plan;
         followed.gone.retain(|(key, _)| live::is_in_progress(plan, key, None));
         let mut gone = followed.gone.clone();
         if gone.is_empty() && followed.plan.counts().in_progress() == followed.in_progress {
             return;
         }
-        // What stands as ours and is not here was lost on the way.
+        // An attempt that the plan attributes to this worker and that does not run here was lost.
         let ours = followed
             .plan
             .in_progress()
@@ -115,7 +115,7 @@ impl Scheduler {
         }
     }
 
-    /// Records that work has begun, as long as the plan does not say so.
+    /// Records that an attempt has begun, unless the plan already shows it.
     fn record_start(
         &mut self,
         now: Timestamp,
@@ -129,7 +129,8 @@ impl Scheduler {
         }
     }
 
-    /// Tells and stores the progress of attempts, each after its start was told. What ended meanwhile is told before its end.
+    /// Reports and stores the progress of attempts, each after its start was reported. For an attempt that has ended,
+    /// progress is reported before the end and not stored.
     pub(super) fn tell_progress(&mut self, actions: &mut Vec<Action>) {
         for (key, progress) in std::mem::take(&mut self.progress) {
             let Some(live) = self.live.get(&key).filter(|live| !live.lost) else { continue };
@@ -157,7 +158,7 @@ impl Scheduler {
         task.is_some_and(|task| task.state.is_queued() && task.state.attempt == key.attempt)
     }
 
-    /// Records all work of this plan that has begun and goes on: with whatever else is written, or by itself after a while.
+    /// Records the starts of all running attempts of this plan: with any other write, or on their own after a while.
     pub(super) fn record_starts(&mut self, now: Timestamp, id: &PlanId, draft: &mut Draft) {
         let begun =
             self.live.iter().filter(|(key, live)| key.plan == *id && live.stage == AttemptStage::Running);
@@ -168,7 +169,7 @@ impl Scheduler {
             .collect();
         let Some(first) = begun.iter().map(|(_, started_at)| *started_at).min() else { return };
         let due = Timestamp::from_micros(first.as_micros().saturating_add(RECORD_START_MICROS));
-        // Progress is told after the start, and should not wait for it.
+        // Progress is reported after the start and should not wait for it.
         let is_waited_for = begun.iter().any(|(key, _)| self.progress.contains_key(key));
         if draft.commands.is_empty() && due > now && !is_waited_for {
             self.wake_at = earlier(self.wake_at, Some(due));
@@ -180,8 +181,8 @@ impl Scheduler {
     }
 }
 
-/// How often a task is tried whose worker was lost. A run that died says nothing about the task, so it is always tried
-/// again, unless its author said how often.
+/// Returns the retry policy of a task whose worker was lost. A dead run says nothing about the task, so it is always
+/// retried, unless its author sets a limit.
 fn retry_of_lost(config: &Config, loss: Loss) -> Retry {
     match loss {
         Loss::Died => Retry { attempts: u32::MAX, backoff_seconds: 0, backoff_seconds_max: 0 },
@@ -189,8 +190,8 @@ fn retry_of_lost(config: &Config, loss: Loss) -> Retry {
     }
 }
 
-/// How often a task is tried where its author does not say. What an agent or a person does is sent back a few times when
-/// its check fails, and at once.
+/// Returns the retry policy of a task whose author sets none. Work of an agent or a person is sent back a few times
+/// when its check fails, without a wait.
 pub(super) fn retry_of(config: &Config, task: Option<&Task>) -> Retry {
     let is_for_people = task.is_some_and(|task| {
         let work = task.spec.work.as_deref();
@@ -203,11 +204,11 @@ pub(super) fn retry_of(config: &Config, task: Option<&Task>) -> Retry {
     config.retry
 }
 
-/// The command that says how an attempt ended.
+/// Builds the command that records how an attempt ended.
 fn finish(key: &AttemptKey, live: &mut ActiveAttempt, config: &Config, found: Option<&Task>) -> Command {
     let (task, attempt) = (key.task.clone(), Some(key.attempt));
     let reason = live.stop.as_ref().map(|(reason, _, _)| *reason);
-    // A copy: the write may have to be made again.
+    // A clone, because the write may have to be repeated.
     let ending = live
         .ending
         .clone()
@@ -249,7 +250,7 @@ fn finish(key: &AttemptKey, live: &mut ActiveAttempt, config: &Config, found: Op
     Command::FinishTask { task, attempt, outcome, retry: Some(retry) }
 }
 
-/// Whether what was interrupted may be started once more. Whoever wrote how often it may be tried meant it.
+/// Whether an interrupted attempt may be repeated. The author's limit of attempts is respected.
 fn may_begin_again(task: Option<&Task>) -> bool {
     task.is_none_or(|task| {
         task.spec.retry.as_ref().is_none_or(|retry| task.state.tries.saturating_add(1) < retry.attempts)

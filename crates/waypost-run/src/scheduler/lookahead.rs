@@ -1,7 +1,5 @@
-//! Where tasks are short, more of them are queued than there are slots, so that the next program starts the moment the one
-//! before it ends, and several ends and reservations become one write.
-//!
-//! Only where tasks take less time than a few writes do.
+//! Queues more short tasks than there are slots, so that the next program starts the moment its predecessor ends, and
+//! several ends and reservations become one write. Only used while tasks take less time than a few writes.
 
 use std::collections::VecDeque;
 
@@ -12,17 +10,17 @@ use super::duration_average::{AHEAD_FEW, AHEAD_MAX};
 use super::{Action, Scheduler, earlier};
 use waypost_exec::{AttemptKey, AttemptOutcome};
 
-/// Microseconds for which the end of an attempt may wait for others to be written with it.
+/// Microseconds that an ended attempt may wait for others to be written with it.
 const LINGER_MICROS: i64 = 20_000;
 
 impl Scheduler {
-    /// How many more attempts may be queued without a slot now.
+    /// Returns how many more attempts may be queued without a slot now.
     pub(super) fn ahead_left(&self) -> usize {
         let worthwhile = self.pace.is_short() && !self.slots.counts_starts();
         if worthwhile { AHEAD_MAX.saturating_sub(self.waiting_count()) } else { 0 }
     }
 
-    /// A reservation is durable: its work begins if it has a slot, or waits for one.
+    /// Handles a durable reservation: its work begins if it has a slot, or waits for one.
     pub(super) fn begin_or_wait(&mut self, now: Timestamp, key: AttemptKey) {
         self.look_at_live |= self.stopping;
         let Some(live) = self.live.get_mut(&key) else { return };
@@ -38,12 +36,13 @@ impl Scheduler {
         }
     }
 
-    /// The work of an attempt has begun: it was told to, or stood in line for the slot of `predecessor`, which has ended.
+    /// Records that an attempt has begun: because it was started, or as a pending one in the slot of `predecessor`,
+    /// which has ended.
     pub(super) fn began(&mut self, now: Timestamp, key: &AttemptKey, predecessor: Option<&AttemptKey>) {
         let Some(live) = self.live.get_mut(key) else { return };
         live.started_at = Some(now);
         live.predecessor = predecessor.cloned();
-        // It may have been given a slot of its own in the same moment.
+        // It may have got a slot of its own at the same moment.
         if live.stage != AttemptStage::Queued {
             return;
         }
@@ -61,7 +60,7 @@ impl Scheduler {
         }
     }
 
-    /// The program of an attempt has ended, and its slot is free at once.
+    /// Records that the program of an attempt has ended. Its slot is free at once.
     pub(super) fn ended(&mut self, now: Timestamp, key: &AttemptKey, ending: AttemptOutcome) {
         let Some(live) = self.live.get_mut(key) else { return };
         if let Some(started_at) = live.started_at {
@@ -88,13 +87,13 @@ impl Scheduler {
         }
     }
 
-    /// Gives free slots to those who wait for one.
+    /// Assigns free slots to waiting attempts.
     pub(super) fn fill_slots(&mut self, now: Timestamp) {
         for (queue, waiting) in &mut self.waiting {
             let concurrency = self.config.queues.get(&**queue).map_or(0, |queue| queue.concurrency);
             while let Some(key) = waiting.front() {
                 let live = self.live.get_mut(key);
-                // One that is being stopped never begins.
+                // An attempt that is being stopped never begins.
                 let Some(live) =
                     live.filter(|live| live.stage == AttemptStage::Queued && live.stop.is_none())
                 else {
@@ -113,13 +112,13 @@ impl Scheduler {
         }
     }
 
-    /// How many wait for a slot.
+    /// Returns how many attempts wait for a slot.
     fn waiting_count(&self) -> usize {
         self.waiting.values().map(VecDeque::len).sum()
     }
 
-    /// Whether what has ended in a plan may wait for more to be written with it: while enough attempts wait for a slot,
-    /// nothing that depends on it could start anyway.
+    /// Whether ended attempts of a plan may wait for more to be written with them. While enough attempts wait for a
+    /// slot, nothing that depends on them could start anyway.
     pub(super) fn may_batch(&mut self, now: Timestamp, id: &PlanId) -> bool {
         if self.waiting_count() <= AHEAD_FEW || self.stopping {
             return false;

@@ -1,4 +1,4 @@
-//! Other workers that write the same plans, and the parts of the ready tasks with which each begins.
+//! Other workers that write the same plans, and the division of the ready tasks among them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use waypost_core::{TaskId, Timestamp};
 /// Seconds for which a plan counts as shared after another worker has written it.
 pub(super) const SHARED_SECONDS: u64 = 10;
 
-/// Other workers that have written lately, and when that was seen.
+/// Other workers that have written recently, and when that was seen.
 #[derive(Debug, Default)]
 pub(super) struct PeerWorkers(BTreeMap<String, Timestamp>);
 
@@ -19,7 +19,7 @@ impl PeerWorkers {
         }
     }
 
-    /// Forgets those who have not written for a while.
+    /// Removes workers that have not written for a while.
     fn forget_old(&mut self, now: Timestamp) {
         self.0.retain(|_, seen| now < seen.plus_seconds(SHARED_SECONDS));
     }
@@ -29,8 +29,8 @@ impl PeerWorkers {
         !self.0.is_empty()
     }
 
-    /// The part of the ready tasks that `worker` begins with. All who know each other come to parts that do not overlap, and
-    /// who does not know all of the others is refused now and then.
+    /// Returns the part of the ready tasks that `worker` tries first. Workers that all know each other get parts that
+    /// do not overlap. A worker that does not know all others gets refusals now and then.
     pub(super) fn part_of(&mut self, now: Timestamp, worker: &str) -> Part {
         self.forget_old(now);
         let place = self.0.keys().take_while(|name| name.as_str() < worker).count();
@@ -47,7 +47,7 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn has(self, task: &TaskId) -> bool {
-        // The same on all machines and in all builds.
+        // FNV-1a: the same on all machines and in all builds.
         let hash = task.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

@@ -1,4 +1,4 @@
-//! What is told to whoever watches a run, once it is durable. Its JSON is what `run --json` streams.
+//! The events of a run for its observers, reported once they are durable. `run --json` streams their JSON.
 
 use serde::Serialize;
 use waypost_core::{Actor, Event, Evidence, IndexDelta, Phase, Plan, PlanId, Status, TaskId, Timestamp};
@@ -9,98 +9,77 @@ use waypost_core::{Actor, Event, Evidence, IndexDelta, Phase, Plan, PlanId, Stat
 pub enum RunEvent {
     /// An attempt began.
     TaskStarted {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: TaskId,
-        /// The number of the start.
         attempt: u32,
-        /// When.
+        /// When the attempt began, by the store's clock.
         at: Option<Timestamp>,
     },
     /// An attempt failed, and there will be another.
     TaskWillRetry {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: TaskId,
         /// The attempt that failed.
         attempt: u32,
-        /// Why.
         error: String,
-        /// Not before this moment.
+        /// The next attempt does not start before this time.
         again_at: Timestamp,
-        /// What its check has found, if that is why.
+        /// The evidence of the check, if the check failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
     },
-    /// A task said how far it is.
+    /// A task reported progress.
     TaskProgressed {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: TaskId,
-        /// How far.
+        /// The latest report; it replaces earlier ones that were not reported yet.
         progress: String,
     },
-    /// Somebody said that a task is done; its check has yet to pass.
+    /// A task was reported as done; its check has yet to pass.
     TaskReported {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: TaskId,
-        /// Who said so.
+        /// The actor that reported it.
         by: Actor,
     },
-    /// An attempt was given back undone.
+    /// An attempt was released without a result.
     TaskReleased {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: TaskId,
-        /// Why.
+        /// Why it was released, as a message.
         reason: String,
     },
     /// A task asks a person, and waits.
     QuestionAsked {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: TaskId,
-        /// What it asks.
         question: String,
-        /// The answers that are possible; none: any text.
+        /// The possible answers; empty: any text.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         choices: Vec<String>,
     },
     /// A person has answered.
     QuestionAnswered {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: TaskId,
-        /// The answer.
         answer: String,
-        /// Who gave it.
+        /// The actor that answered.
         by: Actor,
     },
     /// A task ended for good.
     TaskEnded {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: TaskId,
-        /// How.
         status: Status,
-        /// The attempt that it ended with; 0: it was never started.
+        /// The attempt that it ended with; 0 if it was never started.
         attempt: u32,
-        /// How long that attempt took.
+        /// The duration of that attempt.
         #[serde(skip_serializing_if = "Option::is_none")]
         seconds: Option<f64>,
-        /// Why, where there is anything to say.
+        /// The reason, unless the task is done.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
-        /// What its check has found.
+        /// The evidence of its check.
         #[serde(skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
     },
@@ -108,7 +87,7 @@ pub enum RunEvent {
     PlanPhaseChanged {
         /// The plan.
         plan: PlanId,
-        /// Which.
+        /// The new phase.
         phase: Phase,
     },
 }
@@ -224,7 +203,7 @@ fn told_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> (Vec<News>, V
             | Event::TasksReordered { .. }
             | Event::TasksReset { .. }
             | Event::PlanFinished { .. }
-            | Event::PlanArchived {}
+            | Event::PlanArchived { .. }
             | Event::PlanUnarchived {}
             | Event::TaskQueued { .. }
             | Event::TaskStarted { .. }
@@ -243,7 +222,7 @@ fn told_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> (Vec<News>, V
     }
     for task in &touched.finished {
         let Some(found) = plan.task(task.as_str()) else { continue };
-        // A group ends with its children, who have been told of.
+        // A group ends with its children, which have been reported.
         if !plan.children(task.as_str()).is_empty() {
             continue;
         }
@@ -263,7 +242,7 @@ fn told_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> (Vec<News>, V
         notices.push(RunEvent::TaskEnded { plan: id(), task, status, attempt, seconds, why, evidence });
     }
     for (task, attempt) in &touched.started {
-        // A queued one starts later, with an event of its own.
+        // A queued attempt starts later, with an event of its own.
         if let Some(at) = plan.task(task.as_str()).and_then(|task| task.state.started_at) {
             let (task, attempt) = (task.clone(), *attempt);
             notices.push(RunEvent::TaskStarted { plan: id(), task, attempt, at: Some(at) });

@@ -1,5 +1,5 @@
-//! Which of the ready tasks start now: the most urgent first, then the plan that has least, then the order of the plan;
-//! within the bounds of their queues, and with all their locks or not at all.
+//! Selects the ready tasks that start now: the most urgent first, then by the plan with the fewest attempts, then in
+//! the order of the plan. A task starts within the limits of its queue, and with all its locks or not at all.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,21 +24,21 @@ struct Chosen {
     locks: Vec<Lock>,
     timeout_seconds: Option<u32>,
     has_slot: bool,
-    /// How it ends at once, when nothing is run for it.
+    /// The result of a task that ends at once, without running anything.
     instant: Option<Instant>,
 }
 
-/// How an attempt ends at once, for which nothing is run.
+/// How an attempt ends at once, without running anything.
 enum Instant {
     Finish(Outcome, Retry),
     Ask(QuestionRequest),
 }
 
 impl Scheduler {
-    /// Adds the starts that are possible now to the writes that are being put together.
+    /// Adds the starts that are possible now to the writes under construction.
     pub(super) fn choose_starts(&mut self, now: Timestamp, writes: &mut BTreeMap<PlanId, Draft>) {
         self.keep_or_drop_reservation();
-        // Tasks that end at once make others ready, so look again until nothing more comes of it.
+        // Tasks that end at once make others ready, so repeat until nothing more becomes ready.
         loop {
             let chosen = self.choose(now, writes);
             let mut again = false;
@@ -76,7 +76,7 @@ impl Scheduler {
                 turns.push((id, followed, offer, followed.in_progress, followed.served));
             }
         }
-        // Whoever newcomers may not overtake goes first.
+        // The task that newcomers may not overtake goes first.
         let first = reserved.as_ref().map(|(plan, task, _)| (plan.clone(), task.clone()));
         let mut chosen_first = false;
         if let Some((plan, task)) = &first
@@ -138,7 +138,8 @@ impl Scheduler {
         chosen
     }
 
-    /// Remembers who waits for locks since when, and lets the one who has waited longest, and long enough, go first.
+    /// Records which tasks wait for locks and since when. The one that has waited longest, and long enough, gets a
+    /// reservation.
     fn note_lock_waits(&mut self, now: Timestamp, waits: Vec<(PlanId, TaskId)>, chosen: &[Chosen]) {
         for one in chosen {
             if let Some(followed) = self.plans.get_mut(&one.key.plan) {
@@ -166,7 +167,7 @@ impl Scheduler {
         self.reserved = Some((plan, task, locks));
     }
 
-    /// A reservation of a task that cannot start anyway would keep others waiting for nothing.
+    /// Drops the reservation of a task that cannot start anyway: it would block others for nothing.
     fn keep_or_drop_reservation(&mut self) {
         let ready = |plan: &Plan, task: &TaskId| {
             matches!(
@@ -187,12 +188,13 @@ impl Scheduler {
         }
     }
 
-    /// Writes a reservation down, or the start and end of what ends at once. Returns whether something ended.
+    /// Adds a reservation, or the start and end of a task that ends at once. Returns whether something ended whose
+    /// consequences are visible.
     fn start(&mut self, now: Timestamp, one: Chosen, draft: &mut Draft) -> bool {
         let Chosen { key, locks, timeout_seconds, has_slot, instant } = one;
         let Some(queue) = self.plans.get_mut(&key.plan).map(Followed::queue) else { return false };
         let (task, worker) = (key.task.clone(), self.worker.clone());
-        // Nothing is run for what ends at once: it starts and ends with this write.
+        // Nothing runs for a task that ends at once: it starts and ends with this write.
         let command = match instant {
             Some(_) => Command::StartTask { task, worker },
             None => Command::QueueTask { task, worker },
@@ -221,18 +223,18 @@ impl Scheduler {
             Instant::Ask(ask) => Command::AskQuestion { task: of, attempt, ask: Box::new(ask) },
         };
         if draft.shared {
-            // It cannot be decided before the start, which this copy does not see.
+            // The end cannot be decided before the start, which this copy does not see.
             draft.commands.push(end);
         } else {
             self.apply(now, &key.plan, end, draft);
         }
         self.release_locks(&key, &locks);
-        // What a shared plan's tasks lead to is seen only once they are written.
+        // The consequences for a shared plan are only seen once they are written.
         !draft.shared
     }
 }
 
-/// Why a task does not start although it is ready.
+/// Why a ready task does not start.
 enum Obstacle {
     Queue,
     Locks,
@@ -240,18 +242,18 @@ enum Obstacle {
 
 /// What a run has to do for a ready task.
 enum Errand {
-    /// Nothing: it is for agents and people.
+    /// Nothing: it is for agents, people or other workers.
     NotOurs,
-    /// What ends at once.
+    /// Record a result at once.
     Instant(Instant),
-    /// To run something, within so many seconds.
+    /// Run something, with this time limit in seconds.
     Run(Option<u32>),
 }
 
 impl Errand {
     fn of(config: &Config, takes: &TaskFilter, worker: &str, task: &Task) -> Self {
         let finish = |outcome| Self::Instant(Instant::Finish(outcome, retry_of(config, Some(task))));
-        // The plan was changed after it was looked at: the task fails, and says why.
+        // The plan was changed after it was checked against the configuration, so the task fails with the reason.
         let failed = |wrong| {
             let error = Problem::task(&task.spec.id, wrong).to_string();
             let retry = Retry { attempts: 1, ..config.retry };
@@ -279,7 +281,7 @@ impl Errand {
             (Err(_), _) | (_, Some((_, Err(_)))) if takes.leaves_unknown => Self::NotOurs,
             (Ok(ResolvedWork::Human), _) => Self::NotOurs,
             (Ok(ResolvedWork::Worker(doer)), _) => Self::Run(doer.timeout_seconds()),
-            // A person is asked once it is reported.
+            // The person is asked once the work is reported.
             (Ok(ResolvedWork::Noop), None | Some((_, Ok(ResolvedWork::Human)))) => finish(done()),
             (Ok(ResolvedWork::Noop), Some((check, Ok(ResolvedWork::Noop)))) => {
                 finish(proved(check, &Claim::default(), worker))
@@ -290,13 +292,13 @@ impl Errand {
     }
 }
 
-/// Done, with the evidence of a check that asks for nothing.
+/// Returns a success with the evidence of a check that has nothing to run.
 fn proved(check: &Work, claim: &Claim, worker: &str) -> Outcome {
     let evidence = Some(Box::new(proof::of_nothing(check, claim, worker)));
     Outcome::Done { result: None, output: None, evidence }
 }
 
-/// Takes a slot and the locks of a task that may start; nothing when it is not for a machine.
+/// Takes a slot and the locks of a task that may start. `None` if the task is not for this run.
 fn admit(
     config: &Config,
     (takes, worker): (&TaskFilter, &str),
@@ -315,9 +317,10 @@ fn admit(
     let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
     let has_slot = instant.is_none() && slots.take(queue, concurrency);
     let full = instant.is_none() && !has_slot;
-    // Where others have all slots, nobody knows when one is free.
+    // If other runs have all slots, it is unknown when one becomes free.
     let soon = *ahead_left > 0 && slots.has_any(queue) && !slots.are_wanted(queue);
-    // One whose author counts attempts is not queued before it can really start: who knows what becomes of it meanwhile.
+    // A task with a limit of attempts is not queued before it can really start: it might lose an attempt while it
+    // waits.
     if full && (!soon || task.spec.retry.is_some()) {
         return Err(Obstacle::Queue);
     }

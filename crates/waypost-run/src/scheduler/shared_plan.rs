@@ -1,6 +1,6 @@
-//! Plans that other workers write at the same time. The copy of such a plan is not moved on before a write: the store
-//! decides and writes those commands that are still possible, and the copy follows by the versions that it has not seen. So nobody
-//! reads a whole plan again because another was faster.
+//! Plans that other workers write at the same time. The copy of such a plan does not change before a write: the store
+//! decides and writes the commands that are still possible, and the copy follows by the versions that it has not seen.
+//! So no worker reads a whole plan again because another was faster.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use super::{
 use waypost_config::Config;
 use waypost_exec::AttemptKey;
 
-/// Ready tasks of its own part, and of the parts of others, that a worker takes into account for one write.
+/// Ready tasks of its own part that a worker considers for one write, and, for each priority, of the parts of others.
 const SHARED_READY_MAX: usize = 512;
-/// Ready tasks of a shared plan that are looked at for one write.
+/// Ready tasks of a shared plan that are examined for one write.
 const SHARED_LOOKED_MAX: usize = 16 * SHARED_READY_MAX;
-/// Tasks that end at once which a worker tries even if they are of the parts of others.
+/// Tasks that end at once that a worker always tries, even if they are in the parts of others.
 const SHARED_INSTANTS_MIN: usize = 32;
 
 /// The ready tasks of a plan in the order in which a worker tries them.
 pub(super) struct Offer<'a> {
     pub(super) tasks: std::iter::Peekable<Box<dyn Iterator<Item = &'a Task> + 'a>>,
-    /// How many that end at once one write may hold.
+    /// The number of tasks that end at once in one write.
     pub(super) instants_max: usize,
 }
 
 impl Followed {
-    /// The name of its queue as the plan says it now.
+    /// Returns the name of the plan's queue, which an edit may have changed.
     pub(super) fn queue(&mut self) -> Arc<str> {
         let name = Config::queue_name(&self.plan.spec().queue);
         if *self.queue != *name {
@@ -40,7 +40,7 @@ impl Followed {
         Arc::clone(&self.queue)
     }
 
-    /// Another worker has written the plan.
+    /// Records that another worker has written the plan.
     pub(super) fn share(&mut self, now: Timestamp) {
         self.shared_until = Some(now.plus_seconds(SHARED_SECONDS));
     }
@@ -49,9 +49,9 @@ impl Followed {
         self.shared_until.is_some_and(|until| now < until)
     }
 
-    /// The ready tasks in the order in which this worker tries them. Among tasks of the same urgency, workers that share a
-    /// plan begin with different parts, so that they do not all want the same ones; what others have not come to is taken
-    /// after one's own.
+    /// Returns the ready tasks in the order in which this worker tries them. Among tasks of the same priority, workers
+    /// that share a plan begin with different parts, so that they do not all try the same ones. Tasks in the parts of
+    /// others come after a worker's own.
     pub(super) fn ready<'a>(
         &'a self,
         now: Timestamp,
@@ -66,7 +66,7 @@ impl Followed {
             return offer(Box::new(self.plan.ready()), INSTANT_COMMANDS_MAX / 2);
         }
         let (mut own, mut looked) = (0, 0);
-        // By urgency, the most urgent first: tasks of the own part, and those of others.
+        // By priority, the highest first: tasks of the own part, and those of others.
         let mut found: Vec<(i32, Vec<&Task>, Vec<&Task>)> = Vec::new();
         for task in self.plan.ready().filter(|task| is_ours(task)) {
             if own == SHARED_READY_MAX || looked == SHARED_LOOKED_MAX {
@@ -77,7 +77,7 @@ impl Followed {
                 found.push((priority, Vec::new(), Vec::new()));
             }
             let Some((_, mine, others)) = found.last_mut() else { break };
-            // Those that wait for their time are only asked when that is.
+            // Tasks that wait for their time do not count; they are only included to find out when to wake.
             let counts = usize::from(self.waits_until(now, task).is_none());
             looked += counts;
             if part.has(&task.spec.id) {
@@ -97,7 +97,7 @@ impl Followed {
         offer(Box::new(tasks), own.clamp(SHARED_INSTANTS_MIN, SHARED_READY_MAX))
     }
 
-    /// Until when a ready task is not tried, if it is not tried now.
+    /// Returns until when a ready task is not tried; `None` if it can be tried now.
     pub(super) fn waits_until(&self, now: Timestamp, task: &Task) -> Option<Timestamp> {
         let until = [task.state.not_before, self.parked.get(&task.spec.id).copied()];
         until.into_iter().flatten().filter(|&until| until > now).max()
@@ -105,7 +105,7 @@ impl Followed {
 }
 
 impl Scheduler {
-    /// Moves the copy on by versions that others, or this run, have written.
+    /// Advances the copy by versions that others, or this run, have written.
     pub(super) fn advance(&mut self, now: Timestamp, id: &PlanId, entries: &[VersionRecord]) {
         let Some(followed) = self.plans.get_mut(id) else { return };
         let foreign =
@@ -139,7 +139,7 @@ impl Scheduler {
         self.settle_pending(now, id);
     }
 
-    /// A write of a shared plan is durable as far as it was possible, and the plan is at this version.
+    /// Handles a write of a shared plan: its possible part is durable, and the plan is at this version.
     pub(super) fn partly_written(&mut self, now: Timestamp, id: &PlanId, version: u64, refusals: &[Refusal]) {
         let Some(followed) = self.plans.get_mut(id) else { return };
         for refusal in refusals {
@@ -149,7 +149,7 @@ impl Scheduler {
                 followed.parked.insert(task, Timestamp::from_micros(now.as_micros() + PARKED_MICROS));
             }
             if let Refusal::QueueFull { queue, .. } = refusal {
-                // As long as the store says how many start, it is asked about each of them.
+                // As long as the store limits the starts, it is asked about each of them.
                 followed.share(now);
                 self.slots.was_refused(queue);
             }
@@ -160,7 +160,7 @@ impl Scheduler {
         self.settle_pending(now, id);
     }
 
-    /// Once the copy has come to where a write left the plan, reads off it what became of that.
+    /// Resolves the pending write once the copy has reached its version.
     fn settle_pending(&mut self, now: Timestamp, id: &PlanId) {
         let Some(followed) = self.plans.get_mut(id) else { return };
         let there = |written: Option<u64>| written.is_some_and(|version| followed.plan.version() >= version);
@@ -171,7 +171,8 @@ impl Scheduler {
         }
     }
 
-    /// What of a write has happened, as the plan tells: reservations that stand begin, and ends that do not stand are written again.
+    /// Finds out from the plan which part of a write took effect: existing reservations begin, and missing ends are
+    /// written again.
     pub(super) fn resolve(&mut self, now: Timestamp, id: &PlanId, pending: super::Pending) {
         let worker = self.worker.clone();
         let is_ours = |plan: Option<&Plan>, key: &AttemptKey| {
@@ -186,7 +187,8 @@ impl Scheduler {
         }
         for (key, live) in pending.finishes {
             if is_ours(self.plan(id), &key) {
-                // Nothing of the write happened, its starts included, so the locks are free for whoever had them.
+                // Nothing of the write took effect, its starts included, so the previous holder can take the locks
+                // again.
                 let _same_as_before = self.locks.acquire(&holder(&key.plan, &key.task), &live.locks);
                 self.live.insert(key, live);
             }

@@ -1,27 +1,27 @@
-//! Slots of queues: how many programs of a queue run at the same time, counted over all runs that share it.
+//! Slots of queues: limits how many programs of a queue run at the same time, over all runs that share it.
 //!
-//! Whoever keeps the slots knows what other runs have; this counts what this run has of them.
+//! The slot keeper knows the slots of other runs; this counts those of this run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// Keeps the slots of queues for all runs that share them. Never waits.
+/// Assigns the slots of queues to all runs that share them. Never waits.
 pub trait SlotKeeper: Debug + Send {
-    /// Takes one more slot of a queue that has so many in all. `false`: others have them.
+    /// Takes one more slot of a queue with `concurrency` slots in all. `false`: other runs have them.
     fn take(&mut self, queue: &str, concurrency: u32) -> bool;
-    /// Gives one back.
+    /// Releases one slot.
     fn give(&mut self, queue: &str);
-    /// Whether another run waits that has none, and this one has had its turn.
+    /// Whether another run waits that has no slot, and this one has had its turn.
     fn is_wanted(&mut self, queue: &str) -> bool;
-    /// Whether it is the write of a start that takes a slot, and may be refused one. Then nothing is queued ahead of a slot.
+    /// Whether the write of a start takes the slot and may be refused. Then nothing is queued ahead of a slot.
     fn counts_starts(&self) -> bool {
         false
     }
-    /// The write of a start was refused a slot of this queue.
+    /// Reports that the write of a start was refused for lack of a slot in this queue.
     fn was_refused(&mut self, _queue: &str) {}
 }
 
-/// Slots that no other run wants.
+/// Slots that are not shared with other runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unshared;
 
@@ -35,24 +35,24 @@ impl SlotKeeper for Unshared {
     }
 }
 
-/// What this run has of one queue.
+/// The slots of this run in one queue.
 #[derive(Debug, Default)]
 struct Share {
-    /// Slots that programs have now.
+    /// Slots that programs use now.
     used: u32,
-    /// Slots that were taken; one whose program has ended serves the next.
+    /// Slots taken from the keeper. When a program ends, its slot serves the next.
     held: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct Slots {
     keeper: Box<dyn SlotKeeper>,
-    /// Programs of all queues that this run may have at the same time.
+    /// The most programs of all queues at the same time in this run.
     jobs: Option<u32>,
     queues: BTreeMap<String, Share>,
-    /// Queues of which nothing more is to be had for now.
+    /// Queues without a free slot for now.
     denied: BTreeSet<String>,
-    /// Queues of which another run waits for a slot: it gets the next one that nothing here takes over.
+    /// Queues in which another run waits for a slot: it gets the next one that no attempt here takes over.
     wanted: BTreeSet<String>,
 }
 
@@ -61,12 +61,12 @@ impl Slots {
         Self { keeper, jobs, queues: BTreeMap::new(), denied: BTreeSet::new(), wanted: BTreeSet::new() }
     }
 
-    /// Others may have given back what they had.
+    /// Tries denied queues again, because other runs may have released slots.
     pub(super) fn ask_again(&mut self) {
         self.denied.clear();
     }
 
-    /// Takes a slot of a queue that has so many, if one is to be had.
+    /// Takes a slot of a queue with `concurrency` slots, if one is free.
     pub(super) fn take(&mut self, queue: &str, concurrency: u32) -> bool {
         let used: u32 = self.queues.values().map(|share| share.used).sum();
         if self.denied.contains(queue) || self.jobs.is_some_and(|jobs| used >= jobs) {
@@ -97,7 +97,7 @@ impl Slots {
         taken
     }
 
-    /// The store has refused a slot that was thought to be free.
+    /// Reports that the store refused a slot that seemed free.
     pub(super) fn was_refused(&mut self, queue: &str) {
         self.keeper.was_refused(queue);
     }
@@ -107,12 +107,12 @@ impl Slots {
         self.keeper.counts_starts()
     }
 
-    /// How many programs of this run have slots of a queue.
+    /// Returns how many programs of this run have slots of a queue.
     pub(super) fn used(&self, queue: &str) -> u32 {
         self.queues.get(queue).map_or(0, |share| share.used)
     }
 
-    /// A program has ended, or does not start after all.
+    /// Releases the slot of a program that has ended or does not start after all.
     pub(super) fn give(&mut self, queue: &str) {
         let Some(share) = self.queues.get_mut(queue) else { return };
         share.used = share.used.saturating_sub(1);
@@ -121,14 +121,14 @@ impl Slots {
             self.keeper.give(queue);
             self.denied.insert(queue.to_owned());
         }
-        // Where the store counts, the next start has to ask again.
+        // If the store counts, the next start has to ask again.
         if self.keeper.counts_starts() && share.held > share.used {
             share.held -= 1;
             self.keeper.give(queue);
         }
     }
 
-    /// A program has begun in the slot of one that ended: nothing new is to stand in line when another run waits.
+    /// Records that a program began in the slot of one that ended. If another run waits, nothing new is queued ahead.
     pub(super) fn passed_on(&mut self, queue: &str) {
         if !self.wanted.contains(queue) && self.keeper.is_wanted(queue) {
             self.wanted.insert(queue.to_owned());
@@ -140,7 +140,7 @@ impl Slots {
         self.wanted.contains(queue)
     }
 
-    /// A program has begun that nobody gave a slot to: it counts all the same.
+    /// Counts a program that began without an assigned slot.
     pub(super) fn take_anyway(&mut self, queue: &str) {
         let share = self.queues.entry(queue.to_owned()).or_default();
         share.used += 1;
@@ -151,7 +151,7 @@ impl Slots {
         self.queues.get(queue).is_some_and(|share| share.used > 0)
     }
 
-    /// Gives back what nothing of this run wants now.
+    /// Releases the slots that nothing in this run uses now.
     pub(super) fn give_back_unused(&mut self) {
         for (queue, share) in &mut self.queues {
             while share.held > share.used {

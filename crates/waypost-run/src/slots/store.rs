@@ -1,5 +1,5 @@
-//! Slots of queues that the store counts, for stores that several machines share: the write of a start takes its slot, or is
-//! refused. This keeps what a run was told, so that it asks again only when something may have changed.
+//! Slots of queues that the store counts, for stores that several machines share: the write of a start takes its slot
+//! or is refused. This caches the answers, so that a run asks again only when something may have changed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,22 +11,22 @@ use crate::scheduler::SlotKeeper;
 
 /// How long a worker keeps a slot for its own tasks, one after another, while another waits that has none.
 const TURN: Duration = Duration::from_secs(1);
-/// How long a worker that gave a slot to another leaves the queue alone: the other has to hear of it first.
+/// How long a worker that yielded a slot takes none of the queue: the other worker has to notice it first.
 const MANNERS: Duration = Duration::from_millis(500);
 
 /// What a worker knows of one queue.
 #[derive(Debug, Default)]
 struct QueueState {
     concurrency: u32,
-    /// Slots that this worker counts on.
+    /// Slots that this worker assumes it has.
     own: u32,
-    /// Whether others have all slots, as far as is known.
+    /// Whether all slots are taken, as far as is known.
     full: bool,
-    /// Since when this worker has had slots without a long break or a look at others.
+    /// Since when this worker has had slots without a long break or a check for waiting workers.
     since: Option<Instant>,
     /// Since when it has had none.
     idle: Option<Instant>,
-    /// When it last gave one to another.
+    /// When it last yielded a slot to another worker.
     gave: Option<Instant>,
 }
 
@@ -53,14 +53,15 @@ impl StoredSlots {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues of which this worker wants a slot and has none: others are told, so that they let it have one.
+    /// Returns the queues in which this worker waits for a slot and has none. Its row shows them, so that others yield
+    /// one.
     pub(crate) fn waits_for(&self) -> Vec<String> {
         let queues = self.queues();
         let waits = queues.iter().filter(|(_, known)| known.full && known.own == 0);
         waits.map(|(queue, _)| queue.clone()).collect()
     }
 
-    /// Looks whether queues that were full have a slot again.
+    /// Checks whether queues that were full have a free slot again.
     pub(crate) fn look_again(&self) -> Result<(), StoreError> {
         let full: Vec<String> =
             self.queues().iter().filter(|(_, known)| known.full).map(|(queue, _)| queue.clone()).collect();
@@ -75,7 +76,7 @@ impl StoredSlots {
         Ok(())
     }
 
-    /// Whether another worker waits for a slot of this queue that has none.
+    /// Whether another worker without a slot waits for one of this queue.
     fn others_wait(&self, queue: &str) -> Result<bool, StoreError> {
         self.plans.store().query(|read| {
             let (now, have) = (read.now(), read.slots(queue)?);
@@ -108,7 +109,7 @@ impl SlotKeeper for StoredSlots {
                 return true;
             }
         }
-        // It has had its turn. Who cannot be asked about is not waited for.
+        // This worker has had its turn. If the check fails, it does not yield.
         let wanted = self.others_wait(queue).unwrap_or(false);
         let mut queues = self.queues();
         let known = queues.entry(queue.to_owned()).or_default();

@@ -1,5 +1,5 @@
-//! The same work with the servers of others. Where one has no tool for a step, the nearest that it documents is used, and
-//! the cheaper one where there are two.
+//! The same work with other servers. Where one has no tool for a step, the closest documented one is used, and the
+//! cheaper one if there are two.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::python;
 const BEADS: &[&str] = &["beads-mcp==1.3.2"];
 const STAND_IN: &str = include_str!("bd_stand_in.py");
 
-/// task-master with its `standard` tools, the smallest set with which tasks can be made by hand. Without a key for a model it
-/// cannot change a text: a status stands for the changes. It exports nothing: its list of tasks stands for that.
+/// task-master with its `standard` tools, the smallest set that can create tasks by hand. Without a model key it cannot
+/// change texts, so status changes replace those changes. It has no export, so its list of tasks replaces that.
 pub(super) fn task_master(packages: &Packages, scratch: &Path) -> Result<Transcript> {
     let folder = scratch.join("task-master");
     std::fs::create_dir_all(&folder)?;
     let mut command = packages.run("task-master-mcp");
-    // It refuses to work in somebody's home.
+    // It refuses to work in a home directory.
     command.current_dir(&folder).env("HOME", scratch).env("TASK_MASTER_TOOLS", "standard");
     let mut session = Session::start(&mut command, &scratch.join("task-master.log"))?;
     session.list()?;
@@ -54,12 +54,12 @@ pub(super) fn task_master(packages: &Packages, scratch: &Path) -> Result<Transcr
     Ok(std::mem::take(&mut session.transcript))
 }
 
-/// beads: it exports nothing, so those that are rewritten are looked at one by one.
+/// beads. It has no export, so the tasks to rewrite are read one by one.
 pub(super) fn beads(scratch: &Path) -> Result<Transcript> {
     let python = python::with_packages("beads", BEADS)?;
     let folder = scratch.join("beads");
     std::fs::create_dir_all(folder.join(".beads"))?;
-    // What marks a folder as one of its projects.
+    // These files mark a folder as one of its projects.
     std::fs::write(folder.join(".beads/metadata.json"), "{}")?;
     std::fs::write(folder.join(".beads/beads.db"), "")?;
     let bd = folder.join("bd");
@@ -68,7 +68,7 @@ pub(super) fn beads(scratch: &Path) -> Result<Transcript> {
     let server = python.with_file_name("beads-mcp");
     let mut command = Command::new(server);
     command.current_dir(&folder).env("HOME", &folder).env("BEADS_PATH", &bd).env("BEADS_ACTOR", "bench");
-    // It works on the repository around it; this folder is in ours.
+    // It works on the enclosing repository, and this folder is inside ours.
     command.env("GIT_CEILING_DIRECTORIES", scratch);
     let mut session = Session::start(&mut command, &scratch.join("beads.log"))?;
     session.list()?;

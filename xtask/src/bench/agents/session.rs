@@ -1,4 +1,4 @@
-//! A client of a server over standard input and output, as thin as can be, that keeps what a model would read and write.
+//! A minimal MCP client over stdio that records what a model would read and write.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -9,22 +9,22 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// How long an answer is waited for.
+/// Maximum time to wait for a reply.
 const ANSWER_SECONDS_MAX: u64 = 120;
 
 /// What a model has in its context after some calls.
 #[derive(Default)]
 pub(super) struct Transcript {
-    /// The tools, as the server lists them.
+    /// The tool definitions, as the server lists them.
     pub(super) definitions: String,
-    /// The same without annotations and schemas of answers, which some hosts keep from their model.
+    /// The definitions without annotations and output schemas, which some hosts do not pass to their model.
     pub(super) lean_definitions: String,
     pub(super) requests: Vec<String>,
     pub(super) answers: Vec<String>,
 }
 
 impl Transcript {
-    /// A change of a file with the host's own tool, which every host has.
+    /// Records an edit of a file with the host's own tool, which every host has.
     pub(super) fn edit_file(&mut self, path: &str, old: &str, new: &str) {
         let arguments = json!({ "file_path": path, "old_string": old, "new_string": new });
         self.requests.push(json!({ "name": "edit", "arguments": arguments }).to_string());
@@ -32,7 +32,7 @@ impl Transcript {
     }
 }
 
-/// A server that was started, and what was said.
+/// A running server, and the transcript of the calls.
 pub(super) struct Session {
     child: Child,
     input: ChildStdin,
@@ -42,7 +42,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Starts a server and greets it.
+    /// Starts a server and initializes the connection.
     pub(super) fn start(command: &mut Command, log: &Path) -> Result<Self> {
         let log = std::fs::File::create(log)?;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn()?;
@@ -64,12 +64,12 @@ impl Session {
         Ok(session)
     }
 
-    /// The number of the process.
+    /// Returns the process id of the server.
     pub(super) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// What is called, and what is answered, is kept.
+    /// Calls a tool, and records the call and the reply.
     pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         let call = json!({ "name": tool, "arguments": arguments });
         self.transcript.requests.push(call.to_string());
@@ -108,7 +108,7 @@ impl Session {
         loop {
             let line = self.lines.recv_timeout(Duration::from_secs(ANSWER_SECONDS_MAX));
             let line = line.with_context(|| format!("no response to {method}"))?;
-            // Some servers write more than the protocol on their output.
+            // Some servers write more than protocol messages to stdout.
             let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
             if message["id"] == self.number && message["method"].is_null() {
                 if !message["error"].is_null() {
@@ -138,7 +138,7 @@ impl Drop for Session {
     }
 }
 
-/// The text of an answer: what models read.
+/// Returns the text of a reply, which is what models read.
 fn text(result: &Value) -> String {
     let blocks = result["content"].as_array().into_iter().flatten();
     blocks.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")

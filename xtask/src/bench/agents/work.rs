@@ -1,21 +1,21 @@
-//! The work that all servers are given: a plan of 50 tasks, each after one or two others, and what is changed in it.
+//! The work given to all servers: a plan of 50 tasks, each after up to two others, and the changes to it.
 
-/// One task of it.
+/// One task of the plan.
 pub(super) struct Piece {
     pub(super) title: String,
     pub(super) description: String,
-    /// The places of those that have to be done before.
+    /// The positions of the tasks that it depends on.
     pub(super) after: Vec<usize>,
 }
 
 pub(super) const PIECES: usize = 50;
-/// The places of tasks whose title is changed.
+/// The positions of the tasks whose title is changed.
 pub(super) const RETITLED: [usize; 5] = [10, 17, 24, 33, 41];
-/// The places of tasks whose description is changed, in a file where there is one.
+/// The positions of the tasks whose description is changed, in a file if the server supports that.
 pub(super) const REWRITTEN: [usize; 2] = [20, 45];
-/// Titles after the change have this before them.
+/// The prefix of changed titles.
 pub(super) const RETITLE: &str = "Later: ";
-/// Descriptions after the change are this.
+/// The text of changed descriptions.
 pub(super) const REWRITE: &str = "Ask the security team before this is merged.";
 
 const PARTS: [&str; 10] = [
@@ -38,7 +38,7 @@ const STEPS: [(&str, &str); 5] = [
     ("Roll out", "Behind a flag, ten per cent first, with a way back."),
 ];
 
-/// The plan.
+/// Returns the plan.
 pub(super) fn pieces() -> Vec<Piece> {
     let steps = STEPS.len();
     let piece = |place: usize| {

@@ -1,5 +1,5 @@
-//! The floor: bare axum handlers on the same store, in a process of their own. They ask nobody who they are, check nothing, and
-//! answer what the store says.
+//! The baseline: bare axum handlers on the same store, in a process of their own. They authenticate and check nothing,
+//! and return what the store returns.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,14 +18,14 @@ use waypost_store::{Durability, PlanStore, PlanSummary, Query, Sort, SqliteStore
 
 use super::server::store_path;
 
-/// The process of it; it ends with this.
+/// The process of the baseline, killed on drop.
 pub(super) struct Floor {
     child: Child,
     address: String,
 }
 
 impl Floor {
-    /// On the store of a workspace.
+    /// Starts the baseline on the store of a workspace.
     pub(super) fn start(scratch: &Path) -> Result<Self> {
         let mut own = Command::new(std::env::current_exe()?);
         own.args(["bench", "http-floor"]).arg(store_path(scratch));
@@ -51,7 +51,7 @@ impl Drop for Floor {
     }
 }
 
-/// `xtask bench http-floor STORE`: says where it listens, and serves until it is killed.
+/// `xtask bench http-floor STORE`: prints its address, and serves until it is killed.
 pub(in crate::bench) fn serve(store: &str) -> Result<()> {
     let store = SqliteStore::open(Path::new(store), Durability::Full)?;
     let plans = Arc::new(PlanStore::new(Arc::new(store)));

@@ -1,4 +1,4 @@
-//! Many concurrent listeners to a server's event stream. The events each receives are compared with the log.
+//! Many concurrent listeners to a server's event stream. The events that each receives are compared with the log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use waypost_store::{Cursor, Durability, EVENTS_MAX, EventFilter, PlanStore, Sqli
 
 use super::server::{Server, store_path};
 
-/// How long delivery to the last listener may take.
+/// Maximum time for delivery to the last listener.
 const DELIVERY_SECONDS_MAX: u64 = 300;
 
-/// Places of events in the log, in their order, as one number, and how many they were.
+/// The cursors of events in their order, hashed into one number, and their count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EventDigest {
     events: u64,
@@ -37,7 +37,7 @@ impl EventDigest {
     }
 }
 
-/// What was delivered to all of them.
+/// What was delivered to all listeners.
 pub(super) struct Delivery {
     pub(super) events: u64,
     /// From the start until the last listener received the last event.
@@ -49,13 +49,13 @@ pub(super) struct Listeners {
     plans: Arc<PlanStore>,
     begin: Cursor,
     began: Instant,
-    /// Where the last event of all is, once that is known.
+    /// The cursor of the last event, once it is known.
     end: watch::Sender<Option<String>>,
     each: Vec<JoinHandle<Result<EventDigest>>>,
 }
 
 impl Listeners {
-    /// Connects all listeners; each is subscribed when this returns.
+    /// Connects all listeners. Each is subscribed when this returns.
     pub(super) fn begin(server: &Server, scratch: &Path, count: usize) -> Result<Self> {
         let plans =
             Arc::new(PlanStore::new(Arc::new(SqliteStore::open(&store_path(scratch), Durability::Full)?)));
@@ -81,7 +81,7 @@ impl Listeners {
         Ok(Self { runtime, plans, begin, began: Instant::now(), end, each })
     }
 
-    /// Waits until each has received all events that the log has now; an error if one received others.
+    /// Waits until each listener has received all events that the log has now. Fails if one received different events.
     pub(super) fn wait_for_all(self) -> Result<Delivery> {
         let Self { runtime, plans, begin, began, end, each } = self;
         let (expected, last) = expected(&plans, begin)?;
@@ -102,7 +102,7 @@ impl Listeners {
     }
 }
 
-/// What the log has from there on, and where its last event is.
+/// Returns the digest of the log after a cursor, and the cursor of its last event.
 fn expected(plans: &PlanStore, begin: Cursor) -> Result<(EventDigest, String)> {
     let (mut digest, mut cursor, mut last) = (EventDigest::NOTHING, begin, String::new());
     loop {

@@ -1,4 +1,4 @@
-//! `wrk`, and the figure that it prints.
+//! Runs `wrk` and parses the rate that it prints.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use anyhow::{Context, Result, bail};
 use crate::apt;
 use crate::exec::{output, program};
 
-/// Connections that ask at the same time.
+/// Concurrent connections.
 const CONNECTIONS: &str = "16";
 
 /// Installs `wrk` if it is missing.
 pub(super) fn wrk() -> Result<()> {
-    // It has no option that does nothing and succeeds: to be found is enough.
+    // No option of `wrk` does nothing and succeeds, so it is enough that it starts.
     if program("wrk").arg("--version").output().is_ok() {
         return Ok(());
     }
     apt::install(&["wrk"]).context("the HTTP benchmarks need wrk")
 }
 
-/// The same request again and again, or what a script says.
+/// A load: the same request repeatedly, or the requests of a script.
 pub(super) struct Load<'a> {
     pub(super) url: String,
     pub(super) token: Option<&'a str>,
@@ -28,7 +28,7 @@ pub(super) struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Answers in a second. One that is no success is an error.
+    /// Returns the responses per second. A failed request is an error.
     pub(super) fn run(&self, scratch: &Path) -> Result<f64> {
         let mut wrk = program("wrk");
         wrk.args(["-t1", "-c", CONNECTIONS, "-d", &format!("{}s", self.seconds)]);

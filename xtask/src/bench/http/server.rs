@@ -1,4 +1,4 @@
-//! `waypost serve` in a workspace, and a plain client of its API.
+//! `waypost serve` in a workspace, and a minimal client of its API.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 
 use crate::server;
 
-/// How long a plan may run.
+/// Maximum duration of a plan.
 const RUN_SECONDS_MAX: u64 = 300;
-/// Between two looks whether a plan has ended.
+/// Time between two checks whether a plan has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A server that ends with this.
+/// A server, killed on drop.
 pub(super) struct Server {
     child: Child,
     address: String,
     token: String,
-    /// Never says anything: to wait for it is to wait.
+    /// Never receives anything: waiting for it is a pause.
     silence: Receiver<()>,
 }
 
-/// The head and the body of an answer.
+/// The status and the body of a response.
 struct Answer {
     status: u16,
     body: Vec<u8>,
@@ -100,7 +100,7 @@ impl Server {
         self.json(&format!("GET /api/v1{path} HTTP/1.1\r\n"), "")
     }
 
-    /// Seconds from the order to start a plan until it is completed.
+    /// Starts a plan and returns the seconds until it is completed.
     pub(super) fn run_plan(&self, plan: &str) -> Result<f64> {
         let begin = Instant::now();
         self.post(&format!("/plans/{plan}/actions/start"), &json!({}))?;
@@ -117,7 +117,7 @@ impl Server {
         }
     }
 
-    /// Bytes of the body of a file in this encoding, as they come over the wire.
+    /// Returns the size of a file's body in this encoding, as transferred.
     pub(super) fn transferred(&self, path: &str, encoding: &str) -> Result<usize> {
         let head = format!("GET {path} HTTP/1.1\r\nAccept: text/html\r\nAccept-Encoding: {encoding}\r\n");
         let answer = self.ask(&head, "")?;
@@ -128,12 +128,12 @@ impl Server {
     }
 }
 
-/// The store of a workspace.
+/// Returns the path of a workspace's store.
 pub(super) fn store_path(workspace: &Path) -> PathBuf {
     workspace.join(".waypost/waypost.db")
 }
 
-/// A body that came in pieces.
+/// Decodes a chunked body.
 fn whole_of(mut pieces: &[u8]) -> Result<Vec<u8>> {
     let mut whole = Vec::new();
     loop {

@@ -1,7 +1,7 @@
-//! A proxy between workers and the server that counts what goes over it: statements, and round trips. Changes nothing.
+//! A proxy between workers and the server that counts statements and round trips. Changes nothing.
 //!
-//! A round trip is a change of direction: somebody sends after having been answered. Statements are the messages that make
-//! the server execute something. Whatever the clients say about themselves plays no part.
+//! A round trip is a change of direction: a client sends after it has received a response. Statements are the messages
+//! that make the server execute something. The clients' own statistics are not used.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,21 +16,21 @@ struct Totals {
     statements: AtomicU64,
 }
 
-/// A port that leads to the server.
+/// A local port that forwards to the server.
 pub(super) struct CountingProxy {
     port: u16,
     server: u16,
     totals: Arc<Totals>,
 }
 
-/// How much has gone over it so far.
+/// The traffic so far.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
     trips: u64,
     statements: u64,
 }
 
-/// How much went over it for some tasks.
+/// The traffic for some tasks.
 pub(super) struct Counted {
     trips: f64,
     statements: f64,
@@ -62,7 +62,7 @@ impl CountingProxy {
         let port = listener.local_addr()?.port();
         let totals = Arc::new(Totals::default());
         let shared = Arc::clone(&totals);
-        // It lasts as long as this process: the chore ends soon after.
+        // The thread lasts as long as this process, which ends soon after.
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if let Ok(server) = TcpStream::connect(("localhost", server)) {
@@ -73,7 +73,7 @@ impl CountingProxy {
         Ok(Self { port, server, totals })
     }
 
-    /// The same database over this proxy.
+    /// Returns the URL of the same database through this proxy.
     pub(super) fn url(&self, direct: &str) -> String {
         let here = format!("127.0.0.1:{}/", self.port);
         direct.replacen(&format!("localhost:{}/", self.server), &here, 1)
@@ -87,7 +87,7 @@ impl CountingProxy {
     }
 }
 
-/// Carries bytes both ways, each way in a thread.
+/// Forwards bytes in both directions, each in a thread.
 fn connect(client: TcpStream, server: TcpStream, totals: &Arc<Totals>) -> std::io::Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -121,18 +121,18 @@ fn carry(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(&[u8])) {
     let _gone = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
-/// Where one is in a stream of messages from a client: the first has no kind, the others begin with one.
+/// A position in the stream of a client's messages. The first message has no type byte; the others begin with one.
 #[derive(Default)]
 struct Messages {
     begun: bool,
     header: Vec<u8>,
-    /// Bytes of the current message that are still to come.
+    /// Remaining bytes of the current message.
     rest: usize,
 }
 
 impl Messages {
-    /// How many of the messages whose header ends in these bytes execute something: a simple query, or an execution of what
-    /// was prepared.
+    /// Counts the messages whose header ends in these bytes and that execute something: a simple query, or the
+    /// execution of a prepared statement.
     fn statements_in(&mut self, bytes: &[u8]) -> u64 {
         let (mut bytes, mut found) = (bytes, 0);
         while !bytes.is_empty() {

@@ -1,15 +1,15 @@
-//! The processor time that a process has used, from `/proc`.
+//! The CPU time that a process has used, from `/proc`.
 
 use anyhow::{Context, Result, bail};
 
-/// Processor time of a process.
+/// The CPU time of a process, in seconds.
 pub(super) struct Used {
     pub(super) own: f64,
-    /// Of its children that have ended and were waited for.
+    /// CPU time of children that have exited and were waited for.
     pub(super) of_children: f64,
 }
 
-/// What a process has used so far.
+/// Returns the CPU time that a process has used so far.
 pub(super) fn used_seconds(process: u32) -> Result<Used> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;

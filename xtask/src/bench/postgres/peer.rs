@@ -1,5 +1,4 @@
-//! Somebody else's queue of durable tasks in the same PostgreSQL, driven by a small script of its own (`*_peer.py`), which
-//! says how it is set up.
+//! Another durable task queue in the same PostgreSQL, driven by a small script (`*_peer.py`) that describes its setup.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +20,7 @@ pub(super) struct Peer {
     pub(super) name: &'static str,
     python: PathBuf,
     script: PathBuf,
-    /// How many tasks are durably done.
+    /// The query for the number of durably completed tasks.
     done: &'static str,
 }
 
@@ -51,20 +50,20 @@ impl Peer {
 
     fn command(&self, verb: &str, url: &str) -> Command {
         let mut command = Command::new(&self.python);
-        // The scheme that all of their libraries know.
+        // All of their libraries accept this scheme.
         let url = url.replacen("postgres://", "postgresql://", 1);
         command.arg(&self.script).args([verb, &url]).env_clear().env("HOME", cache_dir());
         command
     }
 
-    /// An empty database with its tables, and so many tasks in it.
+    /// Creates a database with the peer's tables and this number of tasks.
     fn prepare(&self, server: &Server, tasks: usize) -> Result<PostgresDatabase> {
         let database = server.database();
         output(&mut self.command("setup", database.url()))?;
         if tasks > 0 {
             output(self.command("submit", database.url()).arg(tasks.to_string()))?;
         }
-        // The server would come to know these tables within a minute; without that its plans are poor.
+        // The server would analyse these tables within a minute; until then its query plans are poor.
         database.sql("VACUUM ANALYZE");
         Ok(database)
     }
@@ -78,7 +77,7 @@ impl Peer {
         WorkerProcesses::start((0..workers).map(command), stdout)
     }
 
-    /// What tasks cost with so many workers once they are warm.
+    /// Measures the cost of tasks with this number of workers, once they are warm.
     pub(super) fn run(&self, server: &Server, workers: usize, tasks: usize) -> Result<Cost> {
         let database = self.prepare(server, tasks)?;
         let mut psql = Psql::new(database.url())?;
@@ -89,7 +88,7 @@ impl Peer {
         Ok(begin.cost(after - before, &Mark::now(server, &workers, &mut psql)?))
     }
 
-    /// What goes over the wire for so many tasks.
+    /// Counts round trips and statements for this number of tasks.
     pub(super) fn counted(&self, server: &Server, workers: usize, tasks: usize) -> Result<Counted> {
         let database = self.prepare(server, tasks)?;
         let proxy = CountingProxy::to(server.port())?;
@@ -103,7 +102,7 @@ impl Peer {
         Ok(counted)
     }
 
-    /// How long tasks wait for their start when so many come in a second.
+    /// Measures how long tasks wait for their start at this rate per second.
     pub(super) fn delays(&self, server: &Server, workers: usize, rate: f64, seconds: f64) -> Result<Delays> {
         let database = self.prepare(server, 0)?;
         let mut psql = Psql::new(database.url())?;

@@ -1,4 +1,4 @@
-//! One private PostgreSQL for all that is measured, what its processes have used of the processors, and somebody who asks it.
+//! A private PostgreSQL server for all measurements, the CPU time of its processes, and a connection to query it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +9,7 @@ use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, folder_of_prog
 use super::cpu_time::used_seconds;
 use crate::postgres;
 
-/// With its defaults: what was committed is on the disk.
+/// A server with default settings: a commit is on disk when it returns.
 pub(super) struct Server {
     server: PostgresServer,
     main: u32,
@@ -18,7 +18,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn start() -> Result<Self> {
         let server = postgres::server()?;
-        // Written in the cluster's folder, which is another user's: asked for, not read.
+        // The file belongs to another user, so it is read through a query.
         let pids = server.database().sql("SELECT pg_read_file('postmaster.pid')");
         let main = pids.first().context("no process id in postmaster.pid")?.trim().parse()?;
         Ok(Self { server, main })
@@ -32,11 +32,11 @@ impl Server {
         self.server.port()
     }
 
-    /// Seconds of processor time that all its processes have used, those that are gone included.
+    /// Returns the CPU time of all its processes in seconds, including exited ones.
     pub(super) fn used_seconds(&self) -> Result<f64> {
         let main = self.main;
         let children = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children"))?;
-        // One may end just now: then its parent has its time.
+        // A child may exit just now; its time then counts for its parent.
         let children = children.split_whitespace().filter_map(|child| child.parse().ok());
         let running: f64 = children.filter_map(|child| used_seconds(child).ok()).map(|used| used.own).sum();
         let main = used_seconds(main)?;
@@ -44,7 +44,7 @@ impl Server {
     }
 }
 
-/// One connection by which a figure is looked at now and then, at little cost.
+/// One open connection that polls figures at little cost.
 pub(super) struct Psql {
     child: Child,
     stdin: ChildStdin,
@@ -62,7 +62,7 @@ impl Psql {
         Ok(Self { child, stdin, stdout })
     }
 
-    /// The one number that a query gives.
+    /// Returns the single number that a query selects.
     pub(super) fn number(&mut self, query: &str) -> Result<f64> {
         writeln!(self.stdin, "{query};")?;
         self.stdin.flush()?;
@@ -71,7 +71,7 @@ impl Psql {
         line.trim().parse().with_context(|| format!("{query} returned {line:?}"))
     }
 
-    /// Commits in this database so far.
+    /// Returns the number of commits in this database so far.
     pub(super) fn commits(&mut self) -> Result<f64> {
         self.number("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
     }

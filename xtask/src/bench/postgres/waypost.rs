@@ -18,32 +18,32 @@ use crate::exec::{binary, cache_dir};
 
 /// Tasks that warm the workers up.
 const WARM_TASKS: usize = 1_000;
-/// Slots of a queue for each worker: what a queue has where nothing is said.
+/// Slots of the queue per worker: the default concurrency of a queue.
 pub(super) const SLOTS_EACH: usize = 4;
-/// Between two polls for completed plans.
+/// Time between two polls for completed plans.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Between two writes of tasks that come in one after the other.
+/// Time between two writes of tasks that arrive continuously.
 const BATCH_EVERY: Duration = Duration::from_millis(10);
-/// How long the last tasks may take to start.
+/// Maximum time until the last tasks start.
 const LAST_START: Duration = Duration::from_secs(30);
 
 pub(super) struct Waypost<'a> {
     server: &'a Server,
     database: PostgresDatabase,
     plans: PlanStore,
-    /// The slots of the queue; as many for each worker as a queue has for one, unless said otherwise.
+    /// The slots of the queue; by default [`SLOTS_EACH`] for each worker.
     slots: Option<usize>,
 }
 
 impl<'a> Waypost<'a> {
-    /// In an empty database.
+    /// Starts with an empty database.
     pub(super) fn new(server: &'a Server) -> Result<Self> {
         let database = server.database();
         let plans = PlanStore::new(waypost_store::open(database.url(), Durability::Full)?);
         Ok(Self { server, database, plans, slots: None })
     }
 
-    /// All workers together have only so many slots.
+    /// Limits all workers together to this number of slots.
     pub(super) fn with_slots(self, slots: usize) -> Self {
         Self { slots: Some(slots), ..self }
     }
@@ -54,13 +54,13 @@ impl<'a> Waypost<'a> {
             (0..workers).map(|number| worker(number, url, stdout, slots)).collect::<Result<_>>()?;
         let workers = WorkerProcesses::start(commands.into_iter(), stdout)?;
         workers.settle()?;
-        // They know each other, and their connections are open.
+        // Now they know each other, and their connections are open.
         self.complete(&[self.create(WARM_TASKS, "noop")?])?;
         workers.settle()?;
         Ok(workers)
     }
 
-    /// A plan of tasks that depend on nothing; machines may not run it yet.
+    /// Creates a plan of independent tasks. It is not active yet.
     fn create(&self, tasks: usize, executor: &str) -> Result<PlanId> {
         let mut draft = Draft::new(format!("{tasks} tasks"));
         let task = |number: usize| Ok(Task::new(spec(number, executor)?));
@@ -81,7 +81,7 @@ impl<'a> Waypost<'a> {
         Ok(())
     }
 
-    /// Makes plans active and waits until they are completed.
+    /// Activates plans and waits until they are completed.
     fn complete(&self, ids: &[PlanId]) -> Result<()> {
         for id in ids {
             self.write(id, Order::Activate)?;
@@ -103,7 +103,7 @@ impl<'a> Waypost<'a> {
         })
     }
 
-    /// What plans of so many tasks each cost with so many workers.
+    /// Measures the cost of plans of these sizes with this number of workers.
     pub(super) fn run(&self, workers: usize, tasks: &[usize], executor: &str) -> Result<Cost> {
         let workers = self.workers(self.database.url(), workers, Stdout::Discarded)?;
         let ids: Vec<PlanId> =
@@ -115,7 +115,7 @@ impl<'a> Waypost<'a> {
         Ok(begin.cost(tasks.iter().sum::<usize>() as f64, &Mark::now(self.server, &workers, &mut psql)?))
     }
 
-    /// What goes over the wire between workers and server for a plan of so many tasks.
+    /// Counts the traffic between workers and server for a plan of this size.
     pub(super) fn counted(&self, workers: usize, tasks: usize, executor: &str) -> Result<Counted> {
         let proxy = CountingProxy::to(self.server.port())?;
         let workers = self.workers(&proxy.url(self.database.url()), workers, Stdout::Discarded)?;
@@ -126,12 +126,12 @@ impl<'a> Waypost<'a> {
         Ok(proxy.count().since(begin, tasks as f64))
     }
 
-    /// How long tasks wait for their start when so many come in a second, by the line that the worker prints of it. Without
-    /// work, a task has ended by then, durably.
+    /// Measures how long tasks wait for their start at this rate per second, by the line that the worker prints. A task
+    /// without work has then already ended, durably.
     pub(super) fn delays(&self, workers: usize, rate: f64, seconds: f64) -> Result<Delays> {
         let workers = self.workers(self.database.url(), workers, Stdout::Captured)?;
         while workers.next_line(Duration::ZERO).is_some() {}
-        // A task that is for people keeps the plan open.
+        // A task for a person keeps the plan open.
         let plan = self.create(1, "human")?;
         self.write(&plan, Order::Activate)?;
         let mut sent: HashMap<String, Instant> = HashMap::new();

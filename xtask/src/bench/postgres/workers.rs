@@ -1,4 +1,4 @@
-//! Worker processes of one measurement, and what they and the server cost.
+//! Worker processes of one measurement, and the cost of them and of the server.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail};
 use super::cpu_time::used_seconds;
 use super::server::{Psql, Server};
 
-/// Between two polls of a figure.
+/// Time between two polls of a figure.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long any wait may take before the measurement fails.
+/// Maximum time of any wait before the measurement fails.
 const TIMEOUT: Duration = Duration::from_secs(180);
-/// Polls in a row without processor time after which a worker counts as started.
+/// Consecutive polls without CPU time after which a worker counts as started.
 const QUIET_POLLS: usize = 6;
 
 /// A line that a worker printed, and when.
@@ -53,7 +53,7 @@ impl WorkerProcesses {
         Ok(started)
     }
 
-    /// Seconds that all workers, and the programs that they ran, have used.
+    /// Returns the CPU time of all workers and the programs that they ran, in seconds.
     pub(super) fn used_seconds(&self) -> Result<f64> {
         self.workers.iter().try_fold(0.0, |sum, (child, _)| {
             let used = used_seconds(child.id()).context("a worker exited early")?;
@@ -61,7 +61,7 @@ impl WorkerProcesses {
         })
     }
 
-    /// Waits until the workers use no processor time: they have started and wait for work.
+    /// Waits until the workers use no CPU time: they have started and wait for work.
     pub(super) fn settle(&self) -> Result<()> {
         let begin = Instant::now();
         let (mut before, mut quiet) = (0.0, 0);
@@ -71,7 +71,7 @@ impl WorkerProcesses {
             }
             pause(POLL_INTERVAL);
             let used = self.used_seconds()?;
-            // An idle worker that polls once a second uses a tick of a hundredth now and then.
+            // An idle worker that polls once a second uses a tick (10 ms) now and then.
             quiet =
                 if used > 0.0 && used - before <= 0.011 * self.workers.len() as f64 { quiet + 1 } else { 0 };
             before = used;
@@ -79,12 +79,12 @@ impl WorkerProcesses {
         Ok(())
     }
 
-    /// The next line that one of them prints.
+    /// Waits for the next line of any worker.
     pub(super) fn next_line(&self, timeout: Duration) -> Option<OutputLine> {
         self.lines.recv_timeout(timeout).ok()
     }
 
-    /// Closes their standard input, on which they exit, and returns the lines that they still print.
+    /// Closes their standard input, which makes them exit, and returns the remaining lines.
     pub(super) fn dismiss(mut self) -> Result<Vec<String>> {
         for (_, stdin) in &mut self.workers {
             drop(stdin.take());
@@ -119,7 +119,7 @@ fn read_lines(mut output: impl BufRead + Send + 'static, sender: Sender<OutputLi
     });
 }
 
-/// Waits: a measurement polls figures that send no notification.
+/// Pauses: a measurement polls figures that send no notification.
 pub(super) fn pause(time: Duration) {
     let (_nobody, never) = channel::<()>();
     let _over = never.recv_timeout(time);
@@ -157,7 +157,7 @@ impl Mark {
         Ok(Self { at: Instant::now(), used: server.used_seconds()? + workers.used_seconds()?, commits })
     }
 
-    /// What so many tasks have cost since then.
+    /// Returns the cost of this number of tasks since the mark.
     pub(super) fn cost(&self, tasks: f64, now: &Self) -> Cost {
         Cost {
             tasks,
@@ -168,7 +168,7 @@ impl Mark {
     }
 }
 
-/// What tasks have cost.
+/// The cost of tasks.
 pub(super) struct Cost {
     tasks: f64,
     seconds: f64,
@@ -181,7 +181,7 @@ impl Cost {
         self.tasks / self.seconds
     }
 
-    /// Tasks for each second of processor time, of all processes.
+    /// Returns the tasks per second of CPU time, of all processes.
     pub(super) fn per_core(&self) -> f64 {
         self.tasks / self.used
     }
@@ -191,7 +191,7 @@ impl Cost {
     }
 }
 
-/// How long tasks waited for their start.
+/// How long tasks waited for their start, in seconds.
 pub(super) struct Delays(Vec<f64>);
 
 impl Delays {

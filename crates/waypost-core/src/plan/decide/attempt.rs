@@ -1,4 +1,4 @@
-//! Decisions about attempts: who may begin, how they end, and whose word is believed.
+//! Decisions about attempts: who may start one, how it ends, and which reports are accepted.
 
 use super::super::Plan;
 use super::{Begin, Decision, within};
@@ -7,12 +7,12 @@ use crate::{
     Timestamp, limits,
 };
 
-/// A wait before the next attempt is longer by up to one part in so many, so that those that failed together do not
-/// all come back together.
+/// The wait before the next attempt is extended by up to 1/`JITTER_PART`, so that tasks that failed together do not all
+/// retry together.
 const JITTER_PART: u64 = 4;
 
 impl Plan {
-    /// Machines' work is for workers; a person may step in, an agent may not pretend.
+    /// Checks who may do machine work: workers, and a person who steps in, but not an agent.
     fn is_for(&self, by: &Actor, number: u32) -> Result<(), Refusal> {
         match (&self.spec_of(number).work, by.kind) {
             (Some(work), ActorKind::Agent) => Err(Refusal::MachineWork {
@@ -25,7 +25,7 @@ impl Plan {
         }
     }
 
-    /// What is reported as done is for machines to check: agents and persons have had their word.
+    /// Refuses agents and people on a task that is reported as done: machines check it.
     fn is_not_reported(&self, by: &Actor, number: u32) -> Result<(), Refusal> {
         match (self.at(number).state.reported(), by.kind) {
             (Some(report), ActorKind::Agent | ActorKind::Person) => {
@@ -81,7 +81,7 @@ impl Plan {
         Ok(events)
     }
 
-    /// A start is recorded once, by the worker that has queued the attempt.
+    /// A start is recorded once, by the worker that queued the attempt.
     pub(super) fn decide_record_start(
         &self,
         by: &Actor,
@@ -113,8 +113,8 @@ impl Plan {
         Err(Refusal::StaleAttempt { task: self.name(number), given, current })
     }
 
-    /// Whether `by` may report progress on a task, as the attempt that it names or as the one who holds it. Returns the attempt
-    /// that the report belongs to. No event: a plan's versions do not have its progress.
+    /// Checks whether `by` may report progress on a task, as the attempt that it names or as the holder. Returns the
+    /// attempt that the report belongs to. No event: progress is not part of a plan's versions.
     pub fn check_progress(
         &self,
         by: &Actor,
@@ -129,8 +129,8 @@ impl Plan {
         Ok(self.at(number).state.attempt)
     }
 
-    /// Shows the latest progress of a task in this copy, while that attempt runs. For copies that are shown: it is no part of
-    /// any version.
+    /// Sets the latest progress of a task in this copy, while that attempt runs. For copies that are displayed: it is
+    /// not part of any version.
     pub fn show_progress(&mut self, task: &TaskId, attempt: u32, progress: &str) {
         let Ok(number) = self.number(task) else { return };
         let state = &self.at(number).state;
@@ -139,13 +139,14 @@ impl Plan {
         }
     }
 
-    /// Whether `by` may speak for the attempt that runs: it names the latest, or works on it, or is a person.
+    /// Checks whether `by` may act for the running attempt: it names the latest attempt, holds the task, or is a
+    /// person.
     pub(super) fn speaks_for(&self, by: &Actor, number: u32, attempt: Option<u32>) -> Result<(), Refusal> {
         let state = &self.at(number).state;
         let worker = state.worker.clone().unwrap_or_default();
         if let Some(attempt) = attempt {
             self.is_latest_attempt(number, attempt)?;
-            // An attempt has a number that everybody can read: it proves nothing between agents.
+            // Everyone can read an attempt's number: between agents it proves nothing.
             if by.kind != ActorKind::Agent || !worker.starts_with("agent:") {
                 return Ok(());
             }
@@ -179,7 +180,7 @@ impl Plan {
             return Err(Refusal::IsParent { task: self.name(number) });
         }
         let mut events = match (state.status, outcome) {
-            // Without an attempt to go by, only whoever works on it may end it, or a person.
+            // Without an attempt number, only the holder or a person may end it.
             (Status::Running, _) => {
                 self.speaks_for(by, number, attempt)?;
                 Vec::new()
@@ -187,7 +188,11 @@ impl Plan {
             (Status::Pending, _) if attempt.is_some() => {
                 return Err(self.wrong_status(number, Status::Pending, wanted));
             }
-            // What turned out to be unnecessary need not have been possible.
+            // Only the attempt that runs machine work, or a person, may end it.
+            (Status::Pending, _) if by.kind == ActorKind::Worker && self.spec_of(number).work.is_some() => {
+                return Err(self.wrong_status(number, Status::Pending, wanted));
+            }
+            // An unnecessary task may be skipped even if it could not have started.
             (Status::Pending, Outcome::Skipped { .. }) => Vec::new(),
             (Status::Pending, Outcome::Done { .. } | Outcome::Failed { .. }) => {
                 self.has_no_question(number)?;
@@ -206,6 +211,11 @@ impl Plan {
                 self.is_not_reported(by, number)?;
             }
         }
+        if let (Outcome::Skipped { .. }, ActorKind::Agent, Some(_)) =
+            (outcome, by.kind, &self.spec_of(number).check)
+        {
+            return Err(Refusal::OnlyAPerson { what: "skip a task that has a check", by: by.kind });
+        }
         check_outcome(task, outcome)?;
         events.push(match outcome {
             Outcome::Done { result, output, evidence } => {
@@ -221,7 +231,7 @@ impl Plan {
         Ok(events)
     }
 
-    /// Done is a fact where there is no check or its evidence is here, and somebody's word otherwise.
+    /// Done is a fact if there is no check or its evidence is present; otherwise it is only a report.
     fn done(
         &self,
         by: &Actor,
@@ -244,7 +254,8 @@ impl Plan {
         Ok(Event::TaskDone { task, result, output, evidence })
     }
 
-    /// Evidence that fits: of a check that the task has, run by a machine, and of the outcome that it is to prove.
+    /// Validates evidence: the task must have a check, a machine must have run it, and its result must match the
+    /// outcome.
     fn evidence(
         &self,
         by: &Actor,
@@ -269,7 +280,7 @@ impl Plan {
         }
     }
 
-    /// When a task that has just failed once more may be tried again.
+    /// Returns when a task that has just failed may be retried.
     fn again_at(&self, number: u32, at: Timestamp, retry: Option<Retry>) -> Option<Timestamp> {
         let task = self.at(number);
         let retry = task.spec.retry.as_deref().copied().or(retry);
@@ -300,7 +311,7 @@ impl Plan {
         };
         let task = task.clone();
         if lost.spec.work.is_none() && lost.state.reported().is_none() {
-            // A task for people and agents goes back on the list: that somebody left says nothing about the task.
+            // A task for people and agents becomes available again: a lost worker says nothing about the task.
             return Ok(vec![Event::TaskReleased { task, reason: error }]);
         }
         let again_at = self.again_at(number, at, retry);
@@ -322,13 +333,14 @@ impl Plan {
     }
 }
 
-/// A number up to `most` that only this attempt of this task has: the core has no dice (FNV-1a).
+/// Returns a deterministic number up to `most` that depends on this attempt of this task (FNV-1a): the core has no
+/// randomness.
 fn jitter(plan: &PlanId, task: &TaskId, attempt: u32, most: u64) -> u64 {
     let attempt = attempt.to_le_bytes();
     let bytes = plan.as_str().bytes().chain([0]).chain(task.as_str().bytes()).chain([0]).chain(attempt);
     let sum = bytes
         .fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    // The lower bits of the sum of similar names are similar, the upper ones are not.
+    // The lower bits are similar for similar names; the upper ones are not.
     (sum >> 16) % (most + 1)
 }
 
@@ -363,7 +375,7 @@ fn check_outcome(task: &TaskId, outcome: &Outcome) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether `by` is the one who works on a task, or may speak for whoever does.
+/// Whether `by` holds the task, or may act for its holder.
 fn works_on(by: &Actor, state: &TaskState) -> bool {
     match by.kind {
         ActorKind::Person | ActorKind::System => true,

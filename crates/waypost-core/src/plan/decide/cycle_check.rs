@@ -1,4 +1,4 @@
-//! Whether a change would make tasks wait for each other. Looks only at what the change can reach.
+//! Checks whether a change would make tasks wait for each other. Visits only what the change can reach.
 
 use std::collections::HashMap;
 
@@ -7,27 +7,27 @@ use super::super::slot::NONE;
 use crate::validate::{Moment, ring_of_tasks};
 use crate::{Dependency, ProblemKind, TaskSpec};
 
-/// The graph as it would be after a change that nobody has made yet. New tasks have the numbers after all others.
+/// The graph as it would be after a pending change. New tasks are numbered after all others.
 struct WouldBe<'a> {
     plan: &'a Plan,
     added: &'a [TaskSpec],
     added_numbers: HashMap<&'a str, u32>,
-    /// Children that a task would get.
+    /// Children that each task would gain.
     children: HashMap<u32, Vec<u32>>,
-    /// A task that would have another parent.
+    /// A task that would get another parent.
     moved: Option<(u32, u32)>,
-    /// A task that would depend on other tasks.
+    /// A task that would get other dependencies.
     revised: Option<(u32, &'a [Dependency])>,
-    /// How far the search goes among the tasks that are there already.
+    /// How far the search goes among the existing tasks.
     reach: Reach,
 }
 
 /// How far a search must go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// Nothing old would wait for anything new.
+    /// No existing task would wait for a new one.
     OnlyAdded,
-    /// One old parent would wait for new children, and it cannot wait for itself.
+    /// One existing parent would wait for new children, and it cannot wait for itself.
     NotOverParents,
     Everything,
 }
@@ -45,19 +45,19 @@ impl Plan {
         }
     }
 
-    /// The cycle that would close if `task` depended on `dependencies`.
+    /// Returns the cycle that would close if `task` had `dependencies`.
     pub(super) fn cycle_through(&self, task: u32, dependencies: &[Dependency]) -> Option<ProblemKind> {
         WouldBe { revised: Some((task, dependencies)), ..self.would_be() }.cycle([Moment::Begin(task)])
     }
 
-    /// The cycle that would close if `task` were a child of `parent`.
+    /// Returns the cycle that would close if `task` were a child of `parent`.
     pub(super) fn cycle_under(&self, task: u32, parent: u32) -> Option<ProblemKind> {
         let children = HashMap::from([(parent, vec![task])]);
         let would_be = WouldBe { moved: Some((task, parent)), children, ..self.would_be() };
         would_be.cycle([Moment::Begin(task), Moment::End(task)])
     }
 
-    /// The cycle that would close if `added`, which are not in the plan yet, were added.
+    /// Returns the cycle that would close if `added`, which are not in the plan yet, were added.
     pub(super) fn cycle_with(&self, added: &[TaskSpec]) -> Option<ProblemKind> {
         let first = self.slots.len() as u32;
         let mut would_be = WouldBe { added, reach: Reach::OnlyAdded, ..self.would_be() };
@@ -93,7 +93,7 @@ impl<'a> WouldBe<'a> {
         self.spec(number).map_or_else(|| self.plan.name(number), |spec| spec.id.to_string())
     }
 
-    /// The moments that come before `moment`.
+    /// Returns the moments that must come before `moment`.
     fn before(&self, moment: Moment) -> Vec<Moment> {
         let mut before = Vec::new();
         let ends_of = |dependencies: &[Dependency], before: &mut Vec<Moment>| {
@@ -144,9 +144,10 @@ impl<'a> WouldBe<'a> {
         before
     }
 
-    /// A cycle that can be reached from `starts`: each of its tasks waits for the next, and the last is the first.
+    /// Returns a cycle reachable from `starts`: each of its tasks waits for the next, and the first is repeated at the
+    /// end.
     fn cycle(&self, starts: impl IntoIterator<Item = Moment>) -> Option<ProblemKind> {
-        // Whether all that comes before a moment has been looked at; a moment that has not is on the path.
+        // Whether all predecessors of a moment have been visited; if not, the moment is on the current path.
         let mut seen: HashMap<Moment, bool> = HashMap::new();
         for start in starts {
             if seen.contains_key(&start) {
@@ -178,7 +179,7 @@ impl<'a> WouldBe<'a> {
     }
 
     fn name_ring(&self, ring: &[Moment]) -> ProblemKind {
-        // From beginning to beginning leads only the way to a parent.
+        // Only the edge to a parent leads from a beginning to a beginning.
         let only_parents = ring.iter().all(|moment| matches!(moment, Moment::Begin(_)));
         let path = ring_of_tasks(ring.iter().copied()).into_iter().map(|task| self.name(task)).collect();
         if only_parents { ProblemKind::ParentCycle { path } } else { ProblemKind::Cycle { path } }

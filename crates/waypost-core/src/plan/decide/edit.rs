@@ -1,10 +1,11 @@
-//! Decisions about what the author says: make, add, revise, remove, move, replace, decompose.
+//! Decisions about the author's part: create, add, revise, remove, move, replace, decompose, roll back.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::Plan;
 use super::super::propagate::ParentEnd;
 use super::super::slot::NONE;
+use super::super::work_digest::hash_of_task;
 use super::{Decision, NAMES_MAX, within};
 use crate::validate::{Report, check_task};
 use crate::{
@@ -32,10 +33,10 @@ impl Plan {
         draft.version = 0;
         draft.state.approval_required = approval_required;
         draft.state.approval_waived = waived;
-        // A draft is untrusted text: it cannot bring its own approval along.
+        // A draft is untrusted text: it cannot carry its own approval.
         draft.state.approval = None;
         draft.state.archived = false;
-        // The calls of another plan's models are not its own.
+        // The model calls of another plan are not its own.
         draft.state.calls = 0;
         draft.state.phase = match draft.state.phase {
             phase @ (Phase::Active | Phase::Paused) if !approval_required => phase,
@@ -46,7 +47,7 @@ impl Plan {
             draft.state.started_at = None;
         }
         for task in &mut draft.tasks {
-            // Whoever worked on it elsewhere does not work on it here.
+            // A worker that held the task elsewhere does not hold it here.
             if task.state.status == Status::Running {
                 task.state.status = Status::Pending;
                 task.state.worker = None;
@@ -55,22 +56,14 @@ impl Plan {
             if !task.state.status.is_finished() {
                 task.state.finished_at = None;
             }
-            // Nor can it bring proofs, reports or people's answers: only what happens here counts as such.
+            // Nor can it carry evidence, reports or people's answers: only what happens here counts.
             task.state.aside = None;
         }
         settle_parents(&mut draft.tasks);
         Ok(vec![Event::PlanCreated { draft: Box::new(draft), by: by.clone() }])
     }
 
-    pub(super) fn decide_revise_plan(&self, by: &Actor, changes: &PlanChanges) -> Decision {
-        let mut events = self.revised(changes)?;
-        // Looked at only where it matters: it is as much work as there are tasks.
-        let void = self.voided(by, true).filter(|_| self.changes_instructions(&events));
-        events.extend(void);
-        Ok(events)
-    }
-
-    fn revised(&self, changes: &PlanChanges) -> Decision {
+    pub(super) fn revised(&self, changes: &PlanChanges) -> Decision {
         let PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign } = changes.clone();
         let spec = &self.spec;
         let changed = |new: Option<String>, old: &String| new.filter(|new| new != old);
@@ -110,12 +103,12 @@ impl Plan {
         Ok(if nothing { Vec::new() } else { vec![event] })
     }
 
-    pub(super) fn decide_add(&self, by: &Actor, tasks: &[TaskSpec], place: &Position) -> Decision {
+    pub(super) fn decide_add(&self, tasks: &[TaskSpec], place: &Position) -> Decision {
         let Some(first) = tasks.first() else { return Ok(Vec::new()) };
         self.check_new(tasks)?;
         let siblings: &[u32] = match &first.parent {
             None => &self.roots,
-            // A parent that is added along with it has no children yet.
+            // A parent that is added in the same command has no children yet.
             Some(parent) => self.find(parent.as_str()).map_or(&[], |parent| &self.slot(parent).children),
         };
         let index = match place {
@@ -124,12 +117,10 @@ impl Plan {
                 Some(self.index_of(place, siblings)?)
             }
         };
-        let mut events = vec![Event::TasksAdded { tasks: tasks.to_vec(), index }];
-        events.extend(self.voided(by, tasks.iter().any(has_work)));
-        Ok(events)
+        Ok(vec![Event::TasksAdded { tasks: tasks.to_vec(), index }])
     }
 
-    /// Everything that is wrong with tasks that are to be added.
+    /// Checks tasks to be added and reports every problem.
     fn check_new(&self, tasks: &[TaskSpec]) -> Result<(), Refusal> {
         let mut report = Report::default();
         report.over("tasks in a plan", self.len() + tasks.len(), limits::TASKS_MAX, None);
@@ -165,7 +156,7 @@ impl Plan {
         report.into_result()
     }
 
-    /// Whether new tasks stand too deep. They have no ring of parents.
+    /// Reports new tasks that are nested too deep. Their parents must not form a cycle.
     fn check_depths(&self, tasks: &[TaskSpec], report: &mut Report) {
         let new: HashMap<&str, &TaskSpec> = tasks.iter().map(|spec| (spec.id.as_str(), spec)).collect();
         let mut depths: HashMap<&str, usize> = HashMap::with_capacity(tasks.len());
@@ -197,7 +188,7 @@ impl Plan {
         }
     }
 
-    /// How many parents stand above a task.
+    /// Returns the number of ancestors of a task.
     fn depth(&self, number: u32) -> usize {
         let (mut depth, mut parent) = (0, self.slot(number).parent);
         while parent != NONE {
@@ -207,7 +198,7 @@ impl Plan {
         depth
     }
 
-    /// How many levels stand below a task.
+    /// Returns the number of levels below a task.
     fn height(&self, number: u32) -> usize {
         let mut height = 0;
         let mut level = self.slot(number).children.clone();
@@ -242,7 +233,7 @@ impl Plan {
         }
     }
 
-    /// The place that `place` means in a list of siblings.
+    /// Resolves `place` to an index in a list of siblings.
     fn index_of(&self, place: &Position, siblings: &[u32]) -> Result<usize, Refusal> {
         let at = |sibling: &TaskId| -> Result<usize, Refusal> {
             let number = self.number(sibling)?;
@@ -259,40 +250,94 @@ impl Plan {
         })
     }
 
-    /// The event that takes an approval back, if this change asks for it: machines would run something else now.
-    fn voided(&self, by: &Actor, machine_change: bool) -> Option<Event> {
-        let approved = self.state.approval_required && self.state.approval.is_some();
+    /// Returns the event that voids the approval, if these events change what machines would do or read.
+    pub(super) fn voided(&self, by: &Actor, events: &[Event]) -> Option<Event> {
         let state = &self.state;
         let unasked = !state.approval_required && !state.approval_waived && by.kind != ActorKind::Person;
-        (machine_change && (approved || unasked)).then_some(Event::ApprovalVoided {})
+        // A rejected plan may be submitted for approval again once it has changed.
+        let rejected = state.phase == Phase::Draft && state.stopped_by.is_some();
+        let changed = |event| self.changes_work(event) || rejected && self.changes_plain_tasks(event);
+        let matters = state.approval.is_some() || unasked || rejected;
+        (matters && events.iter().any(changed)).then_some(Event::ApprovalVoided {})
     }
 
-    /// Whether machines would do something else, or be told something else, if a task became this. Agents are told what
-    /// the parents of their task are about, too.
-    fn changes_work(&self, number: u32, new: &TaskSpec) -> bool {
-        let old = self.spec_of(number);
-        let is_work = has_work(old) || has_work(new);
-        if is_work && !old.runs_the_same_as(new) {
-            return true;
+    /// Whether an event edits a plan that has no machine work.
+    fn changes_plain_tasks(&self, event: &Event) -> bool {
+        let is_edit = matches!(
+            event,
+            Event::PlanRevised { .. }
+                | Event::TasksAdded { .. }
+                | Event::TaskRevised { .. }
+                | Event::TasksRemoved { .. }
+                | Event::TaskMoved { .. }
+        );
+        is_edit && !self.roots.iter().any(|&number| self.is_for_machines(number))
+    }
+
+    /// Whether an event changes [`Plan::work_digest`].
+    fn changes_work(&self, event: &Event) -> bool {
+        match event {
+            Event::PlanRevised { title, goal, queue, .. } => {
+                // Checked last: it costs a pass over all tasks.
+                (title.is_some() || goal.is_some() || queue.is_some())
+                    && self.roots.iter().any(|&number| self.is_for_machines(number))
+            }
+            Event::TasksAdded { tasks, .. } => tasks.iter().any(has_work),
+            Event::TaskRevised { task } => self.find(task.id.as_str()).is_some_and(|number| {
+                (has_work(task) || self.is_for_machines(number))
+                    && hash_of_task(self.spec_of(number)) != hash_of_task(task)
+            }),
+            Event::TasksRemoved { tasks } => {
+                let numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
+                let mut gone = numbers.flat_map(|number| self.family(number));
+                gone.any(|number| {
+                    let mut after = self.slot(number).after.iter();
+                    has_work(self.spec_of(number)) || after.any(|&next| self.is_for_machines(next))
+                })
+            }
+            Event::TaskMoved { task, parent, .. } => self
+                .find(task.as_str())
+                .is_some_and(|number| self.spec_of(number).parent != *parent && self.is_for_machines(number)),
+            Event::PlanCreated { .. }
+            | Event::TasksReordered { .. }
+            | Event::TasksReset { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::PlanApproved { .. }
+            | Event::PlanRejected { .. }
+            | Event::ApprovalVoided { .. }
+            | Event::PlanActivated { .. }
+            | Event::PlanPaused { .. }
+            | Event::PlanResumed { .. }
+            | Event::PlanFinished { .. }
+            | Event::PlanArchived { .. }
+            | Event::PlanUnarchived { .. }
+            | Event::TaskQueued { .. }
+            | Event::TaskStarted { .. }
+            | Event::TaskProgressed { .. }
+            | Event::TaskDone { .. }
+            | Event::TaskReported { .. }
+            | Event::TaskFailed { .. }
+            | Event::TaskReleased { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
+            | Event::TaskSkipped { .. }
+            | Event::TasksCancelled { .. }
+            | Event::TasksRetried { .. }
+            | Event::TaskRefined { .. }
+            | Event::DigestAttached { .. }
+            | Event::TokensCharged { .. }
+            | Event::TaskRolledBack { .. }
+            | Event::OutputReceived { .. }
+            | Event::OutputWithdrawn { .. } => false,
         }
-        let told = |member: &u32| self.spec_of(*member).work.is_some();
-        !old.tells_the_same_as(new) && (new.work.is_some() || self.family(number).iter().any(told))
     }
 
-    /// Whether a change of the plan itself would change what machines are told.
-    fn changes_instructions(&self, events: &[Event]) -> bool {
-        let told = |event: &Event| {
-            let Event::PlanRevised { title, goal, .. } = event else { return false };
-            title.is_some() || goal.is_some()
-        };
-        events.iter().any(told)
-            && self
-                .order()
-                .iter()
-                .any(|&number| !self.slot(number).status.is_finished() && self.spec_of(number).work.is_some())
+    /// Whether machines work on a task or one of its descendants: agents also read the texts of parents.
+    fn is_for_machines(&self, number: u32) -> bool {
+        self.family(number).iter().any(|&member| has_work(self.spec_of(member)))
     }
 
-    pub(super) fn decide_revise(&self, by: &Actor, task: &TaskId, changes: &TaskChanges) -> Decision {
+    pub(super) fn decide_revise(&self, task: &TaskId, changes: &TaskChanges) -> Decision {
         let number = self.number(task)?;
         let old = self.spec_of(number);
         let new = changed(old, changes);
@@ -300,10 +345,7 @@ impl Plan {
             return Ok(Vec::new());
         }
         self.check_revised(number, &new)?;
-        let machine_change = self.changes_work(number, &new);
-        let mut events = vec![Event::TaskRevised { task: Box::new(new) }];
-        events.extend(self.voided(by, machine_change));
-        Ok(events)
+        Ok(vec![Event::TaskRevised { task: Box::new(new) }])
     }
 
     fn check_revised(&self, number: u32, new: &TaskSpec) -> Result<(), Refusal> {
@@ -326,17 +368,15 @@ impl Plan {
         report.into_result()
     }
 
-    pub(super) fn decide_remove(&self, by: &Actor, task: &TaskId, detach: bool) -> Decision {
+    pub(super) fn decide_remove(&self, task: &TaskId, detach: bool) -> Decision {
         let number = self.number(task)?;
-        let machine_change = self.removal_changes_work(number, &self.family(number), detach)?;
-        let mut events = vec![Event::TasksRemoved { tasks: vec![task.clone()] }];
-        events.extend(self.voided(by, machine_change));
-        Ok(events)
+        self.can_remove(number, &self.family(number), detach)?;
+        Ok(vec![Event::TasksRemoved { tasks: vec![task.clone()] }])
     }
 
-    /// Whether machines would run something else without these members of a task's family. Refuses while one of them runs, or
-    /// while tasks outside depend on them that are not to be detached.
-    fn removal_changes_work(&self, task: u32, members: &[u32], detach: bool) -> Result<bool, Refusal> {
+    /// Refuses to remove these members of a task's family while one of them runs, or while tasks outside depend on them and are not
+    /// to be detached.
+    fn can_remove(&self, task: u32, members: &[u32], detach: bool) -> Result<(), Refusal> {
         let running = members.iter().filter(|&&member| self.slot(member).status == Status::Running);
         let running: Vec<String> = running.map(|&member| self.name(member)).take(NAMES_MAX).collect();
         if !running.is_empty() {
@@ -349,13 +389,12 @@ impl Plan {
             let dependants = dependants.iter().map(|&after| self.name(after)).take(NAMES_MAX).collect();
             return Err(Refusal::HasDependants { task: self.name(task), dependants });
         }
-        let unfinished = members.iter().filter(|&&member| !self.slot(member).status.is_finished());
-        Ok(unfinished.chain(&dependants).any(|&member| has_work(self.spec_of(member))))
+        Ok(())
     }
 
     pub(super) fn decide_move(
         &self,
-        by: &Actor,
+
         task: &TaskId,
         parent: Option<&Option<TaskId>>,
         place: &Position,
@@ -385,16 +424,12 @@ impl Plan {
             report.into_result()?;
         }
         let parent = (new_parent != NONE).then(|| self.spec_of(new_parent).id.clone());
-        let machine_change = new_parent != old_parent
-            && self.family(number).iter().any(|&member| has_work(self.spec_of(member)));
-        let mut events = vec![Event::TaskMoved { task: task.clone(), parent, index }];
-        events.extend(self.voided(by, machine_change));
-        Ok(events)
+        Ok(vec![Event::TaskMoved { task: task.clone(), parent, index }])
     }
 
     pub(super) fn decide_decompose(
         &self,
-        by: &Actor,
+
         task: &TaskId,
         children: &[TaskSpec],
         reasoning: Option<&String>,
@@ -424,11 +459,11 @@ impl Plan {
             reasoning: reasoning.cloned(),
             tokens,
         }];
-        events.extend(self.decide_add(by, &children, &Position::Last)?);
+        events.extend(self.decide_add(&children, &Position::Last)?);
         Ok(events)
     }
 
-    /// What a call cost, unless that was said before.
+    /// Charges a model call, unless it was charged before.
     pub(super) fn charge(&self, task: Option<&TaskId>, tokens: i64, call: u64) -> Vec<Event> {
         if call <= self.state.calls {
             return Vec::new();
@@ -437,7 +472,7 @@ impl Plan {
         vec![Event::TokensCharged { task, tokens, call }]
     }
 
-    pub(super) fn decide_roll_back(&self, by: &Actor, task: &TaskId, detach: bool) -> Decision {
+    pub(super) fn decide_roll_back(&self, task: &TaskId, detach: bool) -> Decision {
         let number = self.number(task)?;
         let (slot, spec) = (self.slot(number), self.spec_of(number));
         let undecided = spec.thinking.as_ref().is_none_or(|thinking| {
@@ -451,23 +486,22 @@ impl Plan {
             return Err(Refusal::StillRunning { running: vec![self.name(number)] });
         }
         let below: Vec<u32> = self.family(number).into_iter().filter(|&member| member != number).collect();
-        let machine_change = self.removal_changes_work(number, &below, detach)?;
+        self.can_remove(number, &below, detach)?;
         let tokens = |member: &u32| self.spec_of(*member).thinking.as_ref().map_or(0, |one| one.tokens);
         let spent = below.iter().map(tokens).fold(0, i64::saturating_add);
         let mut events = Vec::new();
         if !children.is_empty() {
             events.push(Event::TasksRemoved { tasks: children });
         }
-        // What its children made of it is gone with them.
+        // The outcome that its children gave it is gone with them.
         if slot.is_parent() && slot.status.is_finished() {
             events.push(Event::TasksReset { tasks: vec![task.clone()] });
         }
         events.push(Event::TaskRolledBack { task: task.clone(), tokens: spent });
-        events.extend(self.voided(by, machine_change));
         Ok(events)
     }
 
-    pub(super) fn decide_replace(&self, by: &Actor, draft: &Draft) -> Decision {
+    pub(super) fn decide_replace(&self, draft: &Draft) -> Decision {
         let problems = validate(draft);
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
@@ -488,7 +522,6 @@ impl Plan {
             body: Some(spec.body.clone()),
             foreign: Some(spec.foreign.clone()),
         })?;
-        let mut machine_change = self.changes_instructions(&events);
         let mut reset = Vec::new();
         for &number in &order {
             let (slot, old) = (self.slot(number), self.spec_of(number));
@@ -498,7 +531,7 @@ impl Plan {
                 reset.push(old.id.clone());
             }
         }
-        // What is to be done again and what is new come first, so that the plan does not end in between.
+        // Resets and additions come first, so that the plan does not end in between.
         if !reset.is_empty() {
             events.push(Event::TasksReset { tasks: reset });
         }
@@ -506,11 +539,10 @@ impl Plan {
         let added = parents_first.iter().filter(|spec| self.find(spec.id.as_str()).is_none());
         let added: Vec<TaskSpec> = added.map(|spec| (*spec).clone()).collect();
         if !added.is_empty() {
-            machine_change |= added.iter().any(has_work);
             events.push(Event::TasksAdded { tasks: added, index: None });
         }
-        // Parents before children: whoever gets another parent finds it where it will stay, and no ring of parents
-        // comes into being on the way.
+        // Parents before children: a task that gets another parent finds it at its final place, and no intermediate
+        // state has a cycle of parents.
         let mut places: HashMap<Option<&TaskId>, usize> = HashMap::new();
         for new in parents_first {
             let place = places.entry(new.parent.as_ref()).or_default();
@@ -518,7 +550,6 @@ impl Plan {
             *place += 1;
             let Some(number) = self.find(new.id.as_str()) else { continue };
             if self.spec_of(number).parent != new.parent {
-                machine_change |= self.family(number).iter().any(|&member| has_work(self.spec_of(member)));
                 events.push(Event::TaskMoved { task: new.id.clone(), parent: new.parent.clone(), index });
             }
         }
@@ -530,11 +561,9 @@ impl Plan {
                 if !parent_goes {
                     removed.push(old.id.clone());
                 }
-                machine_change |= has_work(old) && !slot.status.is_finished();
                 continue;
             };
             if !same_but_parent(old, new) {
-                machine_change |= self.changes_work(number, new);
                 let task = TaskSpec { parent: new.parent.clone(), ..(*new).clone() };
                 events.push(Event::TaskRevised { task: Box::new(task) });
             }
@@ -543,7 +572,6 @@ impl Plan {
             events.push(Event::TasksRemoved { tasks: removed });
         }
         events.extend(self.reorderings(draft));
-        events.extend(self.voided(by, machine_change));
         Ok(events)
     }
 
@@ -559,7 +587,7 @@ impl Plan {
         if running.is_empty() { Ok(()) } else { Err(Refusal::StillRunning { running }) }
     }
 
-    /// Where siblings stand in another order than the draft has them, once everything else is as it says.
+    /// Returns the reorderings needed where siblings are not in the draft's order after all other events.
     fn reorderings(&self, draft: &Draft) -> Vec<Event> {
         let mut wanted: BTreeMap<Option<&TaskId>, Vec<&TaskId>> = BTreeMap::new();
         for task in &draft.tasks {
@@ -568,7 +596,7 @@ impl Plan {
         let differs = |parent: &Option<&TaskId>, order: &[&TaskId]| {
             let above = parent.map_or(Some(NONE), |parent| self.find(parent.as_str()));
             let Some(above) = above else { return false };
-            // What is added or moved here lands behind those that stay, in the draft's order.
+            // Tasks added or moved here land after those that stay, in the draft's order.
             let stays =
                 |id: &&TaskId| self.find(id.as_str()).is_some_and(|number| self.slot(number).parent == above);
             let staying: HashSet<&TaskId> = order.iter().copied().filter(|id| stays(id)).collect();
@@ -589,7 +617,7 @@ impl Plan {
     }
 }
 
-/// The problem that a cycle is, at the first task of its path.
+/// Wraps a cycle as a problem of the first task of its path.
 fn cycle_problem(wrong: ProblemKind) -> Problem {
     let mut first = None;
     if let ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } = &wrong {
@@ -609,7 +637,7 @@ fn same_but_parent(old: &TaskSpec, new: &TaskSpec) -> bool {
     *old == TaskSpec { parent: old.parent.clone(), ..new.clone() }
 }
 
-/// The tasks so that no child stands before its parent.
+/// Iterates over the tasks, every parent before its children.
 fn parents_first(tasks: &[Task]) -> impl Iterator<Item = &TaskSpec> {
     let mut children: HashMap<Option<&TaskId>, Vec<&TaskSpec>> = HashMap::new();
     for task in tasks {
@@ -624,7 +652,7 @@ fn parents_first(tasks: &[Task]) -> impl Iterator<Item = &TaskSpec> {
     order.into_iter()
 }
 
-/// Gives every parent the status that its children's make: it is derived, whatever the text said.
+/// Derives the status of every parent from its children, regardless of what the text says.
 fn settle_parents(tasks: &mut [Task]) {
     let order: Vec<TaskId> = parents_first(tasks).map(|spec| spec.id.clone()).collect();
     let number: HashMap<TaskId, usize> =
@@ -648,7 +676,7 @@ fn settle_parents(tasks: &mut [Task]) {
     }
 }
 
-/// The spec with the changes made.
+/// Returns the spec with the changes applied.
 fn changed(old: &TaskSpec, changes: &TaskChanges) -> TaskSpec {
     let TaskChanges {
         description,

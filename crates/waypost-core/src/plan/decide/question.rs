@@ -1,4 +1,4 @@
-//! Decisions about questions to people: who may ask, who may answer, and with what.
+//! Decisions about questions to people: who may ask, who may answer, and which answers are valid.
 
 use super::super::Plan;
 use super::{Decision, only_a_person, within};

@@ -1,18 +1,18 @@
-//! One task as bytes of a snapshot.
+//! Encodes one task as bytes of a snapshot.
 //!
-//! Most tasks have few of the things that a task can have, and to write each thing that one does not have costs as much as
-//! to write one that it has. So those that have nothing unusual are written in a short form.
+//! Most tasks use few of the possible fields, and encoding an absent field costs as much as encoding a present one.
+//! Tasks without unusual fields are therefore written in a short form.
 
 use bitcode::{Buffer, Decode, Encode};
 
 use crate::{Dependency, DependencyRule, Json, Status, Task, TaskId, TaskSpec, TaskState, Timestamp, Work};
 
-/// The first byte of a task in the short form.
+/// First byte of a task in the short form.
 const SHORT: u8 = 0;
-/// The first byte of a task with all that it has.
+/// First byte of a task with all its fields.
 const WHOLE: u8 = 1;
 
-/// A task that has nothing unusual.
+/// A task without unusual fields.
 #[derive(Encode, Decode)]
 struct Short<'a> {
     id: &'a str,
@@ -35,7 +35,8 @@ struct Short<'a> {
 }
 
 impl<'a> Short<'a> {
-    /// Of a task that has nothing else. Every field is named, so that a new one is not forgotten.
+    /// Returns the short form, or `None` if the task has other fields. Every field is named, so that a new one is not
+    /// forgotten.
     fn of(task: &'a Task) -> Option<Self> {
         let TaskSpec {
             id,
@@ -141,7 +142,7 @@ impl<'a> Short<'a> {
     }
 }
 
-/// Writes tasks one after the other.
+/// Encodes tasks one after another.
 #[derive(Default)]
 pub(super) struct Writer {
     short: Buffer,
@@ -149,7 +150,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Adds a task.
+    /// Appends a task to `bytes`.
     pub(super) fn put(&mut self, task: &Task, bytes: &mut Vec<u8>) {
         match Short::of(task) {
             Some(short) => {
@@ -164,7 +165,7 @@ impl Writer {
     }
 }
 
-/// The task that was written so; nothing where the bytes are of none.
+/// Decodes a task; `None` if the bytes are not one.
 pub(super) fn read(bytes: &[u8]) -> Option<Task> {
     match bytes.split_first()? {
         (&SHORT, rest) => bitcode::decode::<Short<'_>>(rest).ok().map(Short::into_task),
@@ -173,11 +174,11 @@ pub(super) fn read(bytes: &[u8]) -> Option<Task> {
     }
 }
 
-/// The task that stands in a snapshot's bytes at `place`.
+/// Decodes the task at the given place in a snapshot's bytes.
 pub(in super::super) fn task(bytes: &[u8], (start, length): (u32, u32), id: &str) -> Task {
     let found = bytes.get(start as usize..start as usize + length as usize).and_then(read);
-    // The sum over all tasks was right when the plan was loaded, so there is always one; a task that says so is still
-    // better than the end of the process.
+    // The checksum over all tasks was right when the plan was loaded, so decoding always succeeds. A task marked as
+    // damaged is still better than a panic.
     found.unwrap_or_else(|| Task::new(TaskSpec::new(TaskId::trusted(id), "(damaged)")))
 }
 
@@ -185,7 +186,7 @@ pub(in super::super) fn task(bytes: &[u8], (start, length): (u32, u32), id: &str
 mod tests {
     use super::*;
 
-    /// Writes a task, reads it again, and says in which form it stood there.
+    /// Encodes and decodes a task, and returns the form in which it was written.
     fn form_of(task: &Task) -> u8 {
         let mut bytes = Vec::new();
         Writer::default().put(task, &mut bytes);

@@ -1,4 +1,4 @@
-//! What a person has to allow first.
+//! Approvals and stops by people.
 
 use super::*;
 
@@ -56,6 +56,8 @@ fn a_rejected_plan_runs_nothing_even_if_nobody_had_to_be_asked() {
     desk.does(Command::Reject { reason: "too bold".into() });
     assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
     assert_eq!(desk.plan.state().reason, "too bold");
+    let words = TaskChanges { description: Some("less bold".into()), ..TaskChanges::default() };
+    desk.asks(&agent(), ask::revise("a", words)).unwrap();
     desk.asks(&agent(), Command::RequestApproval { message: "better now".into() }).unwrap();
     desk.does(approve(&desk));
 }
@@ -92,11 +94,108 @@ fn changing_what_machines_run_after_approval_asks_again() {
     );
     assert!(voids(&agent(), ask::revise("a", notes)), "and the notes");
     assert!(voids(&agent(), Command::RevisePlan(Box::new(renamed()))), "and what the plan is about");
-    assert!(!voids(&agent(), ask::revise("a", provides)));
+    assert!(voids(&agent(), ask::revise("a", provides)), "and the name of what it gives to others");
+    let retry = Retry { attempts: 50, backoff_seconds: 0, backoff_seconds_max: 0 };
+    let retry = TaskChanges { retry: Some(Some(retry)), ..TaskChanges::default() };
+    assert!(voids(&agent(), ask::revise("a", retry)));
+    let timeout = TaskChanges { timeout_seconds: Some(Some(1)), ..TaskChanges::default() };
+    assert!(voids(&agent(), ask::revise("a", timeout)));
+    let inputs = |number: &str| {
+        let inputs = waypost_core::Json::parse(&format!(r#"{{"number":{number}}}"#)).unwrap();
+        let work = waypost_core::Work { inputs, ..*work() };
+        ask::revise("a", TaskChanges { work: Some(Some(work)), ..TaskChanges::default() })
+    };
+    let mut desk = agents_plan();
+    desk.asks(&agent(), inputs("9007199254740992")).unwrap();
+    desk.does(approve(&desk));
+    desk.asks(&agent(), inputs("9007199254740993")).unwrap();
+    assert_eq!(desk.plan.state().approval, None, "two numbers that are one as a double");
+    let queue = PlanChanges { queue: Some("gpu".into()), ..PlanChanges::default() };
+    assert!(voids(&agent(), Command::RevisePlan(Box::new(queue))));
+    let priority = TaskChanges { priority: Some(9), ..TaskChanges::default() };
+    assert!(!voids(&agent(), ask::revise("a", priority)));
     assert!(!voids(&agent(), ask::revise("b", words)), "no machine is told of b");
     assert!(!voids(&agent(), Command::RevisePlan(Box::new(status))));
     assert!(!voids(&agent(), ask::revise("b", depends_on)), "no machine runs b");
     assert!(!voids(&agent(), add(vec![task("c", &[])])));
+}
+
+fn is_stopped(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::StoppedByPerson { by, .. } if by == "person:ada")
+}
+
+#[test]
+fn what_a_person_paused_or_archived_only_a_person_resumes_or_restores() {
+    for by in [agent(), worker()] {
+        let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &[])]));
+        desk.asks(&by, ask::start("a")).unwrap();
+        desk.does(Command::Pause { reason: "wrong database".into() });
+        let refusal = desk.asks(&by, Command::Resume).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "person:ada paused the plan (\"wrong database\"); only a person can resume it"
+        );
+        // A stop by an agent does not remove the person's stop.
+        desk.asks(&by, Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() }).unwrap();
+        for undo in [Command::RetryPlan, ask::retry("a"), add(vec![task("c", &[])])] {
+            assert!(is_stopped(&desk.asks(&by, undo).unwrap_err()));
+        }
+        desk.does(Command::Archive);
+        assert!(is_stopped(&desk.asks(&by, Command::Unarchive).unwrap_err()));
+        desk.does(Command::Unarchive);
+        desk.does(Command::RetryPlan);
+        desk.asks(&by, Command::Pause { reason: String::new() }).unwrap();
+        desk.asks(&by, Command::Resume).unwrap();
+    }
+}
+
+#[test]
+fn what_a_person_cancelled_only_a_person_retries() {
+    let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &[])]));
+    desk.asks(&agent(), ask::start("b")).unwrap();
+    desk.does(ask::cancel("a"));
+    assert!(is_stopped(&desk.asks(&agent(), ask::retry("a")).unwrap_err()));
+    let mut draft = desk.plan.to_draft();
+    draft.tasks[0].spec.description = "the same in other words".into();
+    assert!(is_stopped(&desk.asks(&agent(), Command::Replace(Box::new(draft))).unwrap_err()));
+    desk.does(ask::retry("a"));
+    desk.asks(&agent(), ask::cancel("a")).unwrap();
+    desk.asks(&agent(), ask::retry("a")).unwrap();
+}
+
+#[test]
+fn what_a_person_rejected_is_asked_about_again_only_once_it_has_changed() {
+    for (draft, edit) in [
+        (plan_of([by_machine("a", &[])]), add(vec![by_machine("c", &[])])),
+        (plan_of([task("a", &[])]), add(vec![task("c", &[])])),
+    ] {
+        let mut desk = Desk::made_by(&agent(), draft);
+        let ask_again = || Command::RequestApproval { message: "please".into() };
+        desk.does(Command::Reject { reason: "too bold".into() });
+        assert!(is_stopped(&desk.asks(&agent(), ask_again()).unwrap_err()));
+        desk.asks(&agent(), edit).unwrap();
+        desk.asks(&agent(), ask_again()).unwrap();
+        desk.does(approve(&desk));
+    }
+}
+
+#[test]
+fn machine_work_that_has_ended_runs_again_only_by_a_person() {
+    let mut desk = Desk::with(plan_of([by_machine("a", &[]), by_machine("b", &[]), by_machine("c", &[])]));
+    desk.asks(&worker(), ask::start("a")).unwrap();
+    desk.asks(&worker(), ask::finish("a", done())).unwrap();
+    desk.asks(&worker(), ask::start("b")).unwrap();
+    desk.asks(&worker(), ask::finish("b", failed())).unwrap();
+    for task in ["a", "b"] {
+        let refusal = desk.asks(&agent(), ask::retry(task)).unwrap_err();
+        assert!(matches!(refusal, Refusal::OnlyAPerson { .. }), "{refusal}");
+    }
+    // A worker cannot end a task that no worker has started.
+    for outcome in [done(), failed(), Outcome::Skipped { reason: None }] {
+        let refusal = desk.asks(&worker(), ask::finish("c", outcome)).unwrap_err();
+        assert!(matches!(refusal, Refusal::WrongStatus { .. }), "{refusal}");
+    }
+    desk.does(ask::retry("a"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Starting, trying again, and who may say how it ended.
+//! Starts, retries, and who may report an outcome.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn nobody_but_a_person_ends_what_somebody_else_works_on() {
     desk.asks(&ada, start()).unwrap();
     let refusal = desk.asks(&bob, finish()).unwrap_err();
     assert_eq!(refusal, Refusal::AlreadyRunning { task: "a".into(), worker: "agent:ada".into() });
-    // The number of an attempt is no secret, and proves nothing.
+    // The number of an attempt is not secret and proves nothing.
     let named = Command::FinishTask { task: id("a"), attempt: Some(1), outcome: done(), retry: None };
     assert!(matches!(desk.asks(&bob, named), Err(Refusal::AlreadyRunning { .. })));
     assert!(desk.plan.check_progress(&bob, &id("a"), Some(1), "half").is_err());

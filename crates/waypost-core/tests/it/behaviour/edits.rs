@@ -1,4 +1,4 @@
-//! Changing a plan, piece by piece and as a whole.
+//! Edits to a plan, in part and as a whole.
 
 use super::*;
 
@@ -150,7 +150,7 @@ fn a_replaced_plan_keeps_what_happened_to_tasks_that_ask_the_same() {
         draft.spec.title = "another".into();
         draft.tasks[0].spec.notes = "seen".into();
         draft.tasks[1].spec.description = "do b otherwise".into();
-        // What a text says has happened is not believed.
+        // Execution state in the text is ignored.
         draft.tasks[0].state = Default::default();
         draft.state.phase = Phase::Cancelled;
     });
@@ -237,13 +237,13 @@ fn a_draft_with_problems_replaces_nothing() {
     assert!(matches!(desk.refuses(Command::Replace(Box::new(draft))), Refusal::Invalid { .. }));
 }
 
-// Thinking
+// Planning
 
 fn charge(task: Option<&str>, tokens: i64, call: u64) -> Command {
     Command::ChargeTokens { task: task.map(id), tokens, call }
 }
 
-/// The tokens of a task and of the plan.
+/// Returns the tokens charged to a task and to the plan.
 fn tokens(desk: &Desk, task: &str) -> (i64, i64) {
     let thinking = desk.plan.task(task).unwrap().spec.thinking.as_ref();
     (thinking.map_or(0, |thinking| thinking.tokens), desk.plan.state().tokens_used)

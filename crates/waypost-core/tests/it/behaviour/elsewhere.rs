@@ -1,4 +1,4 @@
-//! What comes from other plans.
+//! Dependencies on other plans.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn a_plan_that_was_cut_off_elsewhere_is_not_completed_and_goes_on_when_that_goes
         let waits = if desk.plan.task("g").is_some() { "g" } else { "a" };
         desk.does(hear(waits, far.clone(), Status::Cancelled, None));
         assert_eq!(desk.plan.state().phase, Phase::Failed);
-        // It is to be done again, so that the plan waits again.
+        // The external task is to be done again, so the plan waits again.
         desk.does(withdraw(waits, &far));
         assert_eq!(desk.plan.state().phase, Phase::Active);
         assert_eq!(

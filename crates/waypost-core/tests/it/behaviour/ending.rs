@@ -1,4 +1,4 @@
-//! Cancelling, pausing and the end of a plan.
+//! Cancelling, pausing and ending a plan.
 
 use super::*;
 

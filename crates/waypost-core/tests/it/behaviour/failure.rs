@@ -1,4 +1,4 @@
-//! What a failure, and what is passed over, does to the rest.
+//! The effects of failures and skips on other tasks.
 
 use super::*;
 

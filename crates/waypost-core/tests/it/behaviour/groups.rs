@@ -1,4 +1,4 @@
-//! Tasks that are made of other tasks.
+//! Tasks with children.
 
 use super::*;
 

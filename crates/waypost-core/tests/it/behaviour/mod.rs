@@ -1,4 +1,4 @@
-//! What a plan does, as examples: the name of each is the sentence that is true.
+//! The behaviour of a plan, by example: the name of each test is a true sentence.
 
 mod approval;
 mod attempts;

@@ -1,4 +1,4 @@
-//! What a plan can be asked.
+//! Queries on a plan.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn a_free_id_is_one_that_no_task_has_had() {
     assert_eq!(desk.plan.free_task_ids().next(), Some(id("t9")));
     let again = Plan::from_snapshot(desk.plan.snapshot().to_vec()).unwrap();
     assert_eq!(again.free_task_ids().next(), Some(id("t9")));
-    // The last number that there is leaves those from the beginning.
+    // If the largest possible number is taken, the search continues from the beginning.
     let desk = Desk::with(plan_of([task("t18446744073709551615", &[]), task("t1", &[])]));
     assert_eq!(desk.plan.free_task_ids().next(), Some(id("t2")));
 }

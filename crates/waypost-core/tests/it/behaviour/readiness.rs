@@ -1,4 +1,4 @@
-//! When a task can begin.
+//! When a task is ready to start.
 
 use super::*;
 

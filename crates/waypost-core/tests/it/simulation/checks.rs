@@ -1,4 +1,4 @@
-//! What has to be true after every step.
+//! Invariants that must hold after every step.
 
 use super::*;
 
@@ -121,7 +121,7 @@ impl World {
     }
 }
 
-/// Where two drafts that should be one differ.
+/// Describes the differences of two drafts that should be equal.
 pub(super) fn unlike(wanted: &Draft, found: &Draft) -> String {
     let mut unlike = Vec::new();
     if wanted.state != found.state || wanted.spec != found.spec {
@@ -132,7 +132,7 @@ pub(super) fn unlike(wanted: &Draft, found: &Draft) -> String {
     unlike.join("\n")
 }
 
-/// All that must be true of any draft of a plan.
+/// Checks the invariants of any draft of a plan.
 pub(super) fn check_draft(draft: &Draft, what: &dyn Fn() -> String) {
     let problems = validate(draft);
     assert!(problems.is_empty(), "{problems:?} {}", what());
@@ -161,7 +161,7 @@ pub(super) fn check_draft(draft: &Draft, what: &dyn Fn() -> String) {
             }
             continue;
         }
-        // Until a plan has begun it stays as its author wrote it; an ended one waits until it is opened again.
+        // A plan that has not started stays as its author wrote it; an ended plan waits until it is reopened.
         if draft.state.started_at.is_none() || draft.state.phase.is_finished() {
             continue;
         }

@@ -1,8 +1,7 @@
-//! What is asked next, by chance.
+//! Generates random commands.
 
 use super::*;
 
-/// The dice.
 impl World {
     pub(super) fn fresh_id(&mut self) -> TaskId {
         self.names += 1;
@@ -13,7 +12,7 @@ impl World {
         self.plan.tasks().map(|(task, _)| task.spec.id.clone()).collect()
     }
 
-    /// Mostly a task of the plan, sometimes a name that is none.
+    /// Usually a task of the plan, sometimes an unknown id.
     pub(super) fn some_task(&mut self) -> TaskId {
         let ids = self.ids();
         if ids.is_empty() || self.dice.chance(1) { id("nobody") } else { self.dice.pick(&ids).clone() }
@@ -96,7 +95,7 @@ impl World {
         (attempts > 0).then(|| Box::new(Retry { attempts, backoff_seconds: 5, backoff_seconds_max: 60 }))
     }
 
-    /// Any dependencies: on known tasks, on later ones, now and then on ones that close a cycle.
+    /// Random dependencies: on existing tasks, on later ones, occasionally ones that close a cycle.
     pub(super) fn random_dependencies(&mut self, among: &[TaskId]) -> Vec<Dependency> {
         let mut dependencies = Vec::new();
         for _ in 0..self.dice.below(3) {
@@ -132,7 +131,7 @@ impl World {
         spec
     }
 
-    /// Tasks with groups, mostly sound: what is not is tried again.
+    /// Tasks with groups, usually valid; an invalid draft is generated again.
     pub(super) fn random_draft(&mut self) -> Draft {
         let mut draft = Draft::new("simulated");
         let count = self.dice.below(10);
@@ -153,7 +152,7 @@ impl World {
         draft
     }
 
-    /// A draft of a plan to which something happened elsewhere, as an import brings it.
+    /// Gives a draft the history of a plan that ran elsewhere, as an import does.
     pub(super) fn give_a_past(&mut self, draft: &mut Draft) {
         draft.state.phase =
             *self.dice.pick(&[Phase::Draft, Phase::Active, Phase::Paused, Phase::AwaitingApproval]);
@@ -195,7 +194,7 @@ impl World {
         changes
     }
 
-    /// The plan as it is, with a few changes, as an editor would save it.
+    /// The current plan with a few changes, as an editor would save it.
     pub(super) fn random_replacement(&mut self) -> Draft {
         let mut draft = self.plan.to_draft();
         draft.spec.goal = format!("at {}", self.seconds);
@@ -222,7 +221,7 @@ impl World {
                 _ => spec.depends_on.clear(),
             }
         }
-        // Two that change places in the tree: the child becomes the parent of its parent.
+        // Swap two tasks in the tree: the child becomes the parent of its parent.
         if self.dice.chance(30)
             && let Some(place) = draft.tasks.iter().position(|task| task.spec.parent.is_some())
         {
@@ -308,7 +307,7 @@ impl World {
                 let children = children.collect();
                 (by, Command::DecomposeTask { task, children, reasoning: Some("smaller".into()), tokens: 3 })
             }
-            // A paused draft does little: most drafts begin instead.
+            // A paused draft does little: most drafts start instead.
             97..99 if self.plan.state().phase == Phase::Draft && self.dice.chance(80) => {
                 (by, Command::Activate)
             }
@@ -408,7 +407,7 @@ impl World {
         } else {
             self.dice.pick(&ready).clone()
         };
-        // By the clock, not by the dice: what else comes up stays as it is.
+        // By the clock, not by the random number generator: the rest of the random sequence stays the same.
         if self.seconds.is_multiple_of(2) {
             return Command::QueueTask { task, worker: "w".into() };
         }

@@ -1,8 +1,8 @@
-//! Random plans under random commands. After every step all that a plan keeps up to date is worked out anew from its
-//! draft and compared; at the end every plan is driven until nothing can happen any more.
+//! Random plans under random commands. After every step everything that a plan maintains incrementally is recomputed
+//! from its draft and compared; at the end every plan is driven until nothing more can happen.
 //!
-//! A failure prints its seed; `WAYPOST_SEED=17 cargo test -p waypost-core simulation` repeats it, and `WAYPOST_SEEDS=9000`
-//! tries more of them.
+//! A failure prints its seed; `WAYPOST_SEED=17 cargo test -p waypost-core simulation` reproduces it, and
+//! `WAYPOST_SEEDS=9000` runs more seeds.
 
 mod checks;
 mod dice;
@@ -42,13 +42,15 @@ fn whatever_is_asked_a_plan_stays_sound_and_comes_to_an_end() {
     }
 }
 
-/// What has come up in a run, so that a simulation in which nothing happens does not pass for a good one.
+/// Coverage of a run, so that a simulation in which nothing happens does not pass.
 #[derive(Default)]
 struct Seen {
     commands: BTreeMap<&'static str, u32>,
     events: BTreeMap<String, u32>,
     refusals: BTreeMap<String, u32>,
     phases: BTreeMap<&'static str, u32>,
+    /// Versions that left an approval unchanged.
+    kept_approvals: u32,
 }
 
 impl Seen {
@@ -60,6 +62,7 @@ impl Seen {
         };
         pour(&mut self.events, other.events);
         pour(&mut self.refusals, other.refusals);
+        self.kept_approvals += other.kept_approvals;
         for (key, count) in other.commands {
             *self.commands.entry(key).or_default() += count;
         }
@@ -85,6 +88,7 @@ impl Seen {
         ] {
             assert!(self.refusals.contains_key(code), "{code} came up: {:?}", self.refusals);
         }
+        assert!(self.kept_approvals > 100, "plans went on under an approval: {}", self.kept_approvals);
         assert!(self.refusals.contains_key("cycle"), "cycles were tried: {:?}", self.refusals);
         assert_eq!(self.phases.len(), Phase::ALL.len(), "every phase came up: {:?}", self.phases);
     }
@@ -93,11 +97,11 @@ impl Seen {
 struct World {
     dice: SeededRng,
     plan: Plan,
-    /// The same plan, read from a snapshot after every step.
+    /// The same plan, reloaded from a snapshot after every step.
     reloaded: Plan,
     history: Vec<(Vec<Event>, Timestamp)>,
     locks: LockTable,
-    /// Running tasks with the locks that they took.
+    /// Running tasks with the locks that they acquired.
     held: BTreeMap<TaskId, Vec<Lock>>,
     seconds: u64,
     names: usize,
@@ -140,11 +144,11 @@ impl World {
         at(self.seconds)
     }
 
-    /// Decides a command, moves the plan on, and looks at everything.
+    /// Decides a command, applies its events and checks all invariants.
     fn ask(&mut self, by: &Actor, command: Command) -> Result<(), Refusal> {
         let before = self.plan.to_draft();
         let now = self.now();
-        // Locks belong to no plan: whoever starts a task takes them first.
+        // Locks do not belong to a plan: the worker acquires them before it starts a task.
         let wanted_locks = match &command {
             Command::StartTask { task, .. } | Command::QueueTask { task, .. } => {
                 self.plan.task(task.as_str()).map(|task| task.spec.locks.clone())
@@ -220,6 +224,7 @@ impl World {
             }
         }
         let what = || format!("after {command:?} → {text}");
+        let digest = self.plan.work_digest();
 
         self.plan.advance(&events, now);
         self.history.push((events_again, now));
@@ -232,8 +237,17 @@ impl World {
         self.check_locks(&after, &touched, &what);
         check_draft(&after, &what);
         self.check_against_a_fresh_plan(&after, &what);
+        let from_scratch = Plan::from_trusted_draft(plan_id(), after.clone()).work_digest();
+        assert_eq!(self.plan.work_digest(), from_scratch, "the digest of the work is out of date {}", what());
+        let still_approved = before.state.approval.is_some() && before.state.approval == after.state.approval;
+        let has_machine_tasks =
+            after.tasks.iter().any(|task| task.spec.work.is_some() || task.spec.check.is_some());
+        if still_approved && has_machine_tasks {
+            assert!(digest == from_scratch, "approved, and machines would do something else {}", what());
+            self.seen.kept_approvals += 1;
+        }
 
-        // The numbers of tasks differ in a plan that was read from a snapshot, and nothing may depend on them.
+        // Task numbers differ in a plan loaded from a snapshot, and nothing may depend on them.
         self.reloaded.advance(&events, now);
         let reloaded = self.reloaded.to_draft();
         assert!(
@@ -245,6 +259,7 @@ impl World {
         self.reloaded = Plan::from_snapshot(self.plan.snapshot().to_vec()).unwrap();
         let reloaded = self.reloaded.to_draft();
         assert!(reloaded == after, "a snapshot loses something: {} {}", unlike(&after, &reloaded), what());
+        assert_eq!(self.reloaded.work_digest(), from_scratch, "a snapshot has another digest {}", what());
     }
 
     fn replay(&self) {
@@ -257,7 +272,7 @@ impl World {
         assert_eq!(again.atomic(), self.plan.atomic());
     }
 
-    /// Gives every task what it waits for, and its own end, until nothing can start any more.
+    /// Delivers what every task waits for and finishes it, until nothing more can start.
     fn drive_to_the_end(&mut self) {
         let _archived = self.ask(&ada(), Command::Unarchive);
         for round in 0.. {
@@ -270,7 +285,7 @@ impl World {
                 }
                 Phase::Paused => {
                     self.ask(&ada(), Command::Resume).unwrap();
-                    // What was paused as a draft is one again.
+                    // A plan that was paused as a draft is a draft again.
                     continue;
                 }
                 Phase::Active | Phase::Completed | Phase::Failed | Phase::Cancelled => {}
@@ -292,7 +307,7 @@ impl World {
                 continue;
             }
             let ready = self.plan.ready().next().map(|task| task.spec.id.clone());
-            // Sometimes several run at once.
+            // Sometimes several tasks run at once.
             let start_first = self.dice.chance(60);
             match (running, ready) {
                 (None, None)
@@ -331,7 +346,7 @@ impl World {
     }
 
     fn finish(&mut self, task: &Task) {
-        // What only says that it is done would be reported for ever.
+        // Without evidence the task would stay reported forever.
         let check = task.spec.check.is_some();
         let (task, attempt) = (task.spec.id.clone(), Some(task.state.attempt));
         let outcome = match self.random_outcome(if check { 50 } else { 0 }) {

@@ -1,0 +1,122 @@
+//! Enforces stops: only a person can undo a person's stop, and only a person can rerun machine work that has ended.
+
+use super::super::Plan;
+use crate::{Actor, ActorKind, Event, Phase, Refusal, Status, TaskId};
+
+impl Plan {
+    /// Refuses events of agents and workers that would undo a person's stop.
+    pub(super) fn keeps_stops(&self, by: &Actor, events: &[Event]) -> Result<(), Refusal> {
+        match by.kind {
+            ActorKind::Person | ActorKind::System => return Ok(()),
+            ActorKind::Agent | ActorKind::Worker => {}
+        }
+        for event in events {
+            match event {
+                Event::PlanUnarchived {} => self.keeps_archived()?,
+                Event::PlanResumed { .. } => self.keeps_stopped("resume it")?,
+                Event::ApprovalRequested { .. } => self.keeps_stopped("ask for approval of it unchanged")?,
+                Event::PlanActivated {} => self.keeps_stopped("start it")?,
+                Event::TasksAdded { .. } | Event::TaskRevised { .. } if self.state.phase.is_finished() => {
+                    self.keeps_stopped("reopen it")?;
+                }
+                Event::TasksReset { tasks } => self.keeps_tasks_stopped(tasks)?,
+                Event::TasksRetried { tasks } => {
+                    self.keeps_tasks_stopped(tasks)?;
+                    self.keeps_machine_work_ended(by, tasks)?;
+                }
+                Event::PlanCreated { .. }
+                | Event::PlanRevised { .. }
+                | Event::TasksAdded { .. }
+                | Event::TaskRevised { .. }
+                | Event::TasksRemoved { .. }
+                | Event::TaskMoved { .. }
+                | Event::TasksReordered { .. }
+                | Event::PlanApproved { .. }
+                | Event::PlanRejected { .. }
+                | Event::ApprovalVoided {}
+                | Event::PlanPaused { .. }
+                | Event::PlanFinished { .. }
+                | Event::PlanArchived { .. }
+                | Event::TaskQueued { .. }
+                | Event::TaskStarted { .. }
+                | Event::TaskProgressed { .. }
+                | Event::TaskDone { .. }
+                | Event::TaskReported { .. }
+                | Event::TaskFailed { .. }
+                | Event::TaskReleased { .. }
+                | Event::QuestionAsked { .. }
+                | Event::QuestionAnswered { .. }
+                | Event::TaskSkipped { .. }
+                | Event::TasksCancelled { .. }
+                | Event::TaskRefined { .. }
+                | Event::DigestAttached { .. }
+                | Event::TokensCharged { .. }
+                | Event::TaskRolledBack { .. }
+                | Event::OutputReceived { .. }
+                | Event::OutputWithdrawn { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn keeps_archived(&self) -> Result<(), Refusal> {
+        match &self.state.archived_by {
+            Some(by) => Err(stopped(by, "archived the plan", "", "restore it")),
+            None => Ok(()),
+        }
+    }
+
+    fn keeps_stopped(&self, wanted: &'static str) -> Result<(), Refusal> {
+        let Some(by) = &self.state.stopped_by else { return Ok(()) };
+        let (did, reason) = match self.state.phase {
+            Phase::Paused => ("paused the plan", &self.state.reason),
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
+                ("rejected the plan", &self.state.reason)
+            }
+            Phase::Completed | Phase::Failed | Phase::Cancelled => ("ended the plan", &self.state.summary),
+        };
+        Err(stopped(by, did, reason, wanted))
+    }
+
+    fn keeps_tasks_stopped(&self, tasks: &[TaskId]) -> Result<(), Refusal> {
+        if self.state.phase.is_finished() {
+            self.keeps_stopped("retry its tasks")?;
+        }
+        for task in tasks {
+            let Some(number) = self.find(task.as_str()) else { continue };
+            let state = &self.at(number).state;
+            if let Some(by) = state.stopped_by() {
+                let did = format!("cancelled task {task}");
+                return Err(stopped(by, &did, state.reason.as_deref().unwrap_or_default(), "retry it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to rerun finished machine work: approved work is done once, plus the retries of its policy.
+    fn keeps_machine_work_ended(&self, by: &Actor, tasks: &[TaskId]) -> Result<(), Refusal> {
+        let mut numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
+        let is_over = |number: u32| {
+            let task = self.at(number);
+            let used_up = match task.state.status {
+                Status::Done => true,
+                Status::Failed => task.state.tries >= task.spec.attempts_max(),
+                Status::Pending | Status::Running | Status::Skipped | Status::Cancelled => false,
+            };
+            task.spec.work.is_some() && used_up
+        };
+        match numbers.any(is_over) {
+            true => Err(Refusal::OnlyAPerson { what: "run machine work again that has ended", by: by.kind }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns the actor if it is a person; a stop by an agent or a worker is not binding.
+pub(super) fn person(by: &Actor) -> Option<Actor> {
+    (by.kind == ActorKind::Person).then(|| by.clone())
+}
+
+fn stopped(by: &Actor, did: &str, reason: &str, wanted: &'static str) -> Refusal {
+    Refusal::StoppedByPerson { by: by.to_string(), did: did.to_owned(), reason: reason.to_owned(), wanted }
+}
