@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use super::Plan;
+use super::{Plan, numbered};
 use super::changes::Propagation;
 use super::propagate::forget_outcome;
 use super::slot::{NONE, Numbers, Slot};
@@ -710,6 +710,10 @@ impl Plan {
             self.counts[self.slot(number).status as usize] -= 1;
         }
         self.state.attempts_gone = self.state.attempts_gone.max(self.at(number).state.attempt);
+        if let Some((prefix, digits)) = numbered(id.as_str()) {
+            let last = self.state.numbers_gone.entry(prefix.to_owned()).or_default();
+            *last = digits.max(*last);
+        }
         self.remove_name(number);
         if self.slot(number).elsewhere > 0 {
             self.dirty.gone.push(id);
