@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
-
 use crate::template::Template;
 
 /// Where a secret is read when a process starts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Secret {
     /// From this variable of our own environment.
     Variable(String),
@@ -18,7 +15,7 @@ pub enum Secret {
 }
 
 /// A program that is run for a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// The program and its arguments; with `shell`, one text for `sh -c`.
     pub command: Vec<String>,
@@ -54,20 +51,6 @@ pub enum Worker {
     Slurm(Arc<Slurm>),
 }
 
-impl Serialize for Worker {
-    /// As its kind and all that is configured.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Process(process) => serializer.collect_map([("process", &**process)]),
-            Self::Agent(agent) => serializer.collect_map([("agent", &**agent)]),
-            Self::Http(http) => serializer.collect_map([("http", &**http)]),
-            Self::Container(container) => serializer.collect_map([("container", &**container)]),
-            Self::Kubernetes(kubernetes) => serializer.collect_map([("kubernetes", &**kubernetes)]),
-            Self::Slurm(slurm) => serializer.collect_map([("slurm", &**slurm)]),
-        }
-    }
-}
-
 impl Worker {
     /// Seconds that an attempt may take, where the configuration says.
     pub fn timeout_seconds(&self) -> Option<u32> {
@@ -83,7 +66,7 @@ impl Worker {
 }
 
 /// An agent's command line program that gets a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     /// The program, with all flags that the configuration says.
     pub process: Process,
@@ -99,8 +82,7 @@ pub struct Agent {
 }
 
 /// How an agent gets its prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptTo {
     /// On its standard input.
     Stdin,
@@ -109,8 +91,7 @@ pub enum PromptTo {
 }
 
 /// Where an agent's prompt comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
     /// It is known.
     Known(Template),
@@ -125,8 +106,7 @@ pub enum Prompt {
 }
 
 /// What an agent writes to its standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Plain,
     /// Claude Code's object, in which `result` is the answer.
@@ -136,7 +116,7 @@ pub enum Answer {
 }
 
 /// A worker that is called over HTTP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
     /// Where the job is sent.
     pub url: String,
@@ -153,8 +133,7 @@ pub struct Http {
 }
 
 /// How a job is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// By `POST`.
     Post,
@@ -173,8 +152,7 @@ impl Method {
 }
 
 /// The value of a header.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
     /// This.
     Text(String),
@@ -182,7 +160,7 @@ pub enum Header {
 }
 
 /// A container that is started for each attempt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
     /// The program that starts containers; nothing where the first one that is found is meant.
     pub engine: Option<String>,
@@ -213,7 +191,7 @@ pub struct Container {
 }
 
 /// Something of the workspace that a container sees.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// Relative to the workspace; empty for the workspace itself.
     pub source: String,
@@ -223,7 +201,7 @@ pub struct Mount {
 }
 
 /// A Job of a Kubernetes cluster that is made for each attempt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubernetes {
     /// The file that says where the cluster is; otherwise it is found as `kubectl` finds it.
     pub kubeconfig: Option<String>,
@@ -252,7 +230,7 @@ pub struct Kubernetes {
 }
 
 /// A job of a Slurm cluster that is submitted for each attempt, with others that start at the same time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slurm {
     /// The program that is run on a node.
     pub process: Process,

@@ -4,7 +4,6 @@
 //! `docs/configuration.md`; an unknown one is an error with its file, its line and the nearest name.
 
 mod address;
-mod definition;
 mod env_overrides;
 mod execution_env;
 mod executor;
@@ -20,7 +19,6 @@ mod settings;
 mod template;
 
 pub use address::{ip_address, is_address, is_this_machine};
-pub use definition::Definition;
 pub use execution_env::ExecutionEnv;
 pub use executor::*;
 pub use input_schema::{Shape, VIOLATIONS_MAX};

@@ -4,11 +4,10 @@
 use waypost_core::nearest;
 
 /// A prompt that was read and whose places are all known.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
     Value(&'static str),

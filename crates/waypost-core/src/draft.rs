@@ -1,5 +1,7 @@
 //! An unvalidated plan: what format readers return and an editor saves.
 
+use std::collections::BTreeMap;
+
 use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
@@ -164,6 +166,10 @@ pub struct PlanState {
     /// attempt number is used twice.
     #[serde(default, skip_serializing_if = "is_default")]
     pub attempts_gone: u32,
+    /// By the text before the number, the highest number in the ids of removed tasks: `step_` and 3 after `step_3` was removed. A
+    /// new task does not get the id of a removed one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers_gone: BTreeMap<String, u64>,
 }
 
 /// An unvalidated plan. Its JSON is the native format.

@@ -96,16 +96,10 @@ pub enum TokenError {
     OnlyAPerson(Actor),
     /// The file cannot be read or written.
     #[error("{path}: {error}", path = path.display())]
-    File {
-        path: PathBuf,
-        error: io::Error,
-    },
+    File { path: PathBuf, error: io::Error },
     /// The file is not a list of tokens.
     #[error("{path} is not a list of tokens: {error}", path = path.display())]
-    Corrupt {
-        path: PathBuf,
-        error: serde_json::Error,
-    },
+    Corrupt { path: PathBuf, error: serde_json::Error },
     /// The limit of tokens is reached.
     #[error("there are {TOKENS_MAX} tokens already")]
     TooMany,

@@ -194,7 +194,7 @@ impl Edit {
             let found = match (id, prefix) {
                 (Some(id), _) => Some(id),
                 (None, None) => free.find(is_free),
-                (None, Some(prefix)) => numbered_ids(plan, prefix).find(is_free),
+                (None, Some(prefix)) => plan.free_numbered_ids(prefix).find(is_free),
             };
             spec.id = found.unwrap_or_else(|| spec.id.clone());
             self.taken.insert(spec.id.clone());
@@ -212,15 +212,6 @@ impl Edit {
     fn parent_of(&self, plan: &Plan, task: &TaskId) -> Option<TaskId> {
         self.parents.get(task).cloned().unwrap_or_else(|| plan.task(task.as_str())?.spec.parent.clone())
     }
-}
-
-/// Iterates over ids with this prefix, numbered after every existing one. The number of a removed task can be used
-/// again.
-fn numbered_ids(plan: &Plan, prefix: &'static str) -> impl Iterator<Item = TaskId> + use<> {
-    let number = |id: &str| id.strip_prefix(prefix)?.parse::<u64>().ok();
-    let last = plan.tasks().filter_map(|(task, _)| number(task.spec.id.as_str())).max().unwrap_or(0);
-    let first = last.saturating_add(1).max(plan.len() as u64 + 1);
-    (first..).filter_map(move |number| TaskId::new(format!("{prefix}{number}")).ok())
 }
 
 fn sibling(position: &Position) -> Option<&TaskId> {

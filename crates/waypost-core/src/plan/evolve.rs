@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use super::Plan;
 use super::changes::Propagation;
 use super::propagate::forget_outcome;
 use super::slot::{NONE, Numbers, Slot};
 use super::task_index::Index;
+use super::{Plan, numbered};
 use crate::{
     Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes,
     Report, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
@@ -710,6 +710,10 @@ impl Plan {
             self.counts[self.slot(number).status as usize] -= 1;
         }
         self.state.attempts_gone = self.state.attempts_gone.max(self.at(number).state.attempt);
+        if let Some((prefix, digits)) = numbered(id.as_str()) {
+            let last = self.state.numbers_gone.entry(prefix.to_owned()).or_default();
+            *last = digits.max(*last);
+        }
         self.remove_name(number);
         if self.slot(number).elsewhere > 0 {
             self.dirty.gone.push(id);

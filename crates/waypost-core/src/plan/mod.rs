@@ -210,7 +210,7 @@ impl Plan {
     /// Registers the id of a new slot and counts it.
     fn add_name(&mut self, number: u32) {
         self.index.add(number, &self.slots, &self.ids);
-        if let Some(digits) = Self::number_of(self.id_of(number)) {
+        if let Some(("t", digits)) = numbered(self.id_of(number)) {
             self.next_number = self.next_number.max(digits.saturating_add(1));
         }
         self.live += 1;
@@ -294,20 +294,31 @@ impl Plan {
         touched
     }
 
-    /// Returns the number in an id such as `t12`, if `id` has that form.
-    fn number_of(id: &str) -> Option<u64> {
-        id.strip_prefix('t').filter(|digits| !digits.starts_with('0'))?.parse().ok()
-    }
-
-    /// Iterates over ids that no task of this plan has had: `t1`, `t2`, … Ids of removed tasks are not reused.
+    /// Ids `t1`, `t2`, … that no task of this plan has had, removed tasks included.
     pub fn free_task_ids(&self) -> impl Iterator<Item = TaskId> {
-        // The largest possible number may be taken; then the search continues from the beginning.
+        // If the largest possible number is taken, the search starts again at 1.
         let numbers = (self.next_number..u64::MAX).chain(1..self.next_number);
         let ids = numbers.filter_map(|number| TaskId::new(format!("t{number}")).ok());
         ids.filter(|id| self.find(id.as_str()).is_none())
     }
 
+    /// Ids of the prefix and a number that no task of this plan has had, removed tasks included. The number is above those of all
+    /// tasks with this prefix, and above the number of tasks.
+    pub fn free_numbered_ids<'a>(&self, prefix: &'a str) -> impl Iterator<Item = TaskId> + use<'a> {
+        let number = |id: &str| numbered(id).filter(|(found, _)| *found == prefix).map(|(_, number)| number);
+        let gone = self.state.numbers_gone.get(prefix).copied();
+        let last = self.live_ids().filter_map(number).chain(gone).max().unwrap_or(0).max(self.live.into());
+        (last.saturating_add(1)..).filter_map(move |number| TaskId::new(format!("{prefix}{number}")).ok())
+    }
+
     fn spec_of(&self, number: u32) -> &TaskSpec {
         &self.at(number).spec
     }
+}
+
+/// The text before the number at the end of an id, and the number.
+fn numbered(id: &str) -> Option<(&str, u64)> {
+    let (prefix, digits) = id.split_at(id.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+    let number = digits.parse().ok().filter(|_| !digits.starts_with('0'))?;
+    Some((prefix, number))
 }

@@ -247,6 +247,7 @@ fn draft() -> Draft {
         state: PlanState {
             stopped_by: Some(ada()),
             archived_by: Some(ada()),
+            numbers_gone: [("step_".to_owned(), 3)].into(),
             phase: Phase::Active,
             approval_required: true,
             approval_waived: true,

@@ -56,6 +56,18 @@ fn a_free_id_is_one_that_no_task_has_had() {
 }
 
 #[test]
+fn a_number_behind_a_prefix_is_not_given_again_either() {
+    let mut desk = Desk::with(plan_of([task("step_1", &[]), task("step_7", &[]), task("t3", &[])]));
+    desk.does(ask::remove("step_7", false));
+    let next = |plan: &Plan| plan.free_numbered_ids("step_").next();
+    assert_eq!(next(&desk.plan), Some(id("step_8")));
+    let reloaded = Plan::from_snapshot(desk.plan.snapshot().to_vec()).unwrap();
+    assert_eq!(next(&reloaded), Some(id("step_8")));
+    assert_eq!(desk.plan.free_numbered_ids("other").next(), Some(id("other3")), "above the number of tasks");
+    assert_eq!(desk.plan.free_task_ids().next(), Some(id("t4")));
+}
+
+#[test]
 fn a_task_is_found_by_its_name_or_an_unambiguous_beginning() {
     let desk = Desk::with(plan_of([task("build", &[]), task("build-all", &[]), task("test", &[])]));
     assert_eq!(desk.plan.resolve("te"), Ok(id("test")));
