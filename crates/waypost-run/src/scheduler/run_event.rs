@@ -119,17 +119,17 @@ pub enum News {
 
 /// What a version is told as to whoever watches a run, given the plan after it.
 pub(crate) fn notices_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<RunEvent> {
-    told_of(plan, events, touched).1
+    decisions_and_notices(plan, events, touched).1
 }
 
 /// The same with the words of persons about the plan, which come first.
 pub(crate) fn news_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<News> {
-    let (mut news, notices) = told_of(plan, events, touched);
+    let (mut news, notices) = decisions_and_notices(plan, events, touched);
     news.extend(notices.into_iter().map(News::Notice));
     news
 }
 
-fn told_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> (Vec<News>, Vec<RunEvent>) {
+fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) -> (Vec<News>, Vec<RunEvent>) {
     let id = || plan.id().clone();
     let (mut decisions, mut notices) = (Vec::new(), Vec::new());
     for event in events {
