@@ -134,7 +134,7 @@ impl Service {
             .map_err(|error| self.with_lease_end(plan, error))?;
         let attempt = self.read(plan, |plan| holder_of(plan, task).map_or(0, |(attempt, _)| attempt))?;
         if held {
-            self.extend_lease(plan, task, attempt, options.lease_seconds, None)?;
+            self.renew_lease(plan, task, attempt, options.lease_seconds, None)?;
             written.changed = false;
         }
         Ok(ClaimReply { written, task: task.clone(), attempt })
@@ -209,15 +209,15 @@ impl Service {
                 error => self.with_lease_end(task.plan, error),
             })?;
         if let Some(text) = progress {
-            self.extend_lease(task.plan, task.task, attempt, None, Some(text))?;
+            self.renew_lease(task.plan, task.task, attempt, None, Some(text))?;
             reply.changed = true;
         }
         Ok(reply)
     }
 
-    /// Extends the lease of an attempt: for this long from now, or without a wish for as long as it was taken for, but then never
+    /// Renews the lease of an attempt: for this long from now, or without a wish for as long as it was taken for, but then never
     /// to an earlier end. Stores progress with it. An attempt that has ended in between keeps nothing.
-    fn extend_lease(
+    fn renew_lease(
         &self,
         plan: &PlanId,
         task: &TaskId,

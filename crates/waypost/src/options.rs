@@ -68,7 +68,7 @@ pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
 }
 
 /// Reads one of these words as what it stands for in the native format.
-pub(crate) fn word<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+pub(crate) fn enum_parser<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     words: impl IntoIterator<Item = PossibleValue>,
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(words)

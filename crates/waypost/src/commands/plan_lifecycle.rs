@@ -6,7 +6,7 @@ use waypost_core::{Phase, Plan};
 
 use crate::context::{Context, PlanWrite};
 use crate::error::Outcome;
-use crate::options::word;
+use crate::options::enum_parser;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
@@ -129,7 +129,7 @@ pub(crate) struct FinishPlan {
     #[command(flatten)]
     on: PlanWrite,
     /// Final phase
-    #[arg(value_parser = word::<Phase>(endings()))]
+    #[arg(value_parser = enum_parser::<Phase>(endings()))]
     ending: Phase,
     /// Summary of the result
     #[arg(long, default_value = "")]

@@ -10,7 +10,7 @@ use waypost_core::{
 use crate::context::task_of;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
-use crate::options::{seconds, word};
+use crate::options::{enum_parser, seconds};
 
 // What can be said of a task.
 #[derive(Debug, Args)]
@@ -24,10 +24,10 @@ pub(crate) struct TaskOptions {
     #[arg(long, value_name = "AGENT:TASK", hide = true)]
     on_agent: Vec<String>,
     /// Required outcome of the dependencies
-    #[arg(long, value_parser = word::<DependencyRule>(rules()))]
+    #[arg(long, value_parser = enum_parser::<DependencyRule>(rules()))]
     pub(crate) when: Option<DependencyRule>,
     /// Estimated complexity
-    #[arg(long, value_parser = word::<Complexity>(["low", "medium", "high"].map(PossibleValue::new)))]
+    #[arg(long, value_parser = enum_parser::<Complexity>(["low", "medium", "high"].map(PossibleValue::new)))]
     pub(crate) complexity: Option<Complexity>,
     /// Notes for the worker; @FILE reads them from a file
     #[arg(long)]

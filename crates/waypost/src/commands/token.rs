@@ -10,7 +10,7 @@ use super::mcp;
 use super::serve::failure;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::options::word;
+use crate::options::enum_parser;
 use crate::view::text;
 
 const ROLES: [&str; 4] = ["person", "agent", "worker", "reader"];
@@ -45,7 +45,7 @@ pub(crate) struct New {
     #[arg(long, alias = "name", value_name = "NAME", value_parser = mcp::agent)]
     agent: String,
     /// Role: person (everything, including approval), agent, worker, reader (read only)
-    #[arg(long, value_name = "ROLE", value_parser = word::<Role>(ROLES.map(PossibleValue::new)), default_value = "agent")]
+    #[arg(long, value_name = "ROLE", value_parser = enum_parser::<Role>(ROLES.map(PossibleValue::new)), default_value = "agent")]
     role: Role,
     /// Grant access to /metrics only
     #[arg(long)]

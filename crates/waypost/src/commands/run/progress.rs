@@ -120,10 +120,10 @@ pub(super) fn evidence_words(evidence: &Evidence) -> String {
 }
 
 /// A verb, how it looks, and the words behind it.
-type Said = (&'static str, Look, String);
+type EventLine = (&'static str, Look, String);
 
 /// The verb for what happened and the words for it; nothing where it need not be said.
-fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<Said> {
+fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<EventLine> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
     };
@@ -178,7 +178,7 @@ fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<Said> {
 }
 
 /// The verb for a task that came into this status.
-fn with_verb(status: Status, words: String) -> Said {
+fn with_verb(status: Status, words: String) -> EventLine {
     let (verb, look) = match status {
         Status::Pending => ("again", Look::Yellow),
         Status::Running => ("start", Look::Cyan),
