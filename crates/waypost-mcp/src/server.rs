@@ -8,8 +8,7 @@ use rmcp::model::{
     CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceUpdatedNotificationParam,
-    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as Definition,
-    UnsubscribeRequestParams,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler, ServiceExt};
@@ -321,7 +320,11 @@ impl ServerHandler for Server {
         let listed = self.shared.tools[..self.shared.listed].iter();
         // What cannot be had is not paid for in every conversation.
         let offered = listed.filter(|(_, tool)| can_sample || tool.definition.name != PLAN_DRAFT);
-        let define = |(_, tool): &(Toolset, Tool)| definition(tool, self.shared.output_schemas);
+        let define = |(_, tool): &(Toolset, Tool)| {
+            let mut definition = tool.definition.clone();
+            definition.output_schema.take_if(|_| !self.shared.output_schemas);
+            definition
+        };
         Ok(ListToolsResult::with_all_items(offered.map(define).collect()))
     }
 
@@ -476,13 +479,6 @@ impl ServerHandler for Server {
         });
         completed.await.map(CompleteResult::new).map_err(|refused| invalid(&refused))
     }
-}
-
-/// A tool as a client is shown it.
-fn definition(tool: &Tool, output_schemas: bool) -> Definition {
-    let mut definition = tool.definition.clone();
-    definition.output_schema.take_if(|_| !output_schemas);
-    definition
 }
 
 /// Serves one client on standard input and output until it goes away.
