@@ -169,7 +169,7 @@ pub const REPORT_EVENTS: [&str; 19] = [
     "task_failed",
     "task_skipped",
     "task_cancelled",
-    "plan_phase_changed",
+    "plan_is",
     "plan_active",
     "plan_paused",
     "plan_awaiting_approval",

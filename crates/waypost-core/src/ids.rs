@@ -207,7 +207,7 @@ impl From<Actor> for String {
 
 /// Text that is not a valid actor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names nobody: write person:NAME, agent:NAME or worker:NAME")]
+#[error("{0:?} is not an actor: write person:NAME, agent:NAME or worker:NAME")]
 pub struct BadActor(pub String);
 
 impl TryFrom<String> for Actor {

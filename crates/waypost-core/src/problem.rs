@@ -85,7 +85,7 @@ pub enum ProblemKind {
         path: Vec<String>,
     },
     /// The depth that is written is not the depth in the tree.
-    #[error("says depth {written}, but stands at depth {actual}")]
+    #[error("has depth {written}, but its parents put it at depth {actual}")]
     WrongDepth {
         /// The written depth.
         written: i64,
@@ -93,7 +93,7 @@ pub enum ProblemKind {
         actual: usize,
     },
     /// A task with children has work of its own.
-    #[error("has children and work of its own")]
+    #[error("has both children and work")]
     WorkOnParent,
     /// A value has the wrong type.
     #[error("`{field}` has the wrong type: {detail}")]

@@ -145,7 +145,7 @@ pub enum Refusal {
         task: String,
     },
     /// The answer is not one of the question's choices.
-    #[error("{answer:?} is no answer to what task {task} asks: it can be {}", choices.join(", "))]
+    #[error("{answer:?} is not an answer to the question of task {task}: choose one of {}", choices.join(", "))]
     NotAChoice {
         /// The id of the task.
         task: String,
@@ -235,35 +235,35 @@ impl Refusal {
         match self {
             Self::Invalid { problems } => problems.first().map(Problem::hint).unwrap_or_default(),
             Self::NoSuchTask { nearest: Some(near), .. } => format!("did you mean {near}?"),
-            Self::NoSuchTask { .. } => "look at the plan for the names of its tasks".into(),
+            Self::NoSuchTask { .. } => "show the plan to see the ids of its tasks".into(),
             Self::WrongStatus { status, .. } => match status {
                 Status::Pending => "start it first".into(),
                 Status::Running => "wait until it ends, or cancel it".into(),
-                Status::Skipped => "retry it, or take its `skip` off, if it is to be done".into(),
+                Status::Skipped => "retry it, or clear its `skip`, to run it after all".into(),
                 Status::Done | Status::Failed | Status::Cancelled => {
-                    "retry it if it is to be done again".into()
+                    "retry it to run it again".into()
                 }
             },
             Self::WrongPhase { phase, wanted: "cancelled" } if phase.is_finished() => {
-                "nothing of it is left to stop; archive it to put it away".into()
+                "it has already ended; archive it to hide it".into()
             }
             Self::WrongPhase { phase, .. } => match phase {
                 Phase::Draft => "start the plan first".into(),
-                Phase::AwaitingApproval => "wait for a person's word".into(),
+                Phase::AwaitingApproval => "wait for approval".into(),
                 Phase::Active => "nothing more is needed".into(),
                 Phase::Paused => "resume it first".into(),
                 Phase::Completed | Phase::Failed | Phase::Cancelled => {
-                    "retry what failed, or add tasks, to open it again".into()
+                    "retry what failed, or add tasks, to reopen it".into()
                 }
             },
-            Self::NeedsApproval {} => "request approval and wait for a person's word".into(),
+            Self::NeedsApproval {} => "request approval and wait for it".into(),
             Self::OnlyAPerson { .. } => "ask a person".into(),
             Self::StoppedByPerson { by, .. } => format!("ask {by}"),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {
-                "name the attempt that was told when the task was taken".into()
+                "send the attempt number that was returned when the task was claimed".into()
             }
-            Self::StaleAttempt { .. } => "drop this work: somebody else has it now".into(),
+            Self::StaleAttempt { .. } => "stop working on it: another worker has the task now".into(),
             Self::AlreadyRunning { .. } => "take another task".into(),
             Self::Blocked { .. } => "finish those first".into(),
             Self::HasDependants { .. } => "change what they depend on first, or detach them".into(),

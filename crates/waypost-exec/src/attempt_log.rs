@@ -130,7 +130,7 @@ impl<'a> Log<'a> {
             return;
         }
         let cut = line.len() as u64 > self.bytes_left;
-        let text = if cut { "(the log goes on from here, and no more of it is kept)\n" } else { line };
+        let text = if cut { "(log truncated here: size limit reached)\n" } else { line };
         self.bytes_left = if cut { 0 } else { self.bytes_left - line.len() as u64 };
         // A log that cannot be written does not fail the attempt.
         self.broken = self.write(text).is_err();

@@ -55,7 +55,7 @@ impl Worktree {
         let name = format!("{}.{}", file_name(key.task.as_str()), key.attempt);
         let branch = format!("waypost/{}/{}", key.plan, as_ref(&name));
         let root = own.join(key.plan.as_str()).join(name);
-        let path = root.to_str().ok_or("the path of the workspace is no text")?.to_owned();
+        let path = root.to_str().ok_or("the path of the workspace is not valid UTF-8")?.to_owned();
         git(attempt, &main, &["worktree", "add", "--quiet", "-b", &branch, &path, &base])?;
         Ok(Self { workspace: root.join(prefix), root, branch, base })
     }

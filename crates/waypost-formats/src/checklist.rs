@@ -27,7 +27,7 @@ fn is_item(line: &str) -> bool {
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
     let parts = take_apart(text);
     if parts.items.is_empty() {
-        return Err(Unreadable::NoPlan("there is no item such as `- [ ] What is to be done`".to_owned()));
+        return Err(Unreadable::NoPlan("no checklist item such as `- [ ] Write the tests` was found".to_owned()));
     }
     let found = task_parser::read(parts.items, Style::Plain);
     let mut notes = found.notes;
@@ -39,7 +39,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
         match phase_of(&word) {
             Some(phase) => draft.state.phase = phase,
             None => {
-                notes.push(format!("the status `{word}` is no phase of a plan; kept as the author's word"));
+                notes.push(format!("the status `{word}` is not a plan phase; kept as the free-text status"));
                 draft.spec.status = word;
             }
         }

@@ -74,7 +74,7 @@ fn read_steps(steps: Vec<String>) -> Reading {
         draft.tasks.push(Task::new(spec));
     }
     let notes =
-        vec!["there is no JSON in it: its numbered lines were taken for the steps of a plan".to_owned()];
+        vec!["no JSON found; the numbered lines were read as steps".to_owned()];
     Reading { drafts: vec![draft], notes, ..Reading::new(DIALECT) }
 }
 
@@ -88,7 +88,7 @@ fn find_plan(text: &str) -> Result<Map<String, Value>, Unreadable> {
         }
         Ok(other) => Unreadable::NoPlan(format!("expected a plan, found {}", Shown(&other))),
         Err(error) if text.trim_start().starts_with('{') => syntax(&error),
-        Err(_) => Unreadable::NoPlan("there is no object with `goal` and `tasks` in it".to_owned()),
+        Err(_) => Unreadable::NoPlan("no object with `goal` and `tasks` was found".to_owned()),
     };
     let mut found = objects_in(text);
     let sure = found.iter().position(is_plan);

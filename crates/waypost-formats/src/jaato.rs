@@ -47,7 +47,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     } else if top.contains_key("agent_plan_ids") {
         reading
             .notes
-            .push("this file only says which agent works on which plan; there is no plan in it".to_owned());
+            .push("this file only maps agents to plans; it contains no plan".to_owned());
     } else if top.values().all(Value::is_object) {
         for (key, plan) in top {
             let Value::Object(mut plan) = plan else { continue };
@@ -68,7 +68,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
             read_plan(plan, &mut reading);
         }
     } else {
-        return Err(Unreadable::NoPlan("there is no plan with `title` and `steps` in it".to_owned()));
+        return Err(Unreadable::NoPlan("no plan with `title` and `steps` was found".to_owned()));
     }
     Ok(reading)
 }
@@ -188,7 +188,7 @@ fn read_step(
         && usize::try_from(sequence).ok() != Some(index + 1)
     {
         let place = fields.place().clone();
-        reading.notes.push(format!("{place}: says sequence {sequence}, but stands at {}", index + 1));
+        reading.notes.push(format!("{place}: has sequence {sequence}, but is at position {}", index + 1));
     }
     Links::take(&mut fields, own, blocked).put(&mut task, &mut kept);
     kept.keep_unknown(fields.finish(&mut reading.problems));

@@ -70,7 +70,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
         }
     }
     if reading.drafts.is_empty() {
-        return Err(Unreadable::NoPlan("there is no list of tasks".to_owned()));
+        return Err(Unreadable::NoPlan("no list of tasks was found".to_owned()));
     }
     Ok(reading)
 }

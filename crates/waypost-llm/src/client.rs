@@ -417,7 +417,7 @@ impl Client {
             ),
         };
         Err(ModelError::NotConfigured {
-            what: format!("nobody says which model of {} to ask", self.name),
+            what: format!("no model of {} is configured", self.name),
             hint,
         })
     }

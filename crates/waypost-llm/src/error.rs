@@ -116,11 +116,11 @@ impl ModelError {
             Self::NotThere { model, .. } => format!(
                 "check `model` and `base_url` of models.{model}; `waypost model list --ask` shows what the server has"
             ),
-            Self::Busy { .. } => "try again later; what was answered so far is kept".to_owned(),
+            Self::Busy { .. } => "try again later; the replies so far are kept".to_owned(),
             Self::Refused { model, .. } => {
                 format!("check models.{model}; `waypost model test {model}` reports what works")
             }
-            Self::BrokeOff { .. } => "try again; what was answered so far is kept".to_owned(),
+            Self::BrokeOff { .. } => "try again; the replies so far are kept".to_owned(),
             Self::Garbled { model, .. } => {
                 format!("check that `api` and `base_url` of models.{model} belong together")
             }

@@ -263,7 +263,7 @@ fn read_all(path: &Path, file: &mut File) -> Result<ReadLines, JournalError> {
                 return Ok(read);
             }
             Err(error) => {
-                let why = format!("this is no line of a journal: {error}");
+                let why = format!("not a journal line: {error}");
                 return Err(JournalError::Corrupt { file: name(), line: number + 1, why });
             }
         }

@@ -95,7 +95,7 @@ impl Client {
             Ok(reply) => reply,
             Err(error) => {
                 let steps =
-                    ["reached", "key accepted", "answers", "streams", "keeps to a schema", "tells tokens"];
+                    ["reached", "key accepted", "answers", "streams", "keeps to a schema", "reports tokens"];
                 let failed_at = match &error {
                     ModelError::NotReached { .. }
                     | ModelError::TooSlow { .. }
@@ -154,9 +154,9 @@ impl Client {
         match reply.answer.estimated {
             false => {
                 let seen = format!("{} in, {} out", reply.answer.tokens_in, reply.answer.tokens_out);
-                say("tells tokens", Verdict::Good, &seen, "");
+                say("reports tokens", Verdict::Good, &seen, "");
             }
-            true => say("tells tokens", Verdict::Fair, "they are estimated", ""),
+            true => say("reports tokens", Verdict::Fair, "they are estimated", ""),
         }
         Probed { findings, model: Some(reply.answer.model), took: Some(took) }
     }
@@ -185,7 +185,7 @@ impl Client {
             }
             (false, _) => {
                 let hint =
-                    "its answers are checked and given back to be mended; a stronger model needs that less"
+                    "its replies are validated and returned for repair; a stronger model needs fewer repairs"
                         .to_owned();
                 (Verdict::Fair, "the answer did not keep to it".to_owned(), hint)
             }

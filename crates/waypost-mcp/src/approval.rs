@@ -26,7 +26,7 @@ pub(crate) enum ApprovalOutcome {
     Waiting,
 }
 
-/// Whether machines wait for a person's word.
+/// Whether machines wait for approval.
 pub(crate) fn needs_approval(plan: &Plan) -> bool {
     let state = plan.state();
     state.approval_required && state.approval.is_none() && !state.phase.is_finished()

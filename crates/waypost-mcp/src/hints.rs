@@ -107,7 +107,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         Refusal::StaleAttempt { given, current, .. } if given > current => {
             "send the attempt returned when the task was claimed, or none"
         }
-        Refusal::StaleAttempt { .. } => "stop working on it: somebody else holds it now",
+        Refusal::StaleAttempt { .. } => "stop working on it: another worker has the task now",
         Refusal::AlreadyRunning { .. } => ways.another,
         Refusal::Blocked { .. } => "finish those first",
         Refusal::HasDependants { .. } => ways.detach,

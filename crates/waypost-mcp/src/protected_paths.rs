@@ -66,7 +66,7 @@ fn not_of_a_host(said: &str, names: &[String]) -> Result<(), ToolError> {
         return Ok(());
     }
     let message =
-        format!("{said} is not written by tools: it tells a host of agents or an editor what to run");
+        format!("{said} cannot be written by tools: agent hosts or editors execute it");
     Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")))
 }
 

@@ -230,7 +230,7 @@ fn no_message(text: &[u8], outline: &PartialObject) -> Read {
             }
         }
         Value::Array(_) => {
-            ErrorData::invalid_request("batches are not supported: send each message by itself", None)
+            ErrorData::invalid_request("batches are not supported: send each message separately", None)
         }
         _ => {
             ErrorData::invalid_request("a message is an object with \"jsonrpc\", \"id\" and \"method\"", None)

@@ -59,7 +59,7 @@ enum Speaks {
 impl Route {
     /// Selects the route to this URL by the variables of an environment.
     pub fn to(url: &str, variables: &BTreeMap<String, String>) -> Result<Self, String> {
-        let target: Uri = url.parse().map_err(|_| "it is no address".to_owned())?;
+        let target: Uri = url.parse().map_err(|_| "it is not a valid address".to_owned())?;
         let said = |names: &[&str]| {
             names
                 .iter()
@@ -125,7 +125,7 @@ impl Proxy {
 /// contain a password.
 fn parse(value: &str) -> Result<(Uri, Option<HeaderValue>), String> {
     let bad = || {
-        "the variable with the proxy is no address: it looks like http://USER:PASSWORD@HOST:PORT".to_owned()
+        "the proxy variable is not a valid address; expected http://USER:PASSWORD@HOST:PORT".to_owned()
     };
     let (scheme, rest) = value.split_once("://").unwrap_or(("http", value));
     if !scheme.eq_ignore_ascii_case("http") {

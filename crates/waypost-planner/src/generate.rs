@@ -244,7 +244,7 @@ impl Generate {
                 reading.problem(format!("task {id}: the description is empty; say what is to be done"));
             } else if restates(&task.description, goal) {
                 let what = match found {
-                    1 => "a single task that says what the goal says is no plan",
+                    1 => "a single task that repeats the goal is not a plan",
                     _ => "it restates the goal",
                 };
                 reading.problem(format!("task {id}: {what}; say what is to be done to reach it"));

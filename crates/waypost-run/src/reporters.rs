@@ -152,7 +152,7 @@ fn open(workspace: &Path, relative: &str) -> Result<File, String> {
     }
     // A pipe would make the run wait for its reader.
     if path.exists() && !path.is_file() {
-        return Err(format!("{relative:?} is no file"));
+        return Err(format!("{relative:?} is not a file"));
     }
     OpenOptions::new().append(true).create(true).open(&path).map_err(unusable)
 }

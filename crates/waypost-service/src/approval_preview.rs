@@ -68,7 +68,7 @@ pub fn preview_of_work(config: &Config, work: &Work) -> String {
     match config.executors.get(&work.executor) {
         None => format!("(no executor is called {})", work.executor),
         Some(Executor::Noop) => "(nothing)".to_owned(),
-        Some(Executor::Human) => "(a person does it, and says so with `waypost answer`)".to_owned(),
+        Some(Executor::Human) => "(a person does it and reports with `waypost answer`)".to_owned(),
         Some(Executor::Worker(worker)) => done_by(worker),
         Some(Executor::Dispatch(workers)) => {
             let inputs = work.inputs.value();

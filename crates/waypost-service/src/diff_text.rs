@@ -51,7 +51,7 @@ pub fn difference_lines(
                 changed(&format!("{task} {field}"), before, after, texts, short, &mut lines);
             }
             Difference::Reordered {} => {
-                lines.push((Sign::Changed, "~ tasks stand in another order".to_owned()))
+                lines.push((Sign::Changed, "~ tasks reordered".to_owned()))
             }
         }
     }

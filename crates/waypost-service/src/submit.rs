@@ -37,7 +37,7 @@ pub enum SubmitError {
     },
     /// An agent wrote the plan as its own to-do list, and no one has approved it for machines.
     #[error(
-        "plan {plan} is an agent's own list of things to do, and nobody has approved that {executor} does them"
+        "plan {plan} was written by an agent and has not been approved for {executor}"
     )]
     NotForMachines {
         /// The id of the plan.

@@ -208,7 +208,7 @@ mod tests {
             "WAYPOST_ACTOR: this runs inside cursor (CURSOR_AGENT is set), so it cannot act as worker:w";
         check(None, &[("WAYPOST_ACTOR", "worker:w"), ("CURSOR_AGENT", "1")], Err(inside));
         check(Some("system:lease"), &[], Err("--as: system:lease cannot be a caller"));
-        let nobody = "--as: \"ada\" names nobody: write person:NAME, agent:NAME or worker:NAME";
+        let nobody = "--as: \"ada\" is not an actor: write person:NAME, agent:NAME or worker:NAME";
         check(Some("ada"), &[], Err(nobody));
     }
 }

@@ -64,7 +64,7 @@ impl Table<'_> {
         if self.is_of_workspace() && (key.is_some() || !headers.is_empty()) {
             let path = &self.path;
             let what =
-                format!("{path} has a key or headers, and stands in a file that travels with the workspace");
+                format!("{path} has a key or headers, but the file belongs to the workspace and travels with it");
             self.wrong(self.place("key"), what, IN_USER_CONFIG);
             self.accept_rest();
             return None;
@@ -106,7 +106,7 @@ impl Table<'_> {
             url.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
         if self.is_of_workspace() && !is_this_machine(&host) {
             let what = format!(
-                "{path} would send the user's words to {host}, and stands in a file that travels with the workspace"
+                "{path} would send prompts to {host}, but the file belongs to the workspace and travels with it"
             );
             return self.refuse(at, what, IN_USER_CONFIG);
         }

@@ -147,7 +147,7 @@ fn a_workspace_cannot_say_where_a_key_or_the_users_words_go_or_raise_what_is_pai
     for key in ["key = { variable = \"CORP_KEY\" }", "headers.Authorization = { variable = \"CORP_KEY\" }"] {
         let said =
             with(&format!("[models.new]\napi = \"openai\"\nbase_url = \"http://localhost:1/v1\"\n{key}\n"));
-        assert_eq!(said, [".waypost/config.toml:4: models.new has a key or headers, and stands in a file that travels with the workspace"]
+        assert_eq!(said, [".waypost/config.toml:4: models.new has a key or headers, but the file belongs to the workspace and travels with it"]
             .map(|line| if key.starts_with("key") { line.to_owned() } else { line.replace(":4:", ":1:") }));
     }
     // Without an address it would be the maker's own, with no key: not of this machine either.

@@ -168,7 +168,7 @@ fn evidence_is_a_machines_and_says_what_the_outcome_says() {
     let outcome = Outcome::Done { result: None, output: None, evidence: evidence(false) };
     desk.asks(&worker(), ask::start("a")).unwrap();
     let refusal = desk.asks(&worker(), check(1, outcome, 1)).unwrap_err();
-    assert_eq!(why(refusal), "it says something else than the outcome");
+    assert_eq!(why(refusal), "it contradicts the outcome");
     let refusal = desk.asks(&worker(), ask::finish("free", passes())).unwrap_err();
     assert_eq!(why(refusal), "the task has no check");
     desk.asks(&worker(), check(1, passes(), 1)).unwrap();

@@ -106,7 +106,7 @@ fn a_cycle_may_lead_over_parents() {
 fn a_parent_has_no_work_of_its_own() {
     check(
         [with("p", |spec| spec.work = Some(work())), child("c", "p", &[])],
-        &["task p: has children and work of its own"],
+        &["task p: has both children and work"],
     );
 }
 
@@ -154,7 +154,7 @@ fn all_problems_are_reported_at_once() {
             "task c: depends on itself",
             "task c: depends on unknown task nobody",
             "task e: names lock db twice",
-            "task e: has children and work of its own",
+            "task e: has both children and work",
             "task a: tasks depend on each other: a → b → a",
         ],
     );

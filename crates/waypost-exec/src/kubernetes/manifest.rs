@@ -60,7 +60,7 @@ pub(super) fn job(attempt: &Attempt<'_>, kubernetes: &Kubernetes, told: &str) ->
     if told.len() > JOB_BYTES_MAX {
         let bytes = told.len();
         return Err(format!(
-            "what the worker is told has {bytes} bytes, and at most {JOB_BYTES_MAX} reach a pod: pass large inputs and outputs by reference"
+            "the job specification has {bytes} bytes, over the limit of {JOB_BYTES_MAX} for a pod: pass large inputs and outputs by reference"
         ));
     }
     let key = &attempt.job.key;

@@ -93,7 +93,7 @@ pub(super) fn phase_of(state: &str) -> JobPhase {
         "TIMEOUT" => JobPhase::Stopped("it took longer than its time limit in Slurm"),
         "DEADLINE" => JobPhase::Stopped("it could not end before its deadline in Slurm"),
         "OUT_OF_MEMORY" => JobPhase::Stopped("it used more memory than it may"),
-        "CANCELLED" => JobPhase::Stopped("somebody cancelled it in Slurm"),
+        "CANCELLED" => JobPhase::Stopped("it was cancelled in Slurm"),
         _ => JobPhase::Runs,
     }
 }

@@ -89,7 +89,7 @@ impl StreamReader {
             return Ok(());
         }
         let garbled =
-            |_| WireError::Garbled(format!("an event that is no JSON: {}", error_body::start_of(data)));
+            |_| WireError::Garbled(format!("an event that is not JSON: {}", error_body::start_of(data)));
         let event: Value = serde_json::from_str(data).map_err(garbled)?;
         if let Some(said) = ServerError::within(&event) {
             return Err(WireError::Server(said));

@@ -126,7 +126,7 @@ pub(super) fn recent(call: &Call) -> Reply {
                 plans,
                 place.parse().map_err(|_| {
                     error(format!(
-                        "after_event is no event_id: {after}. Give an event_id as you were given it."
+                        "after_event is not an event_id: {after}. Pass an event_id from an earlier reply."
                     ))
                 })?,
             )?

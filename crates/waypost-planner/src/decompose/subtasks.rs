@@ -106,7 +106,7 @@ impl Decompose {
             } else if let Some(other) = beside.iter().find(|other| same(text, &other.spec.description)) {
                 let id = &other.spec.id;
                 reading.problem(format!(
-                    "goal {number} ({shown}) is {id} already, which stands beside this goal; leave it out"
+                    "goal {number} ({shown}) duplicates {id}, a sibling of this goal; leave it out"
                 ));
             }
         }

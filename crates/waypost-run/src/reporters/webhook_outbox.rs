@@ -245,7 +245,7 @@ impl Sending {
                     }
                     Delivery::Left(why) => {
                         self.keep(&mut progress)?;
-                        let next = "what is left is sent by the next run or worker";
+                        let next = "the rest is sent by the next run or worker";
                         return Ok(Over::Done(Some(format!("{why}; {next}"))));
                     }
                 }

@@ -43,7 +43,7 @@ impl std::fmt::Display for RunWarning {
             Self::StoreAway { error } => {
                 write!(
                     f,
-                    "the store does not answer: {error}; what runs goes on, and its results are kept until it does"
+                    "the store does not respond: {error}; running tasks continue, and their results are kept until it does"
                 )
             }
             Self::StoreBack { seconds } => write!(f, "the store answers again after {seconds} s"),
@@ -54,7 +54,7 @@ impl std::fmt::Display for RunWarning {
                 key.plan, key.task, key.attempt
             ),
             Self::ReportRefused { why } => write!(f, "a report came too late and was refused: {why}"),
-            Self::DrainAsked => write!(f, "somebody asked this worker to drain (`waypost workers drain`)"),
+            Self::DrainAsked => write!(f, "this worker was told to drain (`waypost workers drain`)"),
         }
     }
 }

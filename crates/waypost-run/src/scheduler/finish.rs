@@ -212,7 +212,7 @@ fn finish(key: &AttemptKey, live: &mut ActiveAttempt, config: &Config, found: Op
     let ending = live
         .ending
         .clone()
-        .unwrap_or(AttemptOutcome::Failed { error: "nobody knows how it ended".to_owned() });
+        .unwrap_or(AttemptOutcome::Failed { error: "its outcome is unknown".to_owned() });
     let mut retry = retry_of(config, found);
     let (error, evidence) = match ending {
         AttemptOutcome::Done { result, output } => {

@@ -83,7 +83,8 @@ pub enum RunEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
     },
-    /// The plan came into another phase.
+    /// The plan entered another phase. Programs that read events know it by its first name.
+    #[serde(rename = "plan_is")]
     PlanPhaseChanged {
         /// The plan.
         plan: PlanId,

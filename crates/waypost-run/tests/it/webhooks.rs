@@ -240,7 +240,7 @@ fn one_process_sends_and_another_takes_over_what_it_has_left() {
     create(&one, "b", chain(1));
     until(|| keys(&server).len() > 2);
     let left = first.finish();
-    assert!(left[0].contains("answered 503; what is left is sent by the next run or worker"), "{left:?}");
+    assert!(left[0].contains("answered 503; the rest is sent by the next run or worker"), "{left:?}");
     takes.store(true, Ordering::Release);
     create(&other, "c", chain(1));
     until(|| keys(&server).last().is_some_and(|key| key == "c.1.0"));

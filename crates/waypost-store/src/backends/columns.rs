@@ -87,7 +87,7 @@ pub(super) fn head(row: &impl Columns) -> Result<PlanSummary> {
     let what = || format!("the row of plan {id}");
     let created_by = row.text(7)?.map(|actor| actor.parse()).transpose();
     let word = text(row, 4)?;
-    let phase = word.parse::<Phase>().map_err(|_| corrupt(what(), format!("{word:?} is no phase")))?;
+    let phase = word.parse::<Phase>().map_err(|_| corrupt(what(), format!("{word:?} is not a phase")))?;
     Ok(PlanSummary {
         version: number(row, 1)?,
         title: text(row, 2)?,

@@ -153,7 +153,7 @@ impl BadFilter {
     pub fn hint(&self) -> String {
         match self {
             Self::NoSuchKind(_) => format!("write one of {}", waypost_core::event_kinds().join(", ")),
-            Self::TooManyNames { .. } => "name fewer, or leave the list out to hear of all".to_owned(),
+            Self::TooManyNames { .. } => "name fewer, or omit the list to receive all".to_owned(),
             Self::NameTooLong => "write the name as the plan has it".to_owned(),
         }
     }

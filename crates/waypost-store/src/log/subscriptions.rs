@@ -23,7 +23,7 @@ const CHECKED_MAX: usize = 100_000;
 fn complaint(subscription: &Subscription, latest: u64) -> Option<String> {
     let (id, owner) = (&subscription.id, &subscription.owner);
     if let Some(from) = unfinished(subscription) {
-        return Some(format!("this is an unfinished copy of {from}; copy it again, and it goes on"));
+        return Some(format!("this is an unfinished copy of {from}; run the copy again to continue it"));
     }
     if subscription.cursor > Cursor::after(latest) {
         let cursor = subscription.cursor;
@@ -52,7 +52,7 @@ pub enum Since {
 #[derive(Debug, thiserror::Error)]
 pub enum SubscriptionError {
     /// There are enough.
-    #[error("{0} has {SUBSCRIPTIONS_MAX} subscriptions, and nobody may have more")]
+    #[error("{0} has reached the limit of {SUBSCRIPTIONS_MAX} subscriptions")]
     TooMany(String),
     /// Nobody has it, or somebody else does.
     #[error("{owner} has no subscription {id:?}")]

@@ -126,7 +126,7 @@ impl CopyError {
                 "stop the workers and wait for them; with --while-running these tasks may be run a second time"
             }
             Self::Differs(_) => {
-                "the target stays marked as unfinished; see that nobody writes into either, remove the target and copy again"
+                "the target stays marked as unfinished; stop all writers, remove the target and copy again"
             }
             Self::Store(error) => error.hint(),
         }

@@ -175,7 +175,7 @@ fn editor() -> Outcome<String> {
         Some(editor) => Ok(editor),
         None if output::can_ask() => Ok(EDITOR_DEFAULT.to_owned()),
         None => Err(Failure::failed(
-            "there is no terminal, and neither VISUAL nor EDITOR names an editor",
+            "no terminal, and neither VISUAL nor EDITOR is set",
             "set EDITOR, or use `waypost export` and `waypost update` on a file",
         )),
     }

@@ -157,7 +157,7 @@ fn say(context: &mut Context, found: &PruneReport, dry_run: bool) {
         text::byte_size(found.log_bytes),
     ));
     if let Some(won) = found.won {
-        context.out.line(format!("{} given back to the file system", text::byte_size(won)));
+        context.out.line(format!("{} returned to the file system", text::byte_size(won)));
     }
 }
 

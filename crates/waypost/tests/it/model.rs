@@ -35,7 +35,7 @@ fn a_model_of_the_environment_is_tried_step_by_step() {
     let (out, err) = text(&output);
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
     assert!(out.starts_with(&format!("openai (planner, checker, digester): big at {base}\n")), "{out}");
-    for step in ["reached", "key accepted", "answers", "streams", "keeps to a schema", "tells tokens"] {
+    for step in ["reached", "key accepted", "answers", "streams", "keeps to a schema", "reports tokens"] {
         assert!(out.contains(&format!("  {step:<17}  yes")), "{step}: {out}");
     }
     let output = model(&workspace, &["test", "--json"], &variables);

@@ -260,7 +260,7 @@ fn programs_get_json_lines_and_why_and_events_tell_the_rest() {
     let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["task_started", "task_ended", "task_started", "task_ended", "plan_phase_changed", "run_ended"],
+        ["task_started", "task_ended", "task_started", "task_ended", "plan_is", "run_ended"],
         "{out}"
     );
     assert_eq!(events[5]["critical_path"], serde_json::json!(["a", "b"]));

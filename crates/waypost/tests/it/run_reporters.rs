@@ -31,7 +31,7 @@ fn a_file_gets_a_line_for_each_event_with_the_moment_and_no_inputs() {
     let (workspace, _, _) = run("[reporters.log]\nkind = \"file\"\npath = \"events.jsonl\"\n");
     let text = fs::read_to_string(workspace.work().join("events.jsonl")).unwrap();
     let expected =
-        ["task_started", "task_ended", "task_started", "task_ended", "task_ended", "plan_phase_changed"]
+        ["task_started", "task_ended", "task_started", "task_ended", "task_ended", "plan_is"]
             .map(str::to_owned);
     assert_eq!(events(&text), expected, "{text}");
     let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
@@ -49,7 +49,7 @@ fn a_program_gets_the_events_that_it_asks_for() {
     let reporters = "[reporters.chat]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"cat >> told; echo $WAYPOST_ACTOR >> actor\"]\nevents = [\"task_failed\", \"plan_failed\"]\n";
     let (workspace, _, err) = run(reporters);
     let told = fs::read_to_string(workspace.work().join("told")).unwrap();
-    assert_eq!(events(&told), ["task_ended", "plan_phase_changed"], "{told}");
+    assert_eq!(events(&told), ["task_ended", "plan_is"], "{told}");
     assert!(told.contains("\"status\":\"failed\"") && told.contains("\"phase\":\"failed\""), "{told}");
     let actor = fs::read_to_string(workspace.work().join("actor")).unwrap();
     assert_eq!(actor.lines().next(), Some("worker:reporter-chat"));
@@ -58,7 +58,7 @@ fn a_program_gets_the_events_that_it_asks_for() {
 
 #[test]
 fn what_cannot_be_reported_is_said_once_and_changes_nothing_else() {
-    let reporters = "[reporters.chat]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"exit 3\"]\n[reporters.gone]\nkind = \"command\"\ncommand = [\"/no/such/program\"]\n[reporters.log]\nkind = \"file\"\npath = \"no/such/folder/log\"\n[reporters.slow]\nkind = \"command\"\ncommand = [\"sleep\", \"60\"]\nevents = [\"plan_phase_changed\"]\ntimeout_seconds = 1\n";
+    let reporters = "[reporters.chat]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"exit 3\"]\n[reporters.gone]\nkind = \"command\"\ncommand = [\"/no/such/program\"]\n[reporters.log]\nkind = \"file\"\npath = \"no/such/folder/log\"\n[reporters.slow]\nkind = \"command\"\ncommand = [\"sleep\", \"60\"]\nevents = [\"plan_is\"]\ntimeout_seconds = 1\n";
     let (_, out, err) = run(reporters);
     assert!(out.contains("plan p is failed"), "{out}");
     for said in [

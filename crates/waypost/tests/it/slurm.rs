@@ -263,7 +263,7 @@ fn what_slurm_says_of_a_job_becomes_the_end_of_its_attempt() {
     let (_, _, error) = ended(&plan, "nowhere");
     assert!(error.contains("Invalid partition name"), "{error}");
     let (_, attempt, error) = ended(&plan, "cancelled");
-    assert!(attempt == 1 && error.starts_with("somebody cancelled it in Slurm"), "{error}");
+    assert!(attempt == 1 && error.starts_with("it was cancelled in Slurm"), "{error}");
     let (_, attempt, error) = ended(&plan, "late");
     assert!(attempt == 1 && error.starts_with("it took longer than its time limit in Slurm"), "{error}");
     place.is_clean();

@@ -271,7 +271,7 @@ impl Plan {
                 Some("the task has no check")
             }
             ActorKind::Worker | ActorKind::System => {
-                (evidence.passed != passed).then_some("it says something else than the outcome")
+                (evidence.passed != passed).then_some("it contradicts the outcome")
             }
         };
         match why {

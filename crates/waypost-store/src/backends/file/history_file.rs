@@ -212,7 +212,7 @@ impl ReadPosition {
         let first = usize::try_from(after).unwrap_or(usize::MAX);
         let Some(&(from, _)) = self.lines.get(first).filter(|_| limit > 0) else { return Ok(Vec::new()) };
         let end = self.lines.get(first.saturating_add(limit)).map_or(self.length, |&(end, _)| end);
-        let gone = || corrupt(path, "it was taken away while it was read");
+        let gone = || corrupt(path, "it was removed while it was being read");
         let mut file = open_to_read(path)?.ok_or_else(gone)?;
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(from)).map_err(failed(path))?;

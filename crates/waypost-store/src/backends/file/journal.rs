@@ -201,7 +201,7 @@ impl Lines {
                 file.seek(SeekFrom::Start(self.offset)).map_err(failed(&path))?;
                 intended
             }
-            None => return Err(corrupt(&path, "somebody else wrote into it during a commit")),
+            None => return Err(corrupt(&path, "another process wrote to it during a commit")),
         };
         file.write_all(missing).and_then(|()| file.sync_all()).map_err(failed(&path))
     }

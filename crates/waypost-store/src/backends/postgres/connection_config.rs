@@ -85,7 +85,7 @@ impl Address {
             "verify-full" => (SslMode::Require, Check::AuthorityAndHost),
             other => {
                 return Err(wrong(format!(
-                    "{other:?} is no sslmode: write disable, prefer, require, verify-ca or verify-full"
+                    "{other:?} is not an sslmode: write disable, prefer, require, verify-ca or verify-full"
                 )));
             }
         };
@@ -133,11 +133,11 @@ fn fill_in(config: &mut Config, variable: &dyn Fn(&str) -> Option<String>) -> Re
     if config.get_ports().is_empty()
         && let Some(port) = variable("PGPORT")
     {
-        config.port(port.parse().map_err(|_| format!("PGPORT is {port:?}, and that is no port"))?);
+        config.port(port.parse().map_err(|_| format!("PGPORT is {port:?}, which is not a port number"))?);
     }
     if config.get_user().is_none() {
         let user = variable("PGUSER").or_else(|| variable("USER")).or_else(|| variable("LOGNAME"));
-        config.user(user.ok_or("nobody is named: write postgres://USER@HOST/DATABASE, or set PGUSER")?);
+        config.user(user.ok_or("no user is named: write postgres://USER@HOST/DATABASE, or set PGUSER")?);
     }
     if config.get_dbname().is_none_or(str::is_empty) {
         let user = config.get_user().unwrap_or_default().to_owned();

@@ -42,8 +42,8 @@ pub(super) fn ask(pool: &Pool) -> Result<Vec<(&'static str, String)>> {
         None => unknown(),
     };
     let notify = match pool.notify_round_trip() {
-        Some(took) => format!("heard after {} ms", took.as_millis()),
-        None => "not heard: writes of others are noticed only by looking once in a while".to_owned(),
+        Some(took) => format!("received after {} ms", took.as_millis()),
+        None => "not received: writes of other processes are noticed by polling only".to_owned(),
     };
     Ok(vec![
         ("server", text(0)?.unwrap_or_else(unknown)),

@@ -316,7 +316,7 @@ fn waits_for(view: &View<'_>) -> String {
             plan.id(),
             task.spec.id
         ),
-        None => "others go on".to_owned(),
+        None => "others continue".to_owned(),
     }
 }
 

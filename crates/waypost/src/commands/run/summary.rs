@@ -184,7 +184,7 @@ fn ended(plan: &Plan, summary: &Summary) -> Outcome {
         }
         (Phase::Active, None) => match summary.rest {
             Idleness::Over | Idleness::Waiting | Idleness::Busy => {
-                format!("what is left is not for machines here: `waypost next {id}` shows it")
+                format!("the remaining tasks are for people or agents: `waypost next {id}` lists them")
             }
         },
         (_, None) => format!("`waypost show {id}` shows its status"),
