@@ -1,4 +1,4 @@
-//! What had to be put right in an answer before it could be used. Named, because people are told of it.
+//! The repairs of answers. Each has a description for users.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumMessage, VariantArray};
@@ -84,13 +84,13 @@ pub enum Repair {
 impl Repair {
     pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
-    /// What it is, for people.
+    /// A description for users: the doc comment of the variant.
     pub fn describe(self) -> &'static str {
         self.get_documentation().unwrap_or_default()
     }
 }
 
-/// Repairs, each once, in the order in which they were made.
+/// Repairs in the order in which they were made, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repairs(pub(crate) Vec<Repair>);
 
