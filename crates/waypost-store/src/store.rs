@@ -105,8 +105,8 @@ pub trait Read {
     /// the queue and have not expired.
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>>;
 
-    /// Returns the copies of a plan's attempt logs, sorted by task and attempt, at most `limit` after the one of
-    /// `after`. Stores whose users all share the log files keep none.
+    /// Returns the copies of a plan's attempt logs, sorted by task and attempt, at most `limit` after the one of `after`.
+    /// The default returns none, for stores whose users all share the log files.
     fn attempt_logs(
         &mut self,
         _plan: &PlanId,
