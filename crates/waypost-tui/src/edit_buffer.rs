@@ -23,8 +23,8 @@ pub use rows::Row;
 use rows::{reparented, rows_of, with_spec};
 pub use validation::Problems;
 
-/// Number of tasks up to which a plan is validated at every edit. A larger plan is validated on the next
-/// tick.
+/// Number of tasks up to which a plan is validated at every edit. A larger plan is validated on a tick, so
+/// mostly while the user pauses.
 pub const CHECKED_AT_ONCE_MAX: usize = 1_000;
 
 /// Replaces rows by others.
