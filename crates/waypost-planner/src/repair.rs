@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumMessage, VariantArray};
 
-/// Something in an answer that was not as asked for, and was read all the same. What stands above each is what people are
-/// told of it.
+/// A deviation in an answer that was accepted all the same. The doc comment of each variant is its description for users.
 #[derive(
     Clone,
     Copy,
