@@ -24,8 +24,7 @@ impl Config {
         Self::load_with(layers, variables, &|_| Err(io::Error::other("no files can be read here")))
     }
 
-    /// Applies the defaults, then each layer over the previous ones, then the environment. Reports all problems at
-    /// once.
+    /// Applies the defaults, then each layer over the previous ones, then the environment. Reports all problems at once.
     pub fn load_with<'a>(
         layers: &[Layer],
         variables: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -93,7 +93,7 @@ pub struct Reporter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The output of a run in the terminal.
+    /// Shown to people in the output of a run.
     Console,
     /// Appends each event as a line of JSON to a file of the workspace.
     File {
@@ -197,8 +197,7 @@ pub struct Config {
     pub reporters: BTreeMap<String, Reporter>,
     /// By name.
     pub models: BTreeMap<String, ModelServer>,
-    /// Names of the models from the user's file, a named file or the environment: all except those of the workspace's
-    /// file.
+    /// Names of the models from the user's file, a named file or the environment: all except those of the workspace's file.
     pub user_models: BTreeSet<String>,
     /// The planner's models and limits.
     pub planner: Planner,

@@ -43,8 +43,7 @@ pub(crate) fn apply(
     }
 }
 
-/// The store that the storage of a `todo.json` stands for, relative to the workspace. `None` for the workspace's own
-/// store.
+/// The store that the storage of a `todo.json` stands for, relative to the workspace. `None` for the workspace's own store.
 pub fn todo_store(text: &str) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_str(text).ok()?;
     let (kind, path) = storage_of(&fields)?;

@@ -15,7 +15,7 @@ const CPUS_MAX: u32 = 1_000_000;
 const ARRAY_DEFAULT: u32 = 200;
 /// The highest number of jobs submitted at once: Slurm's limit for an array unless its administrator raises it.
 const ARRAY_MAX: u32 = 1_000;
-/// Slurm's highest nice value, rounded.
+/// The highest nice value that the configuration can set. Slurm's own maximum is 2,147,483,645.
 const NICE_MAX: u32 = 1_000_000;
 /// The further options of `sbatch` that the configuration may name: those that decide where and when a job runs, but
 /// not what it runs or how it is found again.
