@@ -1,5 +1,4 @@
-//! The failure of a command: the message, the hint, the facts for programs, and the exit code. Does not print; `output`
-//! does.
+//! The failure of a command: the message, the hint, the facts for programs, and the exit code. Does not print; `output` does.
 
 use std::path::Path;
 

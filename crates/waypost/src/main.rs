@@ -66,8 +66,7 @@ fn misread(error: &clap::Error) -> ExitCode {
             Failure::usage(message.replace('\n', " "), "`waypost help` shows the commands and their options");
         return ended(Output::new(true, Color::Never), Err(failure));
     }
-    // An argument quoted in the message must not control the terminal. The message is then shown without clap's
-    // colours.
+    // An argument quoted in the message must not control the terminal. The message is then shown without clap's colours.
     let is_hostile = |word: std::ffi::OsString| word.to_string_lossy().contains(waypost_text::is_unsafe_char);
     if !asked_for && std::env::args_os().any(is_hostile) {
         let text = error.render().to_string();

@@ -176,8 +176,7 @@ impl Output {
 /// The width of the verb in a live message.
 const VERB_COLUMNS: usize = 7;
 
-/// Messages while an operation runs, from any thread: permanent lines, and on a terminal one status line that is
-/// redrawn.
+/// Messages while an operation runs, from any thread: permanent lines, and on a terminal one status line that is redrawn.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveOutput {
     silent: bool,

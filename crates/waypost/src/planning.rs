@@ -140,8 +140,7 @@ impl PlanningSession {
         Ok(order)
     }
 
-    /// Replaces the plan's earlier request, and records how many calls the plan was charged with before its journal was
-    /// begun.
+    /// Replaces the plan's earlier request, and records how many calls the plan was charged with before its journal was begun.
     fn counted(&self, mut order: PlanningRequest, journal: &Journal) -> Outcome<PlanningRequest> {
         let calls = journal.totals().all.calls;
         let known = self.orders.find(&order.plan).map_err(|error| of_order(&error))?;

@@ -1,5 +1,4 @@
-//! Gives up a task without finishing it: `waypost ask` waits for a person's answer, `waypost release` leaves it to
-//! others.
+//! Gives up a task without finishing it: `waypost ask` waits for a person's answer, `waypost release` leaves it to others.
 
 use clap::Args;
 use waypost_core::QuestionRequest as Question;

@@ -1,5 +1,4 @@
-//! `waypost cost`: model calls, tokens and cost of one plan or of all. Reads journals, and for a single plan also its
-//! budget.
+//! `waypost cost`: model calls, tokens and cost of one plan or of all. Reads journals, and for a single plan also its budget.
 
 use std::path::{Path, PathBuf};
 

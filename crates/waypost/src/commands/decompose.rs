@@ -1,5 +1,4 @@
-//! `waypost decompose`: breaks goals down until every leaf is small enough or a limit is reached, and reports what is
-//! left.
+//! `waypost decompose`: breaks goals down until every leaf is small enough or a limit is reached, and reports what is left.
 
 use std::sync::Arc;
 

@@ -138,8 +138,7 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
     Err(Failure::failed(what, hint))
 }
 
-/// The first leases that expired without being noticed, and the seconds by which this machine's clock is ahead of the
-/// store's.
+/// The first leases that expired without being noticed, and the seconds by which this machine's clock is ahead of the store's.
 fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
     let (overdue, now) = plans.store().query(|read| {
         let now = read.now();

@@ -1,5 +1,4 @@
-//! `waypost edit`: opens a plan in the person's editor. If the edited text cannot be saved, the draft stays in its
-//! file.
+//! `waypost edit`: opens a plan in the person's editor. If the edited text cannot be saved, the draft stays in its file.
 
 mod checkboxes;
 

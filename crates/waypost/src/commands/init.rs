@@ -192,8 +192,7 @@ fn steps(folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> 
     steps
 }
 
-/// Whether an instruction file exists, is not a link to AGENTS.md, and does not refer to it instead of having its own
-/// section.
+/// Whether an instruction file exists, is not a link to AGENTS.md, and does not refer to it instead of having its own section.
 fn is_text_of_its_own(path: &Path) -> bool {
     let leads_there = fs::read_link(path).is_ok_and(|to| to.file_name().is_some_and(|name| name == AGENTS));
     let names_it = || {

@@ -1,5 +1,4 @@
-//! `waypost migrate`: migrates the store to this build's schema. Opening a store does the same; this command reports
-//! it.
+//! `waypost migrate`: migrates the store to this build's schema. Opening a store does the same; this command reports it.
 
 use std::path::Path;
 

@@ -96,7 +96,7 @@ impl List {
     }
 }
 
-/// The roles that a model has, without the model that `--model` would choose.
+/// The roles that a model is sure to have: those configured for it, and all others if it is the only model.
 fn roles_of(config: &Config, name: &str) -> Vec<&'static str> {
     let only = config.models.len() == 1;
     let is_used = |role: &Role| config.planner.named(*role).map_or(only, |named| named == name);

@@ -112,7 +112,7 @@ fn is_about(line: &JournalLine, task: Option<&waypost_core::TaskId>) -> bool {
         JournalLine::Begun { .. } => false,
         JournalLine::Answered { entry, .. } => entry.task.as_ref() == Some(task),
         JournalLine::Failed { task: of, .. } => of.as_ref() == Some(task),
-        // A slot ends with the goal that it is about, or with the number of a try after it.
+        // A slot is PURPOSE/GOAL. A digest adds `:` and a fingerprint, a repeated try `/` and its number.
         JournalLine::Forgotten { slots, .. } => {
             slots.iter().any(|slot| slot.split(['/', ':']).nth(1) == Some(task.as_str()))
         }

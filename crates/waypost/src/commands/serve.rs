@@ -1,5 +1,4 @@
-//! `waypost serve`: serves plans to agents and people over HTTP, and runs them with an embedded worker, until it is
-//! stopped.
+//! `waypost serve`: serves plans to agents and people over HTTP, and runs them with an embedded worker, until it is stopped.
 
 mod embedded_worker;
 
@@ -62,8 +61,7 @@ impl Serve {
         let guard = host_origin_guard(listen, &hosts, &origins)?;
         let relays = Arc::new(Relays::default());
         let open = mcp::opener(context, &relays);
-        // Opened once in advance, so that errors of the store or the configuration are reported here, not to every
-        // agent.
+        // Opened once in advance, so that errors of the store or the configuration are reported here, not to every agent.
         let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
         let folders = context.folders()?;
         let tokens = Tokens::of(&folders.own);

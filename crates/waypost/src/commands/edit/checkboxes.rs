@@ -20,8 +20,7 @@ pub(super) struct Statuses {
     pub(super) not_taken: Vec<String>,
 }
 
-/// Returns the commands that bring the plan's tasks to the draft's statuses, as far as they are allowed. They are tried
-/// on a copy.
+/// Returns the commands that bring the plan's tasks to the draft's statuses, as far as they are allowed. They are tried on a copy.
 pub(super) fn commands(plan: &Plan, by: &Actor, draft: &Draft) -> Outcome<Statuses> {
     let mut found = Statuses { commands: Vec::new(), not_taken: Vec::new() };
     if !differs(plan, draft) {

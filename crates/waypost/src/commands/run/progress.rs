@@ -1,5 +1,4 @@
-//! Shows the progress of a run: redrawn in place on a terminal, a line for each event elsewhere, JSON lines for
-//! programs.
+//! Shows the progress of a run: redrawn in place on a terminal, a line for each event elsewhere, JSON lines for programs.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -44,7 +43,7 @@ impl Scope {
         }
     }
 
-    /// Whether phase changes are printed, because no summary follows.
+    /// Whether phase changes are printed, because nothing else reports them.
     fn tells_phases(&self) -> bool {
         match self {
             Self::One(_) => false,
