@@ -42,8 +42,8 @@ pub enum NoLog {
     Store(#[from] StoreError),
 }
 
-/// Finds the log of an attempt that `worker` made and returns at most `bytes_max` bytes of its end. A file on this
-/// machine takes precedence over the copy in the store.
+/// Finds the log of an attempt that `worker` made and returns at most `bytes_max` bytes of its end. A file with
+/// content on this machine takes precedence over the copy in the store.
 pub fn find_log(
     plans: &PlanStore,
     logs: &Path,

@@ -27,7 +27,7 @@ const LOOKUPS_MAX: usize = 32;
 enum Truth {
     /// The task has ended.
     Ended(UpstreamResult),
-    /// The task cannot end as its plan stands, so the waiting task waits in vain.
+    /// The task will not be done in the current state of its plan: it was archived or purged, or lacks the task.
     Never(UpstreamResult),
     /// The task is not finished.
     Open,

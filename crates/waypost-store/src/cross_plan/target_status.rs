@@ -54,7 +54,7 @@ impl TargetStatus {
         matches!(self, Self::There { .. })
     }
 
-    /// Returns whether the task can never exist. A write that adds such a wait is refused.
+    /// Returns whether the task can never exist as things are. A write that adds such a wait is refused.
     pub fn can_never_be(&self) -> bool {
         match self {
             Self::Purged(_) | Self::OwnPlan(_) | Self::OwnedBy { .. } | Self::NoName(_) => true,

@@ -19,9 +19,9 @@ pub struct CommitInfo<'a> {
     pub version: u64,
     /// The actor that wrote the version.
     pub actor: &'a Actor,
-    /// The names of its commands, each once.
+    /// The names of the request's commands, each once.
     pub commands: Vec<&'static str>,
-    /// The first 32 tasks that the version queues, starts or finishes.
+    /// The first 32 tasks that the request's commands queue, start or finish.
     pub tasks: Vec<&'a TaskId>,
     /// How long the commit that contains the version took.
     pub took: Duration,

@@ -114,7 +114,7 @@ impl LogEvent {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventFilter {
     /// Names of agents: admits events of plans that one of them owns, and events that one of them caused. `person:ada`
-    /// and the like name an actor of another kind.
+    /// and the like name any actor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
     /// Kinds of events ([`Event::KINDS`], [`DerivedEvent::KINDS`]).

@@ -25,7 +25,7 @@ pub(super) struct Cached {
     pub(super) plan: Plan,
     /// The use counter at its last use.
     pub(super) used: u64,
-    /// How many versions were replayed to load it. After many, the next write stores a snapshot.
+    /// How many versions were replayed to load it. After many, a snapshot is stored sooner.
     pub(super) replayed: u64,
     /// The consequences of its latest version for other plans.
     pub(super) news: Option<News>,

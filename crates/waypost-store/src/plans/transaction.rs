@@ -19,7 +19,7 @@ use crate::store::{Append, Transaction};
 
 /// Bytes of versions after which even a small plan gets a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
-/// Versions that a process may replay to load a plan before its next write is more likely to store a snapshot.
+/// Number of versions replayed to load a plan after which a snapshot is due at a sixth of the usual bytes per task.
 const REPLAYED_MAX: u64 = 500;
 /// Maximum number of tasks of a plan whose start is replayed rather than stored as a snapshot.
 const TASKS_BEGUN_MAX: usize = 1_000;
