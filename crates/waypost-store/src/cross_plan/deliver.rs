@@ -152,7 +152,7 @@ fn concerned<'a>(
             return Ok(BTreeMap::new());
         };
         if news.whole {
-            // An archived plan receives no results, so all its waits are read.
+            // The plan may have been archived, and an archived plan receives no results: check all its waits.
             found.extend(transaction.index(plan)?.waits);
             found.extend(transaction.waits(plan, &owner, None)?);
         } else if news.outcomes.len() > LOOKUPS_MAX {
