@@ -1,7 +1,6 @@
 //! Workers called over HTTP: the job is sent, and the response is the output or names a URL to poll.
 //!
-//! Never follows a URL to a host other than the configured one, so that the job and the secrets are sent
-//! nowhere else.
+//! Never follows a URL to a host other than the configured one, so that the job and the secrets are sent nowhere else.
 
 use std::time::{Duration, Instant};
 

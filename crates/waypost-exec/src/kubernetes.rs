@@ -45,8 +45,7 @@ async fn work(
             () = stop.asked() => None,
         }
     };
-    // A cancelled request may have created the Job, so its name is derived from the attempt if it is not
-    // known yet.
+    // A cancelled request may have created the Job, so its name is derived from the attempt if it is not known yet.
     let name = name.unwrap_or_else(|| resource_name::name(&attempt.job.key));
     match ending {
         // A Job that may still be running is left for the next attempt, which follows it.

@@ -31,8 +31,7 @@ pub(super) const EXIT_TRY_AGAIN: i32 = 75;
 const LOOK_MILLIS: i64 = 50;
 /// Bytes that every pipe accepts at once. An input of at most this size is written before the program starts.
 const INPUT_BYTES_AT_ONCE: usize = 4096;
-/// Maximum number of reads from the pipes of a program that has ended, because other processes may still
-/// write to them.
+/// Maximum number of reads from the pipes of a program that has ended, because other processes may still write to them.
 const LAST_READS_MAX: usize = 256;
 /// Bytes of one read from a pipe.
 const READ_BYTES_MAX: usize = 8 * 1024;
@@ -103,8 +102,7 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
     Ok(ProcessResult { status, output: process_io.output, too_much: process_io.too_much, secrets })
 }
 
-/// Runs an external tool to its end. Returns its output without trailing whitespace; its standard error goes to the
-/// log.
+/// Runs an external tool to its end. Returns its output without trailing whitespace; its standard error goes to the log.
 pub(super) fn tool_output(
     attempt: &mut Attempt<'_>,
     command: Vec<String>,
@@ -141,8 +139,7 @@ fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Ve
         Command::new(&process.command[0])
     };
     command.args(if process.shell { &process.command[..] } else { &process.command[1..] });
-    // Changing to the current directory would take as long as other parts of starting a program, so it is
-    // skipped.
+    // Changing to the current directory would take as long as other parts of starting a program, so it is skipped.
     if attempt.here != Some(directory.as_path()) {
         command.current_dir(directory);
     }
@@ -381,8 +378,7 @@ fn end(child: &mut Child, state: &Mutex<State>, has_ended: bool) -> io::Result<E
 
 /// Waits until no process of a killed group is left. Usually none is, which costs one check.
 fn wait_for_the_killed(group: Pid) {
-    /// Checks, one millisecond apart. A process left after that is dead, and only not reaped by the system
-    /// yet.
+    /// Checks, one millisecond apart. A process left after that is dead, and only not reaped by the system yet.
     const LOOKS_MAX: usize = 500;
     for _ in 0..LOOKS_MAX {
         if test_kill_process_group(group).is_err() {

@@ -184,8 +184,7 @@ impl Budget {
         self.reserve_for(ask, price, ask.tokens_max.min(ANSWER_TOKENS_MIN))
     }
 
-    /// Like [`Self::reserve`], for a retry of the same request: the maximum of the answer is not reduced any
-    /// further.
+    /// Like [`Self::reserve`], for a retry of the same request: the maximum of the answer is not reduced any further.
     pub fn reserve_again(&mut self, ask: &ModelRequest, price: Option<Price>) -> Result<Reserve, Broken> {
         self.reserve_for(ask, price, ask.tokens_max)
     }

@@ -1,5 +1,4 @@
-//! Generates a whole plan from a goal in one conversation. Decides what to ask and validates the answers;
-//! stores no plan.
+//! Generates a whole plan from a goal in one conversation. Decides what to ask and validates the answers; stores no plan.
 
 mod parse;
 

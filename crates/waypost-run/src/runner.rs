@@ -48,8 +48,7 @@ use waypost_exec::{
     PreparedAttempt, soon,
 };
 
-/// The interval of checking other workers' leases, and of reading their writes in case a notification was
-/// lost.
+/// The interval of checking other workers' leases, and of reading their writes in case a notification was lost.
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between two writes of progress; more frequent reports replace each other.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
@@ -352,8 +351,7 @@ impl Runner {
             let _rung = self.bell.recv_timeout(patience);
             return self.messages.try_recv().ok();
         }
-        // While a single attempt runs, the loop may busy-poll: no other thread of this process needs the
-        // processor.
+        // While a single attempt runs, the loop may busy-poll: no other thread of this process needs the processor.
         if self.handles.len() == 1
             && let Some(found) = soon(&self.messages)
         {

@@ -206,8 +206,7 @@ fn run_psql(url: &str, sql: &str) -> Result<Vec<String>, String> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// Returns the directory of the server's programs. Debian keeps them outside of PATH, in one directory per
-/// version.
+/// Returns the directory of the server's programs. Debian keeps them outside of PATH, in one directory per version.
 pub fn folder_of_programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok().into_iter().flatten().flatten();
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();

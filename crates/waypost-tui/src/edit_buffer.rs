@@ -326,8 +326,7 @@ impl EditBuffer {
         true
     }
 
-    /// Removes a family, and inserts these rows at `to`, an index into the remaining rows that is not before
-    /// the family.
+    /// Removes a family, and inserts these rows at `to`, an index into the remaining rows that is not before the family.
     fn place_family(&mut self, family: Range<usize>, to: usize, added: Vec<Row>, verb: &str) {
         let removed = self.rows[family.start..to + family.len()].to_vec();
         let mut after = removed[family.len()..].to_vec();
@@ -411,8 +410,7 @@ impl EditBuffer {
 
     fn apply(&mut self, step: &UndoStep, direction: Direction) {
         let mut put = |edit: &Edit, out: usize, rows: &[Row]| {
-            // Tasks may have progressed since the edit was made, so their state is the one last read from the
-            // store.
+            // Tasks may have progressed since the edit was made, so their state is the one last read from the store.
             let rows = rows.iter().map(|row| match self.base_places.get(row.id()) {
                 Some(&at) => as_far(row, &self.base.tasks[at], self.base_standings[at]),
                 None => row.clone(),

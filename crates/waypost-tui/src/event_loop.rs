@@ -31,8 +31,7 @@ pub enum Start {
     Run(PlanKey, Intent),
 }
 
-/// Opens a text in another program; the arguments are the text and a file name extension. `None` if the text
-/// was not changed.
+/// Opens a text in another program; the arguments are the text and a file name extension. `None` if the text was not changed.
 pub type EditText = Box<dyn FnMut(&str, &str) -> Result<Option<String>, ErrorMessage>>;
 
 /// Saves the text of a plan with unsaved edits when the program ends other than by quitting.
@@ -58,8 +57,7 @@ pub enum Ended {
     Terminated,
 }
 
-/// Takes over the terminal until the user quits. Then stops the runs of this process, which can be continued
-/// later.
+/// Takes over the terminal until the user quits. Then stops the runs of this process, which can be continued later.
 pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ended> {
     let Wiring { workspaces, by, edit, keep, mouse } = wiring;
     let (sender, incoming) = channel();

@@ -321,8 +321,7 @@ impl Keys {
         bad
     }
 
-    /// The action of `key` in `place`. The place's own bindings take precedence over those of
-    /// [`Place::Anywhere`].
+    /// The action of `key` in `place`. The place's own bindings take precedence over those of [`Place::Anywhere`].
     pub fn action(&self, place: Place, key: KeyEvent) -> Option<Action> {
         self.action_only(place, key).or_else(|| self.action_only(Place::Anywhere, key))
     }

@@ -1,5 +1,4 @@
-//! The messages between the program and its event loop: messages in, effects out, and the replies to effects. Types
-//! only.
+//! The messages between the program and its event loop: messages in, effects out, and the replies to effects. Types only.
 
 use ratatui::crossterm::event::{KeyEvent, MouseEvent};
 use waypost_core::{PlanId, Timestamp};

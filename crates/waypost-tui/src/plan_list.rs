@@ -1,5 +1,4 @@
-//! The list of plans of all stores: pages of summaries, filtered and sorted by the stores and merged here. Holds no
-//! plans.
+//! The list of plans of all stores: pages of summaries, filtered and sorted by the stores and merged here. Holds no plans.
 
 mod draw;
 mod merge;

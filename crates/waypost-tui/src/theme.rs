@@ -1,5 +1,4 @@
-//! Colours and styles: the sixteen colours of the terminal's palette, or none. No meaning is expressed by colour
-//! alone.
+//! Colours and styles: the sixteen colours of the terminal's palette, or none. No meaning is expressed by colour alone.
 
 use ratatui::style::{Color, Modifier, Style};
 use waypost_core::{EffectiveStatus, Phase};

@@ -1,5 +1,4 @@
-//! What a person needs to know before approving a plan: what it would run, and what changed since the last
-//! approval.
+//! What a person needs to know before approving a plan: what it would run, and what changed since the last approval.
 
 use serde_json::{Value, json};
 use waypost_core::{Difference, Event, PlanId, differences};

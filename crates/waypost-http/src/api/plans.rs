@@ -259,8 +259,7 @@ pub(crate) struct DeleteQuery {
     purge: bool,
 }
 
-/// `DELETE /plans/{plan}`: archives the plan; with `purge=true`, deletes it permanently, which only a person
-/// can.
+/// `DELETE /plans/{plan}`: archives the plan; with `purge=true`, deletes it permanently, which only a person can.
 pub(crate) fn delete(
     api: &Api,
     (PlanPath(id), IfMatch(guard), Writer(by), Parameters(query)): (

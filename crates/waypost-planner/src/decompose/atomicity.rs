@@ -75,8 +75,7 @@ fn verdict(answer: &Answer) -> Result<(bool, Option<String>, Repairs), Vec<Strin
     Ok((atomic, reasoning, reading.repairs))
 }
 
-/// Finds `is_atomic` followed by `true` or `false` in an answer without JSON. `None` if the answer contains
-/// both.
+/// Finds `is_atomic` followed by `true` or `false` in an answer without JSON. `None` if the answer contains both.
 fn in_words(text: &str) -> Option<bool> {
     let text = text.to_ascii_lowercase();
     let mut said = text.match_indices("is_atomic").filter_map(|(at, name)| {

@@ -1,5 +1,4 @@
-//! The planning progress of a plan: which goals are settled, open or waiting. Derived from the plan; stores
-//! nothing.
+//! The planning progress of a plan: which goals are settled, open or waiting. Derived from the plan; stores nothing.
 
 use std::collections::HashMap;
 

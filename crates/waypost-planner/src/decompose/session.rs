@@ -167,8 +167,7 @@ pub struct Decompose {
 }
 
 impl Decompose {
-    /// A session for the whole plan, or for a goal and everything below it. Limits are clamped to valid
-    /// values.
+    /// A session for the whole plan, or for a goal and everything below it. Limits are clamped to valid values.
     pub fn new(manner: PromptPolicy, bounds: Bounds, refining: Refining, scope: Option<TaskId>) -> Self {
         let children_max = bounds.children_max.clamp(2, CHILDREN_LIMIT);
         let children_min = bounds.children_min.clamp(2, children_max);

@@ -19,8 +19,7 @@ use waypost_llm::{CancelToken, Journal, Model, ModelError, Progress, Reply, Stop
 
 /// How often to check whether the plan was paused or an end was requested.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// How often an answer is interpreted again because the plan changed meanwhile. The last time, it is written
-/// unconditionally.
+/// How often an answer is interpreted again because the plan changed meanwhile. The last time, it is written unconditionally.
 const CONFLICTS_MAX: usize = 100;
 /// How often one request may be answered; an answer that was useless twice will stay useless.
 const HEARD_MAX: u32 = 3;
@@ -57,8 +56,7 @@ pub enum Steps {
     One,
 }
 
-/// The maximum price of a request over all models that may answer it; `None` if any of their prices is
-/// unknown.
+/// The maximum price of a request over all models that may answer it; `None` if any of their prices is unknown.
 pub type Prices<'a> = &'a (dyn Fn(&ModelRequest) -> Option<Price> + Sync);
 
 /// Everything needed to plan.
@@ -231,8 +229,7 @@ impl PlanningDriver<'_> {
         Ok(())
     }
 
-    /// Reserves the maximum cost of a request, or returns the limit that it would exceed. An answer in the journal
-    /// costs nothing.
+    /// Reserves the maximum cost of a request, or returns the limit that it would exceed. An answer in the journal costs nothing.
     fn set_aside<S: Session>(
         &self,
         run: &mut Run<'_, S>,
@@ -329,8 +326,7 @@ impl PlanningDriver<'_> {
         Ok(())
     }
 
-    /// Interprets an answer against the current plan and applies the result. If the plan changed in between, interprets it
-    /// again.
+    /// Interprets an answer against the current plan and applies the result. If the plan changed in between, interprets it again.
     fn take<S: Session>(
         &self,
         run: &mut Run<'_, S>,
@@ -389,8 +385,7 @@ impl PlanningDriver<'_> {
         self.service.record(Record { plan, by, commands, known_version, lease_seconds: None }).map(drop)
     }
 
-    /// Counts a step. Only a new, usable answer counts: answers from the journal merely restore the state of an earlier
-    /// process.
+    /// Counts a step. Only a new, usable answer counts: answers from the journal merely restore the state of an earlier process.
     fn count_step<S: Session>(&self, run: &mut Run<'_, S>, meaning: &AnswerKind) {
         let is_step = match meaning {
             AnswerKind::Taken | AnswerKind::Stopped(_) | AnswerKind::Without { .. } => true,

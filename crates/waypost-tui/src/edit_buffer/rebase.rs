@@ -51,8 +51,7 @@ impl EditBuffer {
         Draft { spec, tasks, ..theirs.clone() }
     }
 
-    /// New ids for my new tasks whose ids others have used meanwhile, including for tasks that were removed
-    /// again.
+    /// New ids for my new tasks whose ids others have used meanwhile, including for tasks that were removed again.
     fn other_names(
         &self,
         base: &HashMap<&TaskId, &TaskSpec>,

@@ -1,7 +1,6 @@
 //! The smallest list of edit operations that turns the stored plan into the buffer.
 //!
-//! Dependencies are removed first and added last, so that no intermediate state has a cycle that the result does not
-//! have.
+//! Dependencies are removed first and added last, so that no intermediate state has a cycle that the result does not have.
 
 use std::collections::{HashMap, HashSet};
 

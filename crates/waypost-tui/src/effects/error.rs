@@ -22,8 +22,7 @@ impl From<ServiceError> for ErrorMessage {
             Hint::ListVersions(_) => "h lists the versions".to_owned(),
             Hint::ReadChanges { .. } => "review what changed (h), then try again".to_owned(),
             Hint::FixProblems => "fix the listed problems".to_owned(),
-            // Screens do not accept ids, named texts or tasks held by another session, so these hints cannot
-            // occur.
+            // Screens do not accept ids, named texts or tasks held by another session, so these hints cannot occur.
             Hint::None
             | Hint::LongerId
             | Hint::OtherId

@@ -38,8 +38,7 @@ pub(crate) fn now(plans: &PlanStore) -> Result<Timestamp, StoreError> {
 }
 
 impl EffectContext {
-    /// Watches a store on a thread, and reports all changes to the event loop, including those by other
-    /// processes.
+    /// Watches a store on a thread, and reports all changes to the event loop, including those by other processes.
     pub(super) fn watch(&self, store: usize) -> io::Result<()> {
         let Ok(workspace) = self.workspace(store) else { return Ok(()) };
         let (plans, context) = (workspace.plans(), self.clone());

@@ -13,8 +13,7 @@ const LEFT: u8 = 8;
 /// Box characters, indexed by the sides that they connect.
 const SIGNS: [&str; 16] = [" ", "╵", "╶", "╰", "╷", "│", "╭", "├", "╴", "╯", "─", "┴", "╮", "┤", "┬", "┼"];
 
-/// One cell: the sides that lines connect, whether a line of the selected task passes, and whether it is an
-/// arrowhead.
+/// One cell: the sides that lines connect, whether a line of the selected task passes, and whether it is an arrowhead.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     sides: u8,

@@ -89,8 +89,7 @@ impl Layout {
         }
     }
 
-    /// Assigns rows: each node as near as possible to the mean row of its predecessors, at least `gap` below
-    /// the node above.
+    /// Assigns rows: each node as near as possible to the mean row of its predecessors, at least `gap` below the node above.
     fn place(&mut self, gap: usize) {
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); self.layer.len()];
         for &(from, to, _) in &self.parts {

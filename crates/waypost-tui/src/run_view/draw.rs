@@ -23,8 +23,7 @@ const DESCRIPTION_LINES: usize = 3;
 const SAID_LINES: usize = 4;
 
 impl RunView {
-    /// The number of visible tasks. If the snapshot leaves tasks out, the last row is reserved for their
-    /// number.
+    /// The number of visible tasks. If the snapshot leaves tasks out, the last row is reserved for their number.
     pub(super) fn list_rows(&self, area: Rect) -> usize {
         let leaves_out = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.left_out > 0);
         usize::from(parts(area).list.height.saturating_sub(2 + u16::from(leaves_out))).max(1)

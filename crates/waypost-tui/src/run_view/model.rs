@@ -1,5 +1,4 @@
-//! A plan as the run view shows it: counts and a bounded list of tasks, the most interesting first. Depends
-//! on the plan only.
+//! A plan as the run view shows it: counts and a bounded list of tasks, the most interesting first. Depends on the plan only.
 
 use waypost_core::{Counts, EffectiveStatus, Phase, Plan, Question, Status, Task, TaskId, Timestamp};
 

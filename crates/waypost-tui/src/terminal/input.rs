@@ -34,8 +34,7 @@ pub(crate) struct InputReader {
 }
 
 impl InputReader {
-    /// Starts reading. Calls `on_event` with each event until it returns false, and with `None` at the end of
-    /// the input.
+    /// Starts reading. Calls `on_event` with each event until it returns false, and with `None` at the end of the input.
     pub(crate) fn start(on_event: impl FnMut(Option<Event>) -> bool + Send + 'static) -> io::Result<Self> {
         let (woken, wake) = io::pipe()?;
         let shared = Arc::new(Shared { gate: Mutex::new(Gate::Open), changed: Condvar::new() });
