@@ -1,5 +1,5 @@
-//! The handful of variables that stand above the files. None of them can name a program or open the gate of approval:
-//! whoever can set a variable is not therefore the operator.
+//! The few environment variables that override the files. None of them can name a program or disable approval: being
+//! able to set a variable does not make someone the operator.
 
 use crate::address::is_address;
 use crate::executor::Secret;
@@ -8,10 +8,10 @@ use crate::problem::ConfigProblem;
 use crate::settings::{CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue, SECONDS_MAX};
 use waypost_core::{DEFAULT_QUEUE, limits};
 
-/// Sets a number of the configuration, which is within its bounds.
+/// Sets one number of the configuration. The value is within its bounds.
 type Setter = fn(&mut Config, u64);
 
-/// The variables that are numbers, with their bounds.
+/// The numeric variables with their minimum and maximum.
 const VARIABLES: [(&str, u64, u64, Setter); 9] = [
     ("WAYPOST_QUEUES_DEFAULT_CONCURRENCY", 1, CONCURRENCY_MAX as u64, |config, number| {
         config.queues.insert(DEFAULT_QUEUE.to_owned(), Queue { concurrency: number as u32 });
@@ -31,7 +31,7 @@ const VARIABLES: [(&str, u64, u64, Setter); 9] = [
 ];
 const SECONDS: u64 = SECONDS_MAX as u64;
 
-/// Applies one variable over what stands.
+/// Applies one variable over the configuration. Unknown names and empty values are ignored.
 pub(super) fn apply(config: &mut Config, name: &str, value: &str, problems: &mut Vec<ConfigProblem>) {
     let known = VARIABLES.iter().find(|(known, ..)| *known == name && !value.is_empty());
     let Some((_, min, max, set)) = known else { return };
@@ -46,7 +46,7 @@ pub(super) fn apply(config: &mut Config, name: &str, value: &str, problems: &mut
     }
 }
 
-/// The models whose keys are in the environment, where no file has described them.
+/// Adds the models whose keys or base URLs are in the environment, unless a file has described them.
 pub(super) fn models(config: &mut Config, variables: &[(&str, &str)]) {
     let said = |wanted: &str| {
         variables.iter().find(|(name, value)| *name == wanted && !value.is_empty()).map(|(_, value)| *value)
@@ -55,13 +55,13 @@ pub(super) fn models(config: &mut Config, variables: &[(&str, &str)]) {
         (Api::OpenAi, "OPENAI_API_KEY", "OPENAI_BASE_URL"),
         (Api::Anthropic, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
     ] {
-        // A server of one's own may want no key.
+        // A self-hosted server may not need a key.
         if config.models.contains_key(api.name()) || said(key).is_none() && said(base).is_none() {
             continue;
         }
         let url = said(base).unwrap_or(ModelServer::base_url_default(api)).trim_end_matches('/');
-        // Variables are there for other programs, too: one that means nothing here is no reason to do nothing at all. It is
-        // told when the model is to be asked, and not repeated: there may be a password in it.
+        // Other programs use these variables too, so an unusable URL does not fail the load. It is reported when the
+        // model is called, without the URL, which may contain a password.
         let url = if is_address(url) && !url.contains('?') { url } else { "" };
         let mut server = ModelServer::at(api, url);
         server.key = said(key).map(|_| Secret::Variable(key.to_owned()));

@@ -1,26 +1,26 @@
-//! What attempts and model clients find around them: folders, environment variables, and the secrets that the
-//! configuration names. The only place here that reads a file.
+//! The environment of attempts and model clients: folders, environment variables, and the secrets that the
+//! configuration names. The only module of this crate that reads files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::executor::Secret;
 
-/// What the work of tasks finds around it.
+/// The environment in which tasks are executed.
 #[derive(Clone, Debug)]
 pub struct ExecutionEnv {
-    /// The folder that no work starts outside of.
+    /// The folder outside of which no work starts.
     pub workspace: PathBuf,
-    /// The folder that logs of attempts are kept in.
+    /// The folder of the attempts' logs.
     pub logs: PathBuf,
-    /// Our own environment, of which the configuration lets some through.
+    /// Our own environment. The configuration decides which variables are passed on.
     pub variables: BTreeMap<String, String>,
-    /// The name of this run, by which its processes can be found after its death.
+    /// The name of this run. Its processes are found by it if the run dies.
     pub worker: String,
 }
 
 impl ExecutionEnv {
-    /// The value of a secret, read where the configuration says.
+    /// Reads the value of a secret. One newline at its end is removed.
     pub fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
         let value = match secret {
             Secret::Variable(variable) => self.variables.get(variable).cloned(),

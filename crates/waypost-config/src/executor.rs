@@ -1,47 +1,47 @@
-//! Those who do the work of tasks, as the configuration describes them.
+//! The workers that execute tasks, as the configuration describes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::template::Template;
 
-/// Where a secret is read when a process starts.
+/// Where a secret is read from when a process starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Secret {
-    /// From this variable of our own environment.
+    /// This variable of our own environment.
     Variable(String),
-    /// From this file; one line end at its end is left out.
+    /// This file; one newline at its end is removed.
     File(String),
 }
 
 /// A program that is run for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// The program and its arguments; with `shell`, one text for `sh -c`.
+    /// The program and its arguments; with `shell`, a single string for `sh -c`.
     pub command: Vec<String>,
-    /// Whether `sh -c` reads the command.
+    /// Whether the command runs through `sh -c`.
     pub shell: bool,
-    /// The folder that it starts in, relative to the workspace; the workspace itself where none is named.
+    /// The working directory, relative to the workspace; empty for the workspace itself.
     pub directory: String,
-    /// Variables of our environment that it sees.
+    /// Variables of our environment that are passed on.
     pub environment: Vec<String>,
-    /// Variables that it gets, with where their values are read.
+    /// Variables that are set to secrets, with the source of each value.
     pub secrets: BTreeMap<String, Secret>,
-    /// Seconds that an attempt may take.
+    /// The time limit of an attempt.
     pub timeout_seconds: Option<u32>,
 }
 
-/// Variables that a process sees unless its configuration names others.
+/// Variables that are passed on to a process unless its configuration names others.
 pub const ENVIRONMENT_DEFAULT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
 
-/// Somebody who does the work of a task. Every attempt has its own, so that a copy must cost nothing.
+/// Executes the work of a task. Every attempt holds its own copy, so cloning must be cheap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Worker {
     /// A program on this machine.
     Process(Arc<Process>),
     /// An agent on this machine.
     Agent(Arc<Agent>),
-    /// Somebody who is called over HTTP.
+    /// A service that is called over HTTP.
     Http(Arc<Http>),
     /// A container on this machine.
     Container(Arc<Container>),
@@ -52,7 +52,7 @@ pub enum Worker {
 }
 
 impl Worker {
-    /// Seconds that an attempt may take, where the configuration says.
+    /// The time limit of an attempt, if the configuration sets one.
     pub fn timeout_seconds(&self) -> Option<u32> {
         match self {
             Self::Process(process) => process.timeout_seconds,
@@ -65,84 +65,81 @@ impl Worker {
     }
 }
 
-/// An agent's command line program that gets a prompt.
+/// A command line agent that is given a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// The program, with all flags that the configuration says.
+    /// The program, with all flags from the configuration.
     pub process: Process,
-    /// How it gets the prompt.
     pub prompt_to: PromptTo,
     pub prompt: Prompt,
-    /// What it writes at the end.
+    /// The format of its final output.
     pub answer: Answer,
     /// Whether each attempt gets a git worktree of its own.
     pub worktree: bool,
-    /// Whose name stands on what is committed there, as `Name <mail>`; otherwise git knows.
+    /// The author of the commits in the worktree, as `Name <mail>`; otherwise git's own configuration decides.
     pub author: Option<String>,
 }
 
-/// How an agent gets its prompt.
+/// How an agent receives its prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptTo {
-    /// On its standard input.
+    /// On standard input.
     Stdin,
-    /// In the one argument in which `{prompt}` stands.
+    /// In the one argument that contains `{prompt}`.
     Argument,
 }
 
 /// Where an agent's prompt comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// It is known.
+    /// Already parsed.
     Known(Template),
-    /// It is in this file of the workspace, which nobody has read yet.
+    /// In this file of the workspace, which has not been read yet.
     File {
         /// The file, relative to the workspace.
         file: String,
-        /// Where in the configuration it is named.
+        /// The configuration file that names it.
         place: String,
         line: usize,
     },
 }
 
-/// What an agent writes to its standard output.
+/// The format of an agent's standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Plain,
-    /// Claude Code's object, in which `result` is the answer.
+    /// Claude Code's object; `result` is the answer.
     Claude,
-    /// Gemini's object, in which `response` is the answer.
+    /// Gemini's object; `response` is the answer.
     Gemini,
 }
 
 /// A worker that is called over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
-    /// Where the job is sent.
+    /// The URL that the job is sent to.
     pub url: String,
     pub method: Method,
     pub headers: Vec<(String, Header)>,
-    /// What requests are signed with.
+    /// The key that requests are signed with.
     pub hmac: Option<Secret>,
-    /// How often a request is sent before the attempt gives up.
+    /// How often a request is sent before the attempt fails.
     pub tries: u32,
-    /// Seconds between two questions whether the work is done, where the other side does not say.
+    /// Seconds between two polls, if the service does not specify an interval.
     pub poll_seconds: u32,
-    /// Seconds that an attempt may take.
+    /// The time limit of an attempt.
     pub timeout_seconds: Option<u32>,
 }
 
-/// How a job is sent.
+/// The HTTP method that a job is sent with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// By `POST`.
     Post,
-    /// By `PUT`.
     Put,
 }
 
 impl Method {
-    /// As it stands in a request.
+    /// The method's name in a request.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Post => "POST",
@@ -154,7 +151,7 @@ impl Method {
 /// The value of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// This.
+    /// A literal value.
     Text(String),
     Secret(Secret),
 }
@@ -162,99 +159,99 @@ pub enum Header {
 /// A container that is started for each attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// The program that starts containers; nothing where the first one that is found is meant.
+    /// The program that starts containers; `None` for the first one found.
     pub engine: Option<String>,
     pub image: String,
-    /// The program in it and its arguments; the image's own where there is none.
+    /// The program in the container and its arguments; empty for the image's own.
     pub command: Vec<String>,
-    /// Folders and files of the workspace that it sees.
+    /// Folders and files of the workspace that are mounted.
     pub mounts: Vec<Mount>,
-    /// The folder in it that the program starts in.
+    /// The working directory in the container.
     pub workdir: Option<String>,
-    /// Memory that it may use, as the engine reads it.
+    /// The memory limit, in the engine's syntax.
     pub memory: Option<String>,
-    /// Processors that it may use, as the engine reads it.
+    /// The CPU limit, in the engine's syntax.
     pub cpus: Option<String>,
-    /// Processes that it may have.
+    /// The maximum number of processes.
     pub pids: Option<u32>,
-    /// The network that it sees.
+    /// The network that the container is attached to.
     pub network: String,
     pub user: Option<String>,
-    /// Whether a small first process takes care of the others.
+    /// Whether the engine adds an init process that reaps the others.
     pub init: bool,
-    /// Variables of our environment that it sees.
+    /// Variables of our environment that are passed on.
     pub environment: Vec<String>,
-    /// Variables that it gets, with where their values are read.
+    /// Variables that are set to secrets, with the source of each value.
     pub secrets: BTreeMap<String, Secret>,
-    /// Seconds that an attempt may take.
+    /// The time limit of an attempt.
     pub timeout_seconds: Option<u32>,
 }
 
-/// Something of the workspace that a container sees.
+/// A file or folder of the workspace that is mounted into a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// Relative to the workspace; empty for the workspace itself.
     pub source: String,
     pub target: String,
-    /// Whether it may be changed from inside.
+    /// Whether the container may write to it.
     pub write: bool,
 }
 
-/// A Job of a Kubernetes cluster that is made for each attempt.
+/// A Kubernetes Job that is created for each attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubernetes {
-    /// The file that says where the cluster is; otherwise it is found as `kubectl` finds it.
+    /// The kubeconfig file; otherwise it is found as `kubectl` finds it.
     pub kubeconfig: Option<String>,
-    /// Which of the clusters in it; otherwise the current one.
+    /// The context in the kubeconfig; otherwise the current one.
     pub context: Option<String>,
     /// The namespace; otherwise that of the context.
     pub namespace: Option<String>,
     pub image: String,
-    /// The program in it and its arguments; the image's own where there is none.
+    /// The program in the container and its arguments; empty for the image's own.
     pub command: Vec<String>,
-    /// Whom it acts as in the cluster.
+    /// The service account of the pod.
     pub service_account: Option<String>,
-    /// What the images are fetched with.
+    /// The secrets that images are pulled with.
     pub pull_secrets: Vec<String>,
-    /// What a node must have to take it.
+    /// The resources that a node must have available.
     pub requests: BTreeMap<String, String>,
     pub limits: BTreeMap<String, String>,
-    /// Variables that it gets.
+    /// Variables that are set to literal values.
     pub variables: BTreeMap<String, String>,
-    /// Variables that it gets from a Secret of the cluster, and a key in it.
+    /// Variables that are set from a Secret of the cluster: its name and a key in it.
     pub secrets: BTreeMap<String, (String, String)>,
-    /// Seconds after its end after which the cluster takes a Job away that nobody else has.
+    /// Seconds after which the cluster deletes a finished Job that no run has cleaned up.
     pub ttl_seconds: u32,
-    /// Seconds that an attempt may take.
+    /// The time limit of an attempt.
     pub timeout_seconds: Option<u32>,
 }
 
-/// A job of a Slurm cluster that is submitted for each attempt, with others that start at the same time.
+/// A Slurm job that is submitted for each attempt, in one array with others that start at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slurm {
-    /// The program that is run on a node.
+    /// The program that runs on a node.
     pub process: Process,
-    /// The folder that we and the nodes share; relative to the workspace, or a full path.
+    /// The folder shared with the nodes: relative to the workspace, or an absolute path.
     pub folder: String,
-    /// The partition; otherwise the cluster's own choice.
+    /// The partition; otherwise the cluster's default.
     pub partition: Option<String>,
     pub account: Option<String>,
     /// The quality of service.
     pub qos: Option<String>,
-    /// Processors of a job.
+    /// CPUs of a job.
     pub cpus: Option<u32>,
-    /// Memory of a job, as Slurm reads it.
+    /// Memory of a job, in Slurm's syntax.
     pub memory: Option<String>,
-    /// Graphics processors of a job, as Slurm reads it.
+    /// GPUs of a job, in Slurm's syntax.
     pub gpus: Option<String>,
-    /// Other resources of a job, as Slurm reads it.
+    /// Other generic resources of a job, in Slurm's syntax.
     pub gres: Option<String>,
     /// Minutes after which Slurm ends a job.
     pub time_minutes: Option<u32>,
-    /// The niceness of a task whose priority is 0.
+    /// The nice value of a task with priority 0.
     pub nice: u32,
-    /// Jobs that are submitted at once.
+    /// The maximum number of jobs submitted at once.
     pub array_max: u32,
-    /// Other options of `sbatch`.
+    /// Further options of `sbatch`.
     pub options: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The shapes that inputs must have: JSON Schemas of the configuration. Reads no file and fetches nothing.
+//! Shapes: the JSON Schemas of the configuration that inputs must match. Reads no file and fetches nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, Retrieve, Uri, ValidationError, Validator};
 use serde_json::Value;
 
-/// Violations of one shape by one task's inputs that are reported.
+/// Maximum number of violations reported for one task's inputs.
 pub const VIOLATIONS_MAX: usize = 20;
-/// Columns of one violation.
+/// Maximum width of one violation, in columns.
 const VIOLATION_COLUMNS_MAX: usize = 300;
 
-/// What a configuration says of a shape.
+/// A shape of the configuration: a description and an optional schema.
 #[derive(Clone, Default)]
 pub struct Shape {
-    /// What it is for, in words.
+    /// Its purpose, for people.
     pub description: String,
-    /// What inputs must look like; without one everything has the shape.
+    /// The schema that inputs must match; without one all inputs are valid.
     schema: Option<Arc<Compiled>>,
 }
 
@@ -41,7 +41,7 @@ impl PartialEq for Shape {
 
 impl Eq for Shape {}
 
-/// What is wrong with a schema, and where in it.
+/// An error in a schema, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadSchema {
     /// A JSON pointer into the schema.
@@ -50,24 +50,24 @@ pub(crate) struct BadSchema {
 }
 
 impl Shape {
-    /// A shape whose inputs must fit a schema.
+    /// A shape with a schema.
     pub(crate) fn new(description: String, schema: Value) -> Result<Self, BadSchema> {
         let validator = jsonschema::options().with_retriever(Nothing).build(&schema);
         let validator = validator.map_err(|error| bad_schema(&error))?;
         Ok(Self { description, schema: Some(Arc::new(Compiled { schema, validator })) })
     }
 
-    /// A shape that is only a name.
+    /// A shape that is only a name: all inputs are valid.
     pub(crate) fn without_schema(description: String) -> Self {
         Self { description, schema: None }
     }
 
-    /// The schema, where there is one.
     pub fn schema(&self) -> Option<&Value> {
         self.schema.as_ref().map(|compiled| &compiled.schema)
     }
 
-    /// Where and why inputs do not have this shape, each as a clause; the first [`VIOLATIONS_MAX`] of them.
+    /// Returns where and why inputs do not match this shape, each as a clause. After the first [`VIOLATIONS_MAX`], one
+    /// more entry notes that there are others.
     pub fn violations(&self, inputs: &Value) -> Vec<String> {
         let Some(compiled) = &self.schema else { return Vec::new() };
         let mut errors = compiled.validator.iter_errors(inputs);
@@ -80,7 +80,7 @@ impl Shape {
     }
 }
 
-/// Fetches nothing: a schema stands in the configuration, or in a file that the configuration names.
+/// Fetches nothing: a schema is in the configuration, or in a file that the configuration names.
 struct Nothing;
 
 impl Retrieve for Nothing {
@@ -105,7 +105,7 @@ fn violation(error: &ValidationError<'_>) -> String {
     short(&if at.is_empty() { what } else { format!("at {at}: {what}") })
 }
 
-/// What was expected, in our words where they are better than the library's.
+/// The expected value, in our own words where they are clearer than the library's.
 fn expected(error: &ValidationError<'_>) -> String {
     match error.kind() {
         ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => format!("expected {}", noun(*kind)),
@@ -124,7 +124,7 @@ fn expected(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Minimum { limit } => format!("expected at least {limit}"),
         ValidationErrorKind::Maximum { limit } => format!("expected at most {limit}"),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            // Of each alternative the first thing that keeps the value from being it.
+            // For each alternative, the first reason why the value does not match it.
             let firsts = context.iter().filter_map(|errors| errors.first());
             let same_place = |inner: &&ValidationError<'_>| inner.instance_path() == error.instance_path();
             let said = |inner| if same_place(&inner) { expected(inner) } else { violation(inner) };
@@ -133,7 +133,7 @@ fn expected(error: &ValidationError<'_>) -> String {
             firsts.join(", or ")
         }
         ValidationErrorKind::FalseSchema => "nothing is allowed here".to_owned(),
-        // The rest is rare; the value is left out, because it may be long.
+        // The remaining kinds are rare. The value is masked because it may be long.
         _ => error.masked_with("the value").to_string(),
     }
 }

@@ -1,24 +1,23 @@
-//! One file of configuration, and where it came from.
+//! One configuration file and its origin.
 
 use std::io;
 use std::path::Path;
 
-/// Where the text of a configuration comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The user's own file.
     User,
-    /// The workspace's file, which may travel with a repository.
+    /// The workspace's file, which may come with a repository and is therefore trusted less.
     Workspace,
-    /// A file that was named on the command line.
+    /// A file named on the command line.
     Named,
 }
 
-/// One file of configuration.
+/// One configuration file.
 #[derive(Clone, Debug)]
 pub struct Layer {
     pub origin: Origin,
-    /// How it is spoken of: its path.
+    /// Its path, as shown in messages.
     pub name: String,
     pub text: String,
 }

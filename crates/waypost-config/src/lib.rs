@@ -1,7 +1,8 @@
-//! What the operator allows and wishes: queues, executors, retries, leases, limits, the approval policy.
+//! The configuration of the operator: queues, executors, retries, leases, limits, the approval policy.
 //!
-//! Pure: the caller reads files and the environment and passes text in. Every key is described in
-//! `docs/configuration.md`; an unknown one is an error with its file, its line and the nearest name.
+//! Loading is pure: the caller reads files and the environment and passes text in. Only [`ExecutionEnv`] reads files,
+//! for secrets. Every key is described in `docs/configuration.md`; an unknown key is an error with its file, its line
+//! and the nearest known name.
 
 mod address;
 mod env_overrides;

@@ -1,4 +1,4 @@
-//! Loads a configuration: the defaults, then each file over the ones before it, then the environment.
+//! Loads a configuration: the defaults, then each file over the previous ones, then the environment.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,7 +16,7 @@ use crate::problem::{BadConfig, ConfigProblem};
 use crate::settings::{Config, Executor};
 
 impl Config {
-    /// The same as [`Config::load_with`], for configurations that name no other files.
+    /// Like [`Config::load_with`], for configurations that name no other files.
     pub fn load<'a>(
         layers: &[Layer],
         variables: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -24,7 +24,7 @@ impl Config {
         Self::load_with(layers, variables, &|_| Err(io::Error::other("no files can be read here")))
     }
 
-    /// The defaults, then each layer over the ones before it, then the environment. Reports everything that is wrong.
+    /// Applies the defaults, then each layer over the previous ones, then the environment. Reports all problems at once.
     pub fn load_with<'a>(
         layers: &[Layer],
         variables: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -79,8 +79,8 @@ impl Config {
         if problems.is_empty() { Ok(config) } else { Err(BadConfig { problems }) }
     }
 
-    /// The models that `[planner]` names and that nobody has described. A key of the environment that is not set here may be set
-    /// where the planner is used, so its name is known.
+    /// Reports the models that `[planner]` names and no table describes. The environment's models always count as
+    /// known: a key that is not set here may be set where the planner runs.
     fn unknown_models(&self) -> Vec<ConfigProblem> {
         let Planner { planner, checker, digester, fallback, .. } = &self.planner;
         let named = planner.iter().chain(checker).chain(digester).chain(fallback);
@@ -99,7 +99,7 @@ impl Config {
         named.filter(|name| !is_known(name)).map(problem).collect()
     }
 
-    /// Reads the prompts that stand in files of the workspace, by way of `read`.
+    /// Reads the prompts that are in files of the workspace.
     pub fn read_prompts(&mut self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<(), BadConfig> {
         let mut problems = Vec::new();
         for executor in self.executors.values_mut() {

@@ -1,48 +1,48 @@
-//! The models that may be asked, and how the planner uses them.
+//! The configured models, and how the planner uses them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::executor::{Header, Secret};
 
-/// Tokens that an answer may have, unless the configuration says otherwise.
+/// Maximum tokens of an answer, unless the configuration sets it.
 pub const ANSWER_TOKENS_DEFAULT: u32 = 8_192;
-/// Tokens that an answer may have.
+/// The highest token limit that the configuration can set for an answer.
 pub const ANSWER_TOKENS_LIMIT: u32 = 1_000_000;
-/// Seconds that an answer may take, unless the configuration says otherwise.
+/// Time limit of an answer, unless the configuration sets it.
 pub const MODEL_SECONDS_DEFAULT: u32 = 600;
-/// Seconds without a word after which a model is given up, unless the configuration says otherwise.
+/// Seconds without any output after which a request is abandoned, unless the configuration sets it.
 pub const SILENCE_SECONDS_DEFAULT: u32 = 120;
-/// How often a question is asked again, unless the configuration says otherwise.
+/// Retries of a request, unless the configuration sets them.
 pub const MODEL_RETRIES_DEFAULT: u32 = 4;
-/// How often a question may be asked again.
+/// The highest number of retries that the configuration can set.
 pub const MODEL_RETRIES_MAX: u32 = 20;
-/// Names that the environment alone can bring: a workspace's file cannot stand in for them.
+/// Names reserved for the models of the environment: a workspace's file cannot define them.
 pub const ENVIRONMENT_MODELS: [&str; 2] = ["openai", "anthropic"];
 
-/// A model that can be asked: `[models.NAME]`.
+/// A model and the server that provides it: `[models.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelServer {
     pub api: Api,
     pub base_url: String,
-    /// What the server calls the model; the server is asked where nobody says.
+    /// The model's name at the server; without one the server is asked for its models.
     pub model: Option<String>,
     pub key: Option<Secret>,
     pub headers: Vec<(String, Header)>,
-    /// Tokens that an answer may have, whatever a question would allow.
+    /// Maximum tokens of an answer, even if a request allows more.
     pub tokens_max: u32,
-    /// Hundredths, in place of what a question says.
+    /// In hundredths; overrides the request's own temperature.
     pub temperature: Option<u32>,
-    /// Seconds that one answer may take.
+    /// The time limit of one answer.
     pub timeout_seconds: u32,
-    /// Seconds without a word.
+    /// Seconds without any output after which a request is abandoned.
     pub silence_seconds: u32,
-    /// How often a question is asked again.
+    /// How often a failed request is retried.
     pub retries: u32,
-    /// What makes answers well-formed, at the best.
+    /// The strictest structured-output mode to use.
     pub structured: Structured,
-    /// Millionths that a million tokens of questions cost.
+    /// The price of a million input tokens, in millionths of the currency unit.
     pub price_in: Option<u64>,
-    /// Millionths that a million tokens of answers cost.
+    /// The price of a million output tokens, in millionths of the currency unit.
     pub price_out: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl ModelServer {
         }
     }
 
-    /// Where a server of this kind is when nobody says.
+    /// The base URL unless the configuration sets one.
     pub fn base_url_default(api: Api) -> &'static str {
         match api {
             Api::OpenAi => "https://api.openai.com/v1",
@@ -74,36 +74,36 @@ impl ModelServer {
     }
 }
 
-/// What bounds the planner, and whom it asks: `[planner]`.
+/// The planner's models and limits: `[planner]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planner {
-    /// The model of the planner's role.
+    /// The model of the planner role.
     pub planner: Option<String>,
-    /// The model of the checker's role; otherwise the planner's.
+    /// The model of the checker role; otherwise the planner's.
     pub checker: Option<String>,
-    /// The model of the digester's role; otherwise the checker's, then the planner's.
+    /// The model of the digester role; otherwise the checker's, then the planner's.
     pub digester: Option<String>,
-    /// Who is asked, in order, when the one that should answer does not.
+    /// The models to try, in order, when the chosen one fails.
     pub fallback: Vec<String>,
-    /// How deep goals are broken down.
+    /// Maximum depth of the decomposition.
     pub depth_max: u32,
-    /// Children of a goal.
+    /// Maximum number of children of a goal.
     pub children_max: u32,
-    /// Goals of a plan.
+    /// Maximum number of goals of a plan.
     pub goals_max: u32,
-    /// Tasks of a plan that is generated.
+    /// Maximum number of tasks of a generated plan.
     pub tasks_max: u32,
-    /// How often an invalid answer is given back to be mended.
+    /// How often an invalid answer is returned to the model for repair.
     pub repairs: u32,
-    /// Questions at the same time.
+    /// Maximum number of concurrent requests.
     pub parallel: u32,
-    /// Tokens that a plan may cost.
+    /// Token budget of a plan.
     pub token_budget: Option<u64>,
-    /// Millionths of money that a plan may cost.
+    /// Cost budget of a plan, in millionths of the currency unit.
     pub cost_budget: Option<u64>,
-    /// Seconds that one command may think.
+    /// Time budget of one planning command.
     pub seconds: Option<u32>,
-    /// The folder of the workspace with prompts of its own.
+    /// The folder of the workspace that contains custom prompts.
     pub prompts: Option<String>,
 }
 
@@ -129,7 +129,7 @@ impl Default for Planner {
 }
 
 impl Planner {
-    /// The model that is named for a role, by the role itself or by the one that stands in for it.
+    /// The model that is configured for a role, or for the role that it falls back to.
     pub fn named(&self, role: Role) -> Option<&str> {
         let named = match role {
             Role::Planner => &self.planner,
@@ -144,12 +144,12 @@ impl Planner {
     }
 }
 
-/// The language of a server.
+/// The protocol of a model server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
-    /// `chat/completions`, as OpenAI has it and most others do.
+    /// `chat/completions`, from OpenAI and supported by most servers.
     OpenAi,
-    /// `v1/messages`, as Anthropic has it.
+    /// `v1/messages`, from Anthropic.
     Anthropic,
 }
 
@@ -161,7 +161,7 @@ impl Api {
         }
     }
 
-    /// Where questions are sent, below the server's base address.
+    /// The path of requests, relative to the base URL.
     pub fn asks_at(self) -> &'static str {
         match self {
             Self::OpenAi => "/chat/completions",
@@ -169,7 +169,7 @@ impl Api {
         }
     }
 
-    /// Where the server says which models it has.
+    /// The path of the model list, relative to the base URL.
     pub fn lists_at(self) -> &'static str {
         match self {
             Self::OpenAi => "/models",
@@ -178,14 +178,14 @@ impl Api {
     }
 }
 
-/// What makes an answer well-formed.
+/// How the server enforces the format of an answer, from weakest to strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Structured {
-    /// Nothing but the words of the prompt.
+    /// Not at all: only the prompt asks for the format.
     None,
-    /// The server sees to it that it is JSON.
+    /// The server guarantees JSON.
     Json,
-    /// The server sees to it that it keeps to the schema.
+    /// The server guarantees JSON that matches the schema.
     Schema,
 }
 
@@ -207,13 +207,13 @@ impl Structured {
     }
 }
 
-/// Whose work an ask is. The configuration chooses a model for each.
+/// The role of a request. The configuration chooses a model for each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Writes and breaks down plans: the strong model.
+    /// Writes and decomposes plans; needs the strong model.
     Planner,
-    /// Judges, links and checks: a cheap model will do.
+    /// Judges, links and checks; a cheap model is enough.
     Checker,
     /// Compresses finished work.
     Digester,

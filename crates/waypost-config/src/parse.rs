@@ -1,4 +1,4 @@
-//! From the text of a configuration file to its meaning. Reads on after a mistake, so that all are reported at once.
+//! Parses a configuration file. Continues after a mistake, so that all of them are reported at once.
 
 pub(crate) mod agents;
 mod dispatch;
@@ -28,10 +28,10 @@ use crate::layer::{Layer, ReadFile};
 use crate::problem::ConfigProblem;
 use crate::settings::{ApprovalPolicy, CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue};
 
-/// What to do about a wish that only the user's own file may have.
+/// The hint for a setting that only the user's own file may contain.
 const IN_USER_CONFIG: &str = "write it into the user's configuration, or take it out here";
 
-/// Applies one file over what stands.
+/// Applies one file over the configuration.
 pub(super) fn apply(
     config: &mut Config,
     layer: &Layer,
@@ -54,7 +54,7 @@ pub(super) fn apply(
     problems.extend(reader.problems.into_inner());
 }
 
-/// Seconds of a span of time that is at least one: `90s`, `15m`, `2h`, `30d`.
+/// Parses a duration of at least one second, such as `90s`, `15m`, `2h` or `30d`, into seconds.
 fn span(text: &str) -> Option<u64> {
     let unit = text.chars().next_back()?;
     let factor = match unit {
@@ -72,7 +72,7 @@ const POLICIES: [(&str, ApprovalPolicy); 3] =
     [("never", ApprovalPolicy::Never), ("work", ApprovalPolicy::Work), ("all", ApprovalPolicy::All)];
 
 impl Table<'_> {
-    /// All that a file says.
+    /// Reads all keys of a file.
     fn file(&mut self, config: &mut Config, variables: &[(&str, &str)]) {
         self.approval_key(config);
         let default_executor = self.text("default_executor");
@@ -124,7 +124,7 @@ impl Table<'_> {
         match self.reader.read_beside(&file) {
             (name, Ok(text)) => {
                 todo::apply(config, &name, &text, variables, &mut self.reader.problems.borrow_mut());
-                // Which store is meant has to be known before any configuration is read.
+                // The store must be chosen before any configuration is read.
                 if todo::todo_store(&text).is_some() {
                     let why = "only a .waypost/todo.json chooses the store; say --store file:DIR";
                     config.ignored.push(format!("{name}: its storage is not used: {why}"));
@@ -137,7 +137,7 @@ impl Table<'_> {
         }
     }
 
-    /// `approval = "work"`, or a table with that as its `policy`.
+    /// Reads `approval = "work"`, or a table with that value as its `policy`.
     fn approval_key(&mut self, config: &mut Config) {
         if !self.is_table("approval") {
             return self.approval("approval", config);
@@ -155,8 +155,8 @@ impl Table<'_> {
         });
     }
 
-    /// The workspace's file travels with a repository and lies where agents write: it can ask for more approval than
-    /// the user's own file, and not for less.
+    /// The workspace's file comes with a repository and is in a folder that agents write to. It can require more
+    /// approval than the user's own file, but not less.
     fn approval(&mut self, key: &'static str, config: &mut Config) {
         let Some((at, word)) = self.text_at(key) else { return };
         let Some((_, policy)) = POLICIES.into_iter().find(|(name, _)| *name == word) else {

@@ -1,17 +1,17 @@
-//! What is wrong in a configuration.
+//! Problems of a configuration.
 
 use std::fmt;
 
-/// Something wrong in a configuration.
+/// One problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The file, or the variable of the environment.
+    /// The file or the environment variable.
     pub place: String,
-    /// The line in it, from 1; nothing for a variable.
+    /// The line in the file, from 1; `None` if the problem has no line.
     pub line: Option<usize>,
-    /// What is wrong, a lowercase clause.
+    /// The problem, as a lowercase clause.
     pub what: String,
-    /// What to do about it; may be empty.
+    /// How to fix it; may be empty.
     pub hint: String,
 }
 
@@ -24,10 +24,10 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// Everything that is wrong in the configuration.
+/// All problems of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the configuration has {} {}", problems.len(), if problems.len() == 1 { "problem" } else { "problems" })]
 pub struct BadConfig {
-    /// All of it, in the order of the layers.
+    /// In the order of the layers.
     pub problems: Vec<ConfigProblem>,
 }

@@ -1,26 +1,26 @@
-//! The files that a configuration names: what was read for it, the programs that it lets run, and its secrets. Whoever
-//! writes files for others leaves these alone. Looks at no file.
+//! The files that a configuration names: its sources, the programs that it runs, its secrets and event logs. Code that
+//! writes files on behalf of others must not touch these. Accesses no file.
 
 use std::path::{Path, PathBuf};
 
 use crate::executor::{Header, Process, Secret, Worker};
 use crate::settings::{Config, Executor, Report};
 
-/// What a configuration names a file for.
+/// Why a configuration names a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRole {
-    /// It is the configuration, or something that was read for it: a schema, a prompt.
+    /// It is the configuration, or was read for it: a schema, a prompt.
     Read,
-    /// It is a program, or what a program is given.
+    /// It is a program, or may be an argument of one.
     Run,
-    /// It holds a secret.
+    /// It contains a secret.
     Secret,
-    /// It is told what happens.
+    /// Events are appended to it.
     EventLog,
 }
 
 impl FileRole {
-    /// What the configuration does with it, as a clause.
+    /// The role, as a clause.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Read => "the configuration is read from it",
@@ -34,7 +34,7 @@ impl FileRole {
 /// A file that a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFile {
-    /// Where it is; relative to the workspace, if it is not absolute.
+    /// Relative to the workspace unless absolute.
     pub path: PathBuf,
     pub role: FileRole,
 }
@@ -46,7 +46,7 @@ impl NamedFile {
 }
 
 impl Config {
-    /// All files that it names. Of a program's arguments, each that could be a file is taken for one.
+    /// All files that it names. Every argument of a program that could be a file counts as one.
     pub fn named_files(&self) -> Vec<NamedFile> {
         let read = self.read_from.iter().map(|path| NamedFile::new(FileRole::Read, path));
         let mut files: Vec<NamedFile> = read.collect();
@@ -105,7 +105,7 @@ fn of_process(process: &Process, files: &mut Vec<NamedFile>) {
     of_secrets(process.secrets.values(), files);
 }
 
-/// Each word of a command line, as it is said and as the program finds it in its folder.
+/// Adds each word of a command line, both as written and relative to the program's folder.
 fn of_command(command: &[String], directory: &str, files: &mut Vec<NamedFile>) {
     let between = |character: char| character.is_whitespace() || "=:;&|<>()'\"`,".contains(character);
     for word in command.iter().flat_map(|word| word.split(between).chain([word.as_str()])) {

@@ -1,4 +1,4 @@
-//! Who does a task's work: from the executor that it names to the worker that the configuration has.
+//! Resolves the executor that a task names to a configured worker.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use waypost_core::{Json, ProblemKind, Work};
 use crate::executor::Worker;
 use crate::settings::{Config, Executor};
 
-/// The same for a task's check, which may also be one of the configured checks. Work never is: a plan cannot have done
-/// what was only allowed to look.
+/// Like [`resolve`] for a task's check, which may also name a configured check. Work never resolves to one: a plan must
+/// not run a program as work that was only allowed to inspect.
 pub fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<ResolvedWork<'a>, ProblemKind> {
     match (config.executors.contains_key(&check.executor), config.checks.get(&check.executor)) {
         (false, Some(worker)) => Ok(ResolvedWork::Worker(worker)),
@@ -16,17 +16,17 @@ pub fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<ResolvedWor
     }
 }
 
-/// What a task's work comes to.
+/// The result of resolving a task's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolvedWork<'a> {
-    /// Nothing.
+    /// There is nothing to do.
     Noop,
     Human,
-    /// This worker.
+    /// A configured worker.
     Worker(&'a Worker),
 }
 
-/// Finds who does a task's work.
+/// Finds the executor of a task's work. For a dispatch executor, `inputs.subagent` chooses the worker.
 pub fn resolve<'a>(config: &'a Config, work: &Work) -> Result<ResolvedWork<'a>, ProblemKind> {
     match config.executors.get(&work.executor) {
         None => Err(ProblemKind::UnknownExecutor { executor: work.executor.clone() }),
@@ -48,7 +48,7 @@ pub fn resolve<'a>(config: &'a Config, work: &Work) -> Result<ResolvedWork<'a>, 
     }
 }
 
-/// The inputs that the worker gets: those of the task, or what a dispatched worker is sent of them.
+/// The inputs that the worker receives: the task's, or only `workerInput` for a dispatched worker.
 pub fn inputs<'a>(config: &Config, work: &'a Work) -> Cow<'a, Json> {
     match config.executors.get(&work.executor) {
         Some(Executor::Dispatch(_)) => {

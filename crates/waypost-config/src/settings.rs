@@ -1,4 +1,4 @@
-//! The settings themselves: queues, executors, retries, leases, limits, the approval policy, and their defaults.
+//! The settings and their defaults: queues, executors, retries, leases, limits, the approval policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,23 +9,23 @@ use crate::executor::{Header, Secret, Worker};
 use crate::input_schema::Shape;
 use crate::models::{ModelServer, Planner};
 
-/// Tasks that a queue runs at the same time, unless the configuration says otherwise.
+/// Tasks that a queue runs concurrently, unless the configuration sets the number.
 pub const CONCURRENCY_DEFAULT: u32 = 4;
-/// Tasks that a queue may run at the same time.
+/// The highest concurrency of a queue.
 pub const CONCURRENCY_MAX: u32 = 1_000;
-/// Seconds that anything in the configuration may take: a hundred days.
+/// The longest duration in the configuration: a hundred days.
 pub const SECONDS_MAX: u32 = 100 * 24 * 60 * 60;
-/// Bytes of a file with a schema.
+/// Maximum bytes of a schema file.
 pub const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of a log that may be kept of one attempt.
+/// The highest log limit of one attempt.
 pub const LOG_BYTES_LIMIT: u64 = 1024 * 1024 * 1024;
 
-/// When a plan needs a person's approval before machines run it.
+/// Which plans need a person's approval before machines run them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ApprovalPolicy {
-    /// No plan does.
+    /// No plan.
     Never,
-    /// A plan with which an agent gives work to machines.
+    /// Plans in which an agent assigns work to machines.
     #[default]
     Work,
     /// Every plan.
@@ -33,7 +33,7 @@ pub enum ApprovalPolicy {
 }
 
 impl ApprovalPolicy {
-    /// What a new plan is told about it.
+    /// The setting for a new plan: required, not required, or `None` to decide by its work.
     pub fn required(self) -> Option<bool> {
         match self {
             Self::Never => Some(false),
@@ -45,90 +45,89 @@ impl ApprovalPolicy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Tasks that run at the same time.
+    /// Maximum number of tasks that run concurrently.
     pub concurrency: u32,
 }
 
-/// What an executor's name stands for.
+/// What an executor's name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executor {
-    /// Nothing is done, and that is done at once.
+    /// Completes at once without doing anything.
     Noop,
-    /// A person does it and says so.
+    /// A person does the work and reports it.
     Human,
-    /// This worker does it.
+    /// This worker does the work.
     Worker(Worker),
-    /// One of several workers does it: the one that `inputs.subagent` names.
+    /// The worker that `inputs.subagent` names does the work.
     Dispatch(BTreeMap<String, Worker>),
 }
 
-/// What a person wishes of the program in a terminal.
+/// Settings of the terminal interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tui {
-    /// Whether it hears the mouse.
+    /// Whether it reacts to the mouse.
     pub mouse: bool,
-    /// Which keys do what, where that is not as it is built in.
+    /// Key bindings that replace the built-in ones.
     pub keys: Vec<Binding>,
 }
 
-/// The keys of one action, by names that the program in the terminal knows.
+/// The keys of one action. The terminal interface validates the names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     pub action: String,
-    /// By which keys; none: by no key.
+    /// Empty: the action has no key.
     pub keys: Vec<String>,
-    /// The file that says so.
+    /// The file that defines it.
     pub place: String,
-    /// The line in it.
+    /// The line in that file.
     pub line: usize,
 }
 
-/// Who else is told how runs go.
+/// A destination for the events of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reporter {
     pub report: Report,
-    /// Of what; empty: of everything.
+    /// The events to send; empty for all.
     pub events: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// By what a run shows of itself to people.
+    /// Shown to people in the output of a run.
     Console,
-    /// A line of JSON for each event, appended to a file of the workspace.
+    /// Appends each event as a line of JSON to a file of the workspace.
     File {
         /// Relative to the workspace.
         path: String,
     },
-    /// A program gets each event as JSON on its standard input.
+    /// Runs a program that receives each event as JSON on standard input.
     Command {
         /// The program and its arguments.
         command: Vec<String>,
-        /// Variables of our environment that it sees.
+        /// Variables of our environment that are passed on.
         environment: Vec<String>,
-        /// Seconds that it may take for one event.
+        /// The time limit for one event.
         timeout_seconds: u32,
     },
-    /// Each event of the log is posted to an address, until that takes it.
+    /// Posts each event of the log to a URL, and retries until it is accepted or the attempts are used up.
     Webhook(Webhook),
 }
 
-/// An address that events are posted to.
+/// A URL that events are posted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// Where to; it may be a secret as a whole.
+    /// May be secret as a whole.
     pub url: Header,
-    /// Headers to send along.
     pub headers: Vec<(String, Header)>,
-    /// What requests are signed with.
+    /// The key that requests are signed with.
     pub hmac: Option<Secret>,
-    /// Seconds that one request may take.
+    /// The time limit of one request.
     pub timeout_seconds: u32,
-    /// How often one event is tried before it is given up.
+    /// How often an event is sent before it is given up.
     pub attempts: u32,
-    /// Seconds before the second try; doubled for each further one.
+    /// Seconds before the first retry; doubled for each further one.
     pub backoff_seconds: u32,
-    /// The longest wait between two tries.
+    /// The longest delay between two attempts.
     pub backoff_seconds_max: u32,
 }
 
@@ -146,16 +145,16 @@ impl Webhook {
     }
 }
 
-/// How often an event is tried unless the configuration says otherwise.
+/// How often an event is sent, unless the configuration sets it.
 pub const WEBHOOK_ATTEMPTS_DEFAULT: u32 = 10;
-/// How often an event may be tried.
+/// The highest number of attempts for an event.
 pub const WEBHOOK_ATTEMPTS_MAX: u32 = 1_000;
-/// Seconds between two tries at the most, unless the configuration says otherwise.
+/// The longest delay in seconds between two attempts, unless the configuration sets it.
 pub const WEBHOOK_BACKOFF_DEFAULT: u32 = 300;
 
-/// Seconds that a program may take for one event unless the configuration says otherwise.
+/// The time limit in seconds for one event, unless the configuration sets it.
 pub const REPORT_SECONDS_DEFAULT: u32 = 10;
-/// The events that a reporter can be told of.
+/// The events of a run that a console, file or command reporter can subscribe to.
 pub const REPORT_EVENTS: [&str; 19] = [
     "task_started",
     "task_will_retry",
@@ -180,51 +179,51 @@ pub const REPORT_EVENTS: [&str; 19] = [
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// When a person must approve.
+    /// Which plans need a person's approval.
     pub approval: ApprovalPolicy,
-    /// Whether the person at an agent's client may approve there, when the client asks them.
+    /// Whether the person at an agent's client may approve there, through elicitation.
     pub elicitation: bool,
-    /// Queues by name.
+    /// By name.
     pub queues: BTreeMap<String, Queue>,
-    /// Executors by name.
+    /// By name.
     pub executors: BTreeMap<String, Executor>,
-    /// The executor that `run` gives tasks without work to; without one they are left to agents and people.
+    /// The executor that `run` assigns to tasks without work; without one those tasks are left to agents and people.
     pub default_executor: Option<String>,
-    /// Programs that only look whether something is done, by name: a task's `check` may name them, its `work` may not.
+    /// Programs that only check whether something is done, by name. A task's `check` may name them, its `work` may not.
     pub checks: BTreeMap<String, Worker>,
-    /// Shapes by name.
+    /// By name.
     pub shapes: BTreeMap<String, Shape>,
-    /// Reporters by name.
+    /// By name.
     pub reporters: BTreeMap<String, Reporter>,
-    /// Models by name: those that may be asked.
+    /// By name.
     pub models: BTreeMap<String, ModelServer>,
-    /// Names of models that the user's files, a named file or the environment bring: all that the workspace's file does not.
+    /// Names of the models from the user's file, a named file or the environment: all except those of the workspace's file.
     pub user_models: BTreeSet<String>,
-    /// Whom the planner asks, and its bounds.
+    /// The planner's models and limits.
     pub planner: Planner,
-    /// The files that it was read from, those included that it names.
+    /// The files that it was read from, including the files that those name.
     pub read_from: Vec<PathBuf>,
-    /// What of a `todo.json` has no meaning here, a clause each.
+    /// The parts of a `todo.json` that have no meaning here, a clause each.
     pub ignored: Vec<String>,
-    /// How often to try where the task does not say.
+    /// The retries of a task that does not define its own.
     pub retry: Retry,
-    /// Seconds that a worker is believed to live without a sign of life.
+    /// Seconds after which a lease expires unless the worker renews it.
     pub lease_seconds: u32,
-    /// Seconds between two signs of life.
+    /// Seconds between two heartbeats.
     pub heartbeat_seconds: u32,
-    /// Seconds that an attempt may take where neither task nor executor says.
+    /// The time limit of an attempt if neither task nor executor sets one.
     pub timeout_seconds: Option<u32>,
-    /// Seconds between the request to end and the end by force.
+    /// Seconds between the request to stop and the kill.
     pub stop_seconds: u32,
-    /// Seconds that a task waits for locks before newcomers may no longer take them.
+    /// Seconds that a task waits for locks before later tasks may no longer take them.
     pub lock_wait_seconds: u32,
-    /// Bytes of a worker's output.
+    /// Maximum bytes of a worker's output.
     pub output_bytes_max: u64,
-    /// Bytes of a worker's log that are kept.
+    /// Maximum bytes of a worker's log that are kept.
     pub log_bytes_max: u64,
-    /// Seconds after a plan's end at which `waypost prune` forgets its events. Nothing is pruned unless somebody asks.
+    /// Seconds after a plan's end after which `waypost prune` deletes its events. Nothing is pruned automatically.
     pub retention_seconds: Option<u64>,
-    /// Of the program in a terminal.
+    /// Settings of the terminal interface.
     pub tui: Tui,
 }
 
@@ -260,7 +259,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The name of the queue that a plan's word for it means.
+    /// The queue's name; an empty one means the default queue.
     pub fn queue_name(word: &str) -> &str {
         if word.is_empty() { DEFAULT_QUEUE } else { word }
     }

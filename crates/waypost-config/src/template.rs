@@ -1,9 +1,9 @@
-//! Prompts with places for words: `{{name}}` stands for a value, `{{#name}} … {{/name}}` for a part that is left out when the
-//! value is empty. No logic beyond that, and what is filled in is never read as a template again.
+//! Prompt templates: `{{name}}` inserts a value, `{{#name}} … {{/name}}` is a section that is omitted when the value is
+//! empty. There is no other logic, and inserted values are never parsed as templates.
 
 use waypost_core::nearest;
 
-/// A prompt that was read and whose places are all known.
+/// A parsed prompt whose placeholders are all known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
@@ -11,11 +11,11 @@ pub struct Template(Vec<Piece>);
 enum Piece {
     Text(String),
     Value(&'static str),
-    /// Left out when the value is empty.
+    /// Omitted when the value is empty.
     Part(&'static str, Vec<Piece>),
 }
 
-/// The values that a prompt can ask for.
+/// The values that a prompt can insert.
 pub(crate) const PLACES: [&str; 15] = [
     "plan",
     "title",
@@ -34,10 +34,10 @@ pub(crate) const PLACES: [&str; 15] = [
     "branch",
 ];
 
-/// What is wrong with a prompt: where, what, and what to do.
+/// An error in a prompt: the offset, what is wrong, and a hint.
 pub(super) type Mistake = (usize, String, String);
 
-/// What an agent is told where the configuration says nothing else.
+/// The prompt of an agent unless the configuration sets one.
 pub(super) const DEFAULT: &str = "\
 You work on one task of a plan. Do this task completely and nothing else: others do the other tasks.
 
@@ -72,7 +72,6 @@ At the end, say in a few sentences what you did. If the task cannot be done, say
 ";
 
 impl Template {
-    /// Reads a prompt.
     pub(super) fn parse(text: &str) -> Result<Self, Mistake> {
         let mut open: Vec<(&'static str, usize, Vec<Piece>)> = Vec::new();
         let mut pieces = Vec::new();
@@ -115,7 +114,7 @@ impl Template {
         }
     }
 
-    /// The prompt with its values.
+    /// Inserts the values.
     pub fn render<'v>(&self, value: &dyn Fn(&str) -> &'v str) -> String {
         let mut text = String::new();
         render(&self.0, value, &mut text);

@@ -162,12 +162,12 @@ pub struct PlanState {
     /// The person who archived the plan: only a person can restore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_by: Option<Actor>,
-    /// The highest attempt number of any removed task. The attempts of a task added later continue after it, so that no
-    /// attempt number is used twice.
+    /// The highest attempt number of any removed task. Attempts of tasks added later start above it, so that no attempt
+    /// number is used twice.
     #[serde(default, skip_serializing_if = "is_default")]
     pub attempts_gone: u32,
-    /// By the text before the number, the highest number in the ids of removed tasks: `step_` and 3 after `step_3` was removed. A
-    /// new task does not get the id of a removed one.
+    /// The highest number in the ids of removed tasks, by the text before the number: `step_` → 3 after `step_3` was removed. New
+    /// tasks do not get the id of a removed one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub numbers_gone: BTreeMap<String, u64>,
 }

@@ -26,20 +26,20 @@ impl fmt::Display for ProblemLocation {
     }
 }
 
-/// What is wrong.
+/// The kind of a problem, with its facts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProblemKind {
-    /// Two tasks have this id.
+    /// Another task has the same id.
     #[error("another task has the same id")]
     DuplicateId,
-    /// The id breaks the rules for ids.
+    /// The id is not valid.
     #[error("the id cannot be used: {rule}")]
     BadId {
         /// The rule that is broken.
         rule: String,
     },
-    /// It depends on a task that is not in the plan.
+    /// The task depends on a task that is not in the plan.
     #[error("depends on unknown task {dependency}")]
     UnknownDependency {
         /// The missing task.
@@ -57,34 +57,34 @@ pub enum ProblemKind {
         /// Why it can never exist.
         why: String,
     },
-    /// It depends on itself.
+    /// The task depends on itself.
     #[error("depends on itself")]
     SelfDependency,
-    /// Tasks wait for each other.
+    /// Tasks depend on each other in a cycle.
     #[error("tasks depend on each other: {}", path.join(" → "))]
     Cycle {
         /// The path of the cycle; the first task is repeated at the end.
         path: Vec<String>,
     },
-    /// Its parent is not in the plan.
+    /// The task's parent is not in the plan.
     #[error("its parent {parent} is not in the plan")]
     OrphanParent {
         /// The missing parent.
         parent: String,
     },
-    /// It lists a child that is not in the plan, or that names another parent.
+    /// The task lists a child that is not in the plan, or that names another parent.
     #[error("lists {child} as a child, which is not one")]
     DanglingChild {
         /// The id of the child.
         child: String,
     },
-    /// Parents form a ring.
+    /// Parents form a cycle.
     #[error("parents form a ring: {}", path.join(" → "))]
     ParentCycle {
         /// The path of the cycle; the first task is repeated at the end.
         path: Vec<String>,
     },
-    /// The depth that is written is not the depth in the tree.
+    /// The written depth differs from the depth in the tree.
     #[error("has depth {written}, but its parents put it at depth {actual}")]
     WrongDepth {
         /// The written depth.
@@ -103,7 +103,7 @@ pub enum ProblemKind {
         /// The expected type and the value found.
         detail: String,
     },
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("`{field}` is missing")]
     Missing {
         /// The name of the field.
@@ -135,13 +135,13 @@ pub enum ProblemKind {
         /// The location of the mismatch, and why.
         detail: String,
     },
-    /// One lock is named twice.
+    /// The task names a lock twice.
     #[error("names lock {key} twice")]
     DuplicateLock {
         /// The key of the lock.
         key: String,
     },
-    /// Over a limit.
+    /// A value exceeds its limit.
     #[error("{what}: {found} is over the limit of {max}")]
     OverLimit {
         /// The limited quantity.
@@ -151,7 +151,7 @@ pub enum ProblemKind {
         /// The maximum.
         max: usize,
     },
-    /// Anything that one format alone can say.
+    /// A problem specific to one format.
     #[error("{detail}")]
     Format {
         /// A description of the problem.
@@ -159,7 +159,7 @@ pub enum ProblemKind {
     },
 }
 
-/// One offence.
+/// One problem of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, thiserror::Error)]
 #[error("{place}: {wrong}")]
 pub struct Problem {

@@ -1,10 +1,10 @@
-//! Refusals: why a plan does not execute a command, with the facts; and, separately, a hint what to do next.
+//! Refusals: why a plan does not execute a command, with the facts and a separate hint what to do next.
 
 use serde::Serialize;
 
 use crate::{ActorKind, Phase, Problem, Status};
 
-/// Why not.
+/// Why a plan refuses a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, strum::EnumCount, thiserror::Error)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Refusal {
@@ -72,7 +72,7 @@ pub enum Refusal {
         /// The current version.
         current: u64,
     },
-    /// Somebody else has started it since: this worker was thought dead. Or there has never been such an attempt.
+    /// Another attempt has started since, because this worker was considered dead; or the attempt never existed.
     #[error("{}: {}", stale(task, *given, *current), latest(*current))]
     StaleAttempt {
         /// The id of the task.
@@ -106,7 +106,7 @@ pub enum Refusal {
         /// The tasks that depend on it.
         dependants: Vec<String>,
     },
-    /// The task is a group of tasks and cannot be worked on.
+    /// The task has subtasks and cannot be worked on itself.
     #[error("task {task} is made of other tasks and ends when they end")]
     IsParent {
         /// The id of the task.
@@ -122,7 +122,7 @@ pub enum Refusal {
         /// The kind of actor that asked.
         by: ActorKind,
     },
-    /// The task is reported as done; no further report counts until its check has passed.
+    /// The task is reported as done; further reports are refused until its check has passed.
     #[error("task {task} is reported as done by {reported_by} and waits for its check")]
     AwaitsCheck {
         /// The id of the task.

@@ -1,6 +1,6 @@
-//! Workers that are called over HTTP: the job is sent, and the response is the output or names the URL to poll.
+//! Workers called over HTTP: the job is sent, and the response is the output or names a URL to poll.
 //!
-//! Never follows a URL to a host other than the configured one: the job and the secrets go nowhere else.
+//! Never follows a URL to a host other than the configured one, so that the job and the secrets are sent nowhere else.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,13 @@ use crate::outcome::AttemptOutcome;
 use waypost_config::{Header, Http};
 use waypost_net::http_client::{self as web, Answer, Request};
 
-/// The longest wait that the server can request.
+/// The longest wait between requests that the server can ask for.
 pub const WAIT_SECONDS_MAX: u64 = 300;
 /// Seconds before the first retry of a request; doubled for each further retry.
 const BACKOFF_SECONDS: u64 = 1;
-/// Seconds that a request for the status of the work may take.
+/// Maximum duration of a status request in seconds.
 const POLL_SECONDS_MAX: u64 = 60;
-/// Seconds that the server gets to acknowledge a cancellation.
+/// How long to wait for the server to acknowledge a cancellation, in seconds.
 const FAREWELL_SECONDS: u64 = 5;
 
 pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, job: &str) -> Result<AttemptOutcome, String> {
@@ -172,7 +172,7 @@ async fn exchange(
     Err("it was stopped; the remote side may still be working".to_owned())
 }
 
-/// Sends the job, then asks until the work is done.
+/// Sends the job, then polls until the work is done.
 async fn work(
     attempt: &mut Attempt<'_>,
     call: &Call<'_>,

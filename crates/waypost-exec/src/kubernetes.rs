@@ -1,7 +1,7 @@
-//! Workers that are Jobs of a Kubernetes cluster, one for each attempt.
+//! Workers that are Jobs of a Kubernetes cluster, one per attempt.
 //!
-//! The name of a Job follows from its attempt, so a second creation is noticed. If a Job of an earlier attempt still
-//! runs, because the run that created it died, it is followed and no other is created.
+//! The name of a Job is derived from its attempt, so a second creation is detected. If the Job of an earlier attempt
+//! is still running because the run that created it died, it is followed and no other is created.
 
 mod cluster;
 mod manifest;
@@ -45,10 +45,10 @@ async fn work(
             () = stop.asked() => None,
         }
     };
-    // A request that was cancelled may have created the Job, so its name is known from the beginning.
+    // A cancelled request may have created the Job, so its name is derived from the attempt if it is not known yet.
     let name = name.unwrap_or_else(|| resource_name::name(&attempt.job.key));
     match ending {
-        // What may still run is left for the next attempt, which follows it.
+        // A Job that may still be running is left for the next attempt, which follows it.
         Some(Err(trouble @ RemoteError::NotNow(_))) => Ok(trouble.into()),
         Some(ending) => {
             if let Err(RemoteError::Refused(error) | RemoteError::NotNow(error)) = cluster.delete(&name).await

@@ -1,7 +1,7 @@
-//! Runs programs, each in a process group of its own, so that all of it can be killed.
+//! Runs programs, each in its own process group, so that its child processes can be killed with it.
 //!
-//! An attempt is over when its program has ended. Processes left in its group are killed with it, so that none of them
-//! runs when its locks are given to others.
+//! An attempt is over when its program has ended. Processes left in its group are killed, so that none of them is
+//! running when its locks pass to other tasks.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -27,15 +27,15 @@ use waypost_store::WORKER_VARIABLE;
 
 /// The exit code of a worker that asks for another attempt (`EX_TEMPFAIL`).
 pub(super) const EXIT_TRY_AGAIN: i32 = 75;
-/// Milliseconds between two polls of a program that has no pidfd, or whose progress waits to be reported.
+/// Milliseconds between two polls of a program without a pidfd, or with progress to report.
 const LOOK_MILLIS: i64 = 50;
 /// Bytes that every pipe accepts at once. An input of at most this size is written before the program starts.
 const INPUT_BYTES_AT_ONCE: usize = 4096;
-/// Reads of the pipes of a program that has ended. Other processes may still write to them.
+/// Maximum number of reads from the pipes of a program that has ended, because other processes may still write to them.
 const LAST_READS_MAX: usize = 256;
 /// Bytes of one read from a pipe.
 const READ_BYTES_MAX: usize = 8 * 1024;
-/// The shortest time between two progress reports of a task.
+/// Minimum time between two progress reports of a task.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A program to run: its configuration, its working directory and its input.
@@ -52,7 +52,7 @@ pub(super) struct ProcessResult {
     pub(super) secrets: Vec<String>,
 }
 
-/// Runs a program that keeps to the worker contract.
+/// Runs a program that implements the worker contract.
 pub(super) fn run(
     attempt: &mut Attempt<'_>,
     process: &Process,
@@ -63,7 +63,7 @@ pub(super) fn run(
     Ok(outcome(attempt, &spoken))
 }
 
-/// What the end of a worker and its output mean.
+/// The outcome of an attempt, from the exit status and the output of its worker.
 pub(super) fn outcome(attempt: &Attempt<'_>, spoken: &ProcessResult) -> AttemptOutcome {
     judged(attempt, spoken).unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets))
 }
@@ -102,7 +102,7 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
     Ok(ProcessResult { status, output: process_io.output, too_much: process_io.too_much, secrets })
 }
 
-/// Runs a tool of ours to its end. Returns its output without trailing whitespace; its standard error goes to the log.
+/// Runs an external tool to its end. Returns its output without trailing whitespace; its standard error goes to the log.
 pub(super) fn tool_output(
     attempt: &mut Attempt<'_>,
     command: Vec<String>,
@@ -139,7 +139,7 @@ fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Ve
         Command::new(&process.command[0])
     };
     command.args(if process.shell { &process.command[..] } else { &process.command[1..] });
-    // Changing to the current directory would take as long as other parts of starting a program.
+    // Changing to the current directory would take as long as other parts of starting a program, so it is skipped.
     if attempt.here != Some(directory.as_path()) {
         command.current_dir(directory);
     }
@@ -225,7 +225,7 @@ fn pump_io(
     let mut has_ended_now = false;
     let mut last_reads = 0;
     let mut told: Option<Instant> = None;
-    // Allocated when there is something to read: where there are many programs, most write nothing.
+    // Allocated at the first read: with many programs, most write nothing.
     let mut buffer = Vec::new();
     while stdout.is_some() || stderr.is_some() {
         if let Some(pipe) = &mut stdin {
@@ -308,7 +308,7 @@ fn end_of(_child: &Child) -> Option<OwnedFd> {
     None
 }
 
-/// Waits until one of these is ready; none is after `patience` milliseconds.
+/// Waits up to `patience` milliseconds until one of these is ready. After a timeout, none is.
 fn ready<const COUNT: usize>(
     places: [(Option<BorrowedFd<'_>>, PollFlags); COUNT],
     patience: Option<i64>,
@@ -376,9 +376,9 @@ fn end(child: &mut Child, state: &Mutex<State>, has_ended: bool) -> io::Result<E
     status
 }
 
-/// Waits until nothing is left of a killed group. Mostly nothing is, and that costs one check.
+/// Waits until no process of a killed group is left. Usually none is, which costs one check.
 fn wait_for_the_killed(group: Pid) {
-    /// Checks, a millisecond apart. A process left after that is dead, and only not yet reaped by the system.
+    /// Checks, one millisecond apart. A process left after that is dead, and only not reaped by the system yet.
     const LOOKS_MAX: usize = 500;
     for _ in 0..LOOKS_MAX {
         if test_kill_process_group(group).is_err() {
@@ -391,7 +391,7 @@ fn wait_for_the_killed(group: Pid) {
 /// Returns the outcome of a program from its exit status, or `None` if the output decides.
 pub(super) fn judged(attempt: &Attempt<'_>, spoken: &ProcessResult) -> Option<AttemptOutcome> {
     if let Some(question) = &attempt.log.question {
-        // A question counts however the program ended: it is never taken for done.
+        // A task with a question is never done, however the program ended.
         return Some(asked(question));
     }
     let last = &attempt.log.last;

@@ -1,6 +1,6 @@
-//! agora's runs: work items that executors run under resource locks, as they are submitted and with their state.
+//! agora's runs: work items that executors run under resource locks, as submitted or with their state.
 //!
-//! An item is nothing but work: it has no words for people. Does not know the executors, the queues or the shapes.
+//! An item is only work: it has no text for people. Does not know the executors, the queues or the shapes.
 
 use serde_json::{Map, Value};
 use waypost_core::{
@@ -19,10 +19,10 @@ use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 const DIALECT: Dialect = Dialect::Agora;
 const PLAN_FIELDS: &[&str] = &["id", "queue"];
 const TASK_FIELDS: &[&str] = &["id", "depends_on", "locks", "work"];
-/// What an item with its state can hold beside that.
+/// The further fields of an item with its state.
 const STATE_FIELDS: &[&str] =
     &["status", "attempt", "tries", "started_at", "not_before", "created_at", "reason", "error"];
-/// The fields that tell of an item's state.
+/// Fields that show that an item has its state.
 const STATE_NAMES: [&str; 4] = ["status", "attempts", "reason", "runningSince"];
 
 /// Reads a run.
@@ -80,7 +80,7 @@ fn read_item(
     let executor = fields.text("executor").unwrap_or_default();
     let inputs = fields.object("inputs").unwrap_or_default();
     let shape = fields.text("subagentShape");
-    // That is how a task that is no machine's work is written.
+    // A task without machine work is written with all three empty.
     if !(executor.is_empty() && inputs.is_empty() && shape.is_none()) {
         task.spec.work = Some(Box::new(Work { executor, inputs: Value::Object(inputs).into(), shape }));
     }
@@ -97,7 +97,7 @@ fn read_item(
 fn read_state(fields: &mut Fields, run: &Draft, task: &mut Task, kept: &mut PreservedFields) {
     let state = &mut task.state;
     if fields.has("status") {
-        // What the run says of itself stands in every such item again.
+        // Every item with a state repeats the fields of its run.
         let queue = if run.spec.queue.is_empty() { DEFAULT_QUEUE } else { &run.spec.queue };
         for (name, own) in [("runId", run.id.as_ref().map(|id| id.as_str())), ("queue", Some(queue))] {
             if fields.peek(name).and_then(Value::as_str).is_some_and(|text| Some(text) == own) {
@@ -108,7 +108,7 @@ fn read_state(fields: &mut Fields, run: &Draft, task: &mut Task, kept: &mut Pres
     if let Some(word) = fields.text("status") {
         let expected = "pending, ready, running, done, failed, skipped, cancelled or denied";
         state.status = match word.as_str() {
-            // Whoever may decide that an item must not run has refused it: it will never run.
+            // An authority refused the item: it will never run.
             "denied" => Status::Failed,
             other => fields.status(other, expected),
         };
@@ -135,7 +135,7 @@ fn read_state(fields: &mut Fields, run: &Draft, task: &mut Task, kept: &mut Pres
     state.created_at = fields.time("submittedAt", kept);
 }
 
-/// How often an item must have been started that stands so after so many failed attempts.
+/// Returns how often an item with this status and number of failed attempts must have been started.
 fn starts(status: Status, tries: u32) -> u32 {
     match status {
         Status::Running | Status::Done => tries.saturating_add(1),
@@ -149,7 +149,7 @@ fn milliseconds(fields: &mut Fields, name: &str) -> Option<Timestamp> {
     Some(Timestamp::from_micros(count.saturating_mul(1_000)))
 }
 
-/// Writes a run: as it is submitted, or with the state of its items where it was read so or the program's form is asked.
+/// Writes a run: as submitted, or with the state of its items if it was read so or the program's form is requested.
 pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     let kept = PreservedFields::of(&draft.spec.foreign, DIALECT);
     let with_state = match form {
@@ -205,7 +205,7 @@ fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut V
         map.insert("status".to_owned(), word.into());
         let milliseconds = |at: Timestamp| at.as_micros().div_euclid(1_000);
         put(&mut map, "runningSince", state.started_at.map(milliseconds));
-        // Their one field for it holds why it failed, or else why it was passed over.
+        // agora has one field for both: the error, or else the reason for skipping.
         put(&mut map, "reason", state.error.as_deref().or(state.reason.as_deref()));
         if state.error.is_some() && state.reason.is_some() {
             losses.push(task_loss(&spec.id, "reason"));

@@ -1,5 +1,4 @@
-//! What a text means to a plan that exists already: another body, or other tasks. Decides nothing about whether that is
-//! allowed.
+//! Turns a text into a command on an existing plan: a new body, or new tasks. Does not decide whether that is allowed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -7,22 +6,21 @@ use waypost_core::{Command, Dependency, Draft, PlanChanges, Problem, TaskId, val
 
 use crate::{Dialect, Unreadable, read, sniff};
 
-/// What follows from a text.
+/// The effect of a text on a plan.
 #[derive(Clone, Debug)]
 pub struct Update {
-    /// What to ask of the plan.
+    /// The command to send to the plan.
     pub command: Command,
-    /// What its author should know although it is not wrong.
+    /// Notes for the author that are not errors.
     pub notes: Vec<String>,
 }
 
-/// Why nothing follows from a text.
+/// Why a text gives no update.
 #[derive(Debug, thiserror::Error)]
 pub enum NoUpdate {
-    /// It cannot be read.
     #[error("{0}")]
     Unreadable(#[from] Unreadable),
-    /// What it says is no sound plan.
+    /// The plan in it is invalid.
     #[error("the plan is not valid")]
     Invalid(Vec<Problem>),
     /// It holds no plan, or several.
@@ -30,21 +28,21 @@ pub enum NoUpdate {
     NotOne(usize),
 }
 
-/// A text, and where it comes from.
+/// A text and its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
     pub text: &'a str,
-    /// Its format, if somebody says.
+    /// Its format, if known.
     pub dialect: Option<Dialect>,
-    /// The file that it stands in, if it does.
+    /// The file that it was read from, if any.
     pub file_name: Option<&'a str>,
-    /// How it is spoken of in notes.
+    /// Its name in notes.
     pub name: &'a str,
 }
 
-/// What a text makes of the plan that is now as `before` says. A Markdown text or a plan document gives it another body
-/// (and title and status, where it names them); a text that lists tasks makes the plan what it says. New tasks that it does
-/// not name get the next of `free_ids`.
+/// Returns the command that applies a text to the plan `before`. A Markdown text or a plan document replaces the body (and the
+/// title and status, where it names them); a text that lists tasks replaces the whole plan. New tasks without an id get the next
+/// of `free_ids`.
 pub fn update(
     written: Written<'_>,
     before: &Draft,
@@ -52,7 +50,7 @@ pub fn update(
 ) -> Result<Update, NoUpdate> {
     let Written { text, dialect, file_name, name } = written;
     let found = dialect.or_else(|| sniff(text, file_name));
-    // A checklist that nobody called a plan is text, as is whatever is no plan and no JSON.
+    // A checklist whose format was not named is plain text, like any text that is neither a plan nor JSON.
     let is_text = match found {
         None => !text.trim_start().starts_with(['{', '[']),
         Some(Dialect::Checklist) => dialect.is_none(),
@@ -95,7 +93,7 @@ fn revise(changes: PlanChanges) -> Command {
     Command::RevisePlan(Box::new(changes))
 }
 
-/// What a document says of a plan: its body, and what else it names.
+/// Returns the changes by a document: its body, and the title and status if it names them.
 fn document(draft: Draft, names: bool) -> PlanChanges {
     let named = |text: String| Some(text).filter(|text| names && !text.is_empty());
     PlanChanges {
@@ -106,9 +104,9 @@ fn document(draft: Draft, names: bool) -> PlanChanges {
     }
 }
 
-/// Fits a draft that was read from a text to the plan that it is to replace. A task with an assigned id becomes the task of
-/// the plan with the same description that the text does not name, so that the same text changes nothing when it is
-/// applied again; otherwise it gets the next of `free_ids`. What a text cannot hold of other formats' fields stays as it was.
+/// Fits a draft that was read from a text to the plan that it replaces. A task with an assigned id takes the id of a task with
+/// the same description that the text does not name, so that applying the same text again changes nothing; otherwise it gets the
+/// next of `free_ids`. Fields of other formats that the text cannot hold are kept.
 pub fn fit_to_plan(
     draft: &mut Draft,
     assigned_ids: &HashSet<TaskId>,
@@ -150,7 +148,7 @@ fn settle_ids(
             }
         }
         for dependency in &mut spec.depends_on {
-            // Whoever writes `after: t1` means the plan's own t1, if the plan keeps it.
+            // `after: t1` means the plan's own t1, if the plan keeps it.
             let assigned = dependency.here().filter(|id| !kept.contains(*id));
             if let Some(now) = assigned.and_then(|id| settled.get(id)) {
                 *dependency = Dependency::Task(now.clone());
@@ -174,11 +172,11 @@ fn keep_foreign(draft: &mut Draft, before: &Draft) {
 }
 
 impl crate::Reading {
-    /// Everything that is wrong: with the text as a text of its format, and with the plans in it.
+    /// Returns all problems: of the text in its format, and of the plans in it.
     pub fn all_problems(&self) -> Vec<Problem> {
         let mut problems = self.problems.clone();
         for problem in self.drafts.iter().flat_map(validate) {
-            // A reader may have seen the same already.
+            // A reader may have reported the same already.
             if !problems.contains(&problem) {
                 problems.push(problem);
             }

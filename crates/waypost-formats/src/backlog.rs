@@ -1,6 +1,6 @@
 //! Backlog.md's task files: one Markdown file with front matter for each task.
 //!
-//! Reads only. One file is a plan of one task; `read_many` joins the files of a folder into one plan.
+//! Read only. One file is a plan of one task; `read_many` joins the files of a folder into one plan.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::{Dialect, Reading, Unreadable};
 
 const DIALECT: Dialect = Dialect::Backlog;
 
-/// Whether a text is a task file: front matter with an id, a title and a status, and something that only they have.
+/// Whether a text is a task file: front matter with an id, a title and a status, and a field that only task files have.
 pub(crate) fn looks_like(text: &str, _file_name: Option<&str>) -> bool {
     let Some(parts) = front_matter::split(text) else { return false };
     let has = |key: &str| parts.matter.entry(key).is_some();
@@ -44,7 +44,7 @@ pub fn read_many(files: &[(String, String)]) -> Reading {
     let mut reading = Reading::new(DIALECT);
     let mut found: Vec<TaskFile> =
         files.iter().filter_map(|(name, text)| task_file(text, name, &mut reading)).collect();
-    // The folder's order says nothing: people order their tasks by hand, or else by number.
+    // The order in the folder means nothing: people order their tasks by hand, or else by number.
     found.sort_by(|a, b| {
         let by_hand = match (a.ordinal, b.ordinal) {
             (Some(a), Some(b)) => a.total_cmp(&b),
@@ -188,9 +188,9 @@ fn value_of(entry: &Entry) -> JsonValue {
     }
 }
 
-/// The status, and whether the word says nothing more than it. Every project may have words of its own.
+/// Returns the status, and whether the word means exactly that. Every project may define words of its own.
 fn status_of(word: &str) -> (Status, bool) {
-    // Older files have a sign before the word.
+    // Older files have a symbol before the word.
     let plain = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     match plain.to_ascii_lowercase().as_str() {
         "to do" => (Status::Pending, true),
@@ -200,7 +200,7 @@ fn status_of(word: &str) -> (Status, bool) {
     }
 }
 
-/// The text of a task without the marks that Backlog.md puts around its sections, and the final summary apart.
+/// Returns the text of a task without the markers that Backlog.md puts around its sections, and separately the final summary.
 fn body(rest: &str) -> (String, Option<String>) {
     let mut notes = String::new();
     let mut summary = String::new();
@@ -215,7 +215,7 @@ fn body(rest: &str) -> (String, Option<String>) {
         }
         if let Some(heading) = line.strip_prefix("## ") {
             in_summary = heading.trim() == "Final Summary";
-            // What the task is about needs no heading; the title says it.
+            // The description needs no heading.
             if in_summary || heading.trim() == "Description" {
                 continue;
             }
@@ -228,7 +228,7 @@ fn body(rest: &str) -> (String, Option<String>) {
     (notes.trim().to_owned(), (!summary.is_empty()).then(|| summary.to_owned()))
 }
 
-/// Backlog.md does not care for capitals in ids: what is named in another case is the same task.
+/// Resolves references regardless of case: Backlog.md ignores case in ids.
 fn meet(draft: &mut Draft) {
     let mut real: HashMap<String, TaskId> = HashMap::new();
     for task in &draft.tasks {

@@ -1,6 +1,6 @@
-//! beads' issues: one JSON object a line, as its repositories keep them in `issues.jsonl`.
+//! beads' issues: one JSON object per line, as its repositories keep them in `issues.jsonl`.
 //!
-//! Reads only. All lines together are one plan. A line that cannot be read is a problem of that line alone.
+//! Read only. All lines together are one plan. A line that cannot be read is a problem of that line alone.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::task_master::sections;
 use crate::{Dialect, Reading, Unreadable};
 
 const DIALECT: Dialect = Dialect::Beads;
-/// Names of left-out issues that one note lists.
+/// Maximum number of deleted issues that one note names.
 const NAMES_IN_NOTE_MAX: usize = 20;
 
 /// Whether the first line is an issue.
@@ -124,7 +124,7 @@ fn issue(map: Map<String, Value>, draft: &mut Draft, nameless: &mut Nameless, re
     draft.tasks.push(task);
 }
 
-/// Takes the links that order or nest tasks; returns the others, which only relate them.
+/// Applies the links that order or nest tasks, and returns the others, which only relate them.
 fn follow(links: Vec<Value>, task: &mut Task, fields: &mut Fields) -> Vec<Value> {
     let mut others = Vec::new();
     for (n, link) in links.into_iter().enumerate() {
@@ -146,19 +146,19 @@ fn follow(links: Vec<Value>, task: &mut Task, fields: &mut Fields) -> Vec<Value>
     others
 }
 
-/// The status, and whether the word says nothing more than it.
+/// Returns the status, and whether the word means exactly that.
 fn status_of(word: &str) -> (Status, bool) {
     match word {
         "open" => (Status::Pending, true),
         "in_progress" => (Status::Running, true),
         "closed" => (Status::Done, true),
-        // Hung on an agent's hook: somebody has it.
+        // On an agent's hook, so an agent works on it.
         "hooked" => (Status::Running, false),
         other => (crate::field_reader::status_of(other).unwrap_or(Status::Pending), false),
     }
 }
 
-/// Deleted issues stay in the file as stones. They are no tasks, and nothing can wait for them.
+/// Drops references to deleted issues. These stay in the file as tombstones; they are not tasks, and nothing can wait for them.
 fn leave_out(deleted: Vec<String>, draft: &mut Draft, notes: &mut Vec<String>) {
     if deleted.is_empty() {
         return;
@@ -183,7 +183,7 @@ fn leave_out(deleted: Vec<String>, draft: &mut Draft, notes: &mut Vec<String>) {
     }
 }
 
-/// beads names issues `prefix-number`; the prefix stands for the project.
+/// Returns a title from the project: beads names issues `prefix-number`, and the prefix stands for the project.
 fn title(draft: &Draft) -> String {
     let prefix = |task: &Task| task.spec.id.as_str().rsplit_once('-').map(|(prefix, _)| prefix.to_owned());
     let mut prefixes = draft.tasks.iter().map(prefix);

@@ -1,7 +1,7 @@
 //! Plain checklists: what people and models write when they plan in Markdown, and the text of jaato's `plan` command.
 //!
-//! A checklist says what is to be done and what is done. Indentation is the parent; order alone is no dependency.
-//! Whatever is no item becomes the body, so nothing that was written is dropped.
+//! A checklist lists tasks and marks those that are done. Indentation gives the parent; order alone is not a dependency. Lines
+//! that are not items become the body, so nothing that was written is dropped.
 
 use waypost_core::{Draft, FORMAT, Phase, Status, Task};
 use waypost_text::one_line;
@@ -13,7 +13,7 @@ use crate::{Dialect, Form, Reading, Unreadable, Writing, markdown};
 
 const DIALECT: Dialect = Dialect::Checklist;
 
-/// Whether a text has at least one item with a box, and no front matter.
+/// Whether a text has at least one item with a checkbox, and no front matter.
 pub(crate) fn looks_like(text: &str, _file_name: Option<&str>) -> bool {
     crate::front_matter::split(text).is_none()
         && markdown::lines(text).any(|line| !line.fenced && is_item(line.text))
@@ -116,7 +116,7 @@ fn heading(line: &str) -> Option<String> {
     ((1..=6).contains(&level)).then(|| title.trim().trim_end_matches('#').trim_end().to_owned())
 }
 
-/// The lines that are no items, without the blank lines around them.
+/// Returns the lines that are not items, without the blank lines around them.
 fn body_of(lines: &[&str]) -> String {
     let text: String = lines.concat();
     let text = text.trim_end();
@@ -151,12 +151,11 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
         body if body.is_empty() => body,
         body => format!("{body}\n\n"),
     };
-    // Items in the body would be read as tasks, and a block of code that nobody closes would hide the tasks, so such a
-    // body is left out.
+    // Items in the body would be read as tasks, and an unclosed code block would hide the tasks, so such a body is left out.
     let with_body = format!("{title}{body}{items}");
     let fits = task_parser::read(take_apart(&with_body).items, Style::Plain).tasks.len() == draft.tasks.len();
     let text = if fits { with_body } else { format!("{title}{items}") };
-    // What a reader would not find again is lost, for whatever reason.
+    // Anything that a reader would not get back is lost, for whatever reason.
     let back = take_apart(&text);
     let found = task_parser::read(back.items, Style::Plain);
     if back.title != draft.spec.title {
@@ -180,7 +179,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     Ok(Writing { text, losses: lost })
 }
 
-/// One task on one line.
+/// Writes one task on one line.
 fn line(task: &Task, level: usize) -> String {
     let mut shown = task.clone();
     shown.spec.depends_on.retain(is_plain_dependency);
@@ -199,7 +198,7 @@ fn line(task: &Task, level: usize) -> String {
         true => format!("{start}{group}\n"),
         false => format!("{start} {description}{group}\n"),
     };
-    // Words at the end that look like attributes must stay words.
+    // Words at the end that look like attributes must stay part of the description.
     let back = task_parser::read([(1, plain.as_str())], Style::Full);
     match back.tasks.first() {
         Some(back) if back.spec.description == description => plain,
@@ -207,7 +206,7 @@ fn line(task: &Task, level: usize) -> String {
     }
 }
 
-/// The plan as the `plan` command of jaato's document shows it.
+/// Renders the plan as the `plan` command of jaato's document shows it.
 pub fn render_plan_command(draft: &Draft) -> String {
     let status = match draft.state.phase {
         Phase::Draft | Phase::AwaitingApproval => "pending",

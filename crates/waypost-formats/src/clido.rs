@@ -1,7 +1,7 @@
-//! clido's plans: the file with `meta` and `tasks`, the flat form that a model answers with, and its numbered steps.
+//! clido's plans: the file with `meta` and `tasks`, the flat form that a model replies with, and numbered steps.
 //!
-//! Reads what clido refuses (a missing `depends_on`, `null`, numbers as ids, braces and fences in the prose around the
-//! answer). Does not know how clido runs a plan.
+//! Accepts what clido refuses (a missing `depends_on`, `null`, numbers as ids, braces and fences in the prose around the reply).
+//! Does not know how clido runs a plan.
 
 use serde_json::{Map, Value};
 use waypost_core::{Complexity, Dependency, Draft, Problem, ProblemLocation, Status, Task, TaskSpec};
@@ -16,18 +16,18 @@ use crate::field_writer::{
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::Clido;
-/// What clido writes as the time of every plan.
+/// The creation time that clido writes into every plan.
 const CREATED_AT: &str = "2026-01-01T00:00:00Z";
-/// Places in a text where a plan may begin that are tried before giving up.
+/// Maximum number of fences, and of braces, in a text that are tried as the start of a plan.
 const BEGINNINGS_MAX: usize = 256;
-/// Of those, how many may run to the end of the text without ending.
+/// How many of these may reach the end of the text without a complete object.
 const UNENDED_MAX: usize = 8;
 const PLAN_FIELDS: &[&str] = &["id", "title", "goal", "created_at"];
 const TASK_FIELDS: &[&str] =
     &["id", "description", "depends_on", "complexity", "notes", "tools", "skip", "status"];
 const OPTIONAL: [&str; 6] = ["depends_on", "complexity", "skip", "notes", "status", "tools"];
 
-/// Reads a plan file, or the answer of a model in which there is a plan.
+/// Reads a plan file, or a model reply that contains a plan.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
     match find_plan(text) {
         Ok(plan) => Ok(read_plan(plan)),
@@ -38,12 +38,12 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     }
 }
 
-/// Whether there is a plan somewhere in the text that is surely one of clido's.
+/// Whether the text contains an object that is certainly a clido plan.
 pub(crate) fn looks_like(text: &str) -> bool {
     objects_in(text).iter().any(is_plan)
 }
 
-/// The steps of a plan in prose: the unindented lines `Step 1: …`, `2. …`, `3) …`, with or without Markdown marks.
+/// Returns the steps of a plan in prose: the unindented lines `Step 1: …`, `2. …`, `3) …`, with or without Markdown marks.
 pub fn steps_of_text(text: &str) -> Vec<String> {
     text.lines().filter_map(step_of_line).map(str::to_owned).collect()
 }
@@ -78,10 +78,10 @@ fn read_steps(steps: Vec<String>) -> Reading {
     Reading { drafts: vec![draft], notes, ..Reading::new(DIALECT) }
 }
 
-/// The object in the text that is the plan.
+/// Returns the object in the text that is the plan.
 fn find_plan(text: &str) -> Result<Map<String, Value>, Unreadable> {
     let whole = match serde_json::from_str(text.trim()) {
-        // Nothing but one object: it is meant to be the plan, whatever it lacks.
+        // A text that is a single object is meant to be the plan, whatever it lacks.
         Ok(Value::Object(map)) => return Ok(plan_inside(map)),
         Ok(Value::Array(tasks)) if is_task_list(&tasks) => {
             return Ok(Map::from_iter([("tasks".to_owned(), Value::Array(tasks))]));
@@ -98,7 +98,7 @@ fn find_plan(text: &str) -> Result<Map<String, Value>, Unreadable> {
     }
 }
 
-/// The objects that begin in the text, in the order in which they are likely to be the plan.
+/// Returns the objects that begin in the text, the most likely plan first.
 fn objects_in(text: &str) -> Vec<Map<String, Value>> {
     let mut found = Vec::new();
     let mut unended = 0;
@@ -112,7 +112,7 @@ fn objects_in(text: &str) -> Vec<Map<String, Value>> {
                     break;
                 }
             }
-            // Each of these was read to the end of the text, which must not happen too often.
+            // Each of these reads to the end of the text, so limit how many there may be.
             Some(Err(error)) if error.is_eof() => unended += 1,
             Some(_) | None => {}
         }
@@ -123,7 +123,7 @@ fn objects_in(text: &str) -> Vec<Map<String, Value>> {
     found
 }
 
-/// Where an object may begin: first in fences marked as JSON, then in other fences, then anywhere.
+/// Returns where an object may begin: first in fences marked as JSON, then in other fences, then anywhere.
 fn beginnings(text: &str) -> Vec<usize> {
     let mut marked = Vec::new();
     let mut fenced = Vec::new();
@@ -143,7 +143,7 @@ fn beginnings(text: &str) -> Vec<usize> {
     marked
 }
 
-/// The plan that an object wraps in a single field, such as `{"plan": {…}}`; otherwise the object itself.
+/// Returns the plan that an object wraps in a field, such as `{"plan": {…}}`; otherwise the object itself.
 fn plan_inside(map: Map<String, Value>) -> Map<String, Value> {
     if map.contains_key("tasks") || map.contains_key("meta") {
         return map;
@@ -212,7 +212,7 @@ fn read_meta(fields: &mut Fields, draft: &mut Draft, kept: &mut PreservedFields,
                 draft.state.created_at = Some(at);
                 kept.keep_time("created_at", at, &text);
             }
-            // clido never reads this text, so anything may stand there.
+            // clido never reads this text, so it may be anything.
             None => kept.set("created_at", text),
         },
         Some(other) => notes.push(format!("`created_at` {} is not text and was left out", Shown(&other))),
@@ -220,7 +220,7 @@ fn read_meta(fields: &mut Fields, draft: &mut Draft, kept: &mut PreservedFields,
     }
 }
 
-/// Whether the tasks have the order of fields in which clido saves them.
+/// Whether the tasks have the field order in which clido saves them.
 fn written_by_program(tasks: &[Value]) -> bool {
     let place = |name: &str| {
         let task = tasks.first().and_then(Value::as_object)?;
@@ -269,7 +269,7 @@ fn complexity_of(word: &str) -> Option<Complexity> {
     })
 }
 
-/// Writes a plan file; the flat form only where the plan was read in it.
+/// Writes a plan file; the flat form only if the plan was read in it.
 pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     let kept = PreservedFields::of(&draft.spec.foreign, DIALECT);
     let shape = Shape::of(form, &kept);
@@ -304,7 +304,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     let known_meta = kept.unknown("meta").and_then(Value::as_object);
     let mut plan = if flat { std::mem::take(&mut meta) } else { Map::new() };
     if shape.unknown {
-        // A field of `meta` has no other place in the flat form than the top.
+        // In the flat form a field of `meta` has no place but the top level.
         let inner = if flat { &mut plan } else { &mut meta };
         for (name, value) in known_meta.into_iter().flatten() {
             inner.entry(name.clone()).or_insert_with(|| value.clone());
@@ -343,7 +343,7 @@ fn write_task(task: &Task, shape: Shape, losses: &mut Vec<Loss>) -> Value {
     let tools = spec.tools.as_ref().map_or(Value::Null, |tools| tools.as_slice().into());
 
     let mut map = Map::new();
-    // What was left out when the task was read, and still is what it would be without being written, is left out again.
+    // Omit a field again that was absent when the task was read and still has its default value.
     let mut put = |field: &str, is_default: bool, value: Value| {
         if !(shape.as_read && is_default && kept.was_absent(field)) {
             map.insert(field.to_owned(), value);

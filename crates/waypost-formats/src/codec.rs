@@ -8,7 +8,7 @@ use crate::{
     graphml, jaato, markdown, mermaid, native, plan_document, svg, task_master,
 };
 
-/// Reads `text` as `dialect`, or as whatever it looks like.
+/// Reads `text` as `dialect`, or in the detected format.
 pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Result<Reading, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(dialect) = dialect.or_else(|| sniff(text, file_name)) else {
@@ -63,7 +63,7 @@ pub fn write_many(drafts: &[Draft], dialect: Dialect, form: Form) -> Result<Writ
     }
 }
 
-/// The JSON Schema (draft 2020-12) of a JSON format.
+/// Returns the JSON Schema (draft 2020-12) of a JSON format.
 pub fn schema(dialect: Dialect) -> Option<&'static str> {
     match dialect {
         Dialect::Native => Some(include_str!("../../../schemas/waypost-1.schema.json")),

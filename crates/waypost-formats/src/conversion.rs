@@ -1,4 +1,4 @@
-//! What reading and writing a text result in: drafts, problems, losses, errors. Does not know any format.
+//! The results of reading and writing a text: drafts, problems, losses, errors. Knows no format.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,19 +8,19 @@ use waypost_core::{Draft, Problem, TaskId};
 
 use crate::Dialect;
 
-/// What a reader made of a text.
+/// The result of reading a text.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// The format that it was read as.
+    /// The format that the text was read as.
     pub dialect: Dialect,
-    /// The plans in it, in their order.
+    /// The plans in the text, in order.
     pub drafts: Vec<Draft>,
-    /// What is wrong with the text as a text of its format (types, missing fields, contradictions).
+    /// Problems of the text in its format (types, missing fields, contradictions).
     pub problems: Vec<Problem>,
-    /// What a person should know although it is not wrong.
+    /// Notes for a person that are not errors.
     pub notes: Vec<String>,
-    /// Ids that the reader gave to tasks for which the text has none. In a plan that exists already they may belong to
-    /// other tasks: see [`crate::fit_to_plan`].
+    /// Ids that the reader assigned to tasks without one. In an existing plan they may belong to other tasks: see
+    /// [`crate::fit_to_plan`].
     pub assigned_ids: HashSet<TaskId>,
 }
 
@@ -31,13 +31,13 @@ impl Reading {
     }
 }
 
-/// Something that a format could not hold.
+/// A field that a format could not hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Loss {
-    /// The task, or nothing for the plan itself.
+    /// The task; `None` for the plan itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The field, in Waypost's words.
+    /// The field's name in Waypost.
     pub field: String,
 }
 
@@ -50,36 +50,34 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What a writer made of a draft.
+/// The result of writing a draft.
 #[derive(Clone, Debug)]
 pub struct Writing {
     pub text: String,
-    /// What it could not hold.
+    /// The fields that the text does not hold.
     pub losses: Vec<Loss>,
 }
 
-/// A text that cannot be read at all.
+/// Why a text cannot be read or written at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// Nothing tells which format it is.
+    /// No format was detected.
     #[error("this is not a plan in any format that Waypost knows")]
     UnknownFormat,
-    /// It is not even JSON.
+    /// The text is not valid JSON.
     #[error("line {line}, column {column}: {detail}")]
     Syntax {
-        /// The line, from 1.
+        /// Counted from 1.
         line: usize,
-        /// The column, from 1.
+        /// Counted from 1.
         column: usize,
         detail: String,
     },
-    /// The format cannot be read, only written.
     #[error("{0} can be written but not read")]
     WriteOnly(Dialect),
-    /// The format cannot be written, only read.
     #[error("{0} can be read but not written")]
     ReadOnly(Dialect),
-    /// Nothing in it is a plan.
+    /// Nothing in the text is a plan.
     #[error("{0}")]
     NoPlan(String),
 }

@@ -1,6 +1,6 @@
-//! Which format a text is in, by its outermost fields and by what its first lines look like.
+//! Detects the format of a text by its top-level fields and by its first lines.
 //!
-//! Does not read plans: a text that looks like a format may still be wrong in it.
+//! Does not read plans: a text that looks like a format may still be invalid in it.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use crate::{
     task_master,
 };
 
-/// The format that the text looks like.
+/// Returns the format that the text looks like.
 pub fn sniff(text: &str, file_name: Option<&str>) -> Option<Dialect> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with('{')
@@ -72,7 +72,7 @@ fn of_object(text: &str, file_name: Option<&str>, fields: &[(String, &RawValue)]
     }
 }
 
-/// A map of plans by their ids tells by its first entry what it is.
+/// Detects a map of plans by id from its first entry.
 fn of_map(text: &str, file_name: Option<&str>, fields: &[(String, &RawValue)]) -> Option<Dialect> {
     let (_, first) = fields.first()?;
     let first: Value = serde_json::from_str(first.get()).ok()?;
@@ -89,7 +89,7 @@ fn of_map(text: &str, file_name: Option<&str>, fields: &[(String, &RawValue)]) -
     }
 }
 
-/// Why no format was found: what looks like JSON and is none says where it breaks.
+/// Returns why no format was detected. For invalid JSON this is the position of the error.
 pub(crate) fn why_unknown(text: &str) -> Unreadable {
     if !text.trim_start().starts_with(['{', '[']) {
         return Unreadable::UnknownFormat;

@@ -12,9 +12,9 @@ use serde::Serialize;
 pub enum Dialect {
     /// Waypost's own JSON.
     Native,
-    /// clido's plan files, and a model's answer in their shape.
+    /// clido's plan files, and a model's reply in their form.
     Clido,
-    /// jaato's todo plugin: one plan, or a store file of many.
+    /// jaato's todo plugin: one plan, or a store file with many.
     Jaato,
     /// frctl's goal trees, and their index.
     Frctl,
@@ -42,12 +42,12 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// All of them: what can be read and written, then what can only be read, then what can only be written.
+    /// All formats: first those that can be read and written, then the read-only, then the write-only ones.
     pub fn all() -> impl Iterator<Item = Self> {
         <Self as strum::IntoEnumIterator>::iter()
     }
 
-    /// The name, as people type it and as [`waypost_core::ForeignFields`] files its fields.
+    /// The name, as people type it and as the key in [`waypost_core::ForeignFields`].
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -59,7 +59,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// A word that names no format.
+/// The error for a name that is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no format is called {0:?}")]
 pub struct UnknownDialect(pub String);
@@ -72,11 +72,11 @@ fn unknown(text: &str) -> UnknownDialect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// The form that the plan was read in; the document's where it was read in none.
+    /// The form in which the plan was read; otherwise the documented one.
     #[default]
     AsRead,
-    /// The form that the format's document describes.
+    /// The form in the format's documentation.
     Document,
-    /// The form that the program behind it really writes.
+    /// The form that the format's program really writes.
     Program,
 }

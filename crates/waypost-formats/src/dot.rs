@@ -1,6 +1,6 @@
-//! A plan as a Graphviz graph, for `dot` and whatever else reads its language.
+//! Writes a plan as a Graphviz graph, for `dot` and other programs that read its language.
 //!
-//! Writes only. Nodes are called by the ids of their tasks; parents are clusters around their children.
+//! Write only. Nodes are named by the ids of their tasks; parents are clusters around their children.
 
 use waypost_core::{Draft, Status};
 use waypost_text::{excerpt, one_line, wrap};
@@ -10,12 +10,11 @@ use crate::label::sign;
 use crate::mermaid::{GROUP_COLUMNS_MAX, picture_losses};
 use crate::{Dialect, Form, Unreadable, Writing};
 
-/// Columns of one line of a label.
+/// Maximum columns of a line in a label.
 const COLUMNS: usize = 28;
-/// Lines of a description in a label; the rest is in the tooltip.
+/// Maximum lines of a description in a label; the tooltip has all of it.
 const LINES_MAX: usize = 5;
 
-/// Writes a graph.
 pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     let graph = Graph::of(draft);
     let names = graph.names();
@@ -59,7 +58,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     }
     for (n, (_, dependency)) in graph.outside.iter().enumerate() {
         let label = quoted(&one_line(&dependency.to_string()));
-        // A task's name may be the same, so the node has a name that no task can have.
+        // A task may have the same name, so the node gets a name that no task can have.
         text.push_str(&format!(
             "  \"\\n{n}\" [label={label}, shape=cds, style=filled, fillcolor=\"#fbefff\", color=\"#8250df\"];\n"
         ));
@@ -102,23 +101,23 @@ fn margin(level: usize) -> String {
     "  ".repeat(level + 1)
 }
 
-/// The name of a node in quotes: only the quote itself and the backslash have a meaning in it.
+/// Quotes the name of a node: in it only the quote and the backslash have a meaning.
 fn name(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A text that is shown, in quotes.
+/// Quotes a displayed text.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
-/// Lines in quotes, each set to the left.
+/// Quotes lines, each aligned left.
 fn label(lines: &[String]) -> String {
     let body: String = lines.iter().map(|line| format!("{}\\l", escaped(line))).collect();
     format!("\"{body}\"")
 }
 
-/// In texts that are shown a backslash starts an escape and `&` an entity.
+/// Escapes a displayed text, in which a backslash starts an escape and `&` an entity.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,6 +1,6 @@
-//! What the readers share: an object taken apart field by field, with a problem for each field that does not fit.
+//! Shared by the readers: takes an object apart field by field, and records a problem for each field that does not fit.
 //!
-//! Does not know any format.
+//! Knows no format.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use waypost_core::{Draft, PlanId, Problem, ProblemKind, ProblemLocation, Status,
 pub(crate) use crate::preserved_fields::{PreservedFields, holds_unknown, parse_timestamp};
 use crate::{Dialect, Unreadable};
 
-/// Where serde_json stopped, as an [`Unreadable`].
+/// Converts a serde_json error with its position.
 pub(crate) fn syntax(error: &serde_json::Error) -> Unreadable {
     Unreadable::Syntax {
         line: error.line().max(1),
@@ -20,7 +20,7 @@ pub(crate) fn syntax(error: &serde_json::Error) -> Unreadable {
     }
 }
 
-/// What serde_json says, without its "at line 1 column 2".
+/// Returns the message of a serde_json error without its "at line 1 column 2".
 pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
@@ -29,12 +29,12 @@ pub(crate) fn without_position(error: &serde_json::Error) -> String {
     }
 }
 
-/// The JSON value that `text` is.
+/// Parses a JSON value.
 pub(crate) fn json_of(text: &str) -> Result<Value, Unreadable> {
     serde_json::from_str(text).map_err(|error| syntax(&error))
 }
 
-/// The JSON object that `text` is.
+/// Parses a JSON object.
 pub(crate) fn object_of(text: &str, dialect: Dialect) -> Result<Map<String, Value>, Unreadable> {
     match json_of(text)? {
         Value::Object(map) => Ok(map),
@@ -42,7 +42,7 @@ pub(crate) fn object_of(text: &str, dialect: Dialect) -> Result<Map<String, Valu
     }
 }
 
-/// A value in few words, for messages.
+/// Formats a value briefly, for messages.
 pub(crate) struct Shown<'a>(pub(crate) &'a Value);
 
 impl fmt::Display for Shown<'_> {
@@ -58,12 +58,12 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A number that stands for a whole number: `12`, `12.0`, `"12"`.
+/// Returns a whole number from `12`, `12.0` or `"12"`.
 pub(crate) fn whole(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64().or_else(|| {
             let float = number.as_f64()?;
-            // Beyond 2^53 a float no longer names one whole number.
+            // Beyond 2^53 a float no longer stands for one whole number.
             (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0).then_some(float as i64)
         }),
         Value::String(text) => text.trim().parse().ok(),
@@ -71,7 +71,7 @@ pub(crate) fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// The status that a word of any of the formats stands for.
+/// Returns the status that a word of any of the formats means.
 pub(crate) fn status_of(word: &str) -> Option<Status> {
     Some(match word.trim().to_ascii_lowercase().replace([' ', '-'], "_").as_str() {
         "pending" | "todo" | "open" | "ready" | "blocked" | "not_started" | "queued" => Status::Pending,
@@ -84,7 +84,7 @@ pub(crate) fn status_of(word: &str) -> Option<Status> {
     })
 }
 
-/// An object that is being taken apart. What no reader asked for is left over at the end.
+/// An object whose fields are taken one by one. Fields that no reader takes remain at the end.
 #[derive(Debug)]
 pub(crate) struct Fields {
     map: Map<String, Value>,
@@ -94,17 +94,17 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Takes `map` apart; its problems are problems of `place`.
+    /// Takes `map` apart; its problems are located at `place`.
     pub(crate) fn new(map: Map<String, Value>, place: ProblemLocation) -> Self {
         Self { map, place, within: String::new(), problems: Vec::new() }
     }
 
-    /// The same, for an object inside another: its fields are named `within.field` in problems.
+    /// Like [`Fields::new`] for a nested object: problems name its fields `within.field`.
     pub(crate) fn inside(map: Map<String, Value>, place: ProblemLocation, within: impl Into<String>) -> Self {
         Self { map, place, within: format!("{}.", within.into()), problems: Vec::new() }
     }
 
-    /// Takes the entry at `index` of a list of tasks apart. One that is no object is a problem.
+    /// Takes apart the entry at `index` of a list of tasks. An entry that is not an object is a problem.
     pub(crate) fn entry(entry: Value, index: usize, list: &str, problems: &mut Vec<Problem>) -> Option<Self> {
         let mut fields = Self::new(Map::new(), ProblemLocation::TaskNumber(index + 1));
         match entry {
@@ -117,27 +117,27 @@ impl Fields {
         }
     }
 
-    /// Names the place anew, once it is known.
+    /// Changes the location of further problems, once it is known.
     pub(crate) fn set_place(&mut self, place: ProblemLocation) {
         self.place = place;
     }
 
-    /// The place that problems are filed under.
+    /// The location of problems.
     pub(crate) fn place(&self) -> &ProblemLocation {
         &self.place
     }
 
-    /// Whether the field is there, `null` included.
+    /// Whether the field is present, even as `null`.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
     }
 
-    /// The names of the fields that are still there, in their order.
+    /// The names of the remaining fields, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.map.keys().map(String::as_str)
     }
 
-    /// A look at a field that stays.
+    /// Returns a field without taking it.
     pub(crate) fn peek(&self, field: &str) -> Option<&Value> {
         self.map.get(field)
     }
@@ -147,12 +147,12 @@ impl Fields {
         self.map.shift_remove(field)
     }
 
-    /// Takes the field; `null` is nothing.
+    /// Takes the field; `null` counts as absent.
     pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
         self.take_any(field).filter(|value| !value.is_null())
     }
 
-    /// Text; `null` is nothing.
+    /// Text; `null` counts as absent.
     pub(crate) fn text(&mut self, field: &str) -> Option<String> {
         match self.take(field)? {
             Value::String(text) => Some(text),
@@ -160,7 +160,7 @@ impl Fields {
         }
     }
 
-    /// Text that must be there.
+    /// Required text.
     pub(crate) fn text_needed(&mut self, field: &str) -> Option<String> {
         if self.map.get(field).is_none_or(Value::is_null) {
             self.map.shift_remove(field);
@@ -170,7 +170,7 @@ impl Fields {
         self.text(field)
     }
 
-    /// A name: text, or a number that is taken as text.
+    /// A name: text, or a number, which is converted to text.
     pub(crate) fn name(&mut self, field: &str) -> Option<String> {
         match self.take(field)? {
             Value::String(text) => Some(text),
@@ -179,7 +179,7 @@ impl Fields {
         }
     }
 
-    /// Yes or no, also as the words `true` and `false`.
+    /// A boolean, also as the words `true` and `false`.
     pub(crate) fn flag(&mut self, field: &str) -> Option<bool> {
         let word = |value: &Value| value.as_str()?.to_ascii_lowercase().parse().ok();
         self.read(field, "true or false", |value| value.as_bool().or_else(|| word(value)))
@@ -199,14 +199,14 @@ impl Fields {
         read(&value).or_else(|| self.unlike(field, expected, &value))
     }
 
-    /// The status that a word stands for; pending, and a problem, if it stands for none.
+    /// Returns the status that a word means; an unknown word is a problem and counts as pending.
     pub(crate) fn status(&mut self, word: &str, expected: &str) -> Status {
         status_of(word)
             .or_else(|| self.unlike("status", expected, &Value::from(word)))
             .unwrap_or(Status::Pending)
     }
 
-    /// The task id that a text is; otherwise a problem of the field.
+    /// Parses a task id; an invalid one is a problem of the field.
     pub(crate) fn task_id(&mut self, field: &str, text: String) -> Option<TaskId> {
         TaskId::new(text).map_err(|bad| self.wrong(field, bad)).ok()
     }
@@ -225,7 +225,7 @@ impl Fields {
         }
     }
 
-    /// A list of names; a lone name is a list of one. Each entry that is none is a problem, and the others stay.
+    /// A list of names; a single name counts as a list of one. Each entry that is not a name is a problem; the others stay.
     pub(crate) fn names_in(&mut self, field: &str) -> Option<Vec<String>> {
         let list = match self.take(field)? {
             Value::Array(list) => list,
@@ -251,12 +251,12 @@ impl Fields {
         Some(names.filter_map(|(at, name)| self.task_id(&format!("{field}[{at}]"), name)).collect())
     }
 
-    /// A moment. Its text is kept as a hint where ours would differ.
+    /// A timestamp. Its text is preserved if Waypost would write it differently.
     pub(crate) fn time(&mut self, field: &str, kept: &mut PreservedFields) -> Option<Timestamp> {
         self.time_as(field, kept, |at| at.to_string())
     }
 
-    /// A moment. Its text is kept as a hint where it would be `written` otherwise.
+    /// A timestamp. Its text is preserved if `written` gives another one.
     pub(crate) fn time_as(
         &mut self,
         field: &str,
@@ -266,7 +266,7 @@ impl Fields {
         let value = self.take(field)?;
         let found = match &value {
             Value::String(text) => parse_timestamp(text),
-            // Seconds since 1970, or milliseconds where the number is too large for seconds of this era.
+            // Seconds since 1970, or milliseconds if the number is too large for seconds of this era.
             Value::Number(number) => number.as_f64().map(|count| {
                 let micros = if count.abs() > 2e10 { count * 1e3 } else { count * 1e6 };
                 Timestamp::from_micros(micros as i64)
@@ -285,48 +285,48 @@ impl Fields {
         }
     }
 
-    /// Files a problem: the field has the wrong type.
+    /// Records a problem: the field has the wrong type.
     pub(crate) fn wrong(&mut self, field: &str, detail: impl fmt::Display) {
         let field = format!("{}{field}", self.within);
         self.problem(ProblemKind::WrongType { field, detail: detail.to_string() });
     }
 
-    /// Files a problem: the field is missing.
+    /// Records a problem: the field is missing.
     pub(crate) fn missing(&mut self, field: &str) {
         let field = format!("{}{field}", self.within);
         self.problem(ProblemKind::Missing { field });
     }
 
-    /// Files a problem that only this format can have.
+    /// Records a problem specific to this format.
     pub(crate) fn format(&mut self, detail: impl Into<String>) {
         self.problem(ProblemKind::Format { detail: detail.into() });
     }
 
-    /// Files any problem.
+    /// Records any problem.
     pub(crate) fn problem(&mut self, wrong: ProblemKind) {
         self.problems.push(Problem { place: self.place.clone(), wrong });
     }
 
-    /// Files "expected this, found that"; always `None`, so that a reader can return it.
+    /// Records "expected this, found that". Always returns `None`, so that a reader can return it.
     pub(crate) fn unlike<T>(&mut self, field: &str, expected: &str, found: &Value) -> Option<T> {
         self.wrong(field, format_args!("expected {expected}, found {}", Shown(found)));
         None
     }
 
-    /// What nobody asked for of an object inside this one, whose problems become this one's.
+    /// Finishes a nested object: returns its remaining fields and takes over its problems.
     pub(crate) fn finish_inner(&mut self, inner: Self) -> Map<String, Value> {
         self.problems.extend(inner.problems);
         inner.map
     }
 
-    /// What nobody asked for; the problems go to `problems`.
+    /// Returns the remaining fields; appends the problems to `problems`.
     pub(crate) fn finish(self, problems: &mut Vec<Problem>) -> Map<String, Value> {
         problems.extend(self.problems);
         self.map
     }
 }
 
-/// Gives the draft its id. A text that cannot be one of our ids is kept for the way back, and a note says so.
+/// Sets the draft's id. A text that is not a valid id is preserved for writing, with a note.
 pub(crate) fn take_plan_id(
     draft: &mut Draft,
     text: String,
@@ -346,7 +346,7 @@ pub(crate) fn take_plan_id(
     }
 }
 
-/// The id to write: the draft's own, the one that was read, or `otherwise`.
+/// Returns the id to write: the draft's own, the preserved one, or `otherwise`.
 pub(crate) fn plan_id_text(
     draft: &Draft,
     kept: &PreservedFields,
@@ -359,20 +359,20 @@ pub(crate) fn plan_id_text(
     }
 }
 
-/// A short id that the same text always gives: 8 hex digits.
+/// Returns a deterministic short hash of a text: 8 hex digits.
 pub(crate) fn short_hash(text: &str) -> String {
     let hash = text.bytes().fold(0u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)));
     format!("{:08x}", hash & 0xffff_ffff)
 }
 
-/// Ids for tasks that have none that can be used, so that the rest of them can still be checked.
+/// Stand-in ids for tasks without a usable id, so that the other fields can still be checked.
 #[derive(Debug, Default)]
 pub(crate) struct Nameless {
     waiting: Vec<usize>,
 }
 
 impl Nameless {
-    /// An id for the task at `index` of the list, to be made unique by [`Nameless::settle`].
+    /// Returns an id for the task at `index` of the list. [`Nameless::settle`] makes it unique.
     pub(crate) fn stand_in(&mut self, index: usize) -> TaskId {
         self.waiting.push(index);
         stand_in(index + 1, 0)
@@ -410,7 +410,8 @@ fn stand_in(number: usize, turn: usize) -> TaskId {
     TaskId::new(text).expect("digits and letters make an id")
 }
 
-/// The id of the nth task (from 1): the text if it is one, otherwise a stand-in and a problem.
+/// Returns the id of the task at `index` (from 0): the text if it is a valid id, otherwise a stand-in. An empty or invalid text is
+/// a problem; the caller reports a missing one.
 pub(crate) fn task_id(
     text: Option<String>,
     index: usize,

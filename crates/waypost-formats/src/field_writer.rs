@@ -1,7 +1,7 @@
-//! What the writers share: JSON laid out as each program lays it out, moments as Python writes them, and the list of
-//! what a format cannot hold.
+//! Shared by the writers: JSON in the layout of each program, timestamps as Python writes them, and the list of fields that a
+//! format cannot hold.
 //!
-//! Does not know any format.
+//! Knows no format.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,16 +17,16 @@ use crate::{Dialect, Form, Loss};
 /// How a plan is written: in which of the two layouts, and whether with fields that the format does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// The program's layout rather than the document's.
+    /// Use the program's layout, not the document's.
     pub(crate) program: bool,
-    /// Exactly as it was read, with its unknown fields and its gaps.
+    /// Write exactly as it was read, with its unknown and absent fields.
     pub(crate) as_read: bool,
-    /// With the unknown fields that were read.
+    /// Write the unknown fields that were read.
     pub(crate) unknown: bool,
 }
 
 impl Shape {
-    /// The shape that `form` asks for. The program's own form holds nothing that the program does not know.
+    /// Returns the shape for `form`. The program's own form holds nothing that the program does not know.
     pub(crate) fn of(form: Form, kept: &PreservedFields) -> Self {
         match form {
             Form::AsRead => {
@@ -38,17 +38,17 @@ impl Shape {
     }
 }
 
-/// A value with `indent` spaces a level and no newline at the end.
+/// Formats a value with `indent` spaces per level and no newline at the end.
 pub(crate) fn pretty(value: &impl Serialize, indent: usize) -> String {
     let indent = vec![b' '; indent];
     let mut bytes = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(&indent));
-    // A tree of JSON values always serializes; a type whose maps have odd keys would come out as `null`.
+    // A tree of JSON values always serializes; a type whose map keys are not strings would give `null`.
     let written = value.serialize(&mut serializer).ok();
     written.and_then(|()| String::from_utf8(bytes).ok()).unwrap_or_else(|| "null".to_owned())
 }
 
-/// The same with 2 spaces and every character beyond ASCII escaped, as Python's `json.dump` writes by default.
+/// Like [`pretty`] with 2 spaces, and with every non-ASCII character escaped, as Python's `json.dump` does by default.
 pub(crate) fn pretty_ascii(value: &impl Serialize) -> String {
     let mut ascii = String::new();
     for letter in pretty(value, 2).chars() {
@@ -60,22 +60,22 @@ pub(crate) fn pretty_ascii(value: &impl Serialize) -> String {
     ascii
 }
 
-/// A moment as we write it.
+/// Formats a timestamp in Waypost's own form.
 pub(crate) fn canonical(at: Timestamp) -> String {
     at.to_string()
 }
 
-/// A moment with either no fraction or six digits of it, as Python writes: `2026-03-01T10:00:02.120000Z`.
+/// Formats a timestamp as Python does, without a fraction or with six digits of it: `2026-03-01T10:00:02.120000Z`.
 pub(crate) fn python(at: Timestamp) -> String {
     format!("{}Z", python_naive(at))
 }
 
-/// The same with an offset in the place of the `Z`.
+/// Like [`python`], with an offset instead of the `Z`.
 pub(crate) fn python_offset(at: Timestamp) -> String {
     format!("{}+00:00", python_naive(at))
 }
 
-/// The same with both, as jaato writes.
+/// Like [`python`], with an offset and the `Z`, as jaato writes.
 pub(crate) fn python_offset_and_z(at: Timestamp) -> String {
     format!("{}+00:00Z", python_naive(at))
 }
@@ -89,7 +89,7 @@ fn python_naive(at: Timestamp) -> String {
     }
 }
 
-/// Puts a moment into `map`, in the words that it was read in where it is still the same.
+/// Inserts a timestamp, in the text in which it was read if it is unchanged.
 pub(crate) fn put_time(
     map: &mut Map<String, Value>,
     field: &str,
@@ -100,14 +100,14 @@ pub(crate) fn put_time(
     put(map, field, at.map(|at| kept.time(field, at, written)));
 }
 
-/// Puts a value into `map`, if there is one.
+/// Inserts a value, if there is one.
 pub(crate) fn put(map: &mut Map<String, Value>, field: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         map.insert(field.to_owned(), value.into());
     }
 }
 
-/// The dependencies on tasks of the same plan, for a format that has no others.
+/// Returns the dependencies on tasks of the same plan, for a format that has no others.
 pub(crate) fn own_dependencies<'a>(spec: &'a TaskSpec, losses: &mut Vec<Loss>) -> Vec<&'a str> {
     if spec.depends_on.iter().any(|on| on.external().is_some()) {
         losses.push(task_loss(&spec.id, "depends_on"));
@@ -115,8 +115,8 @@ pub(crate) fn own_dependencies<'a>(spec: &'a TaskSpec, losses: &mut Vec<Loss>) -
     spec.depends_on.iter().filter_map(Dependency::here).map(TaskId::as_str).collect()
 }
 
-/// Every field of the draft that is set, and that a format with these fields cannot hold. Kept fields of other formats
-/// are among them; hints of ours are not.
+/// Returns every field that is set in the draft and that a format with these fields cannot hold. This includes preserved fields of
+/// other formats, but not Waypost's own hints.
 pub(crate) fn losses(
     draft: &Draft,
     dialect: Dialect,
@@ -153,7 +153,7 @@ fn lost(
     }
 }
 
-/// The losses of the plan first, then those of its tasks in their order, each once.
+/// Sorts the losses: the plan's first, then those of its tasks in order, each once.
 pub(crate) fn in_order(draft: &Draft, mut losses: Vec<Loss>) -> Vec<Loss> {
     let place_of: HashMap<&str, usize> =
         draft.tasks.iter().enumerate().map(|(at, task)| (task.spec.id.as_str(), at)).collect();
@@ -163,12 +163,12 @@ pub(crate) fn in_order(draft: &Draft, mut losses: Vec<Loss>) -> Vec<Loss> {
     losses
 }
 
-/// One more loss of the plan itself.
+/// A loss of the plan itself.
 pub(crate) fn plan_loss(field: &str) -> Loss {
     Loss { task: None, field: field.to_owned() }
 }
 
-/// One more loss of a task.
+/// A loss of a task.
 pub(crate) fn task_loss(task: &TaskId, field: &str) -> Loss {
     Loss { task: Some(task.to_string()), field: field.to_owned() }
 }

@@ -1,8 +1,7 @@
 //! frctl's goal trees: the plan as its document describes it and as the program saves it.
 //!
-//! A goal is a task with a parent; `child_ids`, `depth` and `max_depth` are derived. What is written in a file and
-//! cannot be derived is kept, and written back for as long as the plan has not changed in that place. Does not know how
-//! frctl plans.
+//! A goal is a task with a parent; `child_ids`, `depth` and `max_depth` are derived. Values that a file has and that cannot be
+//! derived are preserved, and written back as long as the plan has not changed in that place. Does not know how frctl plans.
 
 mod index;
 mod status;
@@ -65,7 +64,7 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     put_in_order(&mut draft, &mut written);
     finish_goals(&mut draft, written, &mut reading.problems);
 
-    // The program forgets to count; what its goals have cost was spent all the same.
+    // The program does not always count; the tokens of its goals were spent all the same.
     let thoughts = draft.tasks.iter().filter_map(|task| task.spec.thinking.as_ref());
     let of_goals = thoughts.fold(0i64, |sum, thinking| sum.saturating_add(thinking.tokens));
     draft.state.tokens_used = total_tokens.max(of_goals);
@@ -93,7 +92,7 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     reading
 }
 
-/// Whether the plan has the order of fields in which the program saves it.
+/// Whether the plan has the field order in which the program saves it.
 fn written_by_program(fields: &Fields) -> bool {
     let place = |name: &str| fields.names().position(|field| field == name);
     !fields.has("description")
@@ -106,7 +105,7 @@ fn written_by_program(fields: &Fields) -> bool {
 fn take_goals(fields: &mut Fields) -> Vec<(String, Value)> {
     match fields.take_any("goals") {
         Some(Value::Object(goals)) => goals.into_iter().collect(),
-        // The document wants a map, but a list says as much.
+        // The document requires a map, but a list has the same content.
         Some(Value::Array(goals)) => {
             fields.unlike::<()>("goals", "an object of goals by id", &Value::Array(Vec::new()));
             let key = |goal: &Value| goal.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -117,7 +116,7 @@ fn take_goals(fields: &mut Fields) -> Vec<(String, Value)> {
     }
 }
 
-/// What a goal says of the tree, to be compared with the tree as it is.
+/// What a goal states about the tree, to be compared with the actual tree.
 struct Written {
     kept: PreservedFields,
     child_ids: Vec<String>,
@@ -169,7 +168,7 @@ fn read_goal(
         Some("pending") => {}
         Some("decomposing") => thinking.refinement = Some(Refinement::Decomposing),
         Some("atomic") => thinking.refinement = Some(Refinement::Atomic),
-        // Whether its children are done is known only when all goals have been read.
+        // Whether its children are done is known only after all goals have been read.
         Some("complete") if !child_ids.is_empty() => thinking.refinement = Some(Refinement::Decomposed),
         Some("complete") => task.state.status = Status::Done,
         Some("failed") => task.state.status = Status::Failed,
@@ -214,7 +213,7 @@ fn read_digest(fields: &mut Fields, kept: &mut PreservedFields) -> Option<Digest
     }
 }
 
-/// Puts siblings into the order of their parent's `child_ids`, each in one of the places that they had among them.
+/// Puts siblings into the order of their parent's `child_ids`, using the positions that they had among them.
 fn put_in_order(draft: &mut Draft, written: &mut [Written]) {
     let place_of: HashMap<&str, usize> =
         draft.tasks.iter().enumerate().map(|(at, task)| (task.spec.id.as_str(), at)).collect();
@@ -242,7 +241,7 @@ fn put_in_order(draft: &mut Draft, written: &mut [Written]) {
     permute(written, &from);
 }
 
-/// Puts `list[from[n]]` at `n`, for each `n`. `from` names every place once.
+/// Puts `list[from[n]]` at `n`, for each `n`. `from` must be a permutation.
 fn permute<T>(list: &mut [T], from: &[usize]) {
     let mut settled = vec![false; list.len()];
     for start in 0..list.len() {
@@ -259,7 +258,7 @@ fn permute<T>(list: &mut [T], from: &[usize]) {
     }
 }
 
-/// Compares what the goals say of the tree with the tree, keeps what differs, and settles composite goals.
+/// Compares what the goals state with the actual tree, preserves the differences, and sets the status of composite goals.
 fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Problem>) {
     let tree = Tree::of(draft, None);
     for (at, goal) in written.iter().enumerate() {
@@ -276,7 +275,7 @@ fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Pro
                 problems.push(Problem::task(id, ProblemKind::Format { detail }));
             }
         }
-        // Where the parents lead nowhere or in a ring, that is the problem, and the depth is anybody's guess.
+        // If the parents form a cycle or lead nowhere, that is the problem, and the depth is undefined.
         if let Some(depth) = goal.depth
             && tree.is_rooted(at)
             && usize::try_from(depth).ok() != Some(tree.depth(at))

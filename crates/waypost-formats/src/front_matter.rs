@@ -1,17 +1,16 @@
-//! The block of `key: value` lines between two `---` at the top of a Markdown file.
+//! Front matter: the block of `key: value` lines between two `---` at the top of a Markdown file.
 //!
-//! Knows the small part of YAML that such blocks really use: plain and quoted texts, lists, folded and literal blocks.
-//! It does not know anchors, nested maps or types: every value is a text or a list of texts. What it cannot take
-//! apart it keeps as it stands.
+//! Supports the small part of YAML that such blocks really use: plain and quoted texts, lists, folded and literal blocks. Does not
+//! know anchors, nested maps or types: every value is a text or a list of texts. Values that it cannot parse are kept verbatim.
 
 /// The front matter of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrontMatter {
-    /// Its entries, in their order.
+    /// The entries, in order.
     pub(crate) entries: Vec<Entry>,
-    /// Lines that are no entry, with their numbers from 1.
+    /// Lines that are not entries, with their line numbers from 1.
     pub(crate) strays: Vec<(usize, String)>,
-    /// How many lines are comments.
+    /// Number of comment lines.
     pub(crate) comments: usize,
 }
 
@@ -20,7 +19,7 @@ pub(crate) struct FrontMatter {
 pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) value: Value,
-    /// Its lines as they stand, without the last line break.
+    /// Its lines verbatim, without the last line break.
     pub(crate) raw: String,
     /// The number of its first line, from 1.
     pub(crate) line: usize,
@@ -28,23 +27,21 @@ pub(crate) struct Entry {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// A text; numbers and words too.
+    /// A text; also numbers and words.
     Text(String),
-    /// A list of texts.
     List(Vec<String>),
     /// Nothing after the colon.
     Nothing,
-    /// Something that this small reader does not take apart.
+    /// A value that this small parser does not support.
     Other,
 }
 
 impl FrontMatter {
-    /// The entry with this key.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// The text with this key.
+    /// The text with this key; `None` if the value is not a text.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         match &self.entry(key)?.value {
             Value::Text(text) => Some(text),
@@ -53,16 +50,16 @@ impl FrontMatter {
     }
 }
 
-/// A file with front matter, taken apart.
+/// A file split into front matter and the rest.
 pub(crate) struct Parts<'a> {
     pub(crate) matter: FrontMatter,
-    /// What follows it; one blank line in between belongs to neither.
+    /// The text after it; one blank line in between belongs to neither.
     pub(crate) rest: &'a str,
     /// The number of the first line of `rest`, from 1.
     pub(crate) rest_line: usize,
 }
 
-/// Takes a file apart; nothing when it does not start with front matter.
+/// Splits a file; `None` if it does not start with front matter.
 pub(crate) fn split(text: &str) -> Option<Parts<'_>> {
     let text = without_mark(text);
     let mut lines = text.split_inclusive('\n');
@@ -89,12 +86,12 @@ pub(crate) fn split(text: &str) -> Option<Parts<'_>> {
     None
 }
 
-/// The text without a byte order mark.
+/// Strips a byte order mark.
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// A line without its line break.
+/// Strips the line break of a line.
 pub(crate) fn unended(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)
@@ -208,7 +205,7 @@ fn block(folded: bool, style: &str, more: &[&str]) -> String {
     text
 }
 
-/// The items between the brackets of `[a, "b, c"]`.
+/// Returns the items between the brackets of `[a, "b, c"]`.
 fn flow_items(list: &str) -> Vec<String> {
     let mut items = Vec::new();
     let mut start = 0;
@@ -236,7 +233,7 @@ fn flow_items(list: &str) -> Vec<String> {
     items
 }
 
-/// A text as its quotes mean it; as it stands when the quotes do not close.
+/// Unquotes a text; returns it verbatim if the quotes are not closed.
 pub(crate) fn scalar(text: &str) -> String {
     if text.starts_with('"')
         && let Ok(inner) = serde_json::from_str::<String>(text)
@@ -249,7 +246,7 @@ pub(crate) fn scalar(text: &str) -> String {
     }
 }
 
-/// Writes a text so that [`scalar`] and any YAML reader read the same text back.
+/// Quotes a text if needed, so that [`scalar`] and any YAML reader read the same text back.
 pub(crate) fn quoted_if_needed(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { serde_json::Value::from(text).to_string() }
 }

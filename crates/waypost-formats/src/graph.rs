@@ -1,4 +1,4 @@
-//! The graph of a plan's tasks as the drawing formats need it, and where its boxes stand.
+//! The graph of a plan's tasks for the drawing formats, and the layout of its boxes.
 
 mod layout;
 mod model;

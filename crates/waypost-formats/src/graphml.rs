@@ -1,7 +1,7 @@
-//! A plan as GraphML, for graph libraries: every field is a typed attribute, every dependency a directed edge from what
-//! comes first to what waits for it.
+//! Writes a plan as GraphML, for graph libraries: every field is a typed attribute, every dependency a directed edge from the
+//! dependency to the task that waits for it.
 //!
-//! Writes only. Values that are no plain texts, numbers or flags are JSON texts.
+//! Write only. Values that are not plain texts, numbers or flags are JSON texts.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,25 +12,24 @@ use crate::label::xml;
 use crate::unsupported_fields::{set_in_plan, set_in_task};
 use crate::{Form, Loss, Unreadable, Writing};
 
-/// The attributes of the graph, with the types of those that are no texts.
+/// The attributes of the graph, with the types of those that are not texts.
 const PLAN_KEYS: &str = "\
      format id version:long title goal status owner queue token_budget:long body foreign phase \
      approval_required:boolean approval_waived:boolean approval created_by created_at updated_at \
      started_at finished_at tokens_used:long summary reason archived:boolean attempts_gone:long";
 
-/// The attributes of a node, with the types of those that are no texts. `depends_on` is only there where edges cannot say it.
+/// The attributes of a node, with the types of those that are not texts. `depends_on` is written only where edges cannot show it.
 const TASK_KEYS: &str = "\
      description parent depends_on when complexity notes tools skip:boolean locks work check retry \
      timeout_seconds:long priority:int provides thinking foreign status attempt:long tries:long \
      created_at updated_at started_at finished_at not_before worker progress result output error \
      reason because_of received reported evidence question answers";
 
-/// The names of the attributes and their types.
+/// Returns the names of the attributes and their types.
 fn attributes(keys: &str) -> impl Iterator<Item = (&str, &str)> {
     keys.split_whitespace().map(|key| key.split_once(':').unwrap_or((key, "string")))
 }
 
-/// Writes a graph.
 pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     let graph = Graph::of(draft);
     let names = graph.names();
@@ -94,7 +93,7 @@ fn data(owner: &str, name: &str, value: &str, margin: &str) -> String {
     format!("{margin}<data key=\"{owner}.{name}\">{}</data>\n", xml(value))
 }
 
-/// The plan's own fields and what came of it, side by side.
+/// The fields of the plan's spec and state, side by side.
 fn plan_fields(draft: &Draft) -> Map<String, Value> {
     let mut fields = object(&draft.spec);
     fields.extend(object(&draft.state));
@@ -121,7 +120,7 @@ fn object(value: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// A value as the text of an attribute: texts as they are, everything else as JSON.
+/// Formats a value as the text of an attribute: texts as they are, everything else as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -129,7 +128,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Fields that have no attribute, and texts with characters that XML cannot hold.
+/// Returns the fields without an attribute, and the texts with characters that XML cannot hold.
 fn lost(task: Option<&str>, fields: &Map<String, Value>, set: Vec<String>, keys: &str) -> Vec<Loss> {
     let has_key = |field: &str| attributes(keys).any(|(key, _)| key == field);
     set.into_iter()

@@ -1,7 +1,7 @@
-//! jaato's todo plugin: one plan or a store file of many, as its document shows them (`id`, `progress`) and as the
-//! program saves them (`step_id`, `sequence`, nulls).
+//! jaato's todo plugin: one plan or a store file of many, as its document shows them (`id`, `progress`) and as the program saves
+//! them (`step_id`, `sequence`, nulls).
 //!
-//! A step waits for steps of other agents; `blocked` and `blocked_by` are derived from what it has received. Does not
+//! A step waits for steps of other agents; `blocked` and `blocked_by` are derived from the outputs that it has received. Does not
 //! know jaato's tools or its events.
 
 mod dependencies;
@@ -73,7 +73,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     Ok(reading)
 }
 
-/// Whether an object with these fields is one of jaato's plans.
+/// Whether an object with these fields is a jaato plan.
 pub(crate) fn is_plan(has: impl Fn(&str) -> bool) -> bool {
     has("steps") && (has("plan_id") || has("title"))
 }
@@ -110,7 +110,7 @@ fn read_plan(plan: Map<String, Value>, reading: &mut Reading) {
     }
     let current_step = fields.integer("current_step");
     if fields.has("progress") {
-        // It is counted anew when the plan is written.
+        // It is counted again when the plan is written.
         let progress = fields.object("progress").unwrap_or_default();
         kept.set("progress", if progress.contains_key("percent") { "program" } else { "document" });
     }
@@ -130,7 +130,7 @@ fn read_plan(plan: Map<String, Value>, reading: &mut Reading) {
         draft.tasks.push(task);
     }
     nameless.settle(&mut draft);
-    // An answer of the program does not say whether the plan was started; its steps do.
+    // A reply of the program does not include whether the plan was started; its steps show it.
     if started.is_none()
         && status == "active"
         && draft.tasks.iter().any(|task| task.state.status != Status::Pending)
@@ -156,7 +156,7 @@ fn read_step(
     reading: &mut Reading,
 ) -> Task {
     let step = match step {
-        // A plan is asked for with a list of texts.
+        // A plan is requested with a list of texts.
         Value::String(text) => json!({ "description": text }),
         step => step,
     };
@@ -164,7 +164,7 @@ fn read_step(
         return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
     };
     let mut kept = PreservedFields::default();
-    // The program gives a step without an id a new one, so that is no problem.
+    // The program assigns an id to a step without one, so that is not a problem.
     let name =
         fields.name("step_id").or_else(|| fields.name("id")).unwrap_or_else(|| format!("step_{}", index + 1));
     let id = task_id(Some(name), index, &mut fields, nameless, "id");
@@ -224,7 +224,7 @@ fn was_started(draft: &Draft) -> bool {
     }
 }
 
-/// The place of the step that somebody works on, from 1.
+/// Returns the position of the first running step, from 1.
 fn current_step_of(draft: &Draft) -> Value {
     let at = draft.tasks.iter().position(|task| task.state.status == Status::Running);
     at.map_or(Value::Null, |at| (at + 1).into())
@@ -237,7 +237,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     Ok(Writing { text: lay_out(&plan, program), losses })
 }
 
-/// Writes a store file: every plan under its id. The first plan says how the file is laid out.
+/// Writes a store file: every plan under its id. The first plan determines the layout of the file.
 pub(crate) fn write_store(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> {
     let mut losses = Vec::new();
     let mut store = Map::new();
@@ -327,7 +327,7 @@ fn document_plan(
     let status = as_read.unwrap_or_else(|| document_word(state.phase));
     let gap = |field: &str| shape.as_read && kept.was_absent(field);
     let mut map = Map::new();
-    // A dependency on a step of the same plan is told by the plan's id.
+    // A reference to a step of the same plan needs the plan's id.
     let own = draft.tasks.iter().any(|task| task.spec.depends_on.iter().any(|on| on.here().is_some()));
     put(&mut map, "plan_id", (draft.id.is_some() || own || !gap("plan_id")).then_some(id));
     map.insert("title".to_owned(), draft.spec.title.as_str().into());
@@ -348,7 +348,7 @@ fn summary_of(draft: &Draft) -> Option<&str> {
     Some(draft.state.summary.as_str()).filter(|summary| !summary.is_empty())
 }
 
-/// How far the plan is, as the document counts it or as the program does.
+/// Returns the progress of the plan, as the document or the program counts it.
 fn progress(steps: &[Value], program: bool) -> Value {
     let count = |word: &str| steps.iter().filter(|step| step["status"] == word).count();
     let (completed, total) = (count("completed"), steps.len());

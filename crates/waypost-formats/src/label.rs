@@ -1,9 +1,9 @@
-//! Labels of pictures: the sign of a status, and text inside XML. What makes a text safe and short is in `waypost-text`.
+//! Labels of pictures: the sign of a status, and text inside XML. `waypost-text` makes texts safe and short.
 
 use waypost_core::Status;
 use waypost_text::StatusSign;
 
-/// The sign of a status, so that colour is never the only one. A picture does not know what a pending task waits for.
+/// Returns the sign of a status, so that a status is never shown by colour alone. A picture does not know why a pending task waits.
 pub(crate) fn sign(status: Status) -> &'static str {
     let sign = match status {
         Status::Pending => StatusSign::Ready,
@@ -16,7 +16,7 @@ pub(crate) fn sign(status: Status) -> &'static str {
     sign.glyph()
 }
 
-/// Text inside XML or HTML, in an attribute or between tags.
+/// Escapes text for XML or HTML, in an attribute or between tags.
 pub(crate) fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

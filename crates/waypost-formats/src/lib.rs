@@ -1,7 +1,7 @@
 //! The formats that Waypost reads and writes: text in, [`Draft`](waypost_core::Draft)s out, and back.
 //!
-//! Pure: no files, no clock. A reader accepts everything that can be understood and reports every problem; checking
-//! the graph itself is `waypost_core::validate`. A writer lists what its format cannot hold.
+//! Pure: no files, no clock. A reader accepts everything that can be understood and reports every problem;
+//! `waypost_core::validate` checks the graph itself. A writer lists the fields that its format cannot hold.
 
 mod agora;
 mod apply_text;

@@ -1,7 +1,7 @@
 //! A plan as a Markdown text: front matter, the body, and a section `## Tasks` with a checklist.
 //!
-//! People edit plans in this form, so it holds a whole plan, and what is written is read back as the same plan. Knows
-//! where the tasks stand in the text; how one task is written is `task_lines` and `task_text`.
+//! People edit plans in this form, so it holds a whole plan, and a written text is read back as the same plan. Knows where the
+//! tasks are in the text; `task_parser` and `task_writer` handle a single task.
 
 pub(crate) mod task_parser;
 pub(crate) mod task_writer;
@@ -14,9 +14,9 @@ use crate::front_matter::{self, Entry, FrontMatter, Value, quoted_if_needed};
 use crate::unsupported_fields::{set_in_plan, set_in_task};
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
-/// The name under which fields of this format are kept.
+/// The name under which fields of this format are preserved.
 const NAME: &str = "markdown";
-/// The keys that have a meaning. Others are kept as they stand.
+/// The known keys. Others are preserved verbatim.
 const KEYS: [&str; 12] = [
     "id",
     "version",
@@ -32,7 +32,7 @@ const KEYS: [&str; 12] = [
     "tasks",
 ];
 
-/// Whether a text is a plan in this form: front matter with one of our keys, or the name of a Markdown file.
+/// Whether a text is a plan in this form: front matter with one of the known keys, or the name of a Markdown file.
 pub(crate) fn looks_like(text: &str, file_name: Option<&str>) -> bool {
     let named = file_name.is_some_and(|name| {
         let name = name.to_ascii_lowercase();
@@ -81,7 +81,7 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
     })
 }
 
-/// Writes a plan. `Form::Document` is for people: it leaves out what machines noted (`state`, `foreign`).
+/// Writes a plan. `Form::Document` is for people: it omits the data of machines (`state`, `foreign`).
 pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     let whole = match form {
         Form::AsRead | Form::Program => true,
@@ -141,11 +141,11 @@ fn losses_for_people(draft: &Draft) -> Vec<Loss> {
 enum Placing {
     /// In the first section `## Tasks` that starts with a checklist.
     Section,
-    /// After the last line `## Tasks`, whatever stands before it.
+    /// After the last line `## Tasks`, whatever precedes it.
     End,
     /// Nowhere: checklists in the text are text.
     Nowhere,
-    /// The front matter says something else.
+    /// The front matter has another word.
     Unknown(String),
 }
 
@@ -169,7 +169,7 @@ impl Placing {
     }
 }
 
-/// A text in which body and tasks are told apart.
+/// A text split into body and tasks.
 #[derive(Debug, Default)]
 struct Split<'a> {
     body: String,
@@ -202,7 +202,7 @@ fn take_apart<'a>(rest: &'a str, placing: &Placing) -> Split<'a> {
         });
         bare.unwrap_or(before).to_owned()
     } else {
-        // The heading stays in the body as the place where the tasks belong.
+        // The heading stays in the body to mark where the tasks belong.
         format!("{}{}\n{}", before, lines[heading].text, &rest[start_of(after)..])
     };
     Split { body, block: &rest[start_of(block.start)..start_of(block.end)], block_line: block.start }
@@ -214,11 +214,10 @@ pub(crate) struct Line<'a> {
     start: usize,
     /// The line with its line break.
     pub(crate) text: &'a str,
-    /// Whether it belongs to a block of code.
+    /// Whether it is part of a fenced code block, the fences included.
     pub(crate) fenced: bool,
 }
 
-/// The lines of a Markdown text.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     Line::all(text).into_iter()
 }
@@ -245,7 +244,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The fence that a line opens or closes: its character, its length, and whether nothing follows it.
+/// Parses the fence that a line opens or closes: its character, its length, and whether nothing follows it.
 fn fence_run(line: &str) -> Option<(char, usize, bool)> {
     let text = line.trim_start_matches(' ');
     if line.len() - text.len() > 3 {
@@ -268,7 +267,7 @@ fn is_boxed(line: &Line<'_>) -> bool {
     !line.fenced && item_line(line.text).is_some_and(|item| item.bulleted && item.mark.is_some())
 }
 
-/// The heading of the tasks, the lines of the tasks, and the line after them that is not blank.
+/// Returns the heading of the tasks, the lines of the tasks, and the first line after them that is not blank.
 fn section(lines: &[Line<'_>]) -> Option<(usize, std::ops::Range<usize>, usize)> {
     let headings = lines.iter().enumerate().filter(|(_, line)| !line.fenced && is_tasks_heading(line.text));
     for (heading, _) in headings {
@@ -280,7 +279,7 @@ fn section(lines: &[Line<'_>]) -> Option<(usize, std::ops::Range<usize>, usize)>
         if !is_boxed(&lines[first]) {
             continue;
         }
-        // The last item takes what is indented below it; what follows at the left is no part of the tasks.
+        // The last item includes the indented lines below it; an unindented line after it is not part of the tasks.
         let last = (first..end).rev().find(|&n| is_item_start(&lines[n])).unwrap_or(first);
         let below = |n: &usize| lines[*n].text.trim().is_empty() || lines[*n].text.starts_with([' ', '\t']);
         let stop = (last + 1..end).take_while(below).last().map_or(last + 1, |n| n + 1);
@@ -295,7 +294,7 @@ fn is_item_start(line: &Line<'_>) -> bool {
         || !line.fenced && item_line(line.text).is_some_and(|item| item.bulleted && item.indent == 0)
 }
 
-/// Puts the tasks into the body, where they are found again and the body with them.
+/// Inserts the tasks into the body at a place where a reader finds both again.
 fn put_together(body: &str, block: &str) -> (Placing, String) {
     let found_again = |text: &str, placing: &Placing| {
         let split = take_apart(text, placing);
@@ -387,13 +386,13 @@ fn take_entry(key: &str, text: &str, draft: &mut Draft, notes: &mut Vec<String>)
             draft.state = PlanState { phase: draft.state.phase, ..state };
         }
         "foreign" => draft.spec.foreign = task_parser::json(text, key, notes)?,
-        // `tasks` says where the tasks stand; the caller asks for it.
+        // `tasks` gives the place of the tasks; the caller reads it.
         _ => {}
     }
     Ok(())
 }
 
-/// The front matter, and whether all that was kept of another file's front matter could be written.
+/// Returns the front matter, and whether all preserved entries of the original front matter could be written.
 fn write_front_matter(draft: &Draft, whole: bool, placing: &Placing) -> (String, bool) {
     let spec = &draft.spec;
     let mut text = String::from("---\n");
@@ -447,7 +446,7 @@ fn write_front_matter(draft: &Draft, whole: bool, placing: &Placing) -> (String,
     (text, kept_all)
 }
 
-/// Whether a kept entry is still one entry: it may have been changed by hand since it was read.
+/// Whether a preserved entry is still a single entry: it may have been changed by hand since it was read.
 fn is_one_entry(key: &str, raw: &str) -> bool {
     let file = format!("---\n{raw}\n---\n");
     front_matter::split(&file).is_some_and(|parts| {
@@ -460,7 +459,7 @@ fn is_one_entry(key: &str, raw: &str) -> bool {
     })
 }
 
-/// The first heading of a text.
+/// Returns the first top-level heading of a text.
 pub(crate) fn heading(text: &str) -> Option<String> {
     let lines = Line::all(text);
     let heading = lines.iter().find(|line| !line.fenced && line.text.starts_with("# "))?;

@@ -1,6 +1,6 @@
-//! A plan as a Mermaid flowchart: what Markdown viewers draw without any further program.
+//! Writes a plan as a Mermaid flowchart, which Markdown viewers draw without a further program.
 //!
-//! Writes only. A status shows as a sign and a shape as well as a colour.
+//! Write only. A status is shown by a sign and a shape as well as by a colour.
 
 use waypost_core::{Draft, Status};
 use waypost_text::{excerpt, one_line, truncate};
@@ -10,12 +10,11 @@ use crate::graph::{Graph, Step};
 use crate::label::sign;
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
 
-/// Columns of a label.
+/// Maximum columns of a label.
 const LABEL_COLUMNS_MAX: usize = 160;
-/// Columns of the label of a group.
+/// Maximum columns of the label of a group.
 pub(crate) const GROUP_COLUMNS_MAX: usize = 40;
 
-/// Writes a flowchart.
 pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     let graph = Graph::of(draft);
     let mut text = String::new();
@@ -69,7 +68,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     Ok(Writing { text, losses })
 }
 
-/// Mermaid takes titles for HTML and drops what looks like a tag, so wide twins of those characters stand in for them.
+/// Replaces `<`, `>` and `&` by their full-width forms: Mermaid treats titles as HTML and drops anything that looks like a tag.
 fn shown_title(title: &str) -> String {
     truncate(title, LABEL_COLUMNS_MAX).replace('<', "＜").replace('>', "＞").replace('&', "＆")
 }
@@ -84,7 +83,7 @@ const CLASSES: &str = "  \
   classDef elsewhere fill:#fbefff,stroke:#8250df,color:#3e1f79
 ";
 
-/// What a task's node says: its sign, its id and what is to be done.
+/// Returns the label of a task: its sign, its id and its description.
 fn label(graph: &Graph<'_>, node: usize) -> String {
     let task = &graph.tasks[node];
     let (id, description) = (one_line(task.spec.id.as_str()), one_line(&task.spec.description));
@@ -92,7 +91,7 @@ fn label(graph: &Graph<'_>, node: usize) -> String {
     truncate(&format!("{} {id}{gap}{description}", sign(task.state.status)), LABEL_COLUMNS_MAX).into_owned()
 }
 
-/// The losses of a picture that shows titles, ids, descriptions, parents, dependencies and statuses, each on one line.
+/// Returns the losses of a picture that shows titles, ids, descriptions, parents, dependencies and statuses, each on one line.
 pub(crate) fn picture_losses(draft: &Draft, dialect: Dialect) -> Vec<Loss> {
     let mut lost =
         losses(draft, dialect, &["title"], &["id", "description", "parent", "depends_on", "status"]);
@@ -122,7 +121,7 @@ fn brackets(status: Status) -> (&'static str, &'static str) {
     }
 }
 
-/// Text inside the quotes of a label: whatever Mermaid, HTML or Markdown would act upon is written as its number.
+/// Escapes text inside the quotes of a label: characters with a meaning in Mermaid, HTML or Markdown are written as numbers.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

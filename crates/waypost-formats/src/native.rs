@@ -1,7 +1,7 @@
 //! Waypost's own JSON, `"format": "waypost/1"`: a [`Draft`] as it is.
 //!
-//! Reads straight into the types of the core, task by task, because a plan of 100,000 tasks is normal; only a task that
-//! does not fit is looked at field by field. Knows no other format.
+//! Parses directly into the core's types, task by task, because a plan of 100,000 tasks is normal; only a task that does not fit is
+//! parsed field by field. Knows no other format.
 
 mod unknown_fields;
 
@@ -92,7 +92,7 @@ fn read_tasks(raw: &RawValue, draft: &mut Draft, report: &mut Report) {
     nameless.settle(draft);
 }
 
-/// What a reading has to say beside its draft.
+/// The problems and notes of a reading.
 #[derive(Default)]
 struct Report {
     problems: Vec<Problem>,
@@ -117,14 +117,14 @@ impl Report {
     }
 }
 
-/// The only field of a task that is not its author's: what came of it.
+/// The only field of a task that its author does not write: its state.
 #[derive(Deserialize)]
 struct StateOnly<'a> {
     #[serde(borrow, default)]
     state: Option<&'a RawValue>,
 }
 
-/// A task whose author's fields fit: adds its state and keeps what is unknown. `None` if the state is written twice.
+/// Completes a task whose spec fits: adds its state and preserves unknown fields. Returns `None` if the state is written twice.
 fn with_the_rest(spec: TaskSpec, raw: &RawValue, mut ignored: Ignored, report: &mut Report) -> Option<Task> {
     let mut task = Task::new(spec);
     if ignored.0.is_empty() && !task.spec.foreign.0.contains_key(NAME) {
@@ -148,7 +148,7 @@ fn with_the_rest(spec: TaskSpec, raw: &RawValue, mut ignored: Ignored, report: &
     Some(task)
 }
 
-/// A task that does not fit as a whole: keeps the fields that do, and reports each of the others.
+/// Parses a task that does not fit as a whole: keeps the fields that fit, and reports each of the others.
 fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report: &mut Report) -> Task {
     let number = ProblemLocation::TaskNumber(index + 1);
     let Ok(Entries(mut fields)) = serde_json::from_str(raw.get()) else {
@@ -195,7 +195,7 @@ fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report:
     task
 }
 
-/// Takes a flat `"status"` for the state's, and keeps the rest of what is unknown.
+/// Accepts a flat `"status"` as the state's, and preserves the other unknown fields.
 fn finish(task: &mut Task, mut unknown: Map<String, Value>, place: &ProblemLocation, report: &mut Report) {
     let expected = "pending, running, done, failed, skipped or cancelled";
     match unknown.shift_remove("status") {
@@ -216,7 +216,7 @@ fn finish(task: &mut Task, mut unknown: Map<String, Value>, place: &ProblemLocat
     keep(&mut task.spec.foreign, unknown);
 }
 
-/// An object's fields as they stand, in their order.
+/// The fields of an object verbatim, in order.
 pub(crate) struct Entries<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
@@ -241,7 +241,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 
 type Raws<'a> = Vec<(String, &'a RawValue)>;
 
-/// A field that is written twice counts as its last writing, and is a problem.
+/// Of a field that is written twice, keeps the last value and reports a problem.
 fn last_wins(fields: &mut Raws<'_>, place: &ProblemLocation, report: &mut Report) {
     let mut seen = HashSet::new();
     let twice: HashSet<usize> =
@@ -266,14 +266,14 @@ fn take<'a>(fields: &mut Raws<'a>, name: &str) -> Option<&'a RawValue> {
     Some(fields.remove(at).1)
 }
 
-/// One field of the plan.
+/// Takes one field of the plan.
 fn field<T: DeserializeOwned>(fields: &mut Raws<'_>, name: &str, report: &mut Report) -> Option<T> {
     let raw = take(fields, name)?;
     let read = serde_json::from_str(raw.get());
     read.map_err(|error| report.unreadable(&ProblemLocation::Plan, name, &error)).ok()
 }
 
-/// Reads an object into `T`; see [`from_entries`].
+/// Parses an object as `T`; see [`from_entries`].
 fn part<T: DeserializeOwned>(
     raw: &RawValue,
     place: &ProblemLocation,
@@ -299,8 +299,8 @@ fn part<T: DeserializeOwned>(
     }
 }
 
-/// Reads those of `fields` that fit into `T`, reports each of the others, and returns what `T` does not know.
-/// `base` are fields (with a comma after them) without which `T` cannot be made.
+/// Parses those of `fields` that fit into `T`, reports each of the others, and returns the fields that `T` does not have.
+/// `base` holds fields (followed by a comma) that `T` requires.
 fn from_entries<T: DeserializeOwned>(
     fields: &Raws<'_>,
     base: &str,
@@ -338,7 +338,7 @@ fn from_entries<T: DeserializeOwned>(
     (value, unknown)
 }
 
-/// Of a list that does not fit, the entries that do; each of the others is a problem.
+/// Returns the entries that fit of a list that does not; each of the others is a problem.
 fn entries_that_fit<T>(
     raw: &RawValue,
     name: &str,

@@ -1,7 +1,7 @@
 //! docker-agent's stored plan documents: one JSON file per plan, a text with a name, a status and a revision.
 //!
-//! Reads the store's file (`updatedAt`, `revision`), the host's form of the same (`updated_at`, `version`), and the
-//! envelope of its command line. Does not know tasks: the format has none.
+//! Reads the store's file (`updatedAt`, `revision`), the host's form of the same (`updated_at`, `version`), and the envelope of its
+//! command line. Does not know tasks: the format has none.
 
 use serde_json::{Map, Value};
 use waypost_core::{Draft, FORMAT, PlanId, Problem, ProblemKind, ProblemLocation, Timestamp};
@@ -12,7 +12,7 @@ use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::PlanDocument;
 
-/// Whether a text is a plan document: an object with a text `content` and no tasks of any sort.
+/// Whether a text is a plan document: an envelope, or an object with a text `content` and no tasks of any kind.
 pub(crate) fn looks_like(text: &str, _file_name: Option<&str>) -> bool {
     let Ok(Value::Object(map)) = serde_json::from_str::<Value>(text) else { return false };
     if map.contains_key("schema_version") && (map.contains_key("plan") || map.contains_key("plans")) {
@@ -75,7 +75,7 @@ fn document(map: Map<String, Value>, stem: Option<&str>, reading: &mut Reading) 
     }
     name(&mut fields, stem.filter(|_| !host), &mut draft, &mut kept, &mut reading.notes);
     draft.spec.title = fields.text("title").unwrap_or_default();
-    // The host leaves an empty content out; a stored file always has one.
+    // The host omits an empty content; a stored file always has one.
     let content = if host { fields.text("content") } else { fields.text_needed("content") };
     draft.spec.body = content.unwrap_or_default();
     draft.spec.owner = fields.text("author").unwrap_or_default();
@@ -96,7 +96,7 @@ fn document(map: Map<String, Value>, stem: Option<&str>, reading: &mut Reading) 
     draft
 }
 
-/// The file's name is the key of a stored plan: a name inside that has drifted away from it does not count.
+/// Sets the id. The file name is the key of a stored plan: if it is a valid id, a different name inside is ignored.
 fn name(
     fields: &mut Fields,
     stem: Option<&str>,
@@ -127,13 +127,13 @@ fn name(
     }
 }
 
-/// docker-agent's rule for names.
+/// Whether a text follows docker-agent's rule for names.
 pub fn is_name(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.starts_with(allowed) && text.chars().all(|c| allowed(c) || matches!(c, '_' | '-'))
 }
 
-/// Writes the store's file; the host's form only where the plan was read in it.
+/// Writes the store's file; the host's form only if the plan was read in it.
 pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     let kept = PreservedFields::of(&draft.spec.foreign, DIALECT);
     let host = match form {
@@ -188,12 +188,12 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     Ok(Writing { text: as_go_writes(&pretty(&map, 2)), losses: lost })
 }
 
-/// The name to write: the id where docker-agent takes it, otherwise the nearest name that it takes.
+/// Returns the name to write: the id if docker-agent accepts it, otherwise the closest name that it accepts.
 fn written_name(draft: &Draft, kept: &PreservedFields) -> String {
     if let Some(id) = &draft.id
         && (is_name(id.as_str()) || kept.get("revision").is_some())
     {
-        // A file that was read under a name goes back under that name, even one that docker-agent would not open.
+        // A file that was read under a name is written under that name, even if docker-agent would not open it.
         return id.to_string();
     }
     if let (None, Some(name)) = (&draft.id, kept.text("name")) {
@@ -212,7 +212,7 @@ fn written_name(draft: &Draft, kept: &PreservedFields) -> String {
     if name.is_empty() { "plan".to_owned() } else { name.to_owned() }
 }
 
-/// The revision that was read, moved on by every version of ours after the first.
+/// Returns the revision that was read, incremented by every version here after the first.
 fn revision(draft: &Draft, kept: &PreservedFields) -> u64 {
     match kept.get("revision").and_then(Value::as_u64) {
         Some(read) => read.saturating_add(draft.version.saturating_sub(1)),
@@ -220,12 +220,12 @@ fn revision(draft: &Draft, kept: &PreservedFields) -> u64 {
     }
 }
 
-/// A moment as docker-agent writes it.
+/// Formats a timestamp as docker-agent does, without a fraction.
 pub fn to_the_second(at: Timestamp) -> String {
     Timestamp::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000).to_string()
 }
 
-/// Go escapes what could end a script element. These characters occur in JSON only inside strings.
+/// Escapes the characters that Go escapes because they could end a script element. In JSON they occur only inside strings.
 fn as_go_writes(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {

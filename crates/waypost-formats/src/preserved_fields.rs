@@ -1,20 +1,20 @@
-//! What is kept of a foreign format for the way back: its unknown fields, and hints of ours that tell how it was written.
+//! Preserved data of a foreign format for writing it back: its unknown fields, and Waypost's hints about how it was written.
 //!
-//! Knows where these are filed, not what they mean.
+//! Knows where these are stored, not what they mean.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{ForeignFields, Phase, Status, Timestamp};
 
 use crate::Dialect;
 
-/// What is kept of a foreign format: its unknown fields, and hints of ours (under `$` names, never written out).
+/// The preserved data of a foreign format: its unknown fields, and Waypost's hints (under `$` names, never written out).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PreservedFields {
     map: Map<String, Value>,
 }
 
 impl PreservedFields {
-    /// What `foreign` holds of `dialect`.
+    /// Returns the data of `dialect` in `foreign`.
     pub(crate) fn of(foreign: &ForeignFields, dialect: Dialect) -> Self {
         if foreign.is_empty() {
             return Self::default();
@@ -22,12 +22,12 @@ impl PreservedFields {
         Self { map: foreign.of(dialect.name()) }
     }
 
-    /// Files everything under the format's name.
+    /// Stores everything under the format's name.
     pub(crate) fn keep_in(self, foreign: &mut ForeignFields, dialect: Dialect) {
         foreign.keep(dialect.name(), self.map);
     }
 
-    /// Keeps unknown fields. A `$` of theirs is doubled, so that it is never taken for a hint of ours.
+    /// Preserves unknown fields. A leading `$` in their names is doubled, so that it is never taken for a hint.
     pub(crate) fn keep_unknown(&mut self, fields: Map<String, Value>) {
         for (name, value) in fields {
             let name = if name.starts_with('$') { format!("${name}") } else { name };
@@ -40,17 +40,16 @@ impl PreservedFields {
         self.has_unknown_but(&[])
     }
 
-    /// Whether there are unknown fields beside these.
+    /// Whether there are unknown fields besides these.
     pub(crate) fn has_unknown_but(&self, but: &[&str]) -> bool {
         self.map.keys().any(|name| written_name(name).is_some_and(|name| !but.contains(&name)))
     }
 
-    /// The unknown field of this name.
     pub(crate) fn unknown(&self, name: &str) -> Option<&Value> {
         self.map.get(name)
     }
 
-    /// Adds the unknown fields to `target`, where they do not collide; `except` names those that go elsewhere.
+    /// Adds the unknown fields to `target` where they do not collide. `except` names those that are written elsewhere.
     pub(crate) fn write_unknown(&self, target: &mut Map<String, Value>, except: &[&str]) {
         for (name, value) in &self.map {
             if let Some(name) = written_name(name)
@@ -62,7 +61,6 @@ impl PreservedFields {
         }
     }
 
-    /// Sets a hint.
     pub(crate) fn set(&mut self, hint: &str, value: impl Into<Value>) {
         self.map.insert(format!("${hint}"), value.into());
     }
@@ -79,7 +77,7 @@ impl PreservedFields {
         self.get(hint).and_then(Value::as_str)
     }
 
-    /// Remembers what was read beside what would be derived from our model, where the two differ.
+    /// Stores the value that was read together with the derived one, if they differ.
     pub(crate) fn remember(&mut self, hint: &str, derived: impl Into<Value>, read: impl Into<Value>) {
         let (derived, read) = (derived.into(), read.into());
         if derived != read {
@@ -87,7 +85,7 @@ impl PreservedFields {
         }
     }
 
-    /// What was read, as long as what is derived has stayed the same; otherwise what is derived now.
+    /// Returns the value that was read as long as the derived one is unchanged; otherwise the derived one.
     pub(crate) fn recall(&self, hint: &str, derived: impl Into<Value>) -> Value {
         let derived = derived.into();
         match self.get(hint).and_then(Value::as_array).map(Vec::as_slice) {
@@ -96,22 +94,22 @@ impl PreservedFields {
         }
     }
 
-    /// The foreign word of a task's status that ours cannot tell, as long as our status is still the same.
+    /// Returns the foreign word for a task's status that Waypost's status does not express, as long as the status is unchanged.
     pub(crate) fn status_word(&self, ours: Status) -> Option<&str> {
         self.word_beside(ours.as_str())
     }
 
-    /// Keeps the foreign word of a task's status.
+    /// Preserves the foreign word for a task's status.
     pub(crate) fn keep_status_word(&mut self, ours: Status, word: &str) {
         self.set("status", json!([ours.as_str(), word]));
     }
 
-    /// The same for the phase of a plan.
+    /// Like [`Self::status_word`], for the phase of a plan.
     pub(crate) fn phase_word(&self, ours: Phase) -> Option<&str> {
         self.word_beside(ours.as_str())
     }
 
-    /// Keeps the foreign word of a plan's phase.
+    /// Preserves the foreign word for a plan's phase.
     pub(crate) fn keep_phase_word(&mut self, ours: Phase, word: &str) {
         self.set("status", json!([ours.as_str(), word]));
     }
@@ -123,14 +121,14 @@ impl PreservedFields {
         }
     }
 
-    /// Keeps the text of a moment where ours would differ.
+    /// Preserves the text of a timestamp if Waypost would write it differently.
     pub(crate) fn keep_time(&mut self, field: &str, at: Timestamp, text: &str) {
         if at.to_string() != text {
             self.set(field, text);
         }
     }
 
-    /// The text of a moment: as it was read if it is still the same moment, otherwise as `written`.
+    /// Returns the text of a timestamp: as it was read if it is unchanged, otherwise as `written` formats it.
     pub(crate) fn time(&self, field: &str, at: Timestamp, written: fn(Timestamp) -> String) -> String {
         match self.text(field) {
             Some(text) if parse_timestamp(text) == Some(at) => text.to_owned(),
@@ -138,14 +136,13 @@ impl PreservedFields {
         }
     }
 
-    /// Remembers which of `fields` were not there.
+    /// Stores which fields were absent.
     pub(crate) fn keep_absent(&mut self, absent: Vec<&str>) {
         if !absent.is_empty() {
             self.set("absent", absent);
         }
     }
 
-    /// Whether the field was not there.
     pub(crate) fn was_absent(&self, field: &str) -> bool {
         self.get("absent")
             .and_then(Value::as_array)
@@ -153,7 +150,7 @@ impl PreservedFields {
     }
 }
 
-/// The name under which a kept field is written; `None` for a hint.
+/// Returns the name under which a preserved field is written; `None` for a hint.
 fn written_name(name: &str) -> Option<&str> {
     match name.strip_prefix('$') {
         None => Some(name),
@@ -162,12 +159,12 @@ fn written_name(name: &str) -> Option<&str> {
     }
 }
 
-/// Whether a kept map holds more than hints of ours.
+/// Whether the preserved data holds more than hints.
 pub(crate) fn holds_unknown(foreign: &ForeignFields, dialect: &str) -> bool {
     foreign.of(dialect).keys().any(|name| written_name(name).is_some())
 }
 
-/// A moment as programs write it: whatever [`Timestamp::parse`] reads, and seconds since 1970 as digits.
+/// Parses a timestamp as programs write it: any form of [`Timestamp::parse`], or seconds since 1970 as up to 11 digits.
 pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
     if !text.is_empty() && text.len() <= 11 && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let seconds: i64 = text.parse().ok()?;

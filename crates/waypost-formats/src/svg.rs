@@ -1,7 +1,7 @@
-//! A plan as a picture: boxes from top to bottom in the order of the work, with nothing that has to be loaded.
+//! Writes a plan as an SVG picture: boxes from top to bottom in the order of the work, without external resources.
 //!
-//! Writes only. Light or dark as the viewer likes it; a status shows as a drawn sign and as a colour. Above a limit the
-//! tasks are counted level by level instead of drawn.
+//! Write only. Follows the viewer's light or dark scheme; a status is shown by a drawn sign and by a colour. Above a limit the
+//! tasks are counted by level instead of drawn.
 
 use std::fmt::Write;
 
@@ -14,11 +14,11 @@ use crate::graph::{Layout, Route, layered, levels};
 use crate::label::xml;
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
 
-/// Tasks that are drawn one by one. A plan with more is drawn level by level.
+/// Maximum number of tasks that are drawn individually. A larger plan is drawn by level.
 pub(crate) const DRAWN_TASKS_MAX: usize = 2_000;
-/// Arrows that are drawn one by one.
+/// Maximum number of arrows that are drawn individually.
 const DRAWN_ARROWS_MAX: usize = 20_000;
-/// Bands that a plan drawn level by level has at most.
+/// Maximum number of bands of a plan that is drawn by level.
 const BANDS_MAX: usize = 60;
 
 const BOX_WIDTH: f64 = 212.0;
@@ -32,10 +32,9 @@ const MARGIN: f64 = 24.0;
 const TITLE_HEIGHT: f64 = 34.0;
 const LEGEND_HEIGHT: f64 = 34.0;
 const TITLE_COLUMNS: usize = 90;
-/// Bytes of a tooltip.
+/// Maximum columns of the description in a tooltip, and of the dependencies.
 const TOOLTIP_COLUMNS: usize = 400;
 
-/// Writes a picture.
 pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     let graph = Graph::of(draft);
     let by_task = draft.tasks.len() <= DRAWN_TASKS_MAX && graph.edges.len() <= DRAWN_ARROWS_MAX;
@@ -61,7 +60,7 @@ fn what_is_lost(draft: &Draft, by_task: bool) -> Vec<Loss> {
     lost
 }
 
-/// The frame of every picture: style, title, the drawing itself, and what the signs mean.
+/// Frames every picture: style, title, the drawing itself, and the legend.
 fn frame(draft: &Draft, body: &str, width: f64, height: f64) -> String {
     let title = match one_line(&draft.spec.title) {
         title if title.is_empty() => "Plan".into(),
@@ -122,7 +121,7 @@ fn legend_step(status: Status, count: usize) -> f64 {
     (count.to_string().len() + status.as_str().len()) as f64 * 7.0 + 46.0
 }
 
-/// Every task as a box.
+/// Draws every task as a box.
 fn tasks(graph: &Graph<'_>) -> (String, f64, f64) {
     let lines: Vec<Vec<String>> =
         graph.tasks.iter().map(|task| wrap(&one_line(&task.spec.description), COLUMNS, LINES_MAX)).collect();
@@ -131,7 +130,7 @@ fn tasks(graph: &Graph<'_>) -> (String, f64, f64) {
         count => HEAD_HEIGHT + LINE_HEIGHT * count as f64 + 8.0,
     };
     let sizes: Vec<(f64, f64)> = lines.iter().map(|lines| (BOX_WIDTH, height(lines))).collect();
-    // A part stands below its whole; where it waits for the whole as well, one line is enough.
+    // A child is placed below its parent; if one depends on the other as well, one line is enough.
     let mut arrows = graph.edges.clone();
     let ordered = arrows.len();
     let known: std::collections::HashSet<(usize, usize)> = arrows.iter().copied().collect();
@@ -242,7 +241,7 @@ fn task(
     svg.push_str("</g>\n");
 }
 
-/// The levels of a plan that is too large to be drawn task by task: one band each, with what is in it as counts.
+/// Draws the levels of a plan that is too large to draw by task: one band each, with its counts.
 fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
     const BAND_WIDTH: f64 = 560.0;
     const BAND_HEIGHT: f64 = 44.0;
@@ -307,7 +306,7 @@ fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
     (svg, BAND_WIDTH, height)
 }
 
-/// The signs of the statuses, drawn, so that no font has to have them; and the tip of the arrows.
+/// The signs of the statuses, drawn so that they depend on no font, and the tip of the arrows.
 const SIGNS: &str = "<defs>\
 <marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"2\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\" \
 markerUnits=\"userSpaceOnUse\"><path class=\"tip\" d=\"M0 0L8 4L0 8Z\"/></marker>\
@@ -320,7 +319,7 @@ markerUnits=\"userSpaceOnUse\"><path class=\"tip\" d=\"M0 0L8 4L0 8Z\"/></marker
 <g id=\"sign-cancelled\"><path class=\"full\" d=\"M2 2H12V12H2Z\"/></g>\
 </defs>";
 
-/// Colours for light and dark. Only plain rules: many viewers know no variables.
+/// Colours for light and dark. Only plain rules: many viewers do not support variables.
 const STYLE: &str = "
 text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;fill:#24292f}
 .title{font-size:17px;font-weight:600}

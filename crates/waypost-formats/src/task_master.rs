@@ -1,6 +1,6 @@
 //! task-master's `tasks.json`: numbered tasks with subtasks, in one list or in one list per tag.
 //!
-//! Reads only. Each tag becomes one plan. Fields without a word of ours are kept as foreign fields of the task.
+//! Read only. Each tag becomes one plan. Fields without an equivalent are preserved as foreign fields of the task.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::{Dialect, Reading, Unreadable};
 
 const DIALECT: Dialect = Dialect::TaskMaster;
 
-/// Whether a text is a `tasks.json`: tasks with titles and `dependencies`, or tags that hold such tasks.
+/// Whether a text is a `tasks.json`: tasks with titles and `dependencies`, `details` or `testStrategy`, or tags with such tasks.
 pub(crate) fn looks_like(text: &str, _file_name: Option<&str>) -> bool {
     let Ok(Value::Object(map)) = serde_json::from_str::<Value>(text) else { return false };
     if map.contains_key("format") {
@@ -75,10 +75,10 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     Ok(reading)
 }
 
-/// What is gathered while one list of tasks is read.
+/// The state while one list of tasks is read.
 struct Gathering<'a> {
     draft: Draft,
-    /// The ids of all tasks and subtasks, as they will be called.
+    /// The full ids of all tasks and subtasks.
     known: HashSet<String>,
     nameless: Nameless,
     reading: &'a mut Reading,
@@ -111,7 +111,7 @@ fn list(title: String, tasks: Value, rest: Map<String, Value>, reading: &mut Rea
     draft
 }
 
-/// A task's number as the plan calls it: `5`, and `5.1` for the first subtask of `5`.
+/// Returns the full id of a task: `5`, or `5.1` for the first subtask of `5`.
 fn full_id(id: &Value, parent: Option<&str>) -> Option<String> {
     let id = match id {
         Value::String(text) => text.trim().to_owned(),
@@ -139,7 +139,7 @@ fn gather_ids(tasks: &Value, parent: Option<&str>, known: &mut HashSet<String>) 
 }
 
 impl Gathering<'_> {
-    /// Reads a list of tasks, and below each its subtasks. JSON itself limits how deep that can go.
+    /// Reads a list of tasks, and below each its subtasks. The JSON parser's recursion limit bounds the depth.
     fn tasks(&mut self, tasks: Value, parent: Option<&TaskId>) {
         let tasks = match tasks {
             Value::Array(tasks) => tasks,
@@ -238,7 +238,7 @@ impl Gathering<'_> {
         }
     }
 
-    /// Inside a subtask a bare number means another subtask where there is one, otherwise a task of the list.
+    /// Resolves a dependency. Inside a subtask a bare number means a sibling if there is one, otherwise a task of the list.
     fn dependency(&self, value: &Value, waiting: &TaskId, parent: Option<&TaskId>) -> Option<String> {
         let name = full_id(value, None)?;
         let Some(parent) = parent else { return Some(name) };
@@ -248,7 +248,7 @@ impl Gathering<'_> {
     }
 }
 
-/// Texts one below the other, each under its heading; empty ones are left out.
+/// Joins texts, each under its heading; empty ones are left out.
 pub(crate) fn sections<const N: usize>(texts: [(&str, String); N]) -> String {
     let mut notes = String::new();
     for (heading, text) in texts {
@@ -267,7 +267,7 @@ pub(crate) fn sections<const N: usize>(texts: [(&str, String); N]) -> String {
     notes
 }
 
-/// The status, and whether the word says nothing more than it.
+/// Returns the status, and whether the word means exactly that.
 fn status_of(word: &str) -> (Status, bool) {
     match word {
         "pending" => (Status::Pending, true),
@@ -275,14 +275,14 @@ fn status_of(word: &str) -> (Status, bool) {
         "done" => (Status::Done, true),
         "cancelled" => (Status::Cancelled, true),
         "completed" => (Status::Done, false),
-        // The work is done and somebody looks at it: not finished yet.
+        // The work is done but under review: not finished yet.
         "review" => (Status::Running, false),
-        // `blocked` and `deferred` wait; the graph says for what, or a person does.
+        // `blocked` and `deferred` wait; the graph, or a person, knows for what.
         other => (crate::field_reader::status_of(other).unwrap_or(Status::Pending), false),
     }
 }
 
-/// Words for how urgent something is, in our numbers: higher goes first, and the middle is 0.
+/// Converts a priority word to a number: a higher number goes first, and the middle is 0.
 pub(crate) fn priority_of(word: &str) -> Option<i32> {
     match word.to_ascii_lowercase().as_str() {
         "critical" | "highest" | "urgent" => Some(2),
@@ -294,7 +294,7 @@ pub(crate) fn priority_of(word: &str) -> Option<i32> {
     }
 }
 
-/// A score from 1 to 10, or the word itself.
+/// Converts a score from 1 to 10, or the word itself.
 fn complexity_of(value: &Value) -> Option<Complexity> {
     match value {
         Value::String(word) => match word.as_str() {

@@ -1,19 +1,19 @@
-//! What a draft says, field by field, so that a writer can name everything that it leaves out.
+//! Lists the fields that are set in a draft, so that a writer can name everything that it leaves out.
 //!
-//! Knows no format. The native JSON leaves out what has its default, so the fields that it has are the ones that are set: a
-//! new field has its name here by itself.
+//! Knows no format. The native JSON omits default values, so its fields are the ones that are set: a new field is listed here
+//! without further code.
 
 use serde::Serialize;
 use serde_json::Value;
 use waypost_core::{Draft, Phase, Status, Task};
 
-/// The names of all that is set in a plan. Foreign fields are named `foreign.<format>`; tasks are not listed.
+/// Returns the names of all fields that are set in a plan. Foreign fields are named `foreign.<format>`; tasks are not listed.
 pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
     let own = [("id", draft.id.is_some()), ("version", draft.version != 0)];
     let mut set: Vec<String> =
         own.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (*name).to_owned()).collect();
     set.extend(set_fields(&draft.spec));
-    // The count of calls is the store's own, and the phase says that a closed plan has ended.
+    // The count of calls belongs to the store, and the phase already shows that a closed plan has ended.
     let is_said = |field: &String| match field.as_str() {
         "calls" | "closed" => false,
         "phase" => draft.state.phase != Phase::default(),
@@ -24,7 +24,7 @@ pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
     set
 }
 
-/// The names of all that is set in a task. Its id and its foreign fields are named as in [`set_in_plan`].
+/// Returns the names of all fields that are set in a task. Its id and its foreign fields are named as in [`set_in_plan`].
 pub(crate) fn set_in_task(task: &Task) -> Vec<String> {
     let mut set: Vec<String> = set_fields(&task.spec).collect();
     let is_said = |field: &String| field != "status" || task.state.status != Status::default();
@@ -33,7 +33,7 @@ pub(crate) fn set_in_task(task: &Task) -> Vec<String> {
     set
 }
 
-/// The fields that the native JSON of a value has, without empty texts and foreign fields.
+/// Returns the fields in the native JSON of a value, without empty texts and foreign fields.
 fn set_fields(value: &impl Serialize) -> impl Iterator<Item = String> {
     let fields = match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => fields,

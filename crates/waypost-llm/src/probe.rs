@@ -11,9 +11,9 @@ use waypost_config::Structured;
 
 use super::{CallEvent, Client, ModelError, Progress, Stop};
 
-/// Tokens that a probe's answer may have: enough for a model that reasons before it answers.
+/// Maximum tokens of a probe's answer: enough for a model that reasons before it answers.
 const TRIAL_TOKENS: u32 = 1_024;
-/// Retries of a probe: few, because a person waits for it.
+/// Retries of a probe: few, because a user is waiting.
 const TRIAL_RETRIES: u32 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -21,13 +21,13 @@ pub enum Verdict {
     /// It works.
     #[strum(serialize = "yes")]
     Good,
-    /// It works with less, or is not known.
+    /// It works with restrictions, or could not be determined.
     #[strum(serialize = "partly")]
     Fair,
     /// It does not work.
     #[strum(serialize = "no")]
     Bad,
-    /// It was not tried, as something before it does not work.
+    /// Not tried, because an earlier step failed.
     #[strum(serialize = "untried")]
     Untried,
 }
@@ -44,7 +44,7 @@ pub struct Finding {
     pub what: &'static str,
     pub verdict: Verdict,
     pub seen: String,
-    /// What to do about it; may be empty.
+    /// How to fix it; may be empty.
     pub hint: String,
 }
 
@@ -81,7 +81,7 @@ impl Progress for Watch {
 }
 
 impl Client {
-    /// Tries what a planner needs of the model. Costs two small answers.
+    /// Tests everything that a planner needs of the model, with two small requests.
     pub fn probe(&self, stop: &Stop) -> Probed {
         let mut findings = Vec::new();
         let mut say = |what, verdict, seen: &str, hint: &str| {

@@ -1,4 +1,4 @@
-//! Requests approval for a plan and waits for the decision, whoever makes it and at whichever front end. Decides nothing.
+//! Requests approval for a plan and waits for the decision, which may come from any front end. Decides nothing itself.
 
 use std::time::{Duration, Instant};
 
@@ -10,37 +10,37 @@ use crate::elicitation::question::Question;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// How long a call waits for a person at the most.
+/// The longest that a call waits for a person.
 pub(crate) const APPROVAL_SECONDS_MAX: u64 = 600;
-/// How long it waits before it looks whether anybody still listens.
+/// Interval at which a waiting call checks whether the client has cancelled.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What came of asking.
+/// The outcome of an approval request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ApprovalOutcome {
-    /// It may run, or runs.
+    /// The plan may run, or is running.
     Approved,
-    /// A person said no, and why.
+    /// A person rejected the plan, with this reason.
     Rejected(String),
-    /// Nobody has answered yet.
+    /// There is no decision yet.
     Waiting,
 }
 
-/// Whether machines wait for approval.
+/// Whether the plan needs approval before machines may run it.
 pub(crate) fn needs_approval(plan: &Plan) -> bool {
     let state = plan.state();
     state.approval_required && state.approval.is_none() && !state.phase.is_finished()
 }
 
-/// Why a person did not approve, as long as nobody was asked anew.
+/// Returns the reason of the last rejection, until approval is requested again.
 pub(crate) fn rejection_reason(plan: &Plan) -> Option<&str> {
     let state = plan.state();
     let stands = needs_approval(plan) && state.phase == Phase::Draft && !state.reason.is_empty();
     stands.then_some(state.reason.as_str())
 }
 
-/// Why a person said no to the plan as it is. Whoever gave the answer gave it to this version: it is asked for again when
-/// something has changed.
+/// Returns the reason if the plan's current version was rejected. A rejection applies to that version only: after a change,
+/// approval is requested again.
 fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
     let plans = call.workspace.plans();
     let (is_draft, version) =
@@ -57,8 +57,8 @@ fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
     Ok(reasons.next())
 }
 
-/// Asks for approval, if it is needed, and waits so many seconds for the answer. The person at the client is asked, too,
-/// where the client can; whoever answers first has answered.
+/// Requests approval if the plan needs it, and waits up to `seconds` for the decision. Where the client supports elicitation,
+/// the person at the client is asked as well. The first answer decides.
 pub(crate) fn ask(
     call: &Call,
     plan: &PlanId,
@@ -69,7 +69,7 @@ pub(crate) fn ask(
     if let Some(reason) = rejection(call, plan)? {
         return Ok(ApprovalOutcome::Rejected(reason));
     }
-    // Begun before the question, so that no answer falls between the two.
+    // Watch before asking, so that no answer falls between the two.
     let mut watch = plans.watch()?;
     call.service().request_approval(&call.caller, plan, message, Guard::NONE)?;
     let mut asked_there: Option<oneshot::Sender<()>> = None;
@@ -85,7 +85,7 @@ pub(crate) fn ask(
         })?;
         let gone = (call.client.gone)();
         if standing != ApprovalOutcome::Waiting || gone {
-            // Sent, it closes the dialogue at the client; dropped, it leaves it open for as long as a person likes.
+            // Sending closes the dialogue at the client; dropping the sender leaves it open for as long as a person likes.
             if let Some(settled) = asked_there {
                 let _closed_already = settled.send(());
             }

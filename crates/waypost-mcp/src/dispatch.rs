@@ -31,16 +31,16 @@ use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 use crate::workspace_resolver::uris;
 
-/// Bytes of the name of an unknown tool that are said again.
+/// Bytes of an unknown tool's name that the error message repeats.
 const TOOL_BYTES: usize = 80;
-/// The name of the roots in a client's answer.
+/// The key of the roots in a client's input responses, and the request state of that round.
 const ROOTS: &str = "roots";
 
-/// Sets that nobody waits any more when the request is dropped.
+/// Cancels the call when the request is dropped.
 struct CancelOnDrop(Option<Arc<CancelFlag>>);
 
 impl CancelOnDrop {
-    /// The call goes on although this request ends.
+    /// Lets the call continue although this request ends.
     fn disarm(mut self) {
         self.0 = None;
     }
@@ -96,7 +96,7 @@ impl Server {
         }
     }
 
-    /// There is no tool of this name: the protocol wants an error of its own for that.
+    /// Returns the message for an unknown tool name. The protocol requires a protocol error for it, not a tool result.
     fn no_tool(&self, name: &str) -> String {
         let known = || self.shared.by_name.keys().map(String::as_str);
         let hint = match nearest(name, known()) {
@@ -106,7 +106,7 @@ impl Server {
         format!("unknown tool {}; {hint}", reply_text::cut(name, TOOL_BYTES))
     }
 
-    /// Starts the tool on a thread. `asks` says whether somebody can be asked, and whether only in rounds.
+    /// Starts the tool on a blocking thread. `asks` is `None` if the client cannot be asked; `Some(true)` means only in rounds.
     fn begin(
         &self,
         place: usize,
@@ -143,7 +143,7 @@ impl Server {
         Ok(RunningCall { answer, questions, gone, workspace })
     }
 
-    /// Waits for the tool, and asks the person at the client what it wants to know meanwhile.
+    /// Waits for the tool, and meanwhile passes its questions to the person at the client.
     async fn run_with_elicitation(
         &self,
         mut running: RunningCall,
@@ -178,7 +178,7 @@ impl Server {
         }
     }
 
-    /// Waits for the tool, or for a question of it, which ends this round.
+    /// Waits for the tool's result or for a question from it. A question ends this round.
     async fn round(
         &self,
         mut running: RunningCall,
@@ -198,7 +198,7 @@ impl Server {
         Ok(CallToolResponse::InputRequired(self.shared.pending_calls.suspend(key, running, pending)?))
     }
 
-    /// Goes on with a call whose client has asked the person.
+    /// Resumes a call whose client has put the question to a person.
     async fn resume_round(
         &self,
         handle: &str,
@@ -216,7 +216,7 @@ impl Server {
                 let asked = self.shared.pending_calls.suspend(key, suspended.running, suspended.pending)?;
                 return Ok(CallToolResponse::InputRequired(asked));
             }
-            // They let it be: the call ends, and the plan waits for whoever answers elsewhere.
+            // The person dismissed the question: the call ends, and the plan waits for an answer from another front end.
             Settled::Open => suspended.running.gone.cancel(),
         }
         self.round(suspended.running, key, context).await
@@ -233,7 +233,7 @@ fn complete_with_error(refused: ToolError) -> Result<CallToolResponse, ErrorData
     Ok(CallToolResponse::Complete(result(Err(refused))))
 }
 
-/// An answer as the protocol has it.
+/// Converts a reply to the protocol's result type.
 fn result(answer: Result<Answer, ToolError>) -> CallToolResult {
     match answer {
         Ok(Answer { value, text }) => {

@@ -1,7 +1,7 @@
 //! Plan documents: a text, a version and a free-text status. A document is a plan without tasks; of a plan with tasks these tools
 //! read and change the text alone.
 //!
-//! The names and most of the words are those of docker-agent's plan tools; `docs/plan-documents.md` lists what differs.
+//! The names and most of the wording are those of docker-agent's plan tools; `docs/plan-documents.md` lists the differences.
 
 mod conflict;
 mod name;
@@ -12,7 +12,7 @@ mod write;
 use crate::hints::HintPhrases;
 use crate::tool::{Handler, Tool};
 
-/// How these tools do what a hint speaks of.
+/// This toolset's phrases for hints.
 pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "read_plan shows the plan",
     list: "list_plans shows the plans",
@@ -43,7 +43,7 @@ pub(crate) fn tools() -> Vec<Tool> {
     Tool::all(include_str!("documents/tools.json"), &handlers)
 }
 
-/// The names of the request that these tools come from, where docker-agent's are others.
+/// Aliases from the original request for these tools, where docker-agent uses other names.
 pub(crate) fn synonyms() -> Vec<Tool> {
     let handlers: [(&str, Handler); 3] =
         [("create_plan", write::create), ("update_plan", write::update), ("get_plan", read::read)];

@@ -1,4 +1,4 @@
-//! Asking the person at a client (elicitation): the question and what its answer means, and the two ways in which the protocol
+//! Elicitation: the question to the person at a client, the meaning of the answer, and the two ways in which the protocol
 //! carries it.
 
 pub(crate) mod input_required;

@@ -1,18 +1,18 @@
-//! False "done" reports: a model that could not do a task tends to report it as done and to admit it in the result; dependent
-//! tasks then build on nothing.
+//! Detects false "done" reports: a model that could not do a task tends to report it as done and to admit the failure in the
+//! result. Dependent tasks then build on nothing.
 
-/// What to tell whoever reports such a thing as done. It is written down as reported: words alone prove nothing.
+/// The hint for a suspected false report. The report is recorded all the same: a phrase alone proves nothing.
 pub(crate) const NUDGE: &str = "if it was not done, report it as failed";
 
-/// How people and models say that they did not do something.
+/// How people and models phrase that they did not do something.
 const FAILURE_PHRASES: &str = include_str!("failure_phrases.txt");
 
-/// Words before an admission that turn it around: "no longer unable to", "tests that failed to build now do" is beyond us.
+/// Words before a phrase that negate it, as in "no longer unable to". "Tests that failed to build now do" is not recognised.
 const NEGATIONS: [&str; 4] = ["no longer ", "not ", "never ", "nothing "];
 
-/// The words of a result that say that it was not done, if there are any.
+/// Returns the first phrase in a result that admits failure.
 pub(crate) fn find_failure_phrase(result: &str) -> Option<&'static str> {
-    // People and models write both apostrophes.
+    // People and models use both apostrophes.
     let text = result.to_lowercase().replace('\u{2019}', "'");
     FAILURE_PHRASES.lines().find(|phrase| {
         text.match_indices(phrase).any(|(at, _)| {

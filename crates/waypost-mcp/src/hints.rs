@@ -1,42 +1,42 @@
-//! Hints: what to do next after an error, in the words of the tools that were called. The store's and the core's own hints are
-//! for people who write commands. Knows no set of tools: each brings its phrases.
+//! Hints: the next step after an error, in terms of the called toolset. The store's and the core's own hints are for people who
+//! type commands. Knows no toolset: each supplies its phrases.
 
 use waypost_core::{Phase, Problem, Refusal, Status};
 use waypost_formats::Unreadable;
 use waypost_service::ServiceError;
 use waypost_store::StoreError;
 
-/// How a set of tools does what a hint speaks of.
+/// How one toolset performs each action that a hint may suggest.
 pub(crate) struct HintPhrases {
-    /// Shows the tasks of a plan.
+    /// Show the tasks of a plan.
     pub(crate) look: &'static str,
-    /// Shows the plans.
+    /// List the plans.
     pub(crate) list: &'static str,
-    /// Sets a task back to be done again.
+    /// Reset a task so that it runs again.
     pub(crate) retry: &'static str,
-    /// Ends a task that runs.
+    /// End a running task.
     pub(crate) stop: &'static str,
-    /// Starts a task.
+    /// Start a task.
     pub(crate) begin: &'static str,
-    /// Takes another task.
+    /// Claim another task.
     pub(crate) another: &'static str,
-    /// Starts a plan, or asks a person whether it may.
+    /// Start a plan, or request approval for it.
     pub(crate) start: &'static str,
-    /// Takes a task from another session of the same agent.
+    /// Take over a task from another session of the same agent.
     pub(crate) take_over: &'static str,
-    /// Waits for what others do.
+    /// Wait for the work of others.
     pub(crate) wait: &'static str,
-    /// Lets a paused plan go on.
+    /// Resume a paused plan.
     pub(crate) resume: &'static str,
-    /// Opens a plan that has ended.
+    /// Reopen a finished plan.
     pub(crate) reopen: &'static str,
-    /// Brings back a plan that was put away.
+    /// Restore an archived plan.
     pub(crate) unarchive: &'static str,
-    /// Changes what tasks depend on.
+    /// Change the dependencies of tasks.
     pub(crate) detach: &'static str,
 }
 
-/// What to do about something that was not done.
+/// Returns the hint for an error.
 pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
     let hint = match error {
         ServiceError::Refused(refusal) => return of(refusal, ways),
@@ -55,7 +55,7 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
     hint.to_owned()
 }
 
-/// What to do about a text that is not a plan.
+/// Returns the hint for a text that cannot be read or written as a plan.
 fn about_text(error: &Unreadable) -> &'static str {
     match error {
         Unreadable::UnknownFormat => "name its format",
@@ -66,7 +66,7 @@ fn about_text(error: &Unreadable) -> &'static str {
     }
 }
 
-/// What to do about a store that does not work.
+/// Returns the hint for a store error.
 pub(crate) fn about_store(error: &StoreError) -> &'static str {
     match error {
         StoreError::Corrupt { .. } | StoreError::Database(_) => {

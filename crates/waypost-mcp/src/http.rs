@@ -1,5 +1,5 @@
-//! The same server over streamable HTTP, as a service to be mounted, with a limit on sessions. Knows no socket, token or host: the
-//! caller is authenticated already.
+//! The MCP server over streamable HTTP: a service to mount, with a limit on sessions. Knows no socket, token or host: the caller
+//! is authenticated already.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -28,27 +28,26 @@ use crate::resource_updates::lock;
 use crate::server::Server;
 use crate::stdio_transport::what_is_wrong;
 
-/// Sessions of one agent at the same time.
+/// Maximum number of concurrent sessions of one agent.
 pub const SESSIONS_MAX: usize = 64;
-/// Seconds after which a session that nobody uses ends.
+/// Seconds after which an idle session ends.
 pub const SESSION_IDLE_SECONDS: u64 = 60 * 60;
-/// Seconds after which it may be ended to make room for a new one.
+/// Seconds after which an idle session may be ended in favour of a new one.
 pub const SESSION_SPARE_SECONDS: u64 = 60;
-/// The header that names a session.
+/// The header that carries the session id.
 const SESSION: &str = "mcp-session-id";
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// An answer, as the protocol's service gives it.
 type Answered = Response<BoxBody<Bytes, Infallible>>;
 
 tokio::task_local! {
-    /// Whether the request that is worked on wanted a session for which there was no room: the service that it goes through
-    /// tells that from no other failure.
+    /// Whether the current request was refused because of the session limit. The protocol service in between does not
+    /// distinguish this from other failures.
     static TURNED_AWAY: Cell<bool>;
 }
 
-/// The service for one agent.
+/// The MCP service for one agent.
 #[derive(Clone)]
 pub struct HttpService {
     protocol: StreamableHttpService<Server, Sessions>,
@@ -56,11 +55,11 @@ pub struct HttpService {
     body_bytes_max: usize,
 }
 
-/// A service for the agent that `server` is for; requests have at most so many bytes.
+/// Creates the service for the agent of `server`. Requests have at most `body_bytes_max` bytes.
 pub fn http_service(server: &Server, body_bytes_max: usize) -> HttpService {
     let server = server.clone();
     let config = StreamableHttpServerConfig::default()
-        // Whoever owns the socket has looked at these already.
+        // The owner of the socket has checked both already.
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(body_bytes_max);
@@ -71,7 +70,7 @@ pub fn http_service(server: &Server, body_bytes_max: usize) -> HttpService {
 }
 
 impl HttpService {
-    /// Ends everything that still goes on.
+    /// Ends all sessions and streams.
     pub fn close(&self) {
         self.protocol.config.cancellation_token.cancel();
     }
@@ -95,7 +94,7 @@ impl HttpService {
         let asked = async { (self.protocol.handle(request).await, TURNED_AWAY.with(Cell::get)) };
         match TURNED_AWAY.scope(Cell::new(false), asked).await {
             (_, true) => no_room(),
-            // The service says so of a body that is called JSON and is no message, too.
+            // rmcp also returns this status for a JSON body that is not a valid message.
             (answer, false) if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 no_message(&body)
             }
@@ -118,7 +117,7 @@ impl HttpService {
             );
         }
         let mut answer = self.protocol.handle(request).await;
-        // It has been ended, not merely heard: clients take anything else than this for a failure.
+        // The session has ended, so the status is not "accepted": clients treat anything but this one as a failure.
         if answer.status() == StatusCode::ACCEPTED {
             *answer.status_mut() = StatusCode::NO_CONTENT;
             *answer.body_mut() = Empty::new().boxed();
@@ -133,14 +132,14 @@ fn worded(status: StatusCode, words: impl Into<Bytes>) -> Answered {
     answer
 }
 
-/// A body that is no message, answered as a line would be.
+/// Answers a body that is not a message with the same error as the stdio transport.
 fn no_message(body: &[u8]) -> Answered {
     let mut answer = worded(StatusCode::BAD_REQUEST, what_is_wrong(body).to_string());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 
-/// All of a body, or why not.
+/// Reads the whole body, or returns the error response.
 async fn collected<B>(body: B, bytes_max: usize) -> Result<Bytes, Answered>
 where
     B: Body,
@@ -183,27 +182,27 @@ where
     }
 }
 
-/// The sessions of one agent, not more than it may have.
+/// The sessions of one agent, up to a maximum.
 #[derive(Debug)]
 pub struct Sessions {
     all: LocalSessionManager,
     most: usize,
-    /// After how long a session that nobody uses gives way to a new one.
+    /// How long a session has to be idle before a new one may replace it.
     spare: Duration,
     uses: Arc<Mutex<HashMap<SessionId, Use>>>,
-    /// Held while a session is made, so that two at once do not take the last place both.
+    /// Held while a session is created, so that two requests cannot both take the last slot.
     beginning: tokio::sync::Mutex<()>,
 }
 
-/// How a session is used.
+/// The use of a session.
 #[derive(Clone, Copy, Debug)]
 struct Use {
     last: Instant,
-    /// Answers and news that are being sent.
+    /// Number of response and notification streams that are open.
     streams: usize,
 }
 
-/// Somebody reads a stream of a session.
+/// Counts a stream of a session as open until dropped.
 struct Reading {
     uses: Arc<Mutex<HashMap<SessionId, Use>>>,
     id: SessionId,
@@ -217,15 +216,15 @@ impl Drop for Reading {
     }
 }
 
-/// Why a session does not go on.
+/// Why a session could not be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// There are enough.
+    /// The limit is reached and no session is idle.
     #[error(
         "session limit reached ({SESSIONS_MAX}), none idle; end one (DELETE), or wait until one is idle for {SESSION_SPARE_SECONDS} s"
     )]
     TooMany,
-    /// What the sessions themselves say.
+    /// An error from rmcp's session manager.
     #[error(transparent)]
     Session(#[from] LocalSessionManagerError),
 }
@@ -254,7 +253,7 @@ impl Sessions {
         Reading { uses: Arc::clone(&self.uses), id: Arc::clone(id) }
     }
 
-    /// Makes room for one more: ends the session that nobody has used for the longest time, if that is long enough.
+    /// Makes room for one more session: ends the one that has been idle longest, if it has been idle long enough.
     async fn make_room(&self) -> Result<(), SessionError> {
         let there: Vec<SessionId> = self.all.sessions.read().await.keys().cloned().collect();
         if there.len() < self.most {
@@ -270,7 +269,7 @@ impl Sessions {
     }
 }
 
-/// The same stream; whoever drops it does not read it any more.
+/// Returns the same stream, which counts as open until it is dropped.
 fn read_by(
     reading: Reading,
     stream: impl Stream<Item = ServerSseMessage> + Send + Sync + 'static,

@@ -1,12 +1,12 @@
-//! The agent's name, cleaned from what the client calls itself: never more than a name.
+//! The agent's name, sanitized from the client's own name for itself.
 
-/// Characters that the name of an agent may have.
+/// Maximum number of characters in an agent's name.
 pub const AGENT_NAME_CHARACTERS_MAX: usize = 64;
-/// The name of an agent whom nothing names.
+/// The name of an agent that has no other.
 pub(crate) const NOBODY: &str = "main";
 
-/// What is left of a name that somebody else chose. Letters, digits, blanks and `._-@/+` stay; all else, control characters
-/// and the colon of `person:` among them, becomes one hyphen. Nothing, if nothing is left.
+/// Sanitizes a name chosen by others. Letters, digits, spaces and `._-@/+` stay; every run of other characters, such as control
+/// characters and the colon of `person:`, becomes one hyphen. Returns `None` if nothing is left.
 pub fn agent_name(said: &str) -> Option<String> {
     let mut name = String::new();
     for character in said.trim().chars().take(AGENT_NAME_CHARACTERS_MAX) {

@@ -1,4 +1,4 @@
-//! Errors for unknown methods and invalid parameters, which say what the method expects. Knows no tool.
+//! Errors for unknown methods and invalid parameters, with the parameters that the method expects. Knows no tool.
 
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CompleteRequestMethod, CompleteRequestParams, ConstString,
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::reply_text::cut;
 
-/// Bytes of the name of an unknown method that are said again.
+/// Bytes of an unknown method's name that the error message repeats.
 const METHOD_BYTES: usize = 80;
 
-/// Its method is unknown, or its parameters do not fit.
+/// Returns the error for an unknown method or for parameters that do not fit.
 pub(crate) fn invalid_params(request: &CustomRequest) -> ErrorData {
     let method = request.method.as_str();
     let given = request.params.clone().unwrap_or_default();

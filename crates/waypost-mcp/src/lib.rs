@@ -1,7 +1,7 @@
 //! The MCP server: plans for agents over the Model Context Protocol.
 //!
-//! A [`Server`] speaks the protocol and knows no plan; toolsets turn the arguments of a tool into commands for plans and
-//! know nothing of the protocol. Tools are called on threads that may wait, so a toolset is plain, synchronous code.
+//! A [`Server`] implements the protocol and knows no plan; toolsets turn the arguments of a tool into commands on plans and know
+//! nothing of the protocol. Tools run on threads that may block, so a toolset is plain, synchronous code.
 
 mod approval;
 mod cancellation;

@@ -1,5 +1,5 @@
 //! The orchestrator tools, for agents that submit work to machines: submit a run, show it, wait for it, cancel it, explain why
-//! it waits. Workers run it (`waypost worker`, `waypost run`); nothing is run here.
+//! it waits. Workers run it (`waypost worker`, `waypost run`); this server runs nothing.
 
 mod control;
 mod lookup;
@@ -10,7 +10,7 @@ mod watch;
 use crate::hints::HintPhrases;
 use crate::tool::{Handler, Tool};
 
-/// How these tools do what a hint speaks of.
+/// This toolset's phrases for hints.
 pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "run_status shows the run",
     list: "run_submit returns the id of the run",

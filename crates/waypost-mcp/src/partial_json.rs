@@ -1,13 +1,13 @@
-//! The id of a message that cannot be parsed: its top-level fields, found without parsing nested values. Knows only enough of
+//! Finds the id of a message that cannot be parsed: reads its top-level fields without parsing nested values. Knows only enough of
 //! JSON to track nesting.
 
 use rmcp::model::RequestId;
 use serde_json::Value;
 
-/// Bytes of the outermost fields that are kept; an id among more than that is not found.
+/// Maximum bytes of the top-level fields that are kept; an id beyond that is not found.
 const OUTLINE_BYTES_MAX: usize = 4 * 1024;
 
-/// The outermost object of a text that comes in pieces, with `null` for everything that is nested in it.
+/// The outermost object of a text that arrives in pieces, with `null` for every nested value.
 #[derive(Debug, Default)]
 pub(crate) struct PartialObject {
     kept: Vec<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct PartialObject {
 }
 
 impl PartialObject {
-    /// The next piece.
+    /// Adds the next piece.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.take(byte);
@@ -69,7 +69,7 @@ impl PartialObject {
         }
     }
 
-    /// The id, if it is a request that has one. The id of an answer is the other side's: nobody is answered under it.
+    /// Returns the id if the message is a request that has one. The id of a response is the other side's: it must not be answered.
     pub(crate) fn id(&self) -> Option<RequestId> {
         let Ok(Value::Object(fields)) = serde_json::from_slice(&self.kept) else { return None };
         fields.get("method").filter(|method| method.is_string())?;

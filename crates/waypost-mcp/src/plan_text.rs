@@ -1,4 +1,4 @@
-//! A plan from a text in any format, as a model sends it or a file holds it. Writes nothing.
+//! Reads a plan from a text in any format, sent by a model or read from a file. Writes nothing.
 
 use waypost_core::Draft;
 use waypost_formats::Dialect;
@@ -6,7 +6,7 @@ use waypost_service::ServiceError;
 
 use crate::tool_error::ToolError;
 
-/// Reads the one plan of a text, and what its author should know although it is not wrong.
+/// Reads the single plan of a text, and notes for its author that are not errors.
 pub(crate) fn read(
     text: &str,
     file: Option<&str>,

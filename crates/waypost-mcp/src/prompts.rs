@@ -10,12 +10,11 @@ use crate::tool_error::ToolError;
 use crate::toolset::Toolset;
 use crate::workspace::Workspace;
 
-/// Bytes of a plan that a prompt shows.
+/// Maximum bytes of a plan in a prompt.
 const BYTES_SHOWN_MAX: usize = 64 * 1024;
-/// Lines of a plan that a prompt shows.
+/// Maximum lines of a plan in a prompt.
 const LINES_SHOWN_MAX: usize = 200;
 
-/// All of them.
 pub(crate) fn list() -> Vec<Prompt> {
     let plan = |required: bool| {
         let which = if required { "The plan" } else { "The plan (otherwise your latest)" };
@@ -28,7 +27,7 @@ pub(crate) fn list() -> Vec<Prompt> {
     ]
 }
 
-/// What a prompt says, with these arguments.
+/// Returns the messages of a prompt with these arguments.
 pub(crate) fn get(
     workspace: &Workspace,
     by: &Actor,
@@ -54,7 +53,7 @@ pub(crate) fn get(
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }
 
-/// The plan that was named, or the agent's own: the newest that has not ended, else the newest.
+/// Returns the named plan, or the agent's own: the newest unfinished, else the newest.
 fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanId, ToolError> {
     if let Some(said) = said {
         return Ok(workspace.plans().resolve(said)?);

@@ -1,5 +1,5 @@
 //! Protected paths: files that no tool reads or writes, because they decide what is allowed here or what others run. An agent
-//! that could change them could let a plan do what nobody has allowed.
+//! that could change them could let a plan do what no person has allowed.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -9,37 +9,36 @@ use waypost_config::FileRole;
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
-/// Folders and files of these names are neither read nor written, wherever they are.
+/// Folders and files with these names are neither read nor written, wherever they are.
 const CLOSED: [&str; 2] = [".waypost", ".git"];
-/// Folders in which people keep what git runs for them: not written to.
+/// Folders with programs that git runs: not written.
 const HOOKS: [&str; 2] = [".husky", ".githooks"];
-/// Folders in which hosts of agents and editors are told what they run: not written to, but for plans of theirs.
+/// Folders that configure what agent hosts and editors run: not written, except for their plans.
 const HOSTS: [&str; 5] = [".claude", ".codex", ".cursor", ".gemini", ".vscode"];
-/// The folder of such plans.
+/// The subfolder of those plans.
 const HOST_PLANS: &str = "plans";
 /// Files of the same kind.
 const HOST_FILES: [&str; 1] = [".mcp.json"];
-/// Bytes of a file of git's that are looked at.
+/// Maximum bytes of a git file that is read.
 const GIT_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What to do about a path that is closed.
+/// The hint for a protected path.
 const ELSEWHERE: &str = "name another file of the workspace";
 
-/// What is to be done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// Refuses what is closed. `names` leads from the workspace to the file, as `said`.
+/// Refuses a protected path. `names` are the path components below the workspace; `said` is the path as the caller wrote it.
 pub(crate) fn refuse(
     workspace: &Workspace,
     said: &str,
     names: &[String],
     access: Access,
 ) -> Result<(), ToolError> {
-    // Whatever the case: some file systems do not tell them apart.
+    // Ignore case: some file systems do.
     let is_one = |name: &&String, of: &[&str]| of.iter().any(|closed| name.eq_ignore_ascii_case(closed));
     if let Some(closed) = names.iter().find(|name| is_one(name, &CLOSED)) {
         let message = format!("{said}: what is in {closed} is neither read nor written by tools");
@@ -55,7 +54,7 @@ pub(crate) fn refuse(
     Ok(())
 }
 
-/// Refuses settings of hosts: they say which programs run.
+/// Refuses settings of agent hosts and editors: they decide which programs run.
 fn not_of_a_host(said: &str, names: &[String]) -> Result<(), ToolError> {
     let is_one = |name: &String, of: &[&str]| of.iter().any(|closed| name.eq_ignore_ascii_case(closed));
     let folder = names.iter().position(|name| is_one(name, &HOSTS));
@@ -70,7 +69,7 @@ fn not_of_a_host(said: &str, names: &[String]) -> Result<(), ToolError> {
     Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")))
 }
 
-/// As far as there is one; what is not there yet is compared as it is written.
+/// Resolves the existing part of a path; the rest is kept as written.
 fn real(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
@@ -81,12 +80,12 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// The same for two ways to write a name where case does not count.
+/// Folds the case of a path, because some file systems ignore it.
 fn folded(path: &Path) -> PathBuf {
     PathBuf::from(path.to_string_lossy().to_lowercase())
 }
 
-/// A path without `.` and `..`.
+/// Removes `.` and `..` from a path.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -101,12 +100,12 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Refuses what lies in the store, wherever that is: plans are changed by commands alone.
+/// Refuses files of the store, wherever it is: only commands change plans.
 fn not_the_store(workspace: &Workspace, said: &str, wanted: &Path) -> Result<(), ToolError> {
     let location = workspace.plans().store().location();
     let Some(("sqlite" | "file", store)) = location.split_once(':') else { return Ok(()) };
     let (store, wanted) = (folded(&real(Path::new(store))), folded(&real(wanted)));
-    // A database has files beside it that begin with its name.
+    // A database has files beside it whose names begin with its own.
     let beside = store
         .file_name()
         .zip(wanted.file_name())
@@ -117,7 +116,7 @@ fn not_the_store(workspace: &Workspace, said: &str, wanted: &Path) -> Result<(),
     Ok(())
 }
 
-/// Refuses to write what the configuration names, and to read its secrets.
+/// Refuses to write files that the configuration names, and to read its secrets.
 fn not_named(workspace: &Workspace, said: &str, wanted: &Path, access: Access) -> Result<(), ToolError> {
     let wanted = [folded(wanted), folded(&real(wanted))];
     for named in workspace.config.named_files() {
@@ -135,7 +134,7 @@ fn not_named(workspace: &Workspace, said: &str, wanted: &Path, access: Access) -
     Ok(())
 }
 
-/// Refuses what git runs or is led by: folders of hooks, and repositories without a folder of files.
+/// Refuses files that git runs or is configured by: hook folders, and the inside of git directories such as bare repositories.
 fn not_run_by_git(workspace: &Workspace, said: &str, names: &[String]) -> Result<(), ToolError> {
     let refused = |why: &str| {
         let message = format!("{said} is not written by tools: {why}");
@@ -165,14 +164,14 @@ fn is_repository(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir()
 }
 
-/// The folder from which a repository's configuration lets git run programs, where it names one.
+/// Returns the hook folder that a repository's configuration names (`core.hooksPath`), if any.
 fn hooks_of(root: &Path) -> Option<PathBuf> {
     let text = |path: &Path| -> Option<String> {
         let size = fs::metadata(path).ok()?.len();
         if size > GIT_BYTES_MAX { None } else { fs::read_to_string(path).ok() }
     };
     let git = root.join(".git");
-    // A worktree's is a file that says where its own folder is, and that says where the repository's is.
+    // In a worktree `.git` is a file that names the worktree's git directory, which in turn names the repository's.
     let own = match text(&git) {
         Some(said) => root.join(said.trim().strip_prefix("gitdir:")?.trim()),
         None => git,
@@ -278,7 +277,7 @@ mod tests {
         fs::write(folder.join("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
         place.is_closed("bare/hooks/post-receive", Access::Write, "own folder");
         place.is_closed("notes/.git", Access::Write, "neither read nor written");
-        // A worktree, whose repository says where hooks are.
+        // A worktree whose repository configures a hook folder.
         fs::write(folder.join(".git"), "gitdir: main/.git/worktrees/here\n").unwrap();
         fs::write(folder.join("main/.git/worktrees/here/commondir"), "../..\n").unwrap();
         fs::write(folder.join("main/.git/config"), "[core]\n\tbare = false\n\thooksPath = hooks\n").unwrap();

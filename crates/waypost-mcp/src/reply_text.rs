@@ -1,4 +1,4 @@
-//! Text for replies, truncated: excerpts, ranges of ids, changes, bounded JSON. A plan is somebody else's text, and the model that
+//! Text for replies, truncated: excerpts, ranges of ids, changes, bounded JSON. A plan is a text by others, and the model that
 //! reads a reply pays for it.
 
 use serde_json::Value;
@@ -6,27 +6,27 @@ use waypost_core::{DiffStat, Difference};
 pub(crate) use waypost_text::excerpt_bytes as cut;
 use waypost_text::{sanitize, truncate_bytes};
 
-/// Changes that one answer lists.
+/// Maximum number of changes in a reply.
 pub(crate) const CHANGES_MAX: usize = 30;
-/// Bytes of each value among them.
+/// Maximum bytes of each value in a change.
 const CHANGE_BYTES: usize = 80;
 
-/// Notes about what was read or written that are told.
+/// Maximum number of notes in a reply.
 const NOTES_MAX: usize = 3;
-/// Bytes of each.
+/// Maximum bytes of each note.
 const NOTE_BYTES: usize = 120;
 
-/// The first few of several notes.
+/// Returns the first few notes, each cut to its maximum.
 pub(crate) fn notes(notes: &[String]) -> Vec<String> {
     notes.iter().take(NOTES_MAX).map(|note| cut(note, NOTE_BYTES)).collect()
 }
 
-/// At most so many bytes of a text, its lines kept.
+/// Cuts a text to at most `bytes`; keeps its line breaks.
 pub(crate) fn cut_text(text: &str, bytes: usize) -> String {
     truncate_bytes(&sanitize(text), bytes).into_owned()
 }
 
-/// The first few of some names, as long as they are short: at most so many, and so many bytes in all.
+/// Returns the leading names that fit: at most `count`, and at most `bytes` in total.
 pub(crate) fn few<'a>(names: impl Iterator<Item = &'a str>, count: usize, bytes: usize) -> Vec<&'a str> {
     let mut room = bytes;
     let fits = |name: &&str| {
@@ -37,7 +37,7 @@ pub(crate) fn few<'a>(names: impl Iterator<Item = &'a str>, count: usize, bytes:
     names.take(count).take_while(fits).collect()
 }
 
-/// Names as ranges where their numbers follow each other: `t1-t50, t60`.
+/// Lists names, with consecutive numbers as ranges, e.g. `t1-t50, t60`.
 pub(crate) fn ranges(names: &[String], bytes: usize) -> String {
     let mut parts: Vec<(String, Option<String>)> = Vec::new();
     let mut last: Option<(&str, u64)> = None;
@@ -63,7 +63,7 @@ pub(crate) fn ranges(names: &[String], bytes: usize) -> String {
     text
 }
 
-/// What stands before the number at the end of a name, and the number.
+/// Splits a name into the part before its trailing number, and the number.
 fn numbered(name: &str) -> Option<(&str, u64)> {
     let start = name.trim_end_matches(|character: char| character.is_ascii_digit());
     let digits = &name[start.len()..];
@@ -72,7 +72,7 @@ fn numbered(name: &str) -> Option<(&str, u64)> {
     Some((start, number))
 }
 
-/// Differences in few words, one line for each task: `t3: status=done, result=ok`.
+/// Describes differences briefly, one line for each task, e.g. `t3: status=done, result=ok`.
 pub(crate) fn changes(differences: &[Difference]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut last = None;
@@ -104,7 +104,8 @@ fn changed(field: &str, after: &str) -> String {
     format!("{field}={}", cut(after, CHANGE_BYTES))
 }
 
-/// A value of which long texts and long lists are cut until all of it has at most so many bytes. Says whether anything was.
+/// Cuts long texts and lists until the value has at most `bytes` as JSON, and returns whether it was cut. If that is not enough,
+/// the value becomes one truncated text, which escaping may make slightly longer than `bytes`.
 pub(crate) fn shortened(value: &Value, bytes: usize) -> (Value, bool) {
     let (mut text_bytes, mut items) = (bytes, bytes);
     let mut found = value.clone();

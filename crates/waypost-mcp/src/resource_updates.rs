@@ -1,4 +1,4 @@
-//! Notifications about updated resources, whoever wrote and in whichever process: one thread watches the store and notifies the
+//! Notifications about updated resources, whichever process wrote them: one thread watches the store and notifies the
 //! subscribers. Reads nothing while nothing is written.
 
 use std::collections::hash_map::DefaultHasher;
@@ -15,31 +15,31 @@ use crate::resources::{Address, resolve, task_value};
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
-/// Resources that one client subscribes to.
+/// Maximum number of resources that one client can subscribe to.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 1_000;
-/// How long the thread waits before it looks whether anybody still listens.
+/// Interval at which the thread checks whether there are subscribers.
 const LOOK: Duration = Duration::from_secs(1);
-/// Versions of the log that are gone through in one go.
+/// Number of versions that are read from the log at a time.
 const VERSIONS_PAGE: usize = 1_000;
 
-/// What a client is told.
+/// A notification to a client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Update {
-    /// There are other plans than before.
+    /// Plans were added or removed.
     ListChanged,
-    /// The resource with this address is another one.
+    /// The resource with this URI has changed.
     Updated(String),
 }
 
-/// A resource that somebody subscribed to.
+/// A resource with a subscription.
 enum WatchedResource {
     Plans,
     Plan(PlanId),
-    /// With what was last seen of it: a plan changes more often than one of its tasks.
+    /// With a fingerprint of the last state: a plan changes more often than one of its tasks.
     Task(PlanId, TaskId, u64),
 }
 
-/// One who listens.
+/// A client that receives notifications.
 #[derive(Default)]
 pub(crate) struct Subscriber {
     watched: Mutex<Watched>,
@@ -58,12 +58,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Subscriber {
-    /// Wants to hear when there are other plans.
+    /// Subscribes to changes of the list of plans.
     pub(crate) fn watch_list(&self) {
         lock(&self.watched).list = true;
     }
 
-    /// Wants to hear of this resource.
+    /// Subscribes to a resource.
     pub(crate) fn watch(&self, workspace: &Workspace, uri: &str) -> Result<(), ToolError> {
         let address = Address::parse(uri)?;
         let id = address.plan().map(|plan| resolve(workspace, plan)).transpose()?;
@@ -90,12 +90,12 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Does not want to hear of it any more.
+    /// Unsubscribes from a resource.
     pub(crate) fn forget(&self, uri: &str) {
         lock(&self.watched).resources.remove(uri);
     }
 
-    /// Waits for news and takes them: each once, however often it came.
+    /// Waits for updates and returns them, each once, however often it occurred.
     pub(crate) async fn next_updates(&self) -> BTreeSet<Update> {
         loop {
             let updates = std::mem::take(&mut *lock(&self.updates));
@@ -106,7 +106,7 @@ impl Subscriber {
         }
     }
 
-    /// Tells everything that is wanted, once.
+    /// Reports every watched resource as updated, once.
     pub(crate) fn push_all(&self) {
         let watched = lock(&self.watched);
         let list = watched.list.then_some(Update::ListChanged);
@@ -120,7 +120,7 @@ impl Subscriber {
         }
     }
 
-    /// What of this is news for it.
+    /// Returns the updates for this subscriber.
     fn updates_for(
         &self,
         workspace: &Workspace,
@@ -151,7 +151,7 @@ impl Subscriber {
     }
 }
 
-/// Tells two states of a task apart; of a task that is gone, it is 0.
+/// Hashes the state of a task; 0 for a task that no longer exists.
 fn fingerprint(workspace: &Workspace, plan: &PlanId, task: &TaskId) -> u64 {
     let value = workspace.plans().with_plan(plan, |plan| task_value(plan, task)).ok().flatten();
     value.map_or(0, |value| {
@@ -161,7 +161,7 @@ fn fingerprint(workspace: &Workspace, plan: &PlanId, task: &TaskId) -> u64 {
     })
 }
 
-/// Those who listen to one store, and the thread that tells them.
+/// The subscribers of one store, and the thread that notifies them.
 #[derive(Default)]
 pub(crate) struct UpdateHub {
     inner: Mutex<Inner>,
@@ -170,12 +170,12 @@ pub(crate) struct UpdateHub {
 #[derive(Default)]
 struct Inner {
     subscribers: Vec<Weak<Subscriber>>,
-    /// The workspace whose store is heard; nothing while nobody listens.
+    /// The workspace whose store is watched; `None` while there are no subscribers.
     watched_workspace: Option<Arc<Workspace>>,
 }
 
 impl UpdateHub {
-    /// Tells `ear` from now on.
+    /// Notifies `subscriber` from now on.
     pub(crate) fn add(
         self: &Arc<Self>,
         workspace: &Arc<Workspace>,
@@ -192,7 +192,7 @@ impl UpdateHub {
         {
             return Ok(());
         }
-        // Begun here and not in the thread: what is written after this call is heard.
+        // Begin here, not in the thread, so that every write after this call is noticed.
         let listener = Listener::begin(workspace)?;
         inner.watched_workspace = Some(Arc::clone(workspace));
         let hub = Arc::downgrade(self);
@@ -200,7 +200,7 @@ impl UpdateHub {
         Ok(())
     }
 
-    /// Those who still listen to this workspace; nobody ends it.
+    /// Returns the live subscribers of this workspace. If there are none, the watch ends.
     fn subscribers(&self, workspace: &Arc<Workspace>) -> Vec<Arc<Subscriber>> {
         let mut inner = lock(&self.inner);
         if !inner
@@ -218,7 +218,7 @@ impl UpdateHub {
         subscribers
     }
 
-    /// Nobody hears this store any more.
+    /// Marks the store of this workspace as no longer watched.
     fn leave(&self, workspace: &Arc<Workspace>) {
         let mut inner = lock(&self.inner);
         if inner
@@ -257,7 +257,7 @@ impl Listener {
                 break;
             }
         }
-        // The store cannot be read: whoever subscribes next begins anew.
+        // The store cannot be read: the next subscriber starts a new listener.
         if let Some(hub) = hub.upgrade() {
             hub.leave(&self.workspace);
         }
@@ -281,7 +281,7 @@ impl Listener {
     }
 }
 
-/// What differs when plans come or go: the newest, and how many there are.
+/// Returns a value that changes when plans are added or removed: the newest plan and the number of plans.
 fn newest(workspace: &Workspace) -> Result<(Option<PlanId>, u64), StoreError> {
     let page = workspace.plans().heads(&Query { sort: Sort::Created, limit: 1, ..Query::default() })?;
     Ok((page.items.into_iter().next().map(|head| head.id), page.total))

@@ -1,4 +1,4 @@
-//! Plans as resources: what a client can list, read, complete and subscribe to. Reads only.
+//! Plans as resources that a client can list, read, complete and subscribe to. Read only.
 
 use std::borrow::Cow;
 
@@ -15,18 +15,18 @@ use waypost_store::{PlanSummary, Query, Sort};
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
-/// Plans on a page of the list, and in the resource that lists them.
+/// Maximum number of plans on a page of the list, and in the resource that lists them.
 pub(crate) const PLANS_PAGE: usize = 50;
-/// Versions that a history shows: the latest.
+/// Maximum number of versions in a history; the latest are shown.
 pub(crate) const VERSIONS_SHOWN_MAX: usize = 100;
-/// Bytes of a resource.
+/// Maximum bytes of a resource.
 pub(crate) const RESOURCE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What every address begins with.
+/// The common prefix of all resource URIs.
 const PLANS: &str = "waypost://plans";
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 
-/// What an address names.
+/// A parsed resource URI.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Address {
     Plans,
@@ -37,7 +37,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// What this text names, if it names something here.
+    /// Parses a URI; an unknown one is an error.
     pub(crate) fn parse(uri: &str) -> Result<Self, ToolError> {
         let no_such = || {
             let shown = waypost_text::excerpt_bytes(uri, 200);
@@ -60,7 +60,7 @@ impl Address {
         }
     }
 
-    /// The plan that it is about, as it is written there.
+    /// The plan as it is written in the URI: an id or a prefix of one.
     pub(crate) fn plan(&self) -> Option<&str> {
         match self {
             Self::Plans => None,
@@ -69,12 +69,12 @@ impl Address {
     }
 }
 
-/// Ids of tasks may have any letters: clients write some of them as `%20`.
+/// Decodes percent-escapes: task ids may have any characters, and clients write some of them as `%20`.
 fn unescaped(text: &str) -> String {
     percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
-/// One page of the list: the list of plans, and each plan, the latest change first.
+/// Returns one page of the list: the list of plans, and each plan, the latest change first.
 pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<ListResourcesResult, ToolError> {
     let is_first = cursor.is_none();
     let query = Query { limit: PLANS_PAGE, after: cursor, ..Query::default() };
@@ -98,7 +98,7 @@ fn summary(head: &PlanSummary) -> String {
     format!("{}, {}/{} done, version {}", head.phase.as_str(), counts.done, counts.total, head.version)
 }
 
-/// What can be read of any plan.
+/// The URI templates for any plan.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let template = |rest: &str, name: &str, title: &str, mime: &str| {
         ResourceTemplate::new(format!("{PLANS}/{{id}}{rest}"), name).with_title(title).with_mime_type(mime)
@@ -111,7 +111,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// What is there.
+/// Returns the contents of a resource.
 pub(crate) fn read(workspace: &Workspace, uri: &str) -> Result<ResourceContents, ToolError> {
     let address = Address::parse(uri)?;
     let (text, mime) = match &address {
@@ -135,7 +135,7 @@ fn plans(workspace: &Workspace) -> Result<Value, ToolError> {
     Ok(json!({ "plans": page.items, "total": page.total }))
 }
 
-/// The plan that an address names by its id or the beginning of it.
+/// Returns the plan with this id or id prefix.
 pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, ToolError> {
     workspace.service.resolve_plan(plan).map_err(|error| match error {
         ServiceError::NoSuchPlan(_) => ToolError::new(error.to_string(), format!("{PLANS} lists the plans")),
@@ -152,7 +152,7 @@ fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, 
         .map_err(|error| ToolError::new(error.to_string(), "read it in another format"))
 }
 
-/// A task with where it stands, which changes without a word in the task itself.
+/// Returns a task with its effective status, which can change without a change in the task itself.
 pub(crate) fn task_value(plan: &Plan, task: &TaskId) -> Option<Value> {
     let found = plan.task(task.as_str())?;
     Some(json!({ "plan": plan.id(), "standing": plan.effective_status(task.as_str()), "task": found }))
@@ -183,7 +183,7 @@ fn history(workspace: &Workspace, plan: &str) -> Result<Value, ToolError> {
     Ok(json!({ "plan": id, "version": version, "versions": entries.collect::<Vec<_>>() }))
 }
 
-/// What a half-written argument of an address or a prompt can become.
+/// Returns completions for a partial argument of a URI or a prompt.
 pub(crate) fn complete(
     workspace: &Workspace,
     reference: &Reference,

@@ -5,24 +5,24 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// Roots of a client that are looked at.
+/// Maximum number of a client's roots that are read.
 const ROOTS_MAX: usize = 100;
-/// What tells that plans belong to a folder.
+/// Entries that mark a folder to which plans belong.
 const MARKS: [&str; 2] = [".waypost", ".git"];
 
-/// Whether a server works where its client works.
+/// Whether a server works in the folder of its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
-    /// It works where it was told to work.
+    /// Use the folder that the operator named.
     Ignore,
-    /// It works in the client's folder; the one it was started in decides between several.
+    /// Use the client's folder; of several, prefer the one around the folder in which the server was started.
     Follow {
-        /// The folder that it was started in.
+        /// The folder in which the server was started.
         here: PathBuf,
     },
 }
 
-/// A root that cannot be worked in.
+/// A root that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadRoot {
     #[error("the client's root {0:?} is not a file:// URL of a folder")]
@@ -37,8 +37,8 @@ impl BadRoot {
     }
 }
 
-/// The folder to work in: the only root, or the one around `here`, or the first that has plans or a repository. Nothing for
-/// a client without roots.
+/// Chooses the folder to work in: the innermost root around `here`, or the first root with plans or a repository, or the first
+/// root. Returns `None` for a client without roots.
 pub(crate) fn choose(roots: &[String], here: &Path) -> Result<Option<PathBuf>, BadRoot> {
     let mut folders = Vec::new();
     let mut bad = None;
@@ -62,7 +62,7 @@ pub(crate) fn choose(roots: &[String], here: &Path) -> Result<Option<PathBuf>, B
     }
 }
 
-/// The folder of a `file://` address, as it really is.
+/// Returns the canonical folder of a `file://` URL.
 fn folder(uri: &str) -> Result<PathBuf, BadRoot> {
     let not_a_file = || BadRoot::NotAFile(waypost_text::excerpt_bytes(uri, 200));
     let rest =
@@ -86,7 +86,7 @@ fn decoded(text: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Folders that are there, and gone with the test.
+    /// Folders that exist until the end of the test.
     struct Scratch(PathBuf);
 
     impl Scratch {

@@ -1,4 +1,4 @@
-//! The host's own model through MCP sampling: one more model for the planner. Hosts of the newest protocol take no requests from
+//! The host's own model through MCP sampling: one more model for the planner. Hosts of the newest protocol accept no requests from
 //! servers, so they have none.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use waypost_llm::token_estimate::{estimate, estimate_ask};
 use waypost_llm::{CallEvent, Model, ModelError, Progress, Reply, Stop};
 use waypost_planner::{Answer, Ended, ModelRequest, Speaker};
 
-/// Seconds that the host may take for one answer: a person may look at the question first.
+/// The longest that the host may take for one reply: a person may review the request first.
 pub(crate) const SAMPLING_SECONDS_MAX: u32 = 600;
 
 /// The model of the host at the other end of a call.
@@ -26,7 +26,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Of this host. Asked only from threads that may wait.
+    /// Must be called inside the runtime. Only threads that may block can use the sampler.
     pub(crate) fn new(peer: Peer<RoleServer>, name: String) -> Self {
         Self { peer, runtime: Handle::current(), name }
     }
@@ -51,7 +51,7 @@ impl Model for Sampler {
     }
 }
 
-/// Nothing, if the host takes too long.
+/// Returns `None` if the host takes too long.
 #[expect(deprecated, reason = "the newest protocol has no sampling; hosts of the others still offer it")]
 async fn create(peer: &Peer<RoleServer>, ask: &ModelRequest) -> Option<Result<CreateMessageResult, String>> {
     let turns = ask.turns.iter().map(|turn| match turn.by {
@@ -66,7 +66,7 @@ async fn create(peer: &Peer<RoleServer>, ask: &ModelRequest) -> Option<Result<Cr
     Some(waited.ok()?.map_err(|error| error.to_string()))
 }
 
-/// Hosts do not say what an answer cost, so that is estimated.
+/// Estimates the token counts, because hosts do not report them.
 #[expect(deprecated, reason = "the newest protocol has no sampling; hosts of the others still offer it")]
 fn answer(ask: &ModelRequest, result: CreateMessageResult) -> Answer {
     let is_cut = result.stop_reason.as_deref() == Some(CreateMessageResult::STOP_REASON_END_MAX_TOKEN);

@@ -31,10 +31,10 @@ use crate::workspace::{Opener, Workspace};
 use crate::workspace_resolver::{ClientInfo, WorkspaceResolver};
 use crate::{prompts, resources};
 
-/// Calls that one server works on at the same time.
+/// Maximum number of concurrent calls per server.
 pub(crate) const CALLS_MAX: usize = 64;
 
-/// What an agent is told of the server before it knows any tool.
+/// The instructions that an agent reads before it knows any tool.
 const INSTRUCTIONS: &str = "\
 Waypost stores plans that outlive this session: tasks with dependencies, owners and results. \
 For work with several steps, create one plan with all its tasks in one call. Then claim the next ready task, do it, and report \
@@ -45,23 +45,23 @@ may work on the same plans: pass the version you know when it matters, and wait 
 /// What a server offers, and to whom.
 #[derive(Clone)]
 pub struct Options {
-    /// The sets of tools; a name that two of them have is the first one's.
+    /// The toolsets. If two of them have a tool of the same name, the first one's is used.
     pub toolsets: Vec<Toolset>,
-    /// The agent who calls; otherwise the client's name is taken.
+    /// The name of the calling agent; otherwise the client's name is used.
     pub agent: Option<String>,
-    /// Whether schemas of answers are listed, too.
+    /// Whether `tools/list` includes output schemas.
     pub output_schemas: bool,
-    /// Finds the workspace.
+    /// Opens the workspace.
     pub open: Opener,
 }
 
 /// Why a server ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The client said something that no client says first.
+    /// The first message of the client was not an initialization.
     #[error("the client did not initialize: {0}")]
     Begin(String),
-    /// What carried the messages broke.
+    /// The transport failed.
     #[error("the server ended: {0}")]
     Ended(String),
 }
@@ -73,9 +73,9 @@ pub struct Server {
     pub(crate) session: Arc<Session>,
 }
 
-/// What all sessions of one agent share.
+/// The state that all sessions of one agent share.
 pub(crate) struct Shared {
-    /// Those that are listed, then their synonyms.
+    /// The listed tools, then their synonyms.
     pub(crate) tools: Vec<(Toolset, Tool)>,
     listed: usize,
     pub(crate) by_name: BTreeMap<String, usize>,
@@ -92,21 +92,21 @@ pub(crate) struct Shared {
 /// How long a session lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Span {
-    /// As long as the line to the client.
+    /// As long as the connection to the client.
     Line,
-    /// As long as the client says, if it speaks of sessions at all; otherwise for one request.
+    /// As long as the client keeps it; for one request if the client's protocol has no sessions.
     Http,
 }
 
-/// What one session has for itself.
+/// The state of one session.
 pub(crate) struct Session {
-    /// What tells it from others of the same agent.
+    /// Distinguishes it from other sessions of the same agent.
     name: String,
     span: Span,
     subscriber: Arc<Subscriber>,
-    /// The plan that it made, named or took a task of last.
+    /// The agent's own plan that this session created, named or claimed a task of last.
     pub(crate) plan: Arc<Mutex<Option<PlanId>>>,
-    /// Hands the news over to the client; begun by the first subscription.
+    /// Sends updates to the client; started by the first subscription.
     notifier: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -117,11 +117,11 @@ impl Session {
     }
 }
 
-/// Few letters: sessions of one agent at the same time are few, too.
+/// Returns a random name. It is short, because one agent has few sessions at the same time.
 fn session_name() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345678";
     let mut bytes = [0; 6];
-    // Without chance every session is the same one, as it would be without names.
+    // Without random numbers all sessions have the same name, as if they had none.
     let _no_chance = getrandom::fill(&mut bytes);
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
@@ -135,12 +135,12 @@ impl Drop for Session {
 }
 
 impl Server {
-    /// A server with these tools, for the workspace that it is started in.
+    /// Creates a server with these tools for the workspace in which it is started.
     pub fn new(options: Options) -> Self {
         Self::with_roots(options, Roots::Ignore)
     }
 
-    /// The same, for the workspace that the client's roots say.
+    /// Creates a server for the workspace that the client's roots name, if `roots` follows them.
     pub fn with_roots(options: Options, roots: Roots) -> Self {
         let Options { toolsets, agent, output_schemas, open } = options;
         Self::on(
@@ -152,7 +152,7 @@ impl Server {
         )
     }
 
-    /// A server for another agent, on the same workspace.
+    /// Returns a server for another agent, on the same workspace.
     pub fn for_agent(&self, agent: &str) -> Self {
         let Shared { workspaces, updates, toolsets, output_schemas, .. } = &*self.shared;
         let (workspaces, updates) = (Arc::clone(workspaces), Arc::clone(updates));
@@ -198,18 +198,18 @@ impl Server {
         Self { shared: Arc::new(shared), session: Arc::new(Session::new(Span::Line)) }
     }
 
-    /// The same server for another session of the same agent.
+    /// Returns the same server for another HTTP session of the same agent.
     pub(crate) fn for_session(&self) -> Self {
         Self { shared: Arc::clone(&self.shared), session: Arc::new(Session::new(Span::Http)) }
     }
 
-    /// The agent who calls: an agent, whatever the client calls itself.
+    /// Returns the caller: always an agent, whatever name the client gives.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Actor {
         let named = self.shared.agent.clone();
         Actor::agent(named.or_else(|| client_name(context)).unwrap_or_else(|| NOBODY.to_owned()))
     }
 
-    /// The caller's name as somebody who works on tasks. Requests over HTTP that belong to no session are all one.
+    /// Returns the caller's name as the holder of leases. HTTP requests without a session all share one.
     pub(crate) fn worker(&self, by: &Actor, client_info: &ClientInfo) -> String {
         match self.session.span {
             Span::Http if client_info.answers_input_required() => by.to_string(),
@@ -217,7 +217,7 @@ impl Server {
         }
     }
 
-    /// Does something with the workspace that may wait for a disk.
+    /// Runs work on the workspace that may block on disk.
     async fn run_blocking<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -228,7 +228,7 @@ impl Server {
         done.map_err(|error| ToolError::new(format!("it was not done: {error}"), "try again"))?
     }
 
-    /// Tells this session's client of what it listens to, from now on.
+    /// Starts sending this session's updates to its client.
     fn notify_from_now(&self, peer: &Peer<RoleServer>) {
         let mut notifier = self.session.notifier.lock().unwrap_or_else(PoisonError::into_inner);
         if notifier.is_none() {
@@ -238,7 +238,7 @@ impl Server {
     }
 }
 
-/// The client's name, as far as it is one.
+/// Returns the client's sanitized name, if anything is left of it.
 pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> Option<String> {
     context.client_info().and_then(|client| agent_name(&client.name))
 }
@@ -251,7 +251,7 @@ pub(crate) fn client_info(context: &RequestContext<RoleServer>) -> ClientInfo {
     }
 }
 
-/// The client was told in the session's first words what it can.
+/// Reads the client's capabilities from its initialization.
 fn known_client_info(peer: &Peer<RoleServer>) -> ClientInfo {
     let info = peer.peer_info();
     ClientInfo {
@@ -277,7 +277,7 @@ async fn notify_updates(peer: Peer<RoleServer>, subscriber: Arc<Subscriber>) {
     }
 }
 
-/// A refusal where the protocol has no other place for it.
+/// A refusal as a protocol error, where the protocol has no other place for it.
 fn invalid(refused: &ToolError) -> ErrorData {
     ErrorData::invalid_params(refused.text(), None)
 }
@@ -299,7 +299,7 @@ impl ServerHandler for Server {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let workspaces = Arc::clone(&self.shared.workspaces);
-        // Asked ahead, so that the first call need not wait; that call says what went wrong.
+        // Resolve ahead, so that the first call need not wait. An error is reported by that call.
         tokio::spawn(async move { workspaces.folder(&known_client_info(&context.peer)).await.is_ok() });
     }
 
@@ -318,7 +318,7 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let can_sample = client_info(&context).can_sample();
         let listed = self.shared.tools[..self.shared.listed].iter();
-        // What cannot be had is not paid for in every conversation.
+        // Do not list a tool that cannot be used: every conversation would pay for it.
         let offered = listed.filter(|(_, tool)| can_sample || tool.definition.name != PLAN_DRAFT);
         let define = |(_, tool): &(Toolset, Tool)| {
             let mut definition = tool.definition.clone();
@@ -336,7 +336,7 @@ impl ServerHandler for Server {
         self.call(request, context).await
     }
 
-    /// A request whose parameters are not what its method takes comes here, too.
+    /// Also receives requests whose parameters do not fit their method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -358,7 +358,7 @@ impl ServerHandler for Server {
             resources::list(workspace, cursor)
         });
         let listed = listed.await.map_err(|refused| invalid(&refused))?;
-        // Whoever has seen the list hears when it is another one; newer clients say themselves what they want to hear.
+        // A client that has read the list is notified when it changes; newer clients subscribe explicitly.
         if !client_info(&context).answers_input_required() {
             self.notify_from_now(&context.peer);
         }
@@ -423,7 +423,7 @@ impl ServerHandler for Server {
             updates.add(workspace, &listening)?;
             let mut wanted = accepted.resource_subscriptions.iter().flatten();
             wanted.try_for_each(|uri| listening.watch(workspace, uri))?;
-            // The client was told that it is heard before this began, and what it read before may be another one by now.
+            // The client was told that it is subscribed before the watch began, and what it read earlier may be outdated by now.
             listening.push_all();
             Ok(())
         });
@@ -481,7 +481,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Serves one client on standard input and output until it goes away.
+/// Serves one client on standard input and output until it disconnects.
 pub async fn serve_stdio(options: Options, roots: Roots) -> Result<(), ServeError> {
     let (read, write) = rmcp::transport::stdio();
     let running = Server::with_roots(options, roots).serve(StdioTransport::new(read, write)).await;

@@ -12,25 +12,25 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::partial_json::PartialObject;
 
-/// Bytes of one line.
+/// Maximum bytes of one line.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Messages that were read and wait to be worked on; further ones stay in the pipe.
+/// Maximum number of received messages that wait to be handled; further ones stay in the pipe.
 const WAITING_MAX: usize = 16;
-/// Bytes with which the files of some editors begin.
+/// The bytes with which some editors begin a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A line that is written, and who wants to know when it was.
+/// A line to write, and the channel that reports the result.
 type Outgoing = (Vec<u8>, oneshot::Sender<io::Result<()>>);
 
-/// Messages, one a line. Two tasks read and write, so that nothing is read or written by halves when whoever waits for a
-/// message turns to something else.
+/// A transport with one message per line. Two tasks read and write, so that cancelling a wait for a message never leaves one
+/// half read or half written.
 pub struct StdioTransport {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: Option<mpsc::Sender<Outgoing>>,
 }
 
 impl StdioTransport {
-    /// Messages over these two.
+    /// Creates a transport over a reader and a writer, and spawns its two tasks.
     pub fn new(
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
@@ -86,7 +86,7 @@ async fn write_all(mut write: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver
     }
 }
 
-/// Reads until the other end is closed, or nobody takes messages any more.
+/// Reads until the input is closed, or the receiver is dropped.
 async fn read_all(
     mut read: BufReader<impl AsyncRead + Unpin>,
     deliver: mpsc::Sender<ClientJsonRpcMessage>,
@@ -97,8 +97,7 @@ async fn read_all(
         match line.read() {
             Read::Message(message) => {
                 has_begun |= matches!(*message, ClientJsonRpcMessage::Request(_));
-                // Whoever tells something before it has asked for anything is not heard yet: a server that begins has
-                // use for a request only.
+                // Drop messages before the first request: a server that is being initialized can only handle a request.
                 if has_begun && deliver.send(*message).await.is_err() {
                     return;
                 }
@@ -115,7 +114,7 @@ async fn read_all(
     }
 }
 
-/// The answer to a text that is no message.
+/// Returns the error response to a text that is not a message.
 pub(crate) fn what_is_wrong(text: &[u8]) -> Value {
     let mut line = Line::default();
     line.add(text);
@@ -131,7 +130,7 @@ fn answer(id: Option<RequestId>, error: &ErrorData) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": error })
 }
 
-/// A line, or of one that is too long what it is about.
+/// A line; of one that is too long, only its top-level fields.
 #[derive(Debug, Default)]
 struct Line {
     bytes: Vec<u8>,
@@ -139,11 +138,11 @@ struct Line {
     is_too_long: bool,
 }
 
-/// What a line says.
+/// The result of parsing a line.
 #[derive(Debug)]
 enum Read {
     Message(Box<ClientJsonRpcMessage>),
-    /// Nothing that wants an answer.
+    /// The line needs no answer.
     Nothing,
     Wrong {
         id: Option<RequestId>,
@@ -151,7 +150,7 @@ enum Read {
     },
 }
 
-/// The next line; nothing at the end.
+/// Reads the next line; `None` at the end of the input.
 async fn next_line(read: &mut BufReader<impl AsyncRead + Unpin>) -> io::Result<Option<Line>> {
     let mut line = Line::default();
     loop {
@@ -199,7 +198,7 @@ impl Line {
     }
 }
 
-/// What is wrong with a line that is no message.
+/// Describes the error in a line that is not a message.
 fn no_message(text: &[u8], outline: &PartialObject) -> Read {
     let read = std::str::from_utf8(text)
         .map_err(|error| format!("it is not UTF-8: byte {} cannot be read", error.valid_up_to()));
@@ -216,7 +215,7 @@ fn no_message(text: &[u8], outline: &PartialObject) -> Read {
             let has = |name: &str| fields.contains_key(name);
             let names_method = fields.get("method").is_some_and(Value::is_string);
             if names_method && !has("id") || has("result") || has("error") {
-                // Nobody waits for an answer to what is only told, and an answer is not answered.
+                // Notifications and responses get no answer.
                 return Read::Nothing;
             }
             let is_sound =

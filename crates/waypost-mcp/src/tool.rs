@@ -1,4 +1,4 @@
-//! A tool: its definition as the protocol has it, and its handler.
+//! A tool: its definition in the protocol's form, and its handler.
 
 use rmcp::model::Tool as Definition;
 use serde::Serialize;
@@ -10,15 +10,14 @@ use crate::tool_error::ToolError;
 
 pub(crate) type Handler = fn(&Call) -> Result<Answer, ToolError>;
 
-/// A tool.
 pub(crate) struct Tool {
-    /// Every word of it is paid for in every conversation.
+    /// Every conversation pays for each word of it.
     pub(crate) definition: Definition,
     pub(crate) run: Handler,
 }
 
 impl Tool {
-    /// The tools of a file of definitions, each with the handler of its name.
+    /// Pairs the definitions in a JSON file with the handlers by name. A definition without a handler is dropped.
     pub(crate) fn all(definitions: &str, handlers: &[(&str, Handler)]) -> Vec<Self> {
         let definitions: Vec<Definition> = serde_json::from_str(definitions).unwrap_or_default();
         let handler = |name: &str| handlers.iter().find(|(handled, _)| *handled == name);
@@ -30,7 +29,7 @@ impl Tool {
     }
 }
 
-/// What a tool says.
+/// The reply of a tool.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// For programs: an object.
@@ -40,19 +39,19 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The same for both.
+    /// Uses the value's JSON as the text.
     pub(crate) fn of(value: Value) -> Self {
         let text = value.to_string();
         Self { value, text }
     }
 
-    /// Adds a fact for both.
+    /// Adds a fact to both.
     pub(crate) fn add(&mut self, field: &str, value: impl Serialize, text: &str) {
         self.value[field] = json!(value);
         self.text.push_str(text);
     }
 
-    /// Adds names behind a label, if there are any.
+    /// Adds names after a label, if there are any.
     pub(crate) fn add_names(&mut self, field: &str, label: &str, names: &[impl AsRef<str> + Serialize]) {
         if !names.is_empty() {
             let joined = names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");

@@ -14,33 +14,32 @@ use crate::sampling::Sampler;
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
-/// Bytes of why an argument does not fit.
+/// Maximum bytes of the reason why an argument does not fit.
 const MISFIT_BYTES: usize = 300;
 
-/// One call of a tool.
 pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
-    /// The agent who calls, never a person whatever it says, and the session under whose name it holds tasks.
+    /// The calling agent, never a person whatever it claims, and the session under whose name it holds leases.
     pub(crate) caller: Caller,
     pub(crate) arguments: Map<String, Value>,
-    /// The program at the other end, which may be able to ask a person.
+    /// The calling program, which may be able to ask a person.
     pub(crate) client: Client,
-    /// The plan that this session made, named or took a task of last: two sessions of one agent mean their own.
+    /// The caller's own plan that this session created, named or claimed a task of last. Each session of an agent has its own.
     pub(crate) recent: Arc<Mutex<Option<PlanId>>>,
 }
 
 /// The program at the other end of a call.
 pub(crate) struct Client {
-    /// Where questions for the person who sits there are put; nothing where nobody can be asked.
+    /// Carries questions to the person at the client; `None` if the client cannot ask.
     pub(crate) question_sender: Option<QuestionSender>,
-    /// Its own model, where it lets that be asked.
+    /// The client's own model, if the client supports sampling.
     pub(crate) model: Option<Sampler>,
-    /// Set when nobody waits for the answer any more.
+    /// Whether the client has cancelled the call.
     pub(crate) gone: Box<dyn Fn() -> bool + Send>,
 }
 
 impl Client {
-    /// Puts a question to the person there, if they can be asked. Returns how to tell that it needs no answer any more.
+    /// Puts a question to the person at the client, if possible. Send on the returned channel to withdraw the question.
     pub(crate) fn ask(
         &self,
         waits: bool,
@@ -60,7 +59,7 @@ impl Client {
 }
 
 impl Call {
-    /// The arguments as `T`; what does not fit is named.
+    /// Parses the arguments as `T`. The error names the argument that does not fit.
     pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         serde_path_to_error::deserialize(Value::Object(self.arguments.clone())).map_err(|error| {
             let path = error.path().to_string();
@@ -70,22 +69,21 @@ impl Call {
         })
     }
 
-    /// The agent who calls.
+    /// The calling agent.
     pub(crate) fn by(&self) -> &Actor {
         &self.caller.actor
     }
 
-    /// All acts on plans.
+    /// The service for all operations on plans.
     pub(crate) fn service(&self) -> &Service {
         &self.workspace.service
     }
 
-    /// Reads a plan.
     pub(crate) fn read<R>(&self, plan: &PlanId, read: impl FnOnce(&Plan) -> R) -> Result<R, ServiceError> {
         self.service().read(plan, read)
     }
 
-    /// The same with the latest progress of its tasks.
+    /// Reads a plan with the latest progress of its tasks.
     pub(crate) fn read_with_progress<R>(
         &self,
         plan: &PlanId,
@@ -94,12 +92,12 @@ impl Call {
         self.service().read_with_progress(plan, read)
     }
 
-    /// The plan that an id or its beginning names.
+    /// Returns the plan with this id or id prefix.
     pub(crate) fn plan(&self, id: &str) -> Result<PlanId, ServiceError> {
         self.service().resolve_plan(id)
     }
 
-    /// From now on the session means this plan when it names none, if it is the caller's own.
+    /// Makes this plan the session's default for calls that name none, if it is the caller's own.
     pub(crate) fn remember(&self, plan: &PlanId) -> Result<(), ToolError> {
         if self.read(plan, |plan| plan.spec().owner == self.by().name)? {
             *self.recent.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan.clone());
@@ -107,14 +105,14 @@ impl Call {
         Ok(())
     }
 
-    /// The plan that this session means if it has not ended; otherwise the caller's own newest that has not, if any.
+    /// Returns the session's default plan if it is unfinished; otherwise the caller's newest unfinished plan, if any.
     pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, ToolError> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(plan) = recent {
             let is_open = |plan: &Plan| !(plan.state().phase.is_finished() || plan.state().archived);
             match self.read(&plan, is_open) {
                 Ok(true) => return Ok(Some(plan)),
-                // Ended, or of another workspace.
+                // Finished, archived, or of another workspace.
                 Ok(false) | Err(ServiceError::NoSuchPlan(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -123,7 +121,7 @@ impl Call {
             .newest(self.by(), Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect())
     }
 
-    /// The caller's own newest plan, be it one that has ended.
+    /// Returns the caller's newest plan, finished or not.
     pub(crate) fn latest_plan(&self) -> Result<Option<PlanId>, ToolError> {
         self.workspace.newest(self.by(), Vec::new())
     }

@@ -1,5 +1,5 @@
 //! Errors of tools: what failed, on what, a stable code with facts, and what to do next. Always a tool result with `isError`,
-//! never an error of the protocol, so that the model reads it.
+//! never a protocol error, so that the model reads it.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use waypost_store::{Conflict, StoreError, WriteError};
 use crate::hints::{self, HintPhrases};
 use crate::reply_text;
 
-/// Bytes of what happened: what is said again of a call may be of any length.
+/// Maximum bytes of a message: the parts of a call that it repeats may have any length.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024;
-/// Problems that an answer names.
+/// Maximum number of problems that an error names.
 pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
-/// Bytes of the facts of an error.
+/// Maximum bytes of the facts of an error.
 const FACTS_BYTES_MAX: usize = 4 * 1024;
 
-/// Why not.
+/// Why a tool refused a call or failed.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolError {
-    /// A lowercase clause: what happened, to what.
+    /// A lowercase clause: what failed, on what.
     pub(crate) message: String,
     /// What to do next; may be empty.
     pub(crate) hint: String,
-    /// What else programs are told.
+    /// Structured data for programs.
     pub(crate) facts: Box<Map<String, Value>>,
-    /// What was not done, if the hint is up to the tools that are at hand.
+    /// The original error, if the hint depends on the called toolset.
     cause: Option<Arc<ServiceError>>,
 }
 
 impl ToolError {
-    /// A refusal with a message and a hint.
+    /// Creates an error; the message is cut to its maximum.
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = reply_text::cut_text(&message.into(), MESSAGE_BYTES_MAX);
         Self {
@@ -43,7 +43,7 @@ impl ToolError {
         }
     }
 
-    /// What a draft has that it may not have.
+    /// The error for an invalid draft.
     pub(crate) fn invalid(problems: &[Problem]) -> Self {
         let named = problems.iter().take(PROBLEMS_NAMED_MAX);
         let mut lines: Vec<String> = named.map(|problem| format!("{problem} ({})", problem.hint())).collect();
@@ -54,7 +54,7 @@ impl ToolError {
             .with_fact("code", "invalid")
     }
 
-    /// Somebody else wrote since: what they changed.
+    /// The error for a version conflict, with the changes by others.
     fn conflict(conflict: &Conflict, message: String) -> Self {
         let mut shown = reply_text::changes(&conflict.differences);
         shown.truncate(reply_text::CHANGES_MAX);
@@ -69,26 +69,26 @@ impl ToolError {
             .with_fact("changed", shown)
     }
 
-    /// Gives a fact to programs.
+    /// Adds a fact for programs.
     pub(crate) fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The same with a hint in these phrases.
+    /// Sets the hint in the phrases of a toolset.
     pub(crate) fn with_hints(mut self, ways: &HintPhrases) -> Self {
         let Some(cause) = self.cause.take() else { return self };
         let before = self.text();
         self.hint = hints::about(&cause, ways);
         let after = self.text();
-        // Where the text is a fact as well, that says the same.
+        // A fact that repeats the text must stay the same as the text.
         for fact in self.facts.values_mut().filter(|fact| **fact == before.as_str()) {
             *fact = after.as_str().into();
         }
         self
     }
 
-    /// For models that read only text.
+    /// The message and the hint, for models that read only text.
     pub(crate) fn text(&self) -> String {
         if self.hint.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.hint) }
     }

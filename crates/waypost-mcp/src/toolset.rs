@@ -12,17 +12,17 @@ pub enum Toolset {
     Native,
     /// The tools of the jaato todo plugin, under their names.
     Jaato,
-    /// Plan documents: a text, a version, and the author's free words for where it stands.
+    /// Plan documents: a text, a version and a free-text status.
     Plans,
-    /// For agents that hand work to machines.
+    /// For agents that submit work to machines.
     Orchestrator,
 }
 
 impl Toolset {
-    /// All of them.
+    /// All toolsets.
     pub const ALL: [Self; 4] = [Self::Native, Self::Jaato, Self::Plans, Self::Orchestrator];
 
-    /// The name of it on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::hints::about;
 
-    /// One of each, of some several: a new variant fails until it stands here.
+    /// Every refusal, some in several forms: a new variant fails the test until it is listed here.
     fn all_refusals() -> Vec<Refusal> {
         let task = || "t1".to_owned();
         let mut all = vec![
@@ -111,7 +111,7 @@ mod tests {
         all
     }
 
-    /// Everything that can be said in a set of tools.
+    /// All hints of a toolset.
     fn all_hints(set: Toolset) -> Vec<String> {
         let plan = || PlanId::new("kq3").unwrap();
         let (task, agent) = (TaskId::new("t1").unwrap(), "a".to_owned());
@@ -157,7 +157,7 @@ mod tests {
             for hint in all_hints(set) {
                 let is_word = |character: char| character.is_alphanumeric() || character == '_';
                 for word in hint.split(|character| !is_word(character)) {
-                    // `events` is a word, too.
+                    // `events` is also an ordinary word.
                     assert!(!others.contains(word) || word == "events", "{}: {hint}", set.name());
                     named += usize::from(own.contains(word));
                     assert!(

@@ -1,4 +1,4 @@
-//! A workspace: the service for its plans, its configuration and its folder. How these are found is up to the caller.
+//! A workspace: the service for its plans, its configuration and its folder. The caller decides how these are found.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use crate::tool_error::ToolError;
 
 /// The plans of a workspace, its configuration and its folder.
 pub struct Workspace {
-    /// All acts on the plans of its store.
+    /// All operations on the plans of its store.
     pub service: Service,
-    /// What the operator allows.
+    /// The operator's configuration.
     pub config: Arc<Config>,
-    /// The folder that files may be read from and written to.
+    /// The folder in which tools may read and write files.
     pub folder: PathBuf,
-    /// The folder that is Waypost's own: logs of attempts, and which workers are alive.
+    /// Waypost's own folder: logs of attempts, planning journals, and which workers are alive.
     pub own: PathBuf,
 }
 
-/// Why there is no workspace.
+/// Why a workspace could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Unopened {
-    /// What happened, to what.
+    /// What failed, on what.
     pub message: String,
     /// What to do next.
     pub hint: String,
@@ -38,21 +38,21 @@ impl From<Unopened> for ToolError {
     }
 }
 
-/// Finds the workspace of a folder; without one, of the folder that the server was started in.
+/// Opens the workspace of a folder; for `None`, of the folder in which the server was started.
 pub type Opener = Arc<dyn Fn(Option<&Path>) -> Result<Workspace, Unopened> + Send + Sync>;
 
 impl Workspace {
-    /// A workspace with its own service.
+    /// Creates a workspace with its own service.
     pub fn new(plans: Arc<PlanStore>, config: Arc<Config>, folder: PathBuf, own: PathBuf) -> Self {
         Self { service: Service::new(plans, Arc::clone(&config)), config, folder, own }
     }
 
-    /// The plans, to read them.
+    /// The plans, for reading.
     pub(crate) fn plans(&self) -> &PlanStore {
         self.service.plans()
     }
 
-    /// A page of plans. A cursor that no page ended with is refused: the first page would be taken for the next one.
+    /// Returns a page of plans. Refuses a malformed cursor: the first page would be mistaken for the next one.
     pub(crate) fn page(&self, query: &Query) -> Result<Page<PlanSummary>, ToolError> {
         if let Some(cursor) = query.after.as_deref().filter(|cursor| !cursor.contains('|')) {
             let message = format!("{cursor:?} is not a cursor of a plan list");
@@ -61,14 +61,14 @@ impl Workspace {
         Ok(self.plans().heads(query)?)
     }
 
-    /// Somebody's own newest plan in one of these phases; in any, if none is named.
+    /// Returns the owner's newest plan in one of these phases; an empty list means any phase.
     pub(crate) fn newest(&self, of: &Actor, phases: Vec<Phase>) -> Result<Option<PlanId>, ToolError> {
         let owner = Some(of.name.clone());
         let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
         Ok(self.plans().heads(&query)?.items.into_iter().next().map(|head| head.id))
     }
 
-    /// What time it is in the store.
+    /// Returns the time of the store's clock.
     pub(crate) fn now(&self) -> Result<Timestamp, StoreError> {
         self.plans().store().query(|read| Ok(read.now()))
     }

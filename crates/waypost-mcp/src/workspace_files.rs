@@ -1,8 +1,8 @@
 //! Files of the workspace, read and written for a model: nothing outside of it, nothing through a link, only regular files, and
 //! writes are atomic. Knows nothing of plans.
 //!
-//! A path is walked folder by folder from the workspace, each opened inside the one before it without following links, so
-//! that nobody who changes folders meanwhile can lead the walk elsewhere.
+//! A path is opened folder by folder from the workspace, each relative to the one before and without following links, so that a
+//! concurrent change of folders cannot redirect it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -19,17 +19,17 @@ use crate::protected_paths::{self, Access};
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
-/// Bytes of a file that is read or written.
+/// Maximum bytes of a file.
 pub(crate) const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// What to do about a path that leads elsewhere.
+/// The hint for a path that is not a regular file of the workspace.
 const INSIDE: &str = "name a regular file in the workspace by its relative path";
 
 /// Reads a text file of the workspace.
 pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     let place = Place::find(workspace, path, Access::Read)?;
     place.must_be_plain()?;
-    // Not waiting for anybody at the other end, in case somebody puts a pipe there in this very moment.
+    // Do not block, in case the file is replaced by a pipe at this very moment.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file =
         openat(&place.folder, &place.name, flags, Mode::empty()).map_err(|error| place.failed(error))?;
@@ -45,7 +45,7 @@ pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, ToolErro
     })
 }
 
-/// Writes a file of the workspace as a whole, its folders included; one that is there is replaced. Says how many bytes.
+/// Writes a whole file of the workspace, creates missing folders, and replaces an existing file. Returns the number of bytes.
 pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64, ToolError> {
     fits(path, text.len())?;
     let place = Place::find(workspace, path, Access::Write)?;
@@ -53,14 +53,14 @@ pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64
     let temporary = temporary_name(&place.name);
     let written = put(&place, &temporary, text, permissions);
     if written.is_err() {
-        // Nothing is left behind; that it cannot be taken away either is not what has to be told.
+        // Leave nothing behind. If the removal fails too, the first error matters more.
         let _gone = unlinkat(&place.folder, &temporary, AtFlags::empty());
     }
     written.map_err(|error| place.broke(&error))?;
     Ok(text.len() as u64)
 }
 
-/// The same, but a file with another content is left alone.
+/// Like [`write()`], but refuses to replace a file with other content.
 pub(crate) fn write_new(workspace: &Workspace, path: &str, text: &str) -> Result<u64, ToolError> {
     let place = Place::find(workspace, path, Access::Write)?;
     if place.plain_or_absent()?.is_some() && read(workspace, path)? != text {
@@ -79,16 +79,16 @@ fn put(place: &Place, temporary: &str, text: &str, permissions: Option<Mode>) ->
     }
     file.sync_all()?;
     renameat(&place.folder, temporary, &place.folder, &place.name)?;
-    // After a crash it is there with all its bytes, or the old one is.
+    // After a crash either the new file is there with all its bytes, or the old one is.
     rustix::fs::fsync(&place.folder)?;
     Ok(())
 }
 
-/// A name that no other writer of this machine uses at the same time.
+/// Returns a name that no other writer on this machine uses at the same time.
 fn temporary_name(name: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    // A name may have 255 bytes.
+    // A file name may have 255 bytes.
     let short = waypost_text::head_bytes(name, 160);
     format!(".{short}.{}-{number}.tmp", std::process::id())
 }
@@ -105,18 +105,18 @@ fn fits(path: &str, bytes: usize) -> Result<(), ToolError> {
 struct Place {
     folder: OwnedFd,
     name: String,
-    /// As it was said, for messages.
+    /// The path as the caller wrote it, for messages.
     said: String,
 }
 
 impl Place {
-    /// Folders on the way there are made for what is to be written.
+    /// Opens the folder of a path. For a write, creates missing folders.
     fn find(workspace: &Workspace, said: &str, access: Access) -> Result<Self, ToolError> {
         let mut names = names(&workspace.folder, said)?;
         protected_paths::refuse(workspace, said, &names, access)?;
         let name = names.pop().ok_or_else(|| ToolError::new(format!("{said:?} names no file"), INSIDE))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // The workspace itself may be reached through links: the operator has said where it is.
+        // The workspace itself may be reached through links: the operator chose its location.
         let opened = rustix::fs::open(&workspace.folder, flags, Mode::empty());
         let folder = opened.map_err(|error| failed(&workspace.folder.display().to_string(), error))?;
         let mut place = Self { folder, name, said: said.to_owned() };
@@ -137,7 +137,7 @@ impl Place {
                     Err(error) => Err(self.failed(error)),
                 }
             }
-            // A link is no folder to somebody who follows none.
+            // With NOFOLLOW a link is not a folder.
             Err(Errno::LOOP | Errno::NOTDIR) => {
                 let message = format!("{}: {name} is a link or not a folder", self.said);
                 Err(ToolError::new(message, INSIDE))
@@ -153,7 +153,7 @@ impl Place {
         }
     }
 
-    /// The permissions of the file, if there is one.
+    /// Returns the permissions of the file, or `None` if it does not exist.
     fn plain_or_absent(&self) -> Result<Option<Mode>, ToolError> {
         match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => {
@@ -201,7 +201,7 @@ fn failed(said: &str, error: Errno) -> ToolError {
     }
 }
 
-/// The names on the way from the workspace to what was said.
+/// Returns the path components from the workspace to the file.
 fn names(workspace: &Path, said: &str) -> Result<Vec<String>, ToolError> {
     if said.trim().is_empty() || said.contains('\0') {
         return Err(ToolError::new(format!("{said:?} names no file"), INSIDE));
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// A workspace beside a secret, both in a folder that goes away.
+    /// A workspace next to a secret, both in a folder that is removed at the end.
     struct Beside {
         all: PathBuf,
         workspace: Workspace,

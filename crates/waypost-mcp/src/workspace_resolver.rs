@@ -12,24 +12,24 @@ use crate::roots::{Roots, choose};
 use crate::tool_error::ToolError;
 use crate::workspace::{Opener, Workspace};
 
-/// How long a client may take to say where it works.
+/// The longest that a client may take to list its roots.
 const ROOTS_SECONDS_MAX: u64 = 10;
 
-/// Who asks for the workspace.
+/// The client of a request and its capabilities.
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer<RoleServer>,
     pub(crate) can: Option<ClientCapabilities>,
     pub(crate) protocol: Option<ProtocolVersion>,
 }
 
-/// Where a client works.
+/// The folder of a client, or the error for its roots.
 type ClientFolder = Result<Option<PathBuf>, ToolError>;
 
-/// Finds the workspace of a client.
+/// Resolves the workspace of a client.
 pub(crate) struct WorkspaceResolver {
     open: Opener,
     roots: Roots,
-    /// Where the client said that it works, once it said so.
+    /// The folder from the client's roots, once they are known.
     told: tokio::sync::Mutex<Option<ClientFolder>>,
     opened: Mutex<Option<(Option<PathBuf>, Arc<Workspace>)>>,
 }
@@ -39,7 +39,7 @@ impl WorkspaceResolver {
         Self { open, roots, told: tokio::sync::Mutex::new(None), opened: Mutex::new(None) }
     }
 
-    /// Whether this visitor has yet to say where it works, and can say so only in an answer.
+    /// Whether the client has not yet sent its roots and can send them only in reply to an `input_required` result.
     pub(crate) async fn needs_roots(&self, client_info: &ClientInfo) -> bool {
         let follows = matches!(self.roots, Roots::Follow { .. });
         follows
@@ -48,19 +48,19 @@ impl WorkspaceResolver {
             && self.told.lock().await.is_none()
     }
 
-    /// What such a visitor said.
+    /// Sets the roots that such a client sent.
     pub(crate) async fn set_roots(&self, roots: &[String]) {
         if let Roots::Follow { here } = &self.roots {
             *self.told.lock().await = Some(chosen(roots, here));
         }
     }
 
-    /// The client's roots are others now; whoever comes next asks.
+    /// Forgets the client's roots, which have changed; the next request asks for them.
     pub(crate) async fn forget_roots(&self) {
         *self.told.lock().await = None;
     }
 
-    /// The folder that a visitor works in; nothing for the one that the server was started in.
+    /// Returns the client's folder; `None` for the one in which the server was started.
     pub(crate) async fn folder(&self, client_info: &ClientInfo) -> ClientFolder {
         let Roots::Follow { here } = &self.roots else { return Ok(None) };
         let mut told = self.told.lock().await;
@@ -72,7 +72,7 @@ impl WorkspaceResolver {
         }
         let roots = match ask(&client_info.peer).await {
             Ok(roots) => roots,
-            // Not kept: the next call asks again.
+            // Not cached: the next call asks again.
             Err(refused) => return Err(refused),
         };
         let chosen = chosen(&roots, here);
@@ -80,7 +80,7 @@ impl WorkspaceResolver {
         chosen
     }
 
-    /// The workspace of that folder.
+    /// Returns the workspace of the client's folder.
     pub(crate) async fn workspace(
         self: &Arc<Self>,
         client_info: &ClientInfo,
@@ -93,7 +93,7 @@ impl WorkspaceResolver {
     }
 
     fn open_in(&self, folder: Option<PathBuf>) -> Result<Arc<Workspace>, ToolError> {
-        // Held while it is opened: two calls at once open one workspace.
+        // Held while opening, so that two concurrent calls open one workspace.
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, workspace)) = &*opened
             && *known == folder
@@ -111,22 +111,22 @@ impl ClientInfo {
         self.can.as_ref().is_some_and(|can| can.roots.is_some())
     }
 
-    /// Whether it speaks the protocol in which servers send no requests.
+    /// Whether the client uses the protocol in which servers send no requests.
     pub(crate) fn answers_input_required(&self) -> bool {
         self.protocol
             .as_ref()
             .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
     }
 
-    /// Whether it lets its model be asked.
+    /// Whether the client supports sampling.
     pub(crate) fn can_sample(&self) -> bool {
         !self.answers_input_required() && self.can.as_ref().is_some_and(|can| can.sampling.is_some())
     }
 
-    /// Whether it can ask the person who sits there.
+    /// Whether the client can ask a person.
     pub(crate) fn can_ask(&self) -> bool {
         let elicitation = self.can.as_ref().and_then(|can| can.elicitation.as_ref());
-        // One that names no way means the form: it is older than the other ways.
+        // A client that names no mode supports the form, which is older than the other modes.
         elicitation.is_some_and(|can| can.form.is_some() || can.url.is_none())
     }
 }
@@ -140,7 +140,7 @@ async fn ask(peer: &Peer<RoleServer>) -> Result<Vec<String>, ToolError> {
     let asked = tokio::time::timeout(Duration::from_secs(ROOTS_SECONDS_MAX), peer.list_roots()).await;
     match asked {
         Ok(Ok(told)) => Ok(uris(&told)),
-        // It says that it has roots and then does not: it works where it started the server.
+        // The client declares roots but does not list them: use the folder in which it started the server.
         Ok(Err(_)) => Ok(Vec::new()),
         Err(_) => Err(ToolError::new(
             format!("the client did not answer roots/list within {ROOTS_SECONDS_MAX} s"),
@@ -149,7 +149,6 @@ async fn ask(peer: &Peer<RoleServer>) -> Result<Vec<String>, ToolError> {
     }
 }
 
-/// The addresses of roots.
 #[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
 pub(crate) fn uris(told: &rmcp::model::ListRootsResult) -> Vec<String> {
     told.roots.iter().map(|root| root.uri.clone()).collect()

@@ -1,4 +1,4 @@
-//! What planning may cost, looked at before a call. Knows no clock and no price list: whoever drives a session brings both.
+//! Budgets of planning, checked before each call. Knows no clock and no prices: the driver of a session supplies both.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use waypost_llm::Price;
 use crate::ModelRequest;
 use waypost_llm::token_estimate::estimate_ask;
 
-/// An answer shorter than this is not worth asking for.
+/// Minimum useful length of an answer. A request whose answer would have to be shorter is refused.
 pub const ANSWER_TOKENS_MIN: u32 = 256;
 
-/// What planning is bounded by.
+/// A limit on planning.
 #[derive(
     Clone,
     Copy,
@@ -33,16 +33,15 @@ pub enum Bound {
     /// Tasks of the plan.
     #[strum(serialize = "max_goals")]
     Goals,
-    /// Questions to models.
+    /// Calls to models.
     #[strum(serialize = "max_calls")]
     Calls,
-    /// Tokens of questions and answers.
+    /// Tokens of requests and answers.
     #[strum(serialize = "token_budget")]
     Tokens,
-    /// Money.
     #[strum(serialize = "cost_budget")]
     Cost,
-    /// Time.
+    /// Elapsed time.
     #[strum(serialize = "seconds")]
     Seconds,
 }
@@ -57,14 +56,14 @@ impl Bound {
     }
 }
 
-/// What may be spent in all; what is `None` is not bounded.
+/// Limits on the total spent; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Questions to models.
+    /// Calls to models.
     pub calls_max: Option<u64>,
-    /// Tokens of questions and answers.
+    /// Tokens of requests and answers.
     pub tokens_max: Option<u64>,
-    /// Money, in millionths.
+    /// Cost in millionths of the currency unit.
     pub cost_micros_max: Option<u64>,
     /// Seconds since the session began.
     pub seconds_max: Option<u64>,
@@ -72,13 +71,13 @@ pub struct Limits {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    /// Questions to models.
+    /// Calls to models.
     pub calls: u64,
-    /// Tokens of questions and answers.
+    /// Tokens of requests and answers.
     pub tokens: u64,
-    /// Money, in millionths.
+    /// Cost in millionths of the currency unit.
     pub cost_micros: u64,
-    /// Seconds.
+    /// Seconds since the session began.
     pub seconds: u64,
 }
 
@@ -101,21 +100,21 @@ impl Spent {
     }
 }
 
-/// Why a question must not be asked.
+/// Why a request must not be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Broken {
-    /// It would go over a bound.
+    /// It would exceed a limit.
     #[error("{bound} is {max}: {spent} were spent, and the next question may need {needed} more")]
     Over {
         bound: Bound,
         max: u64,
-        /// What was spent, with what is being asked now.
+        /// The amount spent, including reservations for pending requests.
         spent: u64,
-        /// What the question may need.
+        /// The amount that the request may need.
         needed: u64,
     },
-    /// There is a bound of money, and nobody knows what the question would cost.
+    /// There is a cost limit, and the price of a model is unknown.
     #[error("cost_budget is set, but a model that may be asked has no price")]
     Unpriced {},
 }
@@ -140,16 +139,16 @@ impl Broken {
     }
 }
 
-/// What is set aside for one question until its answer is there.
+/// The amount reserved for one request until its answer arrives.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "what is set aside must be settled or released"]
 pub struct Reserve {
     amount: Spent,
-    /// Tokens that the answer may have: what was asked for, or what is left of the bounds.
+    /// Maximum tokens of the answer: the requested maximum, or less if the limits leave less.
     pub answer_tokens_max: u32,
 }
 
-/// What may be spent, what was, and what is set aside for questions under way.
+/// The limits, the amounts spent, and the amounts reserved for pending requests.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     limits: Limits,
@@ -158,39 +157,39 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of which something may be spent already: by an earlier process, for one.
+    /// `spent` is what was spent before, for example by an earlier process.
     pub fn new(limits: Limits, spent: Spent) -> Self {
         Self { limits, spent, reserved: Spent::default() }
     }
 
-    /// What was spent, without what is set aside.
+    /// The amounts spent, without reservations.
     pub fn spent(&self) -> Spent {
         self.spent
     }
 
-    /// Says how many seconds have passed since the session began.
+    /// Sets the seconds since the session began.
     pub fn set_seconds(&mut self, seconds: u64) {
         self.spent.seconds = seconds;
     }
 
-    /// What there is to say when the time was up while a question was under way.
+    /// The error for a request during which the time limit passed.
     pub fn out_of_time(&self) -> Broken {
         let max = self.limits.seconds_max.unwrap_or(self.spent.seconds);
         Broken::Over { bound: Bound::Seconds, max, spent: max.max(self.spent.seconds), needed: 1 }
     }
 
-    /// Sets aside what a question may cost at the most, or says which bound it would break. An answer that would not fit
-    /// whole is cut to what is left, as long as that is [`ANSWER_TOKENS_MIN`].
+    /// Reserves the maximum cost of a request, or returns the limit that it would exceed. If the full answer does not
+    /// fit, its maximum is reduced to what is left, but not below [`ANSWER_TOKENS_MIN`].
     pub fn reserve(&mut self, ask: &ModelRequest, price: Option<Price>) -> Result<Reserve, Broken> {
         self.reserve_for(ask, price, ask.tokens_max.min(ANSWER_TOKENS_MIN))
     }
 
-    /// The same for a question that is asked once more: its answer is not cut any further.
+    /// Like [`Self::reserve`], for a retry of the same request: the maximum of the answer is not reduced any further.
     pub fn reserve_again(&mut self, ask: &ModelRequest, price: Option<Price>) -> Result<Reserve, Broken> {
         self.reserve_for(ask, price, ask.tokens_max)
     }
 
-    /// Sets aside what a question may cost whose answer may have so many tokens at the least.
+    /// Reserves for an answer of at least `least` tokens.
     fn reserve_for(
         &mut self,
         ask: &ModelRequest,
@@ -229,22 +228,22 @@ impl Budget {
         let cost_micros = price.unwrap_or_default().cost(tokens_in, answer);
         let amount = Spent { calls: 1, tokens: tokens_in.saturating_add(answer), cost_micros, seconds: 0 };
         self.reserved = self.reserved.plus(&amount);
-        // It is at most what was asked for, which is a u32.
+        // At most the requested maximum, which is a `u32`.
         Ok(Reserve { amount, answer_tokens_max: u32::try_from(answer).unwrap_or(ask.tokens_max) })
     }
 
-    /// The call is over: what it has cost takes the place of what was set aside.
+    /// Replaces the reservation by the actual cost of the call.
     pub fn settle(&mut self, reserve: Reserve, tokens: u64, cost_micros: u64) {
         self.release(reserve);
         self.charge(tokens, cost_micros);
     }
 
-    /// Nobody was asked.
+    /// Releases the reservation of a call that was not made.
     pub fn release(&mut self, reserve: Reserve) {
         self.reserved = self.reserved.minus(&reserve.amount);
     }
 
-    /// A call for which nothing was set aside.
+    /// Charges a call without a reservation.
     pub fn charge(&mut self, tokens: u64, cost_micros: u64) {
         self.spent = self.spent.plus(&Spent { calls: 1, tokens, cost_micros, seconds: 0 });
     }

@@ -1,8 +1,8 @@
-//! Goals broken down until every leaf is small enough: what to ask now, and what the answers mean for the plan.
+//! Decomposes goals until every leaf is small enough: decides what to ask next, and what the answers mean for the plan.
 //!
-//! What is open follows from the plan; the session remembers only answers that are not in the plan yet (children whose
-//! dependencies are still asked for, answers that were returned). Whoever keeps the answers by their slots can begin again with
-//! the plan alone. Commands carry no tokens: whoever drives the session charges each answer once.
+//! The open goals follow from the plan. The session itself holds only answers that are not in the plan yet (subtasks whose
+//! dependencies are still being asked for, rejected answers). With the plan and the answers by slot, a session can be
+//! restarted. Commands carry no tokens: the driver charges each answer once.
 
 mod atomicity;
 mod context;
@@ -25,8 +25,8 @@ pub use session::{
 };
 
 impl Decompose {
-    /// Every question that can be asked now, at most `parallel_max`. Questions that are under way are among them; a question is
-    /// known by its slot. None: there is nothing left to ask.
+    /// The requests that can be sent now, at most `parallel_max`. Includes pending requests, which the caller recognizes by
+    /// their slots. Empty if nothing is left to ask.
     pub fn next(&self, plan: &Plan) -> Vec<ModelRequest> {
         let view = ProgressView::of(self, plan);
         view.open()
@@ -35,7 +35,7 @@ impl Decompose {
             .collect()
     }
 
-    /// Whether there is nothing left to ask.
+    /// Whether nothing is left to ask.
     pub fn is_over(&self, plan: &Plan) -> bool {
         ProgressView::of(self, plan).open().next().is_none()
     }
@@ -44,7 +44,7 @@ impl Decompose {
         ProgressView::of(self, plan).progress()
     }
 
-    /// What an answer means for the plan as it is now.
+    /// Interprets an answer against the current plan.
     pub fn interpret(&mut self, plan: &Plan, ask: &ModelRequest, answer: &Answer) -> AnswerResult {
         let stale = AnswerResult { commands: Vec::new(), kind: AnswerKind::Stale, repairs: Vec::new() };
         let Some(task) = ask.task.as_ref().and_then(|id| plan.task(id.as_str())) else { return stale };
@@ -77,14 +77,14 @@ impl Decompose {
         }
     }
 
-    /// The plan did not take what an answer had led to: the goal is left as it is, in this session.
+    /// The plan refused the commands of an answer: the goal is left as it is for the rest of this session.
     pub fn refused(&mut self, task: &TaskId, why: &str) {
         self.held.remove(task);
         let why = format!("the plan did not take it: {why}");
         self.stopped.insert(task.clone(), Stopped::GivenUp { why });
     }
 
-    /// An answer that cannot be used: asked again, or the end of asking.
+    /// Handles an unusable answer: asks again, or gives up.
     fn unusable(
         &mut self,
         task: &Task,
@@ -147,7 +147,7 @@ impl Decompose {
     }
 }
 
-/// The slot of the first question about a goal for a purpose.
+/// The slot of the first request about a goal for a purpose.
 fn first_slot(purpose: Purpose, id: &TaskId) -> String {
     format!("{}/{}", purpose.name(), slot_name(id))
 }

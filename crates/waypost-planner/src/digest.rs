@@ -1,7 +1,8 @@
-//! Finished work, compressed, and an exam of how much of it was kept. Says what to ask; the plan keeps what comes of it.
+//! Digests of finished work, and an exam that measures how much of it a digest preserves. Decides what to ask; the plan
+//! stores the result.
 //!
-//! How faithful a digest is, is not guessed from its size: questions are made from the original, answered from the digest
-//! alone, and marked. The score is the share of answers that agree.
+//! Fidelity is not estimated from the size of a digest: questions are written from the original, answered from the digest
+//! alone, and graded. The score is the share of answers that agree.
 
 mod evaluation;
 mod source_text;
@@ -21,23 +22,23 @@ use source_text::digest_text;
 pub use evaluation::QUESTIONS_MAX;
 use waypost_llm::token_estimate::estimate;
 
-/// A summary has fewer words than this.
+/// A summary must have fewer words than this.
 pub const SUMMARY_WORDS_MAX: usize = 100;
-/// Decisions, and artifacts, that a digest may list.
+/// Maximum number of decisions, and of artifacts, in a digest.
 pub const LIST_MAX: usize = 10;
-/// Columns of each of those.
+/// Maximum width of each entry in columns.
 pub const ITEM_COLUMNS_MAX: usize = 300;
-/// Questions of an exam, unless somebody says otherwise.
+/// Default number of questions in an exam.
 pub const QUESTIONS: usize = 5;
-/// Words of an answer in an exam.
+/// Maximum number of words of an answer in an exam.
 pub const ANSWER_WORDS_MAX: usize = 20;
 
-/// Whether it is measured how much a digest has kept.
+/// Whether the fidelity of a digest is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fidelity {
-    /// By an exam of so many questions.
+    /// By an exam with this number of questions.
     Examined { questions: usize },
-    /// It is not, and nothing is said of it.
+    /// It is not measured, and the digest has no score.
     Unknown,
 }
 
@@ -47,36 +48,34 @@ impl Default for Fidelity {
     }
 }
 
-/// Why there is nothing to compress.
+/// Why a task cannot be digested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoDigest {
     /// The plan has no such task.
     #[error("no task is called {0}")]
     NoSuchTask(TaskId),
-    /// It is not finished.
     #[error("task {0} has not finished; only finished work has a digest")]
     NotFinished(TaskId),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Digested {
-    /// Something to go on with: there is another question.
+    /// The answer was used, and there is another request.
     Taken { repairs: Vec<Repair> },
-    /// It cannot be used; the model is asked again, and told all of this.
+    /// The answer is unusable. The next request reports the problems to the model.
     Again {
-        /// What is wrong, one sentence each.
+        /// One sentence each.
         problems: Vec<String>,
     },
-    /// The digest is there.
     Done {
-        /// What the plan is to be told.
+        /// The command that stores the digest.
         command: Box<Command>,
-        /// What had to be put right in the last answer.
+        /// The repairs of the last answer.
         repairs: Vec<Repair>,
-        /// Why its fidelity is not known, where an exam was wanted and could not be held.
+        /// Why an exam that was requested could not be held; empty otherwise.
         unexamined: Vec<String>,
     },
-    /// There is no digest.
+    /// No answer was usable, so there is no digest.
     GaveUp(GenerationFailed),
 }
 
@@ -89,7 +88,7 @@ enum Stage {
     Over,
 }
 
-/// A conversation that ends in a digest of one task.
+/// A conversation that produces a digest of one task.
 #[derive(Clone, Debug)]
 pub struct Digesting {
     manner: PromptPolicy,
@@ -101,7 +100,7 @@ pub struct Digesting {
 }
 
 impl Digesting {
-    /// Begins it for a task that has finished.
+    /// Starts a conversation about a finished task.
     pub fn new(
         manner: PromptPolicy,
         fidelity: Fidelity,
@@ -129,7 +128,7 @@ impl Digesting {
         })
     }
 
-    /// The question that is open; none when the conversation is over.
+    /// The open request; `None` when the conversation is over.
     pub fn next(&self) -> Option<&ModelRequest> {
         match self.stage {
             Stage::Digest | Stage::WriteExam { .. } | Stage::AnswerExam { .. } | Stage::GradeExam { .. } => {
@@ -139,7 +138,7 @@ impl Digesting {
         }
     }
 
-    /// What an answer to the open question means.
+    /// Interprets an answer to the open request.
     pub fn interpret(&mut self, answer: &Answer) -> Digested {
         let heard = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Digest => match self.read_digest(answer) {
@@ -187,7 +186,7 @@ impl Digesting {
                     broke_off,
                 })
             }
-            // The digest is good; only nobody knows how good.
+            // The digest is usable; only its fidelity is unknown.
             Stage::WriteExam { digest }
             | Stage::AnswerExam { digest, .. }
             | Stage::GradeExam { digest, .. } => self.done(digest, Repairs::default(), problems),
@@ -283,12 +282,12 @@ enum After {
     Done(Digest),
 }
 
-/// The slot of a question about a task, the same as long as what came of the task is the same.
+/// The slot of a request about a task. It changes with the result of the task.
 fn slot(purpose: Purpose, task: &TaskId, original: &str) -> String {
     format!("{}/{}:{}", purpose.name(), slot_name(task), fingerprint(original))
 }
 
-/// Words of a text; two characters of a script without spaces count as one.
+/// Counts words; two characters of a script without spaces count as one word.
 fn count_words(text: &str) -> usize {
     let unspaced = text.chars().filter(|&character| character > '\u{2E7F}').count();
     text.split_whitespace().count() + unspaced / 2

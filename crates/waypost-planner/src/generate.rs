@@ -1,4 +1,4 @@
-//! From a goal to a whole plan in one conversation. Says what to ask and checks what comes back; keeps no plan.
+//! Generates a whole plan from a goal in one conversation. Decides what to ask and validates the answers; stores no plan.
 
 mod parse;
 
@@ -14,52 +14,49 @@ use crate::repair::Repair;
 use crate::similarity::{one_line, restates, significant_words};
 use crate::{Answer, Ended, ModelRequest, PromptPolicy, Purpose};
 
-/// Tasks that a plan has at the most, unless somebody says otherwise.
+/// Default maximum number of tasks.
 pub const TASKS_MAX: usize = 20;
-/// Tasks that one answer may be asked for.
+/// Upper limit of [`PlanBrief::tasks_max`].
 pub const TASKS_ASKED_MAX: usize = 100_000;
-/// Bytes of the goal and of everything that a model is given to read with it.
+/// Maximum size of the goal and everything given with it in bytes.
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
-/// Columns of a plan's title.
+/// Maximum width of a plan's title in columns.
 const TITLE_COLUMNS_MAX: usize = 100;
 
 /// A text that the model is given to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// What it is called: the path of a file.
+    /// Its name, such as the path of a file.
     pub name: String,
     pub text: String,
 }
 
-/// Whether a plan in prose is taken.
+/// Whether a plan in prose is accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextPlans {
-    /// Only JSON will do.
+    /// Only JSON is accepted.
     #[default]
     Refused,
-    /// Numbered lines and bullets are taken for tasks, and that is told as a repair.
+    /// Numbered lines and bullets are read as tasks, which is reported as a repair.
     Taken,
 }
 
-/// What a plan is wanted for.
+/// The input of plan generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanBrief {
-    /// What is to be reached.
     pub goal: String,
-    /// Texts to read.
     pub context: Vec<Context>,
-    /// What the repository has: a list of paths, say.
+    /// An overview of the repository, such as a list of paths.
     pub map: String,
-    /// What the plan must heed, one line each.
+    /// Constraints on the plan, one line each.
     pub constraints: Vec<String>,
-    /// Tasks that the plan may have.
+    /// Maximum number of tasks.
     pub tasks_max: usize,
-    /// Whether a plan in prose is taken.
     pub text_plans: TextPlans,
 }
 
 impl PlanBrief {
-    /// A plan for a goal, and nothing else said.
+    /// A brief with a goal only, and defaults for the rest.
     pub fn new(goal: impl Into<String>) -> Self {
         Self {
             goal: goal.into(),
@@ -72,16 +69,15 @@ impl PlanBrief {
     }
 }
 
-/// Why a plan cannot be asked for.
+/// Why a brief is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unwanted {
-    /// There is no goal.
     #[error("the goal is empty; say what is to be reached")]
     NoGoal,
-    /// The number of tasks makes no sense.
+    /// The maximum number of tasks is out of range.
     #[error("a plan may have between 2 and {TASKS_ASKED_MAX} tasks, not {0}")]
     TasksMax(usize),
-    /// There is too much to read.
+    /// The input is too large.
     #[error(
         "the goal and what is to be read with it have {0} bytes, over the limit of {INPUT_BYTES_MAX}; name fewer or smaller files"
     )]
@@ -90,39 +86,39 @@ pub enum Unwanted {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Generated {
-    /// A sound plan, which nobody has saved.
+    /// A valid plan, not saved yet.
     Plan(Box<Planned>),
-    /// It cannot be used; the model is asked again, and told all of this.
+    /// The answer is unusable. The next request reports the problems to the model.
     Again {
-        /// What is wrong, one sentence each.
+        /// One sentence each.
         problems: Vec<String>,
     },
-    /// It cannot be used, and the model was asked often enough.
+    /// The last answer is unusable, and no attempts are left.
     GaveUp(GenerationFailed),
 }
 
-/// A plan from a model.
+/// A plan written by a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
-    /// The plan: sound by the core's own checks.
+    /// Valid by the core's own checks.
     pub draft: Draft,
     pub repairs: Vec<Repair>,
-    /// How many answers had to be returned before it.
+    /// How many answers were rejected before it.
     pub returned: usize,
 }
 
-/// A refusal with everything that led to it.
+/// A failed conversation with its problems and answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GenerationFailed {
-    /// What is wrong with the last answer, one sentence each.
+    /// The problems of the last answer, one sentence each.
     pub problems: Vec<String>,
-    /// All answers as they came.
+    /// All answers, unchanged.
     pub answers: Vec<String>,
-    /// Whether the last of them broke off, or was cut off at the most tokens that it may have.
+    /// Whether the last answer was cut off, or reached its maximum number of tokens.
     pub broke_off: bool,
 }
 
-/// A conversation that ends in a plan or in a refusal.
+/// A conversation that produces a plan or fails.
 #[derive(Clone, Debug)]
 pub struct Generate {
     manner: PromptPolicy,
@@ -132,7 +128,7 @@ pub struct Generate {
 }
 
 impl Generate {
-    /// Begins it. Each conversation of a plan needs a `slot` of its own, such as `generate`.
+    /// Starts a conversation. Each conversation about a plan needs its own `slot`, such as `generate`.
     pub fn new(manner: PromptPolicy, wanted: PlanBrief, slot: impl Into<String>) -> Result<Self, Unwanted> {
         if wanted.goal.trim().is_empty() {
             return Err(Unwanted::NoGoal);
@@ -161,15 +157,15 @@ impl Generate {
         Ok(Self { manner, wanted, tries: Tries::new(ask), over: false })
     }
 
-    /// The question that is open; none when the conversation is over.
+    /// The open request; `None` when the conversation is over.
     pub fn next(&self) -> Option<&ModelRequest> {
         (!self.over).then_some(&self.tries.open)
     }
 
-    /// What an answer to the open question means.
+    /// Interprets an answer to the open request.
     pub fn interpret(&mut self, answer: &Answer) -> Generated {
         let (draft, mut reading) = self.understand(answer);
-        // A plan that broke off is incomplete, however sound the rest: it is never taken for a whole one.
+        // A plan that was cut off is incomplete even if the rest is valid, so it is never used.
         let tasks = draft.as_ref().map_or(0, |draft| draft.tasks.len());
         let broke_off = reading.broke_off(answer, tasks, "tasks");
         if let Some(problem) = &broke_off {
@@ -219,7 +215,7 @@ impl Generate {
         }
     }
 
-    /// The draft of these tasks, with everything that is wrong with it noted.
+    /// Builds a draft from tasks, and reports all its problems.
     fn checked(&self, tasks: Vec<TaskSpec>, reading: &mut Reading) -> Draft {
         let goal = self.wanted.goal.trim();
         let found = tasks.len();

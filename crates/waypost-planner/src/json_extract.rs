@@ -1,6 +1,6 @@
-//! The JSON in an answer: alone, in fences, among prose, with commas too many, broken off.
+//! Extracts the JSON from an answer: alone, in fences, among prose, with extra commas, or cut off.
 //!
-//! Does not know what the answer is to: whoever asks says what fits. Never guesses at what is missing.
+//! Does not know the request: the caller decides what fits. Never guesses missing parts.
 
 mod lenient;
 
@@ -13,37 +13,35 @@ use lenient::{Parsed, parse};
 
 pub use lenient::JSON_DEPTH_MAX;
 
-/// Bytes of an answer that are looked at.
+/// Maximum size of an answer in bytes.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Places in a text where JSON may begin that are tried before giving up.
+/// Maximum number of positions tried where JSON may begin, per kind of fence and outside of fences.
 pub const CANDIDATES_MAX: usize = 256;
-/// Of those, how many may run to the end of the text without ending.
+/// Maximum number of candidates that reach the end of the text unfinished.
 const UNENDED_MAX: usize = 8;
-/// Bytes that are read in vain before giving up.
+/// Maximum number of bytes read without finding a value.
 const VAIN_BYTES_MAX: usize = 2 * ANSWER_BYTES_MAX;
 
-/// What was found in an answer.
+/// The JSON of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
     pub value: Value,
     pub repairs: Vec<Repair>,
 }
 
-/// Why there is nothing to be found in an answer.
+/// Why no JSON was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoJson {
-    /// It is empty.
     #[error("the answer is empty")]
     Empty,
-    /// It is too long.
     #[error("the answer has {0} bytes, over the limit of {ANSWER_BYTES_MAX}")]
     TooLong(usize),
-    /// There is none, or none that can be read.
+    /// There is none, or none that can be parsed.
     #[error("there is no JSON in the answer that could be read")]
     None,
 }
 
-/// Finds the JSON that `fits`; when none does, the first that can be read, so that whoever asked can say what is wrong with it.
+/// Finds the JSON that `fits`. If none does, returns the first that can be parsed, so that the caller can report its problems.
 pub fn extract(text: &str, fits: &dyn Fn(&Value) -> bool) -> Result<Extracted, NoJson> {
     if text.len() > ANSWER_BYTES_MAX {
         return Err(NoJson::TooLong(text.len()));
@@ -60,7 +58,7 @@ pub fn extract(text: &str, fits: &dyn Fn(&Value) -> bool) -> Result<Extracted, N
     let spoken = without_thoughts(rest);
     let thought = spoken.len() < rest.len();
     let found = search(&spoken, fits);
-    // Where nothing was said aloud, the answer may stand among the thoughts.
+    // If there is no match outside of the thinking, the answer may be inside of it.
     let (found, aloud) = match found {
         Some(found) if found.fits => (Some(found), true),
         other if thought => match search(rest, fits) {
@@ -79,7 +77,7 @@ pub fn extract(text: &str, fits: &dyn Fn(&Value) -> bool) -> Result<Extracted, N
     Ok(Extracted { value: found.value, repairs: repairs.0 })
 }
 
-/// The text without what stands in `<think>…</think>`; a first `</think>` alone ends thoughts that began before the text.
+/// Removes `<think>…</think>`. A first `</think>` without an opening tag ends thinking that began before the text.
 fn without_thoughts(text: &str) -> String {
     const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
     let mut text = text.to_owned();
@@ -119,7 +117,7 @@ fn search(text: &str, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
     let (mut seen, mut unended, mut vain) = (0, 0, 0);
     let mut read: Vec<Range<usize>> = Vec::new();
     for place in places(trimmed) {
-        // What lies inside something that was read already is a part of it.
+        // JSON inside of a value that was already read is a part of that value.
         if unended > UNENDED_MAX || vain > VAIN_BYTES_MAX || read.iter().any(|span| span.contains(&place.at))
         {
             continue;
@@ -135,7 +133,7 @@ fn search(text: &str, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
         let (truncated, end) = (parsed.truncated, parsed.end);
         seen += 1;
         let found = judge(trimmed, &place, parsed, fits);
-        // What broke off and does not fit may be no more than a bracket in the prose.
+        // A cut-off candidate that does not fit may be just a bracket in the prose.
         if !truncated || found.fits {
             read.push(place.at..end);
         }
@@ -150,12 +148,12 @@ fn search(text: &str, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
     Some(best)
 }
 
-/// What fits goes first, and of that what is whole.
+/// Fitting candidates come first, and complete ones among them.
 fn rank(found: &Candidate) -> (bool, bool) {
     (!found.fits, found.truncated)
 }
 
-/// An answer that is nothing but JSON.
+/// An answer that consists of JSON only.
 fn whole(value: Value, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
     let mut repairs = Repairs::default();
     let value = match value {
@@ -172,7 +170,7 @@ fn whole(value: Value, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
     Some(Candidate { value, repairs, fits, truncated: false })
 }
 
-/// The one field of an object that fits, where the object itself does not.
+/// If the object itself does not fit, the only field that does.
 fn unwrapped(value: Value, repairs: &mut Repairs, fits: &dyn Fn(&Value) -> bool) -> (Value, bool) {
     if fits(&value) {
         return (value, true);
@@ -218,17 +216,17 @@ enum Fence {
     None,
 }
 
-/// A place where JSON may begin.
+/// A position where JSON may begin.
 struct Place {
     at: usize,
     fence: Fence,
-    /// Where the fence itself begins.
+    /// The start of the fence.
     begins: usize,
     /// The characters of the fence.
     mark: &'static str,
 }
 
-/// Where JSON may begin: first in fences marked as JSON, then in other fences, then anywhere.
+/// Positions where JSON may begin: first in fences marked as JSON, then in other fences, then anywhere.
 fn places(text: &str) -> Vec<Place> {
     let (mut marked, mut fenced) = (Vec::new(), Vec::new());
     for mark in ["```", "~~~"] {

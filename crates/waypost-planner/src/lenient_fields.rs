@@ -1,4 +1,4 @@
-//! Fields of an answer, read as what was meant where that is clear, with a note of every liberty taken.
+//! Reads fields of an answer leniently where the meaning is clear, and records each repair.
 
 use serde_json::{Map, Value};
 use waypost_core::Complexity;
@@ -8,7 +8,7 @@ use crate::prompting::{CUT, ended_badly};
 use crate::repair::{Repair, Repairs};
 use crate::{Answer, Ended};
 
-/// What is read, what was wrong, and what was put right.
+/// The problems and repairs found while reading an answer.
 #[derive(Default)]
 pub(crate) struct Reading {
     pub(crate) problems: Vec<String>,
@@ -20,7 +20,7 @@ impl Reading {
         self.problems.push(problem.into());
     }
 
-    /// A field by its name, or by another that is known to be used for it.
+    /// A field by its name, or by a known alternative name.
     pub(crate) fn field<'a>(&mut self, map: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
         let (place, value) =
             names.iter().enumerate().find_map(|(place, name)| Some((place, map.get(*name)?)))?;
@@ -30,7 +30,7 @@ impl Reading {
         Some(value).filter(|value| !value.is_null())
     }
 
-    /// A text, or a number as one.
+    /// A text, or a number as text.
     pub(crate) fn text(&mut self, value: &Value) -> Option<String> {
         match value {
             Value::String(text) => Some(text.trim().to_owned()),
@@ -42,7 +42,7 @@ impl Reading {
         }
     }
 
-    /// Texts in a list, or a single one. What is no text becomes a problem of `whose` field.
+    /// Texts in a list, or a single text. Other values are reported as problems of `whose` field.
     pub(crate) fn texts(&mut self, value: Option<&Value>, whose: &str) -> Vec<String> {
         let list = match value {
             None | Some(Value::Null) => return Vec::new(),
@@ -68,7 +68,7 @@ impl Reading {
         texts
     }
 
-    /// Yes or no, also as a text or a number.
+    /// A boolean, also as text or number.
     pub(crate) fn boolean(&mut self, value: &Value) -> Option<bool> {
         let word = match value {
             Value::Bool(value) => return Some(*value),
@@ -85,7 +85,7 @@ impl Reading {
         Some(read)
     }
 
-    /// The reasons that a model gave.
+    /// The model's reasoning.
     pub(crate) fn reasoning(&mut self, map: &Map<String, Value>) -> Option<String> {
         let value = self.field(map, &["reasoning", "reason", "rationale", "explanation"]);
         let text = value.and_then(|value| self.text(value)).filter(|text| !text.is_empty());
@@ -95,7 +95,7 @@ impl Reading {
         text
     }
 
-    /// An estimate, in the words that are used for it.
+    /// A complexity, by its common names.
     pub(crate) fn complexity(&mut self, map: &Map<String, Value>, whose: &str) -> Option<Complexity> {
         let value = self.field(map, &["complexity"])?;
         let word = value.as_str().unwrap_or_default().trim().to_ascii_lowercase();
@@ -112,7 +112,7 @@ impl Reading {
     }
 }
 
-/// What sort of value it is, for problems.
+/// The kind of a value, for problem messages.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -124,7 +124,7 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The JSON of an answer, or everything that is wrong with the answer as a whole.
+/// The JSON of an answer, or the problems of the answer as a whole.
 pub(crate) fn json_of(
     answer: &Answer,
     fits: &dyn Fn(&Value) -> bool,
@@ -139,7 +139,7 @@ pub(crate) fn json_of(
 }
 
 impl Reading {
-    /// What to say of a list that broke off: what was whole in it is known, what is missing is not.
+    /// The problem with a list that was cut off: the complete elements are known, the missing ones are not.
     pub(crate) fn broke_off(&self, answer: &Answer, found: usize, what: &str) -> Option<String> {
         let is_cut = answer.ended == Ended::Cut;
         let lacks_end = self.repairs.has(Repair::Unclosed) || self.repairs.has(Repair::TextPlan);

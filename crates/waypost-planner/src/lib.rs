@@ -1,7 +1,7 @@
-//! From a goal to a checked plan: what to ask a model next, and what its answers mean.
+//! From a goal to a validated plan: what to ask a model next, and what its answers mean.
 //!
-//! Pure: no network, no files, no clock. A session says what to ask ([`ModelRequest`]); whoever drives it (the engine) brings the
-//! [`Answer`]; the session turns it into commands for the plan, or into the next question.
+//! Outside of [`planning`], no network, no files and no clock: a session returns requests ([`ModelRequest`]), the driver brings
+//! the [`Answer`]s, and the session turns them into commands for the plan or into further requests.
 
 pub mod budget;
 pub mod decompose;

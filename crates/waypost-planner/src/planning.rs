@@ -1,8 +1,9 @@
-//! Drives the sessions of the planner: asks models, keeps and charges what they answer, and tells the plan what it means.
+//! Drives planning sessions: sends requests to models, stores and charges their answers, and applies the resulting commands
+//! to the plan.
 //!
-//! Every answer is in the journal before anything follows from it, and the plan says which of them it was charged with; so a
-//! process that dies anywhere is followed by another that goes on, and nothing is paid or charged twice. People may change
-//! the plan meanwhile: an answer is understood against the plan as it is, and written only if it still is so.
+//! Every answer is in the journal before it has any effect, and the plan records which calls it was charged for. If a
+//! process dies, another one can resume, and nothing is paid or charged twice. Others may change the plan meanwhile: an
+//! answer is interpreted against the current plan, and its commands are written only if the plan is still at that version.
 
 mod digests;
 mod driver;

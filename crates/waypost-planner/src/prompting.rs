@@ -1,4 +1,4 @@
-//! How a session asks: from a prompt to a question, and from an answer that cannot be used to the question after it.
+//! Builds requests: from a prompt to a request, and from an unusable answer to the next request.
 
 use waypost_core::TaskId;
 
@@ -6,20 +6,19 @@ use crate::prompts::{REPAIR, SYSTEM, Values};
 use crate::schemas::schema;
 use crate::{Answer, Ended, ModelRequest, Prompts, Purpose, Speaker, Turn};
 
-/// Bytes of a model's own answer that it is shown again.
+/// Maximum size of a model's own answer that it is shown again, in bytes.
 pub const SHOWN_AGAIN_BYTES_MAX: usize = 16 * 1024;
-/// Problems that a model is told of at once; the rest are counted.
+/// Maximum number of problems reported at once; the others are counted.
 pub const PROBLEMS_TOLD_MAX: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptPolicy {
-    /// In which words.
     pub prompts: Prompts,
-    /// How often an answer that cannot be used is returned to the model.
+    /// How often an unusable answer is returned to the model.
     pub repairs_max: u32,
-    /// Tokens that an answer may have.
+    /// Maximum number of tokens of an answer.
     pub tokens_max: u32,
-    /// Hundredths; none: each purpose has its own.
+    /// In hundredths; `None` uses a default per purpose.
     pub temperature: Option<u32>,
 }
 
@@ -30,7 +29,7 @@ impl Default for PromptPolicy {
 }
 
 impl PromptPolicy {
-    /// The first question of a slot.
+    /// The first request of a slot.
     pub(crate) fn ask(
         &self,
         purpose: Purpose,
@@ -55,7 +54,7 @@ impl PromptPolicy {
         }
     }
 
-    /// The question that returns an answer with everything that is wrong with it.
+    /// The request that returns an answer with all its problems.
     fn again(&self, first: &ModelRequest, tries: u32, answer: &Answer, problems: &[String]) -> ModelRequest {
         let mut told: Vec<String> =
             problems.iter().take(PROBLEMS_TOLD_MAX).map(|problem| format!("- {problem}")).collect();
@@ -65,7 +64,7 @@ impl PromptPolicy {
         let values = Values::default().plain("problems", told.join("\n"));
         let mut ask = first.clone();
         ask.slot = format!("{}/{}", first.slot, tries + 1);
-        // A model that is shown nothing of its own is not told that it was wrong, and servers refuse an empty turn.
+        // Servers refuse an empty turn, and a model that does not see its answer does not know that it was wrong.
         let shown = if answer.text.trim().is_empty() { "(nothing)" } else { beginning(&answer.text) };
         ask.turns.push(Turn { by: Speaker::Assistant, text: shown.to_owned() });
         ask.turns.push(Turn { by: Speaker::User, text: self.prompts.render(REPAIR, &values) });
@@ -81,13 +80,13 @@ fn beginning(text: &str) -> &str {
     &text[..end]
 }
 
-/// A question that has been asked, perhaps more than once.
+/// A request with its attempts.
 #[derive(Clone, Debug)]
 pub(crate) struct Tries {
     first: ModelRequest,
-    /// The question that is open.
+    /// The open request.
     pub(crate) open: ModelRequest,
-    /// Everything that came back, as it came.
+    /// All answers so far, unchanged.
     pub(crate) answers: Vec<String>,
 }
 
@@ -96,12 +95,12 @@ impl Tries {
         Self { open: first.clone(), first, answers: Vec::new() }
     }
 
-    /// Whether an answer that cannot be used would be the last.
+    /// Whether another unusable answer would be the last.
     pub(crate) fn is_last(&self, manner: &PromptPolicy) -> bool {
         self.answers.len() as u32 >= manner.repairs_max
     }
 
-    /// The answer cannot be used: the question after it is open now, if there may be one more.
+    /// Records an unusable answer. Returns whether another attempt is open.
     pub(crate) fn failed(&mut self, manner: &PromptPolicy, answer: &Answer, problems: &[String]) -> bool {
         let last = self.is_last(manner);
         self.answers.push(answer.text.clone());
@@ -112,11 +111,11 @@ impl Tries {
     }
 }
 
-/// How an answer is told that had as many tokens as it may have: by the question, the model's `max_tokens` or what is left of a
-/// budget.
+/// The problem of an answer that reached its maximum number of tokens: that of the request, of the model (`max_tokens`), or
+/// what is left of a budget.
 pub(crate) const CUT: &str = "the answer was cut off at the most tokens that it may have (max_tokens)";
 
-/// What is wrong with an answer that was cut off, before everything else that is wrong with it.
+/// Puts the problem that an answer was cut off before all others.
 pub(crate) fn cut_first(answer: &Answer, mut problems: Vec<String>) -> Vec<String> {
     let is_told = problems.iter().any(|problem| problem.starts_with(CUT));
     if let (Ended::Cut, false, Some(cut)) = (answer.ended, is_told, ended_badly(answer)) {
@@ -125,7 +124,7 @@ pub(crate) fn cut_first(answer: &Answer, mut problems: Vec<String>) -> Vec<Strin
     problems
 }
 
-/// What is wrong with an answer as a whole, whatever stands in it.
+/// The problem with how an answer ended, whatever its content.
 pub(crate) fn ended_badly(answer: &Answer) -> Option<String> {
     match answer.ended {
         Ended::Whole => None,
@@ -136,7 +135,7 @@ pub(crate) fn ended_badly(answer: &Answer) -> Option<String> {
     }
 }
 
-/// A task's id as a part of a slot: slashes belong to slots.
+/// A task's id as a part of a slot. Slashes are escaped, because they separate the parts.
 pub(crate) fn slot_name(id: &TaskId) -> String {
     id.as_str().replace('%', "%25").replace('/', "%2F")
 }

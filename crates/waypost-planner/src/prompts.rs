@@ -1,7 +1,7 @@
-//! What models are told: templates in `prompts/`, which a project may replace one by one. Knows nothing of plans.
+//! Prompts: templates in `prompts/`, each of which a project may replace. Knows no plans.
 //!
-//! A template's first line is `version: …`; `{{name}}` stands for a value. Values are put in once and never looked at again,
-//! so none of them can bring a placeholder along; what others wrote is marked as data.
+//! A template's first line is `version: …`; `{{name}}` is replaced by a value. Values are inserted once and not scanned
+//! again, so they cannot introduce placeholders. Text from others is marked as data.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use waypost_text::truncate;
 
 use crate::Purpose;
 
-/// Bytes of a template.
+/// Maximum size of a template in bytes.
 pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
 
-/// The name of the template that says what a model's part is.
+/// The template that describes the model's role.
 pub(crate) const SYSTEM: &str = "system";
-/// The name of the template by which an answer is returned to the model.
+/// The template that returns an answer to the model.
 pub(crate) const REPAIR: &str = "repair";
 
-/// A template and the placeholders that it may have.
+/// A template and its allowed placeholders.
 struct BuiltinPrompt {
     name: &'static str,
     text: &'static str,
@@ -50,30 +50,25 @@ const KNOWN: &[BuiltinPrompt] = known! {
     "mark": "answers";
 };
 
-/// What is wrong with a template of a project.
+/// Why a project's template is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPrompt {
-    /// There is no prompt of this name.
     #[error("no prompt is called {name}; there are {}", KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", "))]
     UnknownName {
-        /// The name that was given.
+        /// The name used by the project.
         name: String,
     },
-    /// It has a placeholder that nothing is known for.
     #[error("prompt {name} has the unknown placeholder {{{{{placeholder}}}}}; it may have {}", list(known))]
     UnknownPlaceholder {
         name: String,
         placeholder: String,
-        /// Those that it may have.
+        /// The allowed placeholders.
         known: Vec<String>,
     },
-    /// A placeholder is not closed.
     #[error("prompt {name} has {{{{ without }}}} after it: {after}")]
     Unclosed { name: String, after: String },
-    /// It says nothing.
     #[error("prompt {name} is empty")]
     Empty { name: String },
-    /// It is too long.
     #[error("prompt {name} has {found} bytes, over the limit of {TEMPLATE_BYTES_MAX}")]
     TooLong { name: String, found: usize },
 }
@@ -83,7 +78,7 @@ fn list(known: &[String]) -> String {
     if known.is_empty() { "none".to_owned() } else { braced.collect::<Vec<_>>().join(", ") }
 }
 
-/// A piece of a template.
+/// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
@@ -96,7 +91,7 @@ struct Template {
     pieces: Vec<Piece>,
 }
 
-/// All prompts: the built-in ones, and a project's own in their place.
+/// All prompts: the built-in ones, some of them replaced by a project's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompts {
     templates: BTreeMap<&'static str, Template>,
@@ -111,22 +106,22 @@ impl Default for Prompts {
 }
 
 impl Prompts {
-    /// The names that a project may give a template of its own for.
+    /// The names of all templates. A project may replace each.
     pub fn names() -> impl Iterator<Item = &'static str> {
         KNOWN.iter().map(|known| known.name)
     }
 
-    /// The text of a built-in template, to begin one's own from.
+    /// The text of a built-in template, as a starting point for a project's own.
     pub fn built_in(name: &str) -> Option<&'static str> {
         KNOWN.iter().find(|known| known.name == name).map(|known| known.text)
     }
 
-    /// The placeholders that a template may have.
+    /// The allowed placeholders of a template.
     pub fn placeholders(name: &str) -> Option<&'static [&'static str]> {
         KNOWN.iter().find(|known| known.name == name).map(|known| known.placeholders)
     }
 
-    /// The built-in templates with a project's own in their place, by name.
+    /// The built-in templates, with those in `overrides` replaced.
     pub fn with<'a>(overrides: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, BadPrompt> {
         let mut prompts = Self::default();
         for (name, text) in overrides {
@@ -143,13 +138,13 @@ impl Prompts {
         format!("{}/{version}", purpose.name())
     }
 
-    /// The text of a prompt with its values in place. Paragraphs that are left empty are left out.
+    /// Renders a prompt with its values. Empty paragraphs are removed.
     pub(crate) fn render(&self, name: &str, values: &Values) -> String {
         let mut text = String::new();
         for piece in self.templates.get(name).into_iter().flat_map(|template| &template.pieces) {
             match piece {
                 Piece::Text(piece) => {
-                    // A value that is empty leaves its blank lines behind.
+                    // An empty value leaves blank lines behind.
                     let piece = if text.is_empty() || text.ends_with("\n\n") {
                         piece.trim_start_matches('\n')
                     } else {
@@ -173,7 +168,7 @@ fn read(known: &BuiltinPrompt, text: &str, origin: &str) -> Result<Template, Bad
     let (first, body) = text.split_once('\n').unwrap_or((&text, ""));
     let (version, body) = match first.strip_prefix("version:") {
         Some(version) if !version.trim().is_empty() => (format!("{origin}{}", version.trim()), body),
-        // Whoever gave no version gets one that changes with the text.
+        // Without a version line, the version is a fingerprint of the text.
         Some(_) | None => (format!("{origin}{}", fingerprint(&text)), text.as_str()),
     };
     if body.trim().is_empty() {
@@ -202,28 +197,28 @@ fn read(known: &BuiltinPrompt, text: &str, origin: &str) -> Result<Template, Bad
     Ok(Template { version, pieces })
 }
 
-/// The first digits of a text's fingerprint.
+/// The first 16 hex digits of a text's SHA-256.
 pub(crate) fn fingerprint(text: &str) -> String {
     waypost_text::hex(&digest::digest(&digest::SHA256, text.as_bytes()).as_ref()[..8])
 }
 
-/// The values of a prompt, by the names of their placeholders.
+/// The values of a prompt, by placeholder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values(BTreeMap<&'static str, String>);
 
 impl Values {
-    /// Our own words or a number.
+    /// Trusted text or a number.
     pub(crate) fn plain(mut self, name: &'static str, value: impl ToString) -> Self {
         self.0.insert(name, value.to_string());
         self
     }
 
-    /// What others wrote, marked as such.
+    /// Text from others, marked as data.
     pub(crate) fn data(self, name: &'static str, text: &str) -> Self {
         self.plain(name, data(name, text))
     }
 
-    /// What others wrote under a line of ours; nothing at all if there is none of it.
+    /// Text from others under a heading; nothing if the text is empty.
     pub(crate) fn data_under(self, name: &'static str, heading: &str, text: &str) -> Self {
         if text.trim().is_empty() {
             self
@@ -237,11 +232,11 @@ impl Values {
     }
 }
 
-/// A text between marks that it cannot close itself.
+/// Marks a text as data with tags that the text itself cannot close.
 pub(crate) fn data(name: &str, text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let tag = if lower.contains("<data") || lower.contains("</data") {
-        // It cannot hold the fingerprint of a text that holds it.
+        // A text cannot contain its own fingerprint.
         format!("data-{}", fingerprint(text))
     } else {
         "data".to_owned()

@@ -1,13 +1,13 @@
-//! Plans that are no JSON: numbered lines, steps, bullets. Only read where somebody asked for that, and always told of.
+//! Reads plans in prose: numbered lines, steps, bullets. Used only if enabled, and always reported as a repair.
 
 use waypost_core::Complexity;
 
 use crate::similarity::significant_words;
 
-/// Steps that are read of one text.
+/// Maximum number of steps read from one text.
 pub const STEPS_MAX: usize = 1_000;
 
-/// Headings of the sections of such plans, which are no steps.
+/// Headings of sections in such plans, which are not steps.
 const SECTIONS: &[&str] = &[
     "goal",
     "current state",
@@ -26,25 +26,23 @@ const SECTIONS: &[&str] = &[
     "overview",
 ];
 
-/// A step of a plan in prose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is to be done.
     pub description: String,
     /// The indented lines below it.
     pub notes: String,
 }
 
-/// Whether the text says that its steps follow one another.
+/// Whether the steps depend on each other in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// They are numbered.
+    /// Numbered steps: in order.
     Numbered,
-    /// They are a list without numbers.
+    /// A list without numbers: in any order.
     Free,
 }
 
-/// The steps of a plan in prose, and what their marks say of their order. None where there are no marks: prose is not guessed at.
+/// Reads the steps of a plan in prose, and their order. `None` if there are no list marks: plain prose is not interpreted.
 pub fn steps_of_text(text: &str) -> Option<(Vec<Step>, Order)> {
     let lines: Vec<Line<'_>> = dedented(text).into_iter().map(Line::of).collect();
     for (mark, order) in [
@@ -61,7 +59,7 @@ pub fn steps_of_text(text: &str) -> Option<(Vec<Step>, Order)> {
     None
 }
 
-/// What the complexity of such a step is taken for.
+/// The complexity of such a step.
 pub const STEP_COMPLEXITY: Complexity = Complexity::Medium;
 
 fn steps_with(lines: &[Line<'_>], mark: Mark) -> Vec<Step> {
@@ -123,7 +121,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The mark of a line and what follows it.
+/// The mark of a line and the text after it.
 fn marked(line: &str) -> Option<(Mark, &str)> {
     let is_heading = line.starts_with('#');
     let bare = line.trim_start_matches(['*', '#', '_', '>', '`', '▶', '-', '+', '•', '–', ' ']);
@@ -152,7 +150,7 @@ fn numbered<'a>(text: &'a str, marks: &[char]) -> Option<&'a str> {
     Some(without_marks(rest)).filter(|text| !text.is_empty())
 }
 
-/// The text without the marks of Markdown that close after it.
+/// Removes Markdown emphasis around the text, or a part of it whose other mark was removed before.
 fn without_marks(text: &str) -> &str {
     let text = text.trim();
     for mark in ["**", "__", "*", "`"] {
@@ -166,7 +164,7 @@ fn without_marks(text: &str) -> &str {
         {
             return inside.trim();
         }
-        // `1. **Read** …` has its mark in front.
+        // `1. **Read` has its mark in front only.
         if let Some(inside) = text.strip_prefix(mark)
             && inside.matches(mark).count() == 0
         {
@@ -176,7 +174,7 @@ fn without_marks(text: &str) -> &str {
     text
 }
 
-/// The lines without the indentation that all of them have.
+/// Removes the common indentation of all lines.
 fn dedented(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     let said = lines.iter().filter(|line| !line.trim().is_empty());
@@ -184,7 +182,7 @@ fn dedented(text: &str) -> Vec<&str> {
     if !all_indented {
         return lines;
     }
-    // What all have in common is the first line's, or a part of it; spaces beside tabs have nothing in common.
+    // The common indentation is a prefix of the first line's. Tabs and spaces share none.
     let first = said.clone().next().map_or("", |line| &line[..line.len() - line.trim_start().len()]);
     let common = said.fold(first, |common, line| {
         let shared = common.chars().zip(line.chars()).take_while(|(one, other)| one == other);

@@ -1,10 +1,9 @@
-//! What had to be put right in an answer before it could be used. Named, because people are told of it.
+//! The repairs of answers. Each has a description for users.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumMessage, VariantArray};
 
-/// Something in an answer that was not as asked for, and was read all the same. What stands above each is what people are
-/// told of it.
+/// A deviation in an answer that was accepted all the same. The doc comment of each variant is its description for users.
 #[derive(
     Clone,
     Copy,
@@ -84,13 +83,13 @@ pub enum Repair {
 impl Repair {
     pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
-    /// What it is, for people.
+    /// A description for users: the doc comment of the variant.
     pub fn describe(self) -> &'static str {
         self.get_documentation().unwrap_or_default()
     }
 }
 
-/// Repairs, each once, in the order in which they were made.
+/// Repairs in the order in which they were made, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repairs(pub(crate) Vec<Repair>);
 

@@ -1,11 +1,10 @@
-//! What answers must look like, as JSON Schemas. Strict: every field is required, no other is allowed, and what may be
-//! missing may be null; so every server that takes schemas takes these.
+//! The JSON Schemas of answers. Strict, so that every server that supports schemas accepts them: every field is
+//! required, no others are allowed, and an optional field may be null.
 
 use serde_json::{Value, json};
 
 use crate::{Purpose, Schema};
 
-/// The schema of the answers for a purpose.
 pub fn schema(purpose: Purpose) -> Schema {
     let schema = match purpose {
         Purpose::Generate => object(json!({
@@ -68,7 +67,7 @@ fn list(items: Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-/// An object with these properties, all required.
+/// An object with these properties, all of them required.
 fn object(properties: Value) -> Value {
     let required: Vec<&String> = properties.as_object().into_iter().flat_map(|map| map.keys()).collect();
     json!({"type": "object", "required": required, "additionalProperties": false, "properties": properties})

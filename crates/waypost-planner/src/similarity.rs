@@ -1,20 +1,20 @@
-//! Whether two descriptions say the same. Compares words, not meanings.
+//! Compares descriptions by words, not by meaning.
 
 use std::collections::BTreeMap;
 
 use waypost_text::{excerpt, truncate_bytes};
 
-/// Of all words of two descriptions, the share that must be in both before one restates the other.
+/// Minimum share of words common to both descriptions, of all their words, for one to restate the other.
 pub const RESTATEMENT_PERCENT: usize = 90;
 
-/// Words that say nothing about what is to be done.
+/// Words without significance for a task.
 const EMPTY_WORDS: &[&str] = &[
     "a", "an", "and", "be", "for", "goal", "in", "is", "it", "of", "on", "or", "our", "please", "step",
     "sub", "subgoal", "task", "that", "the", "this", "to", "we", "with", "you", "your",
 ];
 
-/// The words of a text that carry something, in their order: lower case, without marks. Each character of a script without
-/// spaces is a word.
+/// The significant words of a text, in order: lower case, without punctuation. Each character of a script without spaces
+/// is a word.
 pub(crate) fn significant_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -36,20 +36,20 @@ pub(crate) fn significant_words(text: &str) -> Vec<String> {
     }
     let said: Vec<String> =
         words.iter().filter(|word| !EMPTY_WORDS.contains(&word.as_str())).cloned().collect();
-    // A text of nothing but such words is compared by them.
+    // A text of such words only is compared by them.
     if said.is_empty() { words } else { said }
 }
 
-/// Whether two descriptions are the same but for case, marks and small words.
+/// Whether two descriptions differ only in case, punctuation and insignificant words.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     let one = significant_words(one);
     !one.is_empty() && one == significant_words(other)
 }
 
-/// Whether one description says what another says, in nearly the same words.
+/// Whether two descriptions have nearly the same words.
 pub(crate) fn restates(one: &str, other: &str) -> bool {
     let (one, other) = (significant_words(one), significant_words(other));
-    // A word that is said twice counts twice: 1.1 is not 1.1.1.
+    // A repeated word counts repeatedly: 1.1 is not 1.1.1.
     let mut left: BTreeMap<&str, usize> = BTreeMap::new();
     for word in &one {
         *left.entry(word).or_default() += 1;
@@ -66,12 +66,12 @@ pub(crate) fn restates(one: &str, other: &str) -> bool {
     all > 0 && in_both * 100 >= RESTATEMENT_PERCENT * all
 }
 
-/// At most so many bytes of a text, its lines kept.
+/// Truncates a text to `bytes_max`, keeping line breaks.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
     truncate_bytes(text, bytes_max).into_owned()
 }
 
-/// A text in one line of at most so many columns.
+/// A text as one line of at most `columns`.
 pub(crate) fn one_line(text: &str, columns: usize) -> String {
     excerpt(text, columns).into_owned()
 }

@@ -16,11 +16,11 @@ use waypost_exec::AttemptKey;
 use crate::scheduler::{News, RunEvent, news_of, notices_of};
 use crate::store_clock::Clock;
 
-/// Plans that are watched at the same time.
+/// Maximum number of plans watched at the same time.
 const PLANS_WATCHED_MAX: usize = 64;
-/// Versions that are read at a time.
+/// Maximum number of versions read at a time.
 const VERSIONS_MAX: usize = 1_000;
-/// The interval at which the clock is set to the store's time.
+/// The interval at which the clock is synchronized with the store's.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Follows one plan, or all active plans.
@@ -202,7 +202,7 @@ impl Observer {
 /// What happened to a plan after a version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happened {
-    /// In the order in which it happened.
+    /// In chronological order.
     pub news: Vec<News>,
     /// The version up to which `news` is complete.
     pub version: u64,
@@ -212,7 +212,7 @@ pub struct Happened {
 
 /// Returns what happened to a plan after version `since`, for at most a thousand versions.
 pub fn happened_since(plans: &PlanStore, id: &PlanId, since: u64) -> Result<Happened, WriteError> {
-    // There is nothing before the first version.
+    // The creation of the plan, version 1, is not reported.
     let since = since.max(1);
     let entries = plans.history(id, since, VERSIONS_MAX)?;
     let mut happened = Happened { news: Vec::new(), version: since, more: entries.len() == VERSIONS_MAX };

@@ -1,7 +1,7 @@
-//! The event loop that runs plans: waits for an event, asks the scheduler and executes its actions.
+//! The event loop that runs plans: waits for an event, asks the scheduler, and executes its actions.
 //!
-//! Decides nothing about tasks. A reservation is durable before its work begins, and an end is durable before anything
-//! that depends on it begins, because the scheduler returns starts only after the write that holds both.
+//! Makes no decisions about tasks. A reservation is durable before its work starts, and an end is durable before
+//! anything that depends on it starts, because the scheduler returns starts only after the write that contains both.
 
 mod follow;
 mod heartbeat;
@@ -48,18 +48,18 @@ use waypost_exec::{
     PreparedAttempt, soon,
 };
 
-/// The interval of checking other workers' leases, and of reading their writes in case no notification came.
+/// The interval of checking other workers' leases, and of reading their writes in case a notification was lost.
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
-/// The shortest time between two writes of progress: faster reports replace each other.
+/// Minimum time between two writes of progress; more frequent reports replace each other.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-/// Versions of other writers that are read at a time.
+/// Maximum number of other writers' versions read at a time.
 const VERSIONS_MAX: usize = 1_000;
 
 /// The state of a run at one moment.
 #[derive(Debug)]
 pub struct View<'a> {
     pub plans: Vec<&'a Plan>,
-    /// The attempts that run here, and since when.
+    /// The attempts running in this process, with their start times.
     pub running: Vec<(&'a AttemptKey, Timestamp)>,
     pub now: Timestamp,
     /// Whether the run waits for people or for workers elsewhere.
@@ -68,17 +68,17 @@ pub struct View<'a> {
 
 /// Receives the events of a run.
 pub trait RunObserver {
-    /// Something happened, and is durable.
+    /// An event happened and is durable.
     fn on_event(&mut self, _notice: &RunEvent) {}
-    /// All that has happened so far was told: what was kept back to be said together is to be said.
+    /// All events so far were reported: batched output should be written now.
     fn pause(&mut self) {}
-    /// Somebody asked the run to end.
+    /// The run was asked to end.
     fn asked_to_end(&mut self, _control: Control) {}
-    /// Something that concerns the run itself and none of its tasks.
+    /// A warning about the run itself, not about one of its tasks.
     fn on_warning(&mut self, _remark: &RunWarning) {}
-    /// How it looks now; called often enough for a clock to be shown, not more.
+    /// The current state of the run. Called about once per [`RunObserver::interval`], to update a clock.
     fn on_tick(&mut self, _view: &View<'_>) {}
-    /// How long may pass between two calls of [`RunObserver::on_tick`] while nothing happens.
+    /// The maximum time between two calls of [`RunObserver::on_tick`] while nothing happens.
     fn interval(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -92,19 +92,19 @@ pub struct Summary {
     pub rest: Idleness,
     /// One message for each reporter that missed events.
     pub unreported: Vec<String>,
-    /// Whether the run is not over: [`Controller::interrupt`] made it return, and it is to be continued.
+    /// Whether the run is not over but was interrupted by [`Controller::interrupt`], to be continued.
     pub aside: bool,
 }
 
 /// When a run ends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitPolicy {
-    /// When nothing more will happen here.
+    /// When nothing more will happen in this run.
     #[default]
     UntilOver,
     /// When nothing runs and nothing can start, here or on other workers.
     UntilIdle,
-    /// Never: only on request.
+    /// Never, only on request.
     UntilAsked,
 }
 
@@ -112,7 +112,7 @@ pub enum ExitPolicy {
 pub struct Options {
     pub follow: Follow,
     pub after_failure: AfterFailure,
-    /// The most programs at the same time, in addition to the limits of the queues.
+    /// Maximum number of concurrent programs, in addition to the limits of the queues.
     pub jobs: Option<u32>,
     pub takes: TaskFilter,
     pub patience: ExitPolicy,
@@ -165,11 +165,11 @@ impl Controller {
 /// Runs plans of one store until nothing more is to be done.
 pub struct Runner {
     _liveness: Option<LivenessLock>,
-    /// The entry of this run among the workers of the store.
+    /// The registry row of this run among the workers of the store.
     row: Worker,
-    /// Counts slots in the store, if machines share it.
+    /// Counts slots in the store, if several machines share it.
     slots: Option<StoredSlots>,
-    /// Uploads logs to the store, if machines share it.
+    /// Uploads logs to the store, if several machines share it.
     copies: Option<Copies>,
     plans: Arc<PlanStore>,
     /// Writes to the store.
@@ -192,7 +192,7 @@ pub struct Runner {
     clock: Clock,
     leases_looked: Instant,
     heartbeat: Instant,
-    /// The latest progress of attempts that is not stored yet.
+    /// The latest progress of attempts, not stored yet.
     progress: BTreeMap<AttemptKey, String>,
     progress_stored: Instant,
     /// The last time at which all leases of this run were known to be held.
@@ -234,7 +234,7 @@ impl Runner {
         let (sender, messages) = channel();
         let (ring, bell) = sync_channel(1);
         let changed = Arc::new(AtomicBool::new(false));
-        // Before anything is read, so that no change between the two is missed.
+        // Before the first read, so that no change in between is missed.
         follow::watch(&plans, sender.clone(), Arc::clone(&changed)).map_err(of_store)?;
         let shared = Self::is_shared(&plans);
         let slots = shared.then(|| StoredSlots::new(Arc::clone(&plans), around.worker.clone()));
@@ -248,7 +248,7 @@ impl Runner {
         let clock = Clock::new(&plans).map_err(of_store)?;
         let now = Instant::now();
         let reporters = Reporters::begin(&config, &around);
-        // Without the file, a later run has only the marks of the processes to go by.
+        // Without the lock file, a later run can tell that this one died only by the marks of its processes.
         let liveness = LivenessLock::begin(&runs(&around), &around.worker).ok();
         let events = sender.clone();
         // The receiver is gone when the run is over.
@@ -301,13 +301,13 @@ impl Runner {
     pub fn run(&mut self, watcher: &mut dyn RunObserver) -> Result<Summary, RunError> {
         let ended = self.turn_until_over(watcher);
         if ended.is_err() {
-            // Work whose end could not be written must not continue unseen.
+            // Work whose end could not be written must not continue unobserved.
             for handle in self.handles.values() {
                 handle.stop(Force::Kill);
             }
         }
         let aside = std::mem::take(&mut self.aside);
-        // A run that is only interrupted continues to report.
+        // An interrupted run continues to report later.
         let unreported = if aside { Vec::new() } else { self.reporters.finish() };
         if !aside {
             self.unregister();
@@ -347,11 +347,11 @@ impl Runner {
     /// Returns the next message, or `None` if there is none in time.
     fn next_message(&self, patience: Duration) -> Option<Message> {
         if self.scheduler.is_batching() {
-            // A wake-up for each attempt that ends meanwhile would cost as much as writing each of them separately.
+            // Waking up for each attempt that ends meanwhile would cost as much as writing each of them separately.
             let _rung = self.bell.recv_timeout(patience);
             return self.messages.try_recv().ok();
         }
-        // While a single attempt runs, the loop may poll: no other thread of ours needs the processor.
+        // While a single attempt runs, the loop may busy-poll: no other thread of this process needs the processor.
         if self.handles.len() == 1
             && let Some(found) = soon(&self.messages)
         {
@@ -465,7 +465,7 @@ impl Runner {
     fn remark_on(&mut self, refusal: &Refusal) {
         if let Refusal::StaleAttempt { .. } = refusal {
             let remark = RunWarning::ReportRefused { why: refusal.to_string() };
-            // The start and the end of an attempt are refused for the same reason.
+            // The start and the end of an attempt are refused for the same reason; warn once.
             if !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
             }
@@ -530,7 +530,7 @@ impl Runner {
                 }
                 Err(WriteError::Store(error)) => {
                     self.store_failed(error)?;
-                    // The scheduler has requested the plan once and waits for it, so the wait is here.
+                    // The scheduler requests the plan only once, so retry here.
                     if let Ok(message) = self.messages.recv_timeout(self.store_pause()) {
                         self.take(message, watcher);
                     }
@@ -563,7 +563,7 @@ impl Runner {
 
     fn start(&mut self, key: AttemptKey) {
         let attempt = match self.handles.contains_key(&key) {
-            // It was pending; if it no longer is, it has begun.
+            // It was prepared; if it is no longer pending, it has started.
             true => self.workshop.pending.leave(&key),
             false => self.job(&key),
         };
@@ -625,7 +625,7 @@ impl Runner {
         watcher.on_tick(&View { plans, running, now: self.clock.now(), waits });
     }
 
-    /// Reads what others have written, stores progress, sends heartbeats and checks leases, each when it is due.
+    /// Reads other writers' changes, stores progress, sends heartbeats and checks leases, each when it is due.
     fn look_around(&mut self) -> Result<(), RunError> {
         if self.outage.lasts() && self.is_held() {
             return Ok(());
@@ -654,7 +654,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs work that is repeated later anyway, so that a failure of the store is no reason to stop.
+    /// Runs work that is repeated anyway, so that a single failure of the store does not end the run.
     fn tolerate(&mut self, work: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), RunError> {
         match work(self) {
             Ok(()) => Ok(()),

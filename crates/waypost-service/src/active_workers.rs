@@ -11,7 +11,7 @@ pub fn worker_state(worker: &Worker, now: Timestamp) -> WorkerState {
     if waypost_store::is_dead(&worker.name) { WorkerState::Dead } else { worker.state(now) }
 }
 
-/// The leases of a worker, at most `limit`: of tasks that run, and of tasks that are queued.
+/// Returns the leases of a worker, at most `limit`: those of running tasks, and those of queued tasks.
 pub fn work_of(
     plans: &PlanStore,
     worker: &str,
@@ -24,8 +24,8 @@ pub fn work_of(
     Ok(plans.leases_of(worker, limit)?.into_iter().partition(is_running))
 }
 
-/// The queue of a plan, and the workers that take up its tasks: they are alive and not about to end, and serve the queue or run
-/// this plan.
+/// Returns the queue of a plan, and the workers that take its tasks: neither dead nor draining, and serving the queue or
+/// running this plan.
 pub fn workers_of(plans: &PlanStore, plan: &PlanId) -> Result<(String, Vec<Worker>), WriteError> {
     let queue = plans.with_plan(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
     let (mut found, now) = all_workers(plans)?;
@@ -39,7 +39,7 @@ pub fn workers_of(plans: &PlanStore, plan: &PlanId) -> Result<(String, Vec<Worke
     Ok((queue, found))
 }
 
-/// All workers that the store knows, and the time by its clock.
+/// Returns all workers registered in the store, and the store's current time.
 pub fn all_workers(plans: &PlanStore) -> Result<(Vec<Worker>, Timestamp), StoreError> {
     let (mut found, mut after): (Vec<Worker>, Option<String>) = (Vec::new(), None);
     loop {
@@ -52,7 +52,7 @@ pub fn all_workers(plans: &PlanStore) -> Result<(Vec<Worker>, Timestamp), StoreE
     }
 }
 
-/// The message for a queue that no live worker serves.
+/// Returns the message for a queue without a live worker.
 pub fn no_worker(queue: &str) -> String {
     format!("no worker of queue {queue} is alive, here or on another machine")
 }

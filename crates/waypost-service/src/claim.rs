@@ -43,7 +43,7 @@ pub enum Claimed {
 }
 
 impl Service {
-    /// Starts the most urgent task that can be had, leased to the caller for as long as wished, as in [`crate::ClaimOptions`].
+    /// Starts the most urgent claimable task, leased to the caller. `lease_seconds` is as in [`crate::ClaimOptions`].
     pub fn claim_next(
         &self,
         by: &Caller,

@@ -6,7 +6,7 @@ use waypost_core::{PlanId, Problem, Refusal, TaskId, Timestamp};
 use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
 
-/// Why an act was not done.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ServiceError {
@@ -19,7 +19,7 @@ pub enum ServiceError {
     /// No plan has that id.
     #[error("no plan is called {}", shown(.0))]
     NoSuchPlan(String),
-    /// The beginning of an id fits several plans or tasks.
+    /// The id prefix matches several plans or tasks.
     #[error("{} could be any of {}{}", shown(prefix), what.plural(), candidates.join(", "))]
     Ambiguous {
         /// Whether the id is that of a plan or a task.
@@ -119,10 +119,10 @@ pub enum Subject {
     /// Content that does not match the configuration.
     #[error("what would be written")]
     Write,
-    /// What somebody reports on a task.
+    /// A report on a task.
     #[error("the report")]
     Report,
-    /// What was read from a text.
+    /// Content parsed from a text.
     #[error("what was read")]
     Text,
 }
@@ -161,11 +161,11 @@ pub enum Hint {
     OnePlan,
     /// Take the task over if the other session is gone; otherwise claim another task.
     TakeOver,
-    /// Advice with the same words at every front end.
+    /// A hint with the same wording at every front end.
     Text(String),
 }
 
-/// An id in a message: an empty one is seen, too.
+/// Shows an empty id as `""`.
 fn shown(id: &str) -> &str {
     if id.is_empty() { "\"\"" } else { id }
 }

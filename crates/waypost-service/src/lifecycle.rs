@@ -1,4 +1,4 @@
-//! The life cycle of a plan: create, submit, approve, pause, resume, cancel, retry, archive, restore, purge.
+//! The lifecycle of a plan: create, approve, pause, resume, cancel, retry, archive, restore, purge.
 
 use std::collections::HashSet;
 
@@ -41,7 +41,7 @@ pub enum ApprovalRule {
     Configured,
     /// Always, unless the configuration never requires approval.
     Always,
-    /// When the creator is not a person and the plan has machine work or a check, regardless of the configuration. For
+    /// If the creator is not a person and the plan has machine work or a check, regardless of the configuration. For
     /// plans whose planning is unfinished.
     ByWork,
 }
@@ -62,7 +62,7 @@ impl Service {
         Ok(self.plans().reserve_id()?)
     }
 
-    /// Creates a plan. Unknown names in it are reported but do not prevent the write.
+    /// Creates a plan. Names that the configuration does not know are reported but do not prevent the write.
     pub fn create(&self, by: &Caller, mut draft: Draft, options: CreateOptions) -> WriteResult {
         let config = self.config()?;
         let not_runnable = admitted(&config, &draft)?;
@@ -76,7 +76,7 @@ impl Service {
         Ok(WriteReply { not_runnable, ..WriteReply::from(&committed) })
     }
 
-    /// Returns all problems of a draft, with and without regard to the configuration.
+    /// Returns all problems of a draft, including those with the current configuration.
     pub fn problems(&self, draft: &Draft) -> Result<Vec<Problem>, ServiceError> {
         let mut problems = validate(draft);
         problems.extend(admission::problems(&*self.config()?, draft));
@@ -88,7 +88,7 @@ impl Service {
         self.write(by, plan, vec![Command::RequestApproval { message: message.to_owned() }], guard)
     }
 
-    /// Approves the version that a person has read.
+    /// Approves the version that a person has reviewed.
     pub fn approve(
         &self,
         by: &Caller,
@@ -189,8 +189,9 @@ impl Service {
         Ok(self.plans().purge(plan, &by.actor)?)
     }
 
-    /// Makes a plan what a draft says, keeping what already happened to tasks that ask the same as before, and then does what
-    /// else its author said of single tasks. Tasks with one of the `assigned_ids` of a reader get theirs here.
+    /// Replaces the content of a plan by a draft, then applies the commands `then`. Tasks with unchanged work keep their
+    /// state. Tasks whose ids a reader assigned (`assigned_ids`) take the id of an
+    /// existing task with the same description, or a new one.
     pub fn replace(
         &self,
         by: &Caller,
@@ -211,7 +212,7 @@ impl Service {
     }
 
     /// Discards the decomposition of a task with all its subtasks. `drop_dependencies` also removes outside
-    /// dependencies on them; otherwise those make the call fail.
+    /// dependencies on them; otherwise such dependencies make the call fail.
     pub fn roll_back(
         &self,
         by: &Caller,

@@ -1,6 +1,6 @@
-//! Claiming, reporting, releasing and asking, for everyone who works on tasks. The lease policy is here: a claim takes
-//! a lease, every progress report renews it for its original duration, and only the holder of an attempt, or a person,
-//! reports on it.
+//! Claiming, reporting, releasing and asking, for all workers, people and agents. The lease policy is here: a claim
+//! takes a lease, every progress report renews it for its original duration, and only the holder of an attempt, or a
+//! person, may report on it.
 
 use serde::Serialize;
 use waypost_core::{
@@ -13,16 +13,16 @@ use crate::error::{ServiceError, Subject};
 use crate::human_answer::answer_command;
 use crate::service::{Guard, Service, Terms, WriteReply};
 
-/// Seconds for which a task is leased to whoever claims it, unless they say otherwise.
+/// The default lease of a claimed task in seconds.
 pub(crate) const LEASE_SECONDS_DEFAULT: u32 = 15 * 60;
-/// Leases that are read to find those of one caller.
+/// Maximum number of leases read to find those of one caller.
 const LEASES_MAX: usize = 10_000;
 
-/// How to claim a task.
+/// Options for claiming a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClaimOptions {
-    /// Seconds of the lease; 0 never expires. Without a wish a new lease gets the default, and one that the caller holds already
-    /// is renewed without becoming shorter.
+    /// Seconds of the lease; 0 never expires. With `None`, a new lease gets the default duration, and a lease that the caller
+    /// already holds is renewed without becoming shorter.
     pub lease_seconds: Option<u32>,
     /// Take the task over from another session of the same agent.
     pub take_over: bool,
@@ -30,7 +30,7 @@ pub struct ClaimOptions {
     pub reopen: bool,
 }
 
-/// Seconds of a new lease for a wish as in [`ClaimOptions`]; nothing never expires.
+/// Returns the seconds of a new lease for [`ClaimOptions::lease_seconds`]; `None` never expires.
 pub fn new_lease_seconds(wish: Option<u32>) -> Option<u32> {
     Some(wish.unwrap_or(LEASE_SECONDS_DEFAULT)).filter(|&seconds| seconds > 0)
 }
@@ -91,8 +91,8 @@ pub struct TaskRef<'a> {
 }
 
 impl Service {
-    /// Starts a task, leased to the caller. If the caller already holds it, only the lease is renewed; without a
-    /// duration the lease stays as it is.
+    /// Starts a task, leased to the caller. If the caller already holds it, only its lease is renewed, as
+    /// described in [`ClaimOptions::lease_seconds`].
     pub fn claim(
         &self,
         by: &Caller,
@@ -149,7 +149,7 @@ impl Service {
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
         match self.try_report(by, task, report.clone(), guard) {
-            // The other session may be gone: once its lease has expired, it holds nothing.
+            // The other session may be gone: once its lease has expired, it no longer holds the task.
             Err(ServiceError::HeldByOtherSession { .. }) => {
                 self.reclaim_expired_leases(Some(task.plan))?;
                 self.try_report(by, task, report, guard)
@@ -170,7 +170,7 @@ impl Service {
         let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
                 let running = holder_of(plan, &wanted);
-                // A caller that names the attempt learned it from the claim, so its session is not compared.
+                // A caller that names the attempt knows it from the claim, so its session is not compared.
                 if let (None, Some((_, holder))) = (named, &running)
                     && caller.relation_to(holder) == Holder::OtherSession
                 {
@@ -215,8 +215,8 @@ impl Service {
         Ok(reply)
     }
 
-    /// Renews the lease of an attempt: for this long from now, or without a wish for as long as it was taken for, but then never
-    /// to an earlier end. Stores progress with it. An attempt that has ended in between keeps nothing.
+    /// Renews the lease of an attempt: for `wish` seconds from now or, without a wish, for its original duration but never to an
+    /// earlier end. Stores progress with it. Does nothing for an attempt that has ended meanwhile.
     fn renew_lease(
         &self,
         plan: &PlanId,
@@ -233,7 +233,7 @@ impl Service {
             let in_seconds = |seconds: u32| at.plus_seconds(u64::from(seconds));
             let until = match wish {
                 None => end.map(|end| end.max(in_seconds(taken_for))),
-                // An end can be moved but not removed: that of a lease without one is a century away.
+                // An end can be moved but not removed, so a lease that never expires ends in 136 years.
                 Some(0) => end.map(|_| in_seconds(u32::MAX)),
                 Some(seconds) => Some(in_seconds(seconds)),
             };

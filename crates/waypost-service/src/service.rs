@@ -1,5 +1,5 @@
-//! The single entry point to plans: every write of every front end and driver passes here. Commands are built from the
-//! plan inside the store's transaction, so the plan cannot change between read and write.
+//! The single entry point to plans: every write of every front end and driver goes through it. Commands are built from
+//! the plan inside the store's transaction, so the plan cannot change between read and write.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -17,18 +17,18 @@ pub type LoadConfig = Box<dyn Fn() -> Result<Arc<Config>, ServiceError> + Send +
 
 enum ConfigSource {
     Loaded(Arc<Config>),
-    /// Most commands of the command line need no configuration, and reading it costs more than they do.
+    /// Most commands of the CLI need no configuration, and loading it would cost more than they do.
     OnDemand(OnceLock<Arc<Config>>, LoadConfig),
 }
 
-/// Every act on the plans of one store.
+/// All operations on the plans of one store.
 #[derive(Clone)]
 pub struct Service {
     plans: Arc<PlanStore>,
     config: Arc<ConfigSource>,
 }
 
-/// The version that the caller has read, where it matters: nothing is written if the plan has changed since.
+/// The version that the caller has read. If it is set and the plan has changed since, nothing is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
     /// The version that the caller has read.
@@ -36,7 +36,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Writes to the current version, whichever it is.
+    /// Writes to the current version, whatever it is.
     pub const NONE: Self = Self { known_version: None };
 
     /// Writes only if this is still the newest version.
@@ -88,7 +88,7 @@ impl From<&Committed> for WriteReply {
 }
 
 impl WriteReply {
-    /// Returns everything that the author should know although it is valid, one clause each.
+    /// Returns everything in a valid write that the author should know, one clause each.
     pub fn notes(&self) -> Vec<String> {
         let not_runnable = self
             .not_runnable
@@ -98,7 +98,7 @@ impl WriteReply {
     }
 }
 
-/// The results of building commands: the problems that keep the plan from running here, and the builder's own value.
+/// The result of building commands: the problems that keep the plan from running here, and the builder's own value.
 type Built<T> = Result<(Vec<Problem>, T), ServiceError>;
 
 /// The conditions of a write.
@@ -115,12 +115,12 @@ impl From<Guard> for Terms {
 }
 
 impl Service {
-    /// For a process that has already loaded its configuration.
+    /// Creates a service for a process that has already loaded its configuration.
     pub fn new(plans: Arc<PlanStore>, config: Arc<Config>) -> Self {
         Self { plans, config: Arc::new(ConfigSource::Loaded(config)) }
     }
 
-    /// For a process that may not need its configuration at all.
+    /// Creates a service for a process that may not need its configuration.
     pub fn with_config_on_demand(plans: Arc<PlanStore>, load: LoadConfig) -> Self {
         Self { plans, config: Arc::new(ConfigSource::OnDemand(OnceLock::new(), load)) }
     }
@@ -140,7 +140,7 @@ impl Service {
         Ok(self.plans.resolve(text)?)
     }
 
-    /// Fails if the plan has changed since the caller read it, with the changes.
+    /// Fails with the changes if the plan has changed since the caller read it.
     pub fn check_guard(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<(), ServiceError> {
         self.write(by, plan, Vec::new(), guard).map(drop)
     }

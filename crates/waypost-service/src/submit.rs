@@ -1,5 +1,5 @@
 //! From a draft to an active plan in the store: compares it with an existing plan, assigns tasks without work to an
-//! executor, and finds out whether a person has to approve. Asks no one and runs nothing.
+//! executor, and determines whether a person must approve. Prompts no one and runs nothing.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -35,7 +35,7 @@ pub enum SubmitError {
         /// The differences between the plan and the draft.
         differences: Vec<Difference>,
     },
-    /// An agent wrote the plan as its own to-do list, and no one has approved it for machines.
+    /// An agent wrote the plan as its own to-do list, and no person has approved it for machines.
     #[error(
         "plan {plan} was written by an agent and has not been approved for {executor}"
     )]
@@ -76,14 +76,14 @@ impl RunnableDraft {
         &self.draft
     }
 
-    /// Returns the draft, and drops the executor.
+    /// Returns the draft without the executor.
     pub fn into_draft(self) -> Draft {
         self.draft
     }
 }
 
 impl Service {
-    /// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing twice.
+    /// Stores a draft. The same id with the same tasks is the same plan, so that submitting twice creates it once.
     pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
         let RunnableDraft { draft, executor } = draft;
         let (plans, config) = (self.plans(), self.config()?);
@@ -95,7 +95,7 @@ impl Service {
             let committed = new(draft).map_err(ServiceError::from)?;
             return Ok(Submitted { plan: committed.plan, made: true });
         };
-        // Whoever enters the same id at the same moment may be faster: then it is there the second time.
+        // Another caller may create the same id at the same moment; the second iteration finds it.
         for _ in 0..2 {
             match plans.with_plan(&id, Plan::to_draft) {
                 Ok(known) => return is_the_same(&id, known, &draft, executor.as_deref()),
@@ -161,7 +161,7 @@ pub enum Start {
 }
 
 impl Service {
-    /// Makes a plan active, unless a person has to approve it first.
+    /// Activates a plan, unless a person must approve it first.
     pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
         let (phase, version, needed) = self.read(plan, |plan| {
             let state = plan.state();
@@ -193,9 +193,10 @@ fn assign_in_draft(draft: &mut Draft, executor: &str) {
 }
 
 impl Service {
-    /// The same in a plan of the store, for what is not done yet: a version like any other, so that everybody sees who did
-    /// it, and the rules of approval hold for it. What an agent wrote down as a list of things to do was never meant for
-    /// machines, so giving it to them needs a person's approval; `yes` is the word of a person who asks.
+    /// Assigns every pending task of a stored plan that has neither work nor subtasks to an executor. This is a normal
+    /// write: the history shows the actor, and the rules of approval apply. A to-do list that was not written by a person
+    /// was never meant for machines, so assigning it needs a person's approval. `confirmed` means that the person who
+    /// calls has agreed, which suffices for an active plan.
     pub fn assign(
         &self,
         by: &Caller,

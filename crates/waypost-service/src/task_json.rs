@@ -6,7 +6,7 @@ use waypost_core::{Plan, Task};
 /// Maximum number of children and of dependants listed for one task.
 const NAMES_MAX: usize = 500;
 
-/// A task in a list: what is the same everywhere, with this much of its description. Fields that say nothing are left out.
+/// Returns the fields of a task in a list that all front ends share, with this description. Empty fields are omitted.
 pub fn task_row(plan: &Plan, task: &Task, description: String) -> Map<String, Value> {
     let (spec, state) = (&task.spec, &task.state);
     let mut fields = Map::new();

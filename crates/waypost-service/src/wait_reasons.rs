@@ -1,4 +1,4 @@
-//! What a task waits for, and who holds it up. Writes nothing.
+//! Explains what a task waits for, and who holds it. Writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use waypost_core::{
 use waypost_store::{HeldLock, PlanStore, WriteError};
 
 use crate::active_workers::{no_worker, workers_of};
-/// Tasks elsewhere that are looked for to say why one task waits.
+/// Maximum number of external tasks to look up for one task.
 const ELSEWHERE_MAX: usize = 20;
 
 /// One thing that a task waits for.
@@ -116,7 +116,7 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
     Reason { kind, words, fact }
 }
 
-/// For a task that a machine could start now: no worker is available, or its queue is full.
+/// For a task that a machine could start now: whether no worker is available, or its queue is full.
 fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
     let found = plans.with_plan(plan, |plan| {
         let found = plan.task(task.as_str())?;

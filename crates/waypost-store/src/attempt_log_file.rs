@@ -1,4 +1,5 @@
-//! Where the log of an attempt is to be had: the file of its run, or the copy that the store keeps for other machines.
+//! Finds the log of an attempt: the file of its run on this machine, or the copy that the store keeps for other
+//! machines.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,32 +9,32 @@ use waypost_core::{PlanId, TaskId};
 
 use crate::{AttemptLog, PlanStore, StoreError, worker_identity};
 
-/// Bytes of a file's name that stand for a task.
+/// Maximum bytes of a file name that come from the task id; a longer id is cut and gets a hash.
 const NAME_BYTES_MAX: usize = 180;
 
-/// The log of an attempt.
+/// The log of an attempt, by where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundLog {
-    /// Its file is on this machine.
+    /// The log file is on this machine.
     File {
-        /// As much of its end as was asked for.
+        /// The end of the log, at most as many bytes as the caller requested.
         text: String,
-        /// Bytes of all of it.
+        /// The size of the whole file in bytes.
         bytes: u64,
     },
-    /// The store has a copy of its end.
+    /// The store has a copy of the end of the log.
     Copy(Box<AttemptLog>),
-    /// Neither: it has written nothing, as far as is known here.
+    /// There is neither a file nor a copy: as far as this machine knows, the attempt has written nothing.
     Nothing {
         /// The worker on another machine that made the attempt and has its log.
         elsewhere: Option<String>,
     },
 }
 
-/// Why a log cannot be read.
+/// The reason why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum NoLog {
-    /// The file cannot be read.
+    /// The log file cannot be read.
     #[error("{0}")]
     File(#[from] io::Error),
     /// The store cannot be read.
@@ -41,7 +42,8 @@ pub enum NoLog {
     Store(#[from] StoreError),
 }
 
-/// Looks for the log of an attempt that `worker` made, and reads at most `bytes_max` bytes of its end.
+/// Finds the log of an attempt that `worker` made and returns at most `bytes_max` bytes of its end. A file with
+/// content on this machine takes precedence over the copy in the store.
 pub fn find_log(
     plans: &PlanStore,
     logs: &Path,
@@ -62,13 +64,13 @@ pub fn find_log(
     Ok(FoundLog::Nothing { elsewhere })
 }
 
-/// Where the log of an attempt is kept.
+/// Returns the path of an attempt's log file under the directory `logs`.
 pub fn log_path(logs: &Path, plan: &PlanId, task: &TaskId, attempt: u32) -> PathBuf {
     logs.join(plan.as_str()).join(format!("{}.{attempt}.log", file_name(task.as_str())))
 }
 
-/// The end of an attempt's log, cut at the beginning of a line; and how
-/// many bytes there are in all. Nothing was written: an empty text.
+/// Returns the end of an attempt's log and the size of the whole file in bytes. The text has at most `bytes_max` bytes;
+/// when the log is longer, it begins at the start of a line. The text is empty when there is no file.
 pub fn log_tail(path: &Path, bytes_max: u64) -> io::Result<(String, u64)> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -85,7 +87,8 @@ pub fn log_tail(path: &Path, bytes_max: u64) -> io::Result<(String, u64)> {
     Ok((text, total))
 }
 
-/// A task's id as a part of a file's name: what could lead elsewhere is written as `%` and a number.
+/// Returns a task id as part of a file name. Bytes that could change the path are written as `%` and two hex digits. A
+/// name of more than 180 bytes is cut and gets a hash of the id.
 pub fn file_name(task: &str) -> String {
     let mut name = String::new();
     for (at, byte) in task.bytes().enumerate() {

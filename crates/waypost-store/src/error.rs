@@ -1,83 +1,83 @@
-//! What can go wrong below a plan: damage, other writers, files and databases.
+//! Errors below a plan: damage, other writers, files and databases.
 
 use std::path::PathBuf;
 
 use waypost_core::{PlanId, Timestamp};
 
-/// Seconds that a writer waits for other processes before it gives up.
+/// Maximum number of seconds that a writer waits for other processes.
 pub const BUSY_SECONDS_MAX: u64 = 60;
 
-/// Why a store failed.
+/// The reason why a store failed.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum StoreError {
-    /// A file or row cannot be what Waypost wrote. It is left as it is.
+    /// A file or row is not in a form that Waypost writes. It is left unchanged.
     #[error("{what} is damaged: {detail}")]
     Corrupt {
-        /// Which file or row.
+        /// The name of the file or row.
         what: String,
-        /// What is wrong with it.
+        /// The damage that was found.
         detail: String,
     },
     /// A newer Waypost wrote this store.
     #[error("{what} has schema {found}, and this build knows schemas up to {known}")]
     TooNew {
-        /// Which store.
+        /// The name of the store.
         what: String,
-        /// Its schema.
+        /// The schema of the store.
         found: u32,
-        /// The newest schema that this build knows.
+        /// The newest schema that this build supports.
         known: u32,
     },
-    /// Others wrote for longer than [`BUSY_SECONDS_MAX`].
+    /// Other processes wrote for longer than [`BUSY_SECONDS_MAX`].
     #[error("the store stayed busy for {BUSY_SECONDS_MAX} seconds")]
     Busy,
     /// The file system failed.
     #[error("{}: {source}", path.display())]
     Files {
-        /// Where.
+        /// The file or folder that was used.
         path: PathBuf,
-        /// What it said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The database failed.
     #[error("{0}")]
     Database(String),
-    /// The events of these versions were removed ([`crate::Rewrite::prune`]), or lost by damage to a file.
+    /// The events of these versions were removed ([`crate::Rewrite::prune`]), or were lost when a file was damaged.
     #[error("versions {from} to {up_to} of plan {plan} were {} on {}", if *from == 1 { "pruned" } else { "lost" }, day(*.at))]
     Pruned {
-        /// The plan.
+        /// The id of the plan.
         plan: PlanId,
-        /// The first of them.
+        /// The first version without events; 1 when the versions were pruned.
         from: u64,
-        /// The last of them.
+        /// The last version without events.
         up_to: u64,
-        /// When they were pruned.
+        /// When the versions were pruned or lost.
         at: Timestamp,
     },
-    /// A text that is not a cursor of a list in that order.
+    /// The text is not a cursor of a list in that order.
     #[error("{0:?} is not a cursor of this list")]
     BadCursor(String),
-    /// A text that names no store.
+    /// The text does not name a store.
     #[error("{0:?} names no store: write sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory:")]
     BadLocation(String),
 }
 
-/// What a store answers.
+/// The result of a store operation.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// The day of a moment, as people write it.
+/// Returns the date of a timestamp as `YYYY-MM-DD`.
 pub(crate) fn day(at: Timestamp) -> String {
     at.to_string().chars().take_while(|&sign| sign != 'T').collect()
 }
 
 impl StoreError {
-    /// The code for programs.
+    /// Returns the stable code of the error, for programs.
     pub fn as_str(&self) -> &'static str {
         self.into()
     }
 
-    /// The same error for another waiter of the same commit.
+    /// Returns the same error for another waiter of the same group commit.
     pub(crate) fn duplicate(&self) -> Self {
         match self {
             Self::Corrupt { what, detail } => Self::Corrupt { what: what.clone(), detail: detail.clone() },
@@ -98,7 +98,7 @@ impl StoreError {
         }
     }
 
-    /// What to do next.
+    /// Returns what the user can do next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Corrupt { .. } => "nothing was changed; `waypost doctor` says more",

@@ -1,8 +1,8 @@
 //! Storage of plans.
 //!
-//! [`Store`] is the trait of the backends: memory, JSON files, SQLite, PostgreSQL. [`PlanStore`] stands in front of one: it runs
-//! `decide` inside the store's transaction, appends the events as one version, keeps the plans that a process works on in
-//! memory, and commits writers who wait together in one go.
+//! [`Store`] is the trait of the four backends: memory, JSON files, SQLite and PostgreSQL. [`PlanStore`] is the front
+//! of one backend: it runs `decide` inside the store's transaction, appends the events as one version, caches the plans
+//! that a process works on, and commits waiting writers together (group commit).
 
 #![warn(clippy::wildcard_enum_match_arm)]
 

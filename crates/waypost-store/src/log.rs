@@ -1,4 +1,4 @@
-//! The log of all versions: its events, its subscribers, and how a process learns of new ones.
+//! The log of all versions: its events, its subscriptions, and how a process learns of new versions.
 
 pub(crate) mod change_watch;
 pub(crate) mod commit_hook;

@@ -1,4 +1,4 @@
-//! What concerns a whole store rather than one write: checks, copies, forgotten events.
+//! Operations on a whole store rather than on one plan: checks, copies and pruning.
 
 pub(crate) mod copy;
 pub(crate) mod integrity;

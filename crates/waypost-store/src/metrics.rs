@@ -1,24 +1,23 @@
-//! Metrics of this process: bounded in number, cheap to update, never reset.
-//! Knows neither how they are written down nor who reads them.
+//! Metrics of this process: bounded in number, cheap to update, never reset. This module does not export them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Combinations of labels that one family keeps apart; further ones are counted as `other`.
+/// Maximum number of label combinations of one family; further ones are counted as `other`.
 pub const LABELS_MAX: usize = 256;
-/// The word for what is not kept apart.
+/// The label value of all further combinations.
 const OTHER: &str = "other";
 
-/// Bounds of spans of time, in seconds: from a commit in memory to a day's work.
+/// Bucket bounds of durations, in seconds: from a commit in memory to ten hours.
 const SECONDS: [f64; 16] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0, 3_600.0, 36_000.0,
 ];
-/// Bounds of group sizes.
+/// Bucket bounds of group sizes.
 const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
-/// A number that only grows.
+/// A counter that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -27,35 +26,35 @@ impl Counter {
         Self(AtomicU64::new(0))
     }
 
-    /// Adds to it.
+    /// Adds `count`.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// What it is now.
+    /// Returns the current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How often a value lay below which bound, and the sum of all.
+/// A histogram: the number of values in each bucket, their count and their sum.
 #[derive(Debug)]
 pub struct Histogram<const N: usize> {
     bounds: [f64; N],
     below: [AtomicU64; N],
     count: AtomicU64,
-    /// In millionths.
+    /// In millionths of the unit.
     sum: AtomicU64,
 }
 
-/// A histogram as it was at a moment.
+/// A histogram as it was at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
-    /// Each bound, and how many values were not above it.
+    /// Each upper bound with the number of values that do not exceed it (cumulative).
     pub buckets: Vec<(f64, u64)>,
-    /// How many values there were.
+    /// The number of all values.
     pub count: u64,
-    /// All of them together.
+    /// The sum of all values.
     pub sum: f64,
 }
 
@@ -77,7 +76,7 @@ impl<const N: usize> Histogram<N> {
         self.sum.fetch_add(millionths, Ordering::Relaxed);
     }
 
-    /// What it is now.
+    /// Returns the current values.
     pub fn get(&self) -> Distribution {
         let mut below = 0;
         let buckets = self.bounds.iter().zip(&self.below).map(|(bound, count)| {
@@ -85,15 +84,15 @@ impl<const N: usize> Histogram<N> {
             (*bound, below)
         });
         let buckets: Vec<(f64, u64)> = buckets.collect();
-        // Another thread may be between two of its additions: a reader never sees a bucket that is larger than all.
+        // Another thread may be between two of its additions: a reader never sees a bucket larger than the count.
         let count = self.count.load(Ordering::Relaxed).max(below);
         Distribution { buckets, count, sum: self.sum.load(Ordering::Relaxed) as f64 / 1e6 }
     }
 }
 
-/// Spans of time.
+/// A histogram of durations in seconds.
 pub type Times = Histogram<16>;
-/// Numbers of things.
+/// A histogram of sizes.
 pub type Sizes = Histogram<10>;
 
 impl Times {
@@ -101,7 +100,7 @@ impl Times {
         Self::new(SECONDS)
     }
 
-    /// Notes a span of time.
+    /// Records a duration.
     pub fn took(&self, time: Duration) {
         self.note(time.as_secs_f64(), u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
@@ -112,13 +111,13 @@ impl Sizes {
         Self::new(SIZES)
     }
 
-    /// Notes a number.
+    /// Records a size.
     pub fn had(&self, size: usize) {
         self.note(size as f64, (size as u64).saturating_mul(1_000_000));
     }
 }
 
-/// The same for each combination of labels, at most [`LABELS_MAX`] of them.
+/// One metric for each combination of `L` labels, at most [`LABELS_MAX`] combinations and one for all others.
 #[derive(Debug)]
 pub struct Family<const L: usize, T> {
     members: Mutex<BTreeMap<[String; L], T>>,
@@ -130,7 +129,7 @@ impl<const L: usize, T> Family<L, T> {
         Self { members: Mutex::new(BTreeMap::new()), make }
     }
 
-    /// Does something with the one of these labels.
+    /// Calls `work` with the metric of these labels. `work` runs under a lock and should be short.
     pub fn with(&self, labels: [&str; L], work: impl FnOnce(&T)) {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         let mut labels = labels.map(str::to_owned);
@@ -140,35 +139,35 @@ impl<const L: usize, T> Family<L, T> {
         work(members.entry(labels).or_insert_with(self.make));
     }
 
-    /// All of them as they are now.
+    /// Returns the current value of each combination.
     pub fn get<R>(&self, read: impl Fn(&T) -> R) -> Vec<([String; L], R)> {
         let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.iter().map(|(labels, member)| (labels.clone(), read(member))).collect()
     }
 }
 
-/// Everything that this process counts.
+/// All metrics of this process.
 #[derive(Debug)]
 pub struct Meters {
-    /// How long commits took, from the first look to the last sync.
+    /// How long commits took, from the first read to the last sync.
     pub commits: Times,
-    /// How many writers were served by one commit.
+    /// How many jobs one commit contained.
     pub group_sizes: Sizes,
-    /// Failures of the store, by the word for them.
+    /// Failures of the store, by error code.
     pub store_errors: Family<1, Counter>,
-    /// Events that readers were given.
+    /// Events that were returned to readers.
     pub events_served: Counter,
-    /// Attempts that began, by executor.
+    /// Attempts that started, by executor.
     pub attempts_started: Family<1, Counter>,
     /// Attempts that ended, by executor and outcome.
     pub attempts_ended: Family<2, Counter>,
     /// How long attempts took, by executor.
     pub attempt_times: Family<1, Times>,
-    /// Calls of tools, by tool and outcome.
+    /// Tool calls, by tool and outcome.
     pub calls: Family<2, Counter>,
-    /// Spans that were exported.
+    /// Trace spans that were exported.
     pub spans_sent: Counter,
-    /// Spans that could not be sent, or not be kept until they could.
+    /// Trace spans that could not be sent, or not be buffered until they could.
     pub spans_dropped: Counter,
 }
 
@@ -185,7 +184,7 @@ static METERS: Meters = Meters {
     spans_dropped: Counter::new(),
 };
 
-/// The metrics of this process, for all its stores.
+/// Returns the metrics of this process, shared by all its stores.
 pub fn meters() -> &'static Meters {
     &METERS
 }

@@ -1,5 +1,5 @@
-//! What only one of all processes that share a store may have at a time: the right to do something that must not be done
-//! twice. Says who has it, not what it is for.
+//! Named locks: at most one of all processes that share a store holds each, for work that must not be done twice. A
+//! lock does not know what it protects.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -7,13 +7,14 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// Seconds for which a store that any number of machines share believes that a holder lives when it hears nothing of it.
+/// Seconds after which a store that several machines share considers the holder of a lock dead if it does not renew it.
 pub const HOLD_SECONDS: u64 = 15;
 
-/// Something that this process has and no other. Dropping it gives it back; so does the end of the process, at the latest
-/// after [`HOLD_SECONDS`].
+/// A lock that this process holds and no other. Dropping it releases it; the end of the process releases it at the
+/// latest after [`HOLD_SECONDS`].
 pub trait NamedLock: Send {
-    /// Whether it is known to be ours still. What was stopped or cut off for too long may have lost it to another.
+    /// Returns whether this process is known to hold the lock still. A process that was stopped or disconnected for too
+    /// long may have lost it to another.
     fn holds(&self) -> bool;
 }
 
@@ -26,7 +27,7 @@ impl NamedLock for Unshared {
     }
 }
 
-/// A locked file. The system unlocks it when the process ends, however it does.
+/// A locked file. The operating system unlocks it when the process ends, in whatever way.
 struct Locked {
     _file: File,
 }
@@ -37,7 +38,7 @@ impl NamedLock for Locked {
     }
 }
 
-/// Locks a file; nothing when another has it. Where nothing can be locked there is nobody to agree with.
+/// Locks a file; returns `None` when another process holds it. Where files cannot be locked, the lock counts as free.
 pub(crate) fn by_file(path: &Path) -> Option<Box<dyn NamedLock>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
     let Ok(file) = file else { return Some(Box::new(Unshared)) };

@@ -1,4 +1,4 @@
-//! From the text that names a store to the store.
+//! Opens the store that a location text names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use crate::backends::postgres::without_password;
 use crate::error::Result;
 use crate::{Durability, FileStore, MemoryStore, PostgresStore, SqliteStore, Store, StoreError};
 
-/// Opens the store that `location` names: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, `file:DIR`, `memory:`. It is made
-/// when it is not there; a database has to be.
+/// Opens the store that `location` names: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, `file:DIR` or `memory:`.
+/// Creates it if it does not exist, except for a PostgreSQL database, which must exist.
 pub fn open(location: &str, durability: Durability) -> Result<Arc<dyn Store>> {
     match location.split_once(':') {
         Some(("sqlite", path)) if !path.is_empty() => {

@@ -1,5 +1,5 @@
-//! The front of a store: turns commands into versions. Decides inside the store's transaction, appends the events as one
-//! version (`transaction.rs`), and keeps the plans that this process works on in memory at a known version (`cache.rs`).
+//! The front of a store: turns commands into versions. Decides inside the store's transaction, appends the events as
+//! one version (`transaction.rs`), and caches the plans that this process works on at a known version (`cache.rs`).
 
 pub(crate) mod cache;
 mod external;
@@ -34,10 +34,10 @@ use crate::rows::{LogFilter, Page, PlanSummary, Query, ReadyTask, Sort, VersionR
 use crate::store::{Read, Store, Transaction};
 use crate::workers::Slots;
 
-/// Ids that an ambiguous beginning lists.
+/// Maximum number of ids that an ambiguous prefix lists.
 const CANDIDATES_MAX: usize = 10;
 
-/// Calls the commit hook for each version that is durable now.
+/// Calls the commit hook for each version that is now durable.
 fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) {
     for (job, answer) in jobs.iter().zip(answers) {
         let Ok(done) = answer else { continue };
@@ -55,7 +55,7 @@ fn written(request: WriteRequest, slots: Option<Slots>, on_refusal: OnRefusal) -
     Job::Write(Box::new(Write { request, slots, build: None, on_refusal }))
 }
 
-/// Does one job inside a transaction, and what follows from it for other plans.
+/// Executes one job inside a transaction, and delivers its consequences to other plans.
 fn carry_out(transaction: &mut dyn Transaction, cache: &mut Cache, job: &Job) -> Done {
     let (by, done) = match job {
         Job::Create(id, by, command) => (by, create(transaction, cache, id.as_ref(), by, command)),
@@ -69,11 +69,11 @@ fn carry_out(transaction: &mut dyn Transaction, cache: &mut Cache, job: &Job) ->
     and_tell(transaction, cache, by, done?)
 }
 
-/// All plans of one store.
+/// All plans of one store: reads them, and commits concurrent writes of this process together.
 pub struct PlanStore {
     store: Arc<dyn Store>,
     cache: RwLock<Cache>,
-    /// Plans as readers of events have come to know them.
+    /// Plans as readers of the event log have replayed them.
     follower: Mutex<Follower>,
     group: Group<Vec<Job>, Vec<Answer>>,
     for_one_command: bool,
@@ -82,8 +82,8 @@ pub struct PlanStore {
 impl Drop for PlanStore {
     fn drop(&mut self) {
         if self.for_one_command {
-            // The process ends now: giving back the memory of a large plan piece by piece would take longer than the
-            // command itself.
+            // The process is about to exit: freeing a large plan piece by piece would take longer than the command
+            // itself.
             let cache = self.cache.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(cache));
         }
@@ -95,7 +95,7 @@ fn of_plan(task: &waypost_core::Task) -> (TaskId, i32) {
 }
 
 impl PlanStore {
-    /// The plans of this store.
+    /// Creates a front with an empty cache.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -106,14 +106,14 @@ impl PlanStore {
         }
     }
 
-    /// The same for a process that ends when it has done one thing.
+    /// Creates a front for a process that exits after one command: dropping it does not free the cached plans.
     pub fn for_one_command(store: Arc<dyn Store>) -> Self {
         let mut plans = Self::new(store);
         plans.for_one_command = true;
         plans
     }
 
-    /// The store itself.
+    /// Returns the store behind this front.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
@@ -122,12 +122,12 @@ impl PlanStore {
         &self.follower
     }
 
-    /// Begins to watch for writes by anybody.
+    /// Starts to watch for writes by any process.
     pub fn watch(&self) -> Result<Box<dyn Watch>> {
         self.store.watch()
     }
 
-    /// An id for a plan that is to be made later.
+    /// Returns a random id for a plan that is to be created later.
     pub fn reserve_id(&self) -> Result<PlanId> {
         PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))
     }
@@ -143,37 +143,37 @@ impl PlanStore {
         self.queue_one(written(request, None, OnRefusal::Fail))
     }
 
-    /// Writes one version of the commands that `build` makes of the plan as it is inside the transaction; those of the
-    /// request are not looked at.
+    /// Writes one version with the commands that `build` derives from the plan inside the transaction. The commands of
+    /// the request are ignored.
     pub fn write_built(&self, request: WriteRequest, build: BuildCommands) -> Answer {
         let (build, on_refusal) = (Some(build), OnRefusal::Fail);
         self.queue_one(Job::Write(Box::new(Write { request, slots: None, build, on_refusal })))
     }
 
-    /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
-    /// plan: another one may have been faster with one task, and the rest is worth writing. With `slots`, its tasks take
-    /// slots of a queue.
+    /// Writes one version with the commands that are not refused; the answer lists the rejected ones. For workers that
+    /// share a plan: another worker may have been faster with one task, and the other commands are still worth writing.
+    /// With `slots`, the started tasks take slots of a queue.
     pub fn write_partial(&self, request: WriteRequest, slots: Option<Slots>) -> Answer {
         self.queue_one(written(request, slots, OnRefusal::Skip))
     }
 
-    /// The same as [`PlanStore::write`] for a worker whose tasks take slots of a queue.
+    /// Writes like [`PlanStore::write`], for a worker whose tasks take slots of a queue.
     pub fn write_with_slots(&self, request: WriteRequest, slots: Slots) -> Answer {
         self.queue_one(written(request, Some(slots), OnRefusal::Fail))
     }
 
-    /// Writes for many callers at once, each request a version of its own with an answer of its own. For doors that serve
-    /// many callers from one thread: what has come in meanwhile is committed in one go.
+    /// Writes for many callers at once: each request is a version of its own and has an answer of its own. For front
+    /// ends that serve many callers from one thread: all pending requests are committed together.
     pub fn write_each(&self, requests: Vec<WriteRequest>) -> Vec<Answer> {
         self.queue(requests.into_iter().map(|request| written(request, None, OnRefusal::Fail)).collect())
     }
 
-    /// Removes a plan and its history for good. Only a person may; its id stays used.
+    /// Removes a plan and its history for good. Only a person may purge; the id is never used again.
     pub fn purge(&self, plan: &PlanId, by: &Actor) -> Result<(), WriteError> {
         self.queue_one(Job::Purge(plan.clone(), by.clone())).map(drop)
     }
 
-    /// Has a job done, together with others that wait.
+    /// Executes a job, together with others that are waiting.
     fn queue_one(&self, job: Job) -> Answer {
         let broken = || StoreError::Database("the store gave no answer".into()).into();
         self.queue(vec![job]).pop().unwrap_or_else(|| Err(broken()))
@@ -190,10 +190,10 @@ impl PlanStore {
         answers.unwrap_or_else(|| (0..count).map(|_| Err(broken())).collect())
     }
 
-    /// Commits a group of jobs in one transaction and answers each. One that panics fails alone: the transaction is undone,
-    /// and the others are committed without it.
+    /// Commits a group of jobs in one transaction and returns an answer for each. A job that panics fails alone: the
+    /// transaction is rolled back, and the others are committed without it.
     fn commit(&self, jobs: Vec<Job>) -> Vec<Answer> {
-        // Held until the commit is durable, so that nobody reads what may yet be undone.
+        // Held until the commit is durable, so that no thread reads a version that may be rolled back.
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut answers: Vec<Answer> = Vec::new();
         let mut panicked: BTreeSet<usize> = BTreeSet::new();
@@ -203,7 +203,7 @@ impl PlanStore {
         let outcome = loop {
             let panicked_before = panicked.len();
             let outcome = self.store.write(&mut |transaction| {
-                // The backend may start over; then so do we, from what is stored.
+                // The backend may retry the transaction; then the jobs start again too, from the stored state.
                 if std::mem::replace(&mut is_again, true) {
                     answers.clear();
                     cache.plans.clear();
@@ -222,9 +222,9 @@ impl PlanStore {
                     };
                     answers.push(match answer {
                         Ok(committed) => Ok(committed),
-                        // Found before anything was written for this job: the others of the group are not concerned.
+                        // Found before anything was written for this job: the others of the group are not affected.
                         Err(BatchError::OfTheJob(error)) => Err(error),
-                        // Nothing of this group can be trusted to be written.
+                        // No write of this group can be relied on.
                         Err(BatchError::OfTheStore(error)) => return Err(error),
                     });
                 }
@@ -242,7 +242,7 @@ impl PlanStore {
                 tell_of_all(&jobs, &answers, &cache, took);
                 answers
             }
-            // It may have been written, or not: who tries again must not do so unseen.
+            // The group may have been written or not: a caller that retries must read the stored state first.
             Err(error) => {
                 meters().store_errors.with([error.as_str()], |errors| errors.add(1));
                 cache.plans.clear();
@@ -251,9 +251,9 @@ impl PlanStore {
         }
     }
 
-    /// Reads a plan as it is now, other processes' writes included.
+    /// Calls `look` with the current state of a plan, including writes of other processes.
     pub fn with_plan<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
-        // Only the version: whether anything else is wanted is known after that.
+        // Read only the version first; it determines whether anything else is needed.
         let stored = self.store.query(|read| read.version(id))?;
         let stored = stored.ok_or_else(|| WriteError::NotFound(id.to_string()))?;
         {
@@ -277,8 +277,8 @@ impl PlanStore {
         }
     }
 
-    /// The versions of a plan after `known`, at most `limit` where they have to be read. For one who follows it: what this
-    /// process has seen since the last call is handed out, and not read again.
+    /// Returns the versions of a plan after `known`, at most `limit` if they have to be read. For a caller that follows
+    /// the plan: versions that this process has seen since the last call are returned from memory.
     pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.query(|read| {
@@ -294,14 +294,14 @@ impl PlanStore {
         })
     }
 
-    /// The same without a look at the store, for one who has just written `version`. Nothing when some of them would have to
-    /// be read.
+    /// Returns the same without reading the store, for a caller that has just written `version`. Returns `None` when
+    /// some versions would have to be read.
     pub fn cached_versions(&self, id: &PlanId, known: u64, version: u64) -> Option<Vec<VersionRecord>> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         cache.take_kept(id, known, version)
     }
 
-    /// Reads several plans in one state of the store. May be run again.
+    /// Reads several plans in one state of the store. `look` may be called again.
     pub(crate) fn looking(
         &self,
         look: &mut dyn FnMut(&mut dyn Read, &mut Cache) -> Result<()>,
@@ -310,7 +310,7 @@ impl PlanStore {
         self.store.read(&mut |read| look(read, &mut cache))
     }
 
-    /// A plan as it was at a version. Of a damaged plan, the versions before the damage can be read.
+    /// Returns a plan as it was at a version. Of a damaged plan, the versions before the damage can be read.
     pub fn at_version(&self, id: &PlanId, version: u64) -> Result<Plan, WriteError> {
         let (mut found, mut current) = (None, None);
         self.store.read(&mut |read| {
@@ -335,7 +335,7 @@ impl PlanStore {
         }
     }
 
-    /// Heads of plans, one page of them.
+    /// Returns one page of plan summaries.
     pub fn heads(&self, query: &Query) -> Result<Page<PlanSummary>> {
         match query.bad_cursor() {
             Some(cursor) => Err(StoreError::BadCursor(cursor.to_owned())),
@@ -343,12 +343,13 @@ impl PlanStore {
         }
     }
 
-    /// The versions of a plan after `after`, at most `limit`.
+    /// Returns the versions of a plan after `after`, at most `limit`.
     pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         self.store.query(|read| read.versions(id, after, limit))
     }
 
-    /// The last version up to which a plan's history can be read, and what is wrong with its files, if anything is.
+    /// Returns the last version up to which a plan's history can be read, and a description of the damage to its files,
+    /// if any.
     pub fn readable_versions(&self, id: &PlanId) -> Result<(u64, Option<String>)> {
         self.store.query(|read| {
             let Some(damage) = read.damage(id)? else { return Ok((read.version(id)?.unwrap_or(0), None)) };
@@ -362,28 +363,28 @@ impl PlanStore {
         })
     }
 
-    /// Versions of all plans after `after` in the order of commits, at most `limit`.
+    /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`.
     pub fn log(&self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
         self.store.query(|read| read.log(after, filter, limit))
     }
 
-    /// The number of the latest version in the log; 0 when there is none.
+    /// Returns the sequence number of the latest version in the log; 0 when there is none.
     pub fn latest(&self) -> Result<u64> {
         self.store.query(|read| read.latest())
     }
 
-    /// The plans that the versions after `after`, at most `limit` of them, belong to.
+    /// Returns the plans that the next versions after `after` belong to, reading at most `limit` versions.
     pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince> {
         self.store.query(|read| read.written_since(after, limit))
     }
 
-    /// Tasks that could start now on `queue` in plans that run or may, at most `limit`: the most urgent first, then those
-    /// of the oldest plan.
+    /// Returns tasks that could start now on `queue` in plans that are active or may start, at most `limit`: by
+    /// descending priority, then by the age of the plan.
     pub fn ready(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
         self.most_urgent(queue, limit, |plan, limit| plan.ready().take(limit).map(of_plan).collect())
     }
 
-    /// The same without those that only wait for their check: what agents and persons may take.
+    /// Returns the same without tasks that only wait for their check: the tasks that agents and persons may claim.
     pub fn claimable(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
         self.most_urgent(queue, limit, |plan, limit| plan.claimable().take(limit).map(of_plan).collect())
     }
@@ -406,7 +407,7 @@ impl PlanStore {
             let page = self.heads(&query)?;
             let mut enough = page.next.is_none();
             for head in page.items {
-                // What comes now is less urgent than what is there already.
+                // The remaining plans are less urgent than the tasks already found.
                 if found.get(limit.saturating_sub(1)).is_some_and(|(_, last)| last.priority > head.urgency) {
                     enough = true;
                     break;
@@ -415,7 +416,7 @@ impl PlanStore {
                 found.extend(tasks.into_iter().map(|(task, priority)| {
                     (head.created_at, ReadyTask { plan: head.id.clone(), task, priority })
                 }));
-                // Stable: tasks of one plan stay in the order in which the plan has them.
+                // The sort is stable: tasks of one plan keep the order of the plan.
                 found.sort_by(|(a, x), (b, y)| {
                     y.priority.cmp(&x.priority).then_with(|| a.cmp(b)).then_with(|| x.plan.cmp(&y.plan))
                 });
@@ -429,7 +430,7 @@ impl PlanStore {
         Ok(found.into_iter().map(|(_, task)| task).collect())
     }
 
-    /// The plan that an id or an unambiguous beginning of one names.
+    /// Returns the plan that an id or an unambiguous prefix of one names.
     pub fn resolve(&self, prefix: &str) -> Result<PlanId, WriteError> {
         let mut ids = self.store.query(|read| read.ids(prefix, CANDIDATES_MAX))?;
         if let Some(exact) = ids.iter().position(|id| id.as_str() == prefix) {

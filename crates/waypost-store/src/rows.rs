@@ -1,4 +1,4 @@
-//! What a store keeps, as plain values. Knows nothing of how or where.
+//! The rows of a store, as plain values. Knows no backend.
 
 use std::collections::BTreeMap;
 
@@ -8,50 +8,50 @@ use waypost_core::{
     Status, TaskId, Timestamp,
 };
 
-/// Between two ranks of [`PlanSummary::attention`]: more microseconds than any time has.
+/// The distance between two ranks of [`PlanSummary::attention`]: more microseconds than any timestamp has.
 const ATTENTION_STEP: i64 = 1_000_000_000_000_000_000;
 
-/// [`PlanSummary::attention`] in the words of SQL.
+/// [`PlanSummary::attention`] as an SQL expression.
 pub(crate) const ATTENTION: &str = "((CASE WHEN phase = 'awaiting_approval' THEN 3 WHEN asking > 0 THEN 2 \
      WHEN phase = 'active' THEN 1 ELSE 0 END) * 1000000000000000000 + coalesce(updated_at, 0))";
 
-/// The head of a plan: all that a list shows, without its tasks.
+/// The summary of a plan: all that a list shows, without its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanSummary {
-    /// Its id.
+    /// The id of the plan.
     pub id: PlanId,
-    /// How often it was written.
+    /// The version of the plan: the number of its writes.
     pub version: u64,
-    /// The line for lists.
+    /// The title; the goal for a plan without one.
     pub title: String,
-    /// The author's free words.
+    /// The author's free-text status.
     pub status: String,
-    /// Where it stands.
+    /// The phase of the plan.
     pub phase: Phase,
-    /// The agent that it belongs to.
+    /// The agent that owns the plan; empty for none.
     pub owner: String,
-    /// The queue that its work is placed on.
+    /// The queue that runs its tasks; empty for the default queue.
     pub queue: String,
-    /// Who made it.
+    /// The actor that created the plan.
     pub created_by: Option<Actor>,
-    /// When it was made.
+    /// When the plan was created.
     pub created_at: Option<Timestamp>,
-    /// When it last changed.
+    /// When the plan last changed.
     pub updated_at: Option<Timestamp>,
-    /// Whether it is archived.
+    /// Whether the plan is archived.
     pub archived: bool,
-    /// Whether a person has yet to approve before machines run it.
+    /// Whether a person has yet to approve the plan before machines run it.
     pub awaits_approval: bool,
-    /// How many tasks stand where.
+    /// The number of tasks by status.
     pub counts: Counts,
     /// The priority of its most urgent task that could start now; 0 when there is none.
     pub urgency: i32,
-    /// Tasks that wait for a person's answer.
+    /// The number of tasks that wait for a person's answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub asking: u32,
-    /// All its tasks, those with parts included.
+    /// The number of all its tasks, including tasks with subtasks.
     pub goals: u32,
-    /// Tasks that were judged small enough to be done as they are.
+    /// The number of tasks that were judged small enough to be done as they are.
     #[serde(skip_serializing_if = "is_zero")]
     pub atomic: u32,
 }
@@ -61,7 +61,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl PlanSummary {
-    /// The head of this plan.
+    /// Returns the summary of a plan.
     pub fn of(plan: &Plan) -> Self {
         let (spec, state) = (plan.spec(), plan.state());
         Self {
@@ -85,8 +85,8 @@ impl PlanSummary {
         }
     }
 
-    /// How much a person is needed, and then when it last changed, as one number: what waits for approval stands above what
-    /// has a question, that above what runs, and that above the rest.
+    /// Returns how urgently a person is needed, combined with the last change, as one number to sort by: plans that
+    /// await approval rank above plans with a question, those above active plans, and those above the rest.
     pub fn attention(&self) -> i64 {
         let rank = match (self.phase, self.asking) {
             (Phase::AwaitingApproval, _) => 3,
@@ -97,7 +97,8 @@ impl PlanSummary {
         rank * ATTENTION_STEP + self.updated_at.map_or(0, Timestamp::as_micros)
     }
 
-    /// Whether somebody who looks for work finds some here: a task could start now, and the plan runs or may.
+    /// Returns whether a worker finds work here: a task could start now, and the plan is active, or a draft that needs
+    /// no approval.
     pub fn offers_work(&self) -> bool {
         let may_run = match self.phase {
             Phase::Active => true,
@@ -115,37 +116,37 @@ pub(crate) const PURGED: &str = "purged";
 /// The command that the log shows for a version whose line in a file was lost.
 pub(crate) const LOST: &str = "lost";
 
-/// One version of a plan: who did what, when, and what came of it.
+/// One version of a plan: its actor, time, command and events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VersionRecord {
-    /// Its number among all versions of all plans, without gaps, in the order of commits.
+    /// Its number among all versions of all plans, without gaps, in commit order.
     pub sequence: u64,
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// The version that it made.
+    /// The number of the version in its plan, from 1.
     pub version: u64,
-    /// When.
+    /// When the version was written.
     pub at: Timestamp,
-    /// Who.
+    /// The actor that wrote it.
     pub actor: Actor,
     /// The name of the command; several are joined with `+`.
     pub command: String,
-    /// The events.
+    /// The events; empty once they were pruned, purged or lost.
     pub events: Vec<Event>,
 }
 
 impl VersionRecord {
-    /// What stays of it when its events are pruned: its number, who, when and the name of the command.
+    /// Returns the record without its events, as pruning leaves it: sequence number, actor, time and command stay.
     pub(crate) fn pruned(self) -> Self {
         Self { events: Vec::new(), ..self }
     }
 
-    /// Whether only its row is left: no version is written without an event.
+    /// Returns whether the events are gone: no version is written without an event.
     pub fn is_forgotten(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// What became of its events, if they are gone.
+    /// Returns what happened to the events, if they are gone.
     pub fn forgotten(&self) -> Option<String> {
         match self.command.as_str() {
             _ if !self.is_forgotten() => None,
@@ -154,23 +155,24 @@ impl VersionRecord {
         }
     }
 
-    /// What stays of it in the log when its plan is purged: its number, who and when.
+    /// Returns the record as a purge leaves it in the log: sequence number, actor and time stay.
     pub(crate) fn purged(self) -> Self {
         Self { command: PURGED.to_owned(), events: Vec::new(), ..self }
     }
 }
 
-/// Events that were forgotten: the plan as the last of these versions left it is kept in their place.
+/// A range of versions whose events were removed or lost: the plan at the last of them is kept in their place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pruned {
     /// The first version without its events: 1, unless a repair kept the versions before a lost one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub from: u64,
-    /// This version and those before it, back to `from`, cannot be replayed any more.
+    /// The last version without its events. Versions from `from` to this one cannot be replayed any more, but the state
+    /// at this one is kept.
     pub up_to: u64,
-    /// When they were pruned.
+    /// When the events were pruned, or the loss was repaired.
     pub at: Timestamp,
-    /// By whom.
+    /// The actor that pruned or repaired them.
     pub by: Actor,
 }
 
@@ -182,26 +184,26 @@ fn is_one(number: &u64) -> bool {
     *number == 1
 }
 
-/// A task that somebody works on, and until when that is believed.
+/// A task that a worker, an agent or a person works on, and when the claim expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
-    /// The start that it belongs to.
+    /// The number of the attempt that holds the lease.
     pub attempt: u32,
-    /// Who.
+    /// The worker that holds the lease.
     pub worker: String,
-    /// Until when; nothing for work that is never taken away.
+    /// When the lease expires; `None` for a claim that never expires.
     pub until: Option<Timestamp>,
-    /// For how many seconds it was taken, and is renewed by a report of progress; nothing where that was not noted.
+    /// The duration of the lease in seconds, by which a progress report renews it; `None` if it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u32>,
-    /// Since when, where it was noted.
+    /// When the attempt was queued or started, if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The queue of which it takes a slot; nothing for the work of agents and people.
+    /// The queue of which the attempt takes a slot; `None` for the work of agents and people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// The latest progress that the attempt reported.
@@ -209,12 +211,13 @@ pub struct Lease {
     pub progress: Option<TaskProgress>,
 }
 
-/// The latest progress of an attempt. It is stored beside the log: a report is no version, and the next one replaces it.
+/// The latest progress of an attempt. It is not part of the log: a report makes no version, and the next one replaces
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskProgress {
-    /// What was reported.
+    /// The reported text.
     pub text: String,
-    /// When.
+    /// When it was reported.
     pub at: Timestamp,
 }
 
@@ -223,23 +226,23 @@ pub struct TaskProgress {
 pub struct PlanProgress(BTreeMap<TaskId, (u32, TaskProgress)>);
 
 impl PlanProgress {
-    /// Of a plan with these leases.
+    /// Collects the progress from the leases of one plan.
     pub fn of(leases: Vec<Lease>) -> Self {
         let reported = |lease: Lease| Some((lease.task, (lease.attempt, lease.progress?)));
         Self(leases.into_iter().filter_map(reported).collect())
     }
 
-    /// What the current attempt of a task last reported.
+    /// Returns the latest report of this attempt of a task; reports of other attempts do not count.
     pub fn latest(&self, task: &TaskId, attempt: u32) -> Option<&TaskProgress> {
         self.0.get(task).filter(|(of, _)| *of == attempt).map(|(_, progress)| progress)
     }
 
-    /// Whether no task has reported any.
+    /// Returns whether no task has reported any progress.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Shows it in a copy of the plan.
+    /// Sets the progress in a copy of the plan.
     pub fn show_in(&self, plan: &mut Plan) {
         for (task, (attempt, progress)) in &self.0 {
             plan.show_progress(task, *attempt, &progress.text);
@@ -247,83 +250,84 @@ impl PlanProgress {
     }
 }
 
-/// Which leases to read.
+/// Selects leases.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeaseFilter<'a> {
-    /// Only those that ended before this.
+    /// Only leases that expired before this time; leases that never expire are left out.
     pub ended_before: Option<Timestamp>,
-    /// Only those of this worker.
+    /// Only leases of this worker.
     pub worker: Option<&'a str>,
 }
 
 impl LeaseFilter<'_> {
-    /// Those that ended before `before`.
+    /// Selects leases that expired before `before`.
     pub fn ended(before: Timestamp) -> Self {
         Self { ended_before: Some(before), worker: None }
     }
 
-    /// Whether this lease is one of them.
+    /// Returns whether the filter selects a lease.
     pub(crate) fn admits(&self, lease: &Lease) -> bool {
         self.ended_before.is_none_or(|before| lease.until.is_some_and(|until| until < before))
             && self.worker.is_none_or(|worker| worker == lease.worker)
     }
 }
 
-/// A change of the lease that an attempt has.
+/// A change of the lease of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseUpdate {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
-    /// The attempt: where another has the lease, nothing changes.
+    /// The number of the attempt: if another attempt holds the lease, nothing changes.
     pub attempt: u32,
-    /// The new end; nothing leaves it as it is.
+    /// The new end of the lease; `None` leaves it unchanged.
     pub until: Option<Timestamp>,
-    /// The progress; nothing leaves it as it is.
+    /// The new progress; `None` leaves it unchanged.
     pub progress: Option<TaskProgress>,
 }
 
 impl LeaseUpdate {
-    /// Moves the end of a lease.
+    /// Returns an update that moves the end of a lease to `until`.
     pub fn renewal(plan: PlanId, task: TaskId, attempt: u32, until: Timestamp) -> Self {
         Self { plan, task, attempt, until: Some(until), progress: None }
     }
 }
 
-/// What leases of tasks that are started now say.
+/// The terms of the leases of tasks that a write starts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeaseTerms<'a> {
-    /// For how long the worker is believed to work without a word; nothing is for ever.
+    /// The duration of a lease in seconds; without a renewal in that time other workers may take the task. `None` never
+    /// expires.
     pub seconds: Option<u32>,
-    /// The queue of which they take slots.
+    /// The queue of which the tasks take slots.
     pub queue: Option<&'a str>,
 }
 
-/// A key that a running task holds.
+/// A lock that a running task holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HeldLock {
-    /// The key, and how it is held.
+    /// The key of the lock, and its mode.
     pub lock: Lock,
-    /// The plan.
+    /// The plan of the task.
     pub plan: PlanId,
-    /// The task.
+    /// The task that holds the lock.
     pub task: TaskId,
 }
 
-/// A task that waits for a task elsewhere.
+/// A task that waits for a task of another plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wait {
-    /// The plan of the task that waits.
+    /// The plan of the waiting task.
     pub plan: PlanId,
-    /// The task that waits.
+    /// The id of the waiting task.
     pub task: TaskId,
-    /// What it waits for.
+    /// The task that it waits for.
     pub on: ExternalTaskRef,
 }
 
 impl Wait {
-    /// Whether it is for a task of `plan`, or of any plan that `agent` owns.
+    /// Returns whether the wait is for a task of `plan`: the plan is named, or only its owner `agent` is.
     pub fn is_on(&self, plan: &PlanId, agent: &str) -> bool {
         match &self.on.plan {
             Some(on) => on == plan,
@@ -335,27 +339,28 @@ impl Wait {
 /// A task that could start now.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ReadyTask {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
-    /// Higher goes first.
+    /// The priority of the task; higher values start first.
     pub priority: i32,
 }
 
-/// How the tables beside a plan change with one version. They can be rebuilt from the events at any time.
+/// The changes that one version makes to the index tables of a plan. The tables can be rebuilt from the events, except
+/// for the terms and progress of leases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexChanges {
     /// Tasks that were queued or started: their leases, and the locks that they now hold.
     pub started: Vec<(Lease, Vec<Lock>)>,
-    /// Tasks that no longer run: their leases and locks are gone.
+    /// Tasks that no longer run: their leases and locks are removed.
     pub stopped: Vec<TaskId>,
-    /// Tasks whose waits elsewhere are now these.
+    /// Tasks with changed waits for other plans, each with all its current ones.
     pub waits: Vec<(TaskId, Vec<ExternalTaskRef>)>,
 }
 
 impl IndexChanges {
-    /// What `touched` means for the tables, given the plan as it is now.
+    /// Returns the table changes for `touched`, given the plan after the version.
     pub fn of(plan: &Plan, touched: IndexDelta, terms: LeaseTerms<'_>, at: Timestamp) -> Self {
         Self {
             started: touched
@@ -382,19 +387,20 @@ impl IndexChanges {
     }
 }
 
-/// All rows of the tables beside one plan.
+/// All rows of the index tables of one plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexRows {
-    /// Tasks that somebody works on.
+    /// The leases of its running and queued tasks.
     pub leases: Vec<Lease>,
-    /// Keys that they hold.
+    /// The locks that these tasks hold.
     pub locks: Vec<HeldLock>,
-    /// Tasks that wait for tasks elsewhere.
+    /// The waits of its tasks for other plans.
     pub waits: Vec<Wait>,
 }
 
 impl IndexRows {
-    /// The rows that this plan should have. The end of a lease and its slot are not known to the plan: they are left open.
+    /// Returns the rows that a plan should have. The plan does not know the end, the queue and the progress of a lease:
+    /// they stay empty.
     pub fn of(plan: &Plan) -> Self {
         let id = || plan.id().clone();
         let mut rows = Self::default();
@@ -429,7 +435,7 @@ impl IndexRows {
         rows
     }
 
-    /// Puts the rows in one order, so that two sets of them can be compared.
+    /// Sorts the rows, so that two sets can be compared.
     pub fn sort(&mut self) {
         self.leases.sort_by(|a, b| a.task.cmp(&b.task));
         self.locks.sort();
@@ -437,81 +443,82 @@ impl IndexRows {
     }
 }
 
-/// The tasks elsewhere that a task which has not begun hears of: as long as it has not, every end of them may yet be another.
+/// Returns the tasks of other plans whose outcome a task that has not started receives: until it starts, every outcome
+/// may change.
 pub(crate) fn open_waits(plan: &Plan, task: &TaskId) -> Vec<ExternalTaskRef> {
     let Some(task) = plan.task(task.as_str()) else { return Vec::new() };
     let waits = match task.state.status {
         Status::Pending => task.state.reported().is_none(),
-        // It comes back when what it was skipped for is done after all.
+        // The task is reopened when the task it was skipped for is done after all.
         Status::Skipped => task.state.because_of.is_some(),
         Status::Running | Status::Done | Status::Failed | Status::Cancelled => false,
     };
     task.spec.depends_on.iter().filter_map(Dependency::external).filter(|_| waits).cloned().collect()
 }
 
-/// Which plans to list with regard to the archive.
+/// Selects plans by whether they are archived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ArchiveFilter {
     /// Plans that are not archived.
     #[default]
     Current,
-    /// Those that are.
+    /// Archived plans.
     Archived,
-    /// Both.
+    /// All plans.
     All,
 }
 
-/// By what a list is sorted.
+/// The order of a list of plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Sort {
-    /// The latest change first.
+    /// By the time of the last change, latest first.
     #[default]
     Updated,
-    /// The newest first.
+    /// By the time of creation, newest first.
     Created,
     /// By title.
     Title,
     /// By id.
     Id,
-    /// The plan with the most urgent task first.
+    /// By the priority of the most urgent ready task, highest first.
     Urgency,
-    /// What a person is needed for first ([`PlanSummary::attention`]).
+    /// By how much a person is needed, most first ([`PlanSummary::attention`]).
     Attention,
 }
 
-/// Which plans to list.
+/// Selects and sorts plans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// With regard to the archive.
+    /// Selects plans by whether they are archived.
     pub shelf: ArchiveFilter,
-    /// Only plans in one of these phases; empty: in any.
+    /// Only plans in one of these phases; empty for any phase.
     pub phases: Vec<Phase>,
-    /// Only plans with these free words of the author.
+    /// Only plans with this free-text status.
     pub status: Option<String>,
-    /// Only plans of this agent.
+    /// Only plans that this agent owns.
     pub owner: Option<String>,
-    /// Only plans of this queue; plans that name none are of the default queue.
+    /// Only plans of this queue; plans that name no queue belong to the default queue.
     pub queue: Option<String>,
     /// Only plans in which a task could start now ([`PlanSummary::offers_work`]).
     pub offers_work: bool,
     /// Only plans with this text in their id or title, ignoring case.
     pub text: Option<String>,
-    /// The order.
+    /// The order of the results.
     pub sort: Sort,
     /// Maximum number of results.
     pub limit: usize,
-    /// Go on after the plan that the last page ended with.
+    /// The cursor [`Page::next`] of the previous page. It fits only the same order.
     pub after: Option<String>,
 }
 
 impl Query {
-    /// Whether plans that name no queue are wanted with those that name the default queue.
+    /// Returns whether the query is for the default queue, which includes plans that name no queue.
     pub(crate) fn is_of_default_queue(&self) -> bool {
         self.queue.as_deref() == Some(DEFAULT_QUEUE)
     }
 
-    /// `after`, if no page of a list in this order can have ended with it.
+    /// Returns `after` if it cannot be a cursor of a list in this order.
     pub(crate) fn bad_cursor(&self) -> Option<&str> {
         let after = self.after.as_deref()?;
         let fits = |value: &str| match self.sort {
@@ -525,11 +532,11 @@ impl Query {
 /// A bounded part of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Page<T> {
-    /// What is on it.
+    /// The items of this page.
     pub items: Vec<T>,
-    /// How many there are in all.
+    /// The number of items on all pages.
     pub total: u64,
-    /// What to ask for to see more.
+    /// The cursor of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// Damaged files, a line each: their plans are missing from the list, or cannot be opened.
@@ -543,19 +550,19 @@ impl<T> Default for Page<T> {
     }
 }
 
-/// Which plans were written after a number of the log.
+/// The plans that were written after a sequence number of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenSince {
-    /// Each with its latest version.
+    /// The ids of the plans, each with its latest version in this range.
     pub plans: Vec<(PlanId, u64)>,
-    /// The number of the log up to which this is all.
+    /// The sequence number up to which the list is complete.
     pub up_to: u64,
-    /// Whether there are more behind that number.
+    /// Whether there may be versions after that number.
     pub more: bool,
 }
 
 impl WrittenSince {
-    /// The same from the versions of the log after `after`, of which at most `limit` were read.
+    /// Collects the plans of `entries`: the versions of the log after `after`, of which at most `limit` were read.
     pub(crate) fn of(entries: Vec<VersionRecord>, after: u64, limit: usize) -> Self {
         let mut written = Self { up_to: after, more: entries.len() == limit, plans: Vec::new() };
         for entry in entries {
@@ -569,25 +576,26 @@ impl WrittenSince {
     }
 }
 
-/// How much there is in a store, without reading any plan.
+/// Counts of plans, tasks and leases, taken without reading any plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Plans that are not archived, by phase, in the order of [`Phase::ALL`].
+    /// The number of plans that are not archived, by phase, in the order of [`Phase::ALL`].
     pub plans: [u64; Phase::ALL.len()],
-    /// Plans that are.
+    /// The number of archived plans.
     pub archived: u64,
-    /// Tasks of plans that are not archived.
+    /// The number of tasks by status, of plans that are not archived.
     pub tasks: Counts,
-    /// Of active plans with a task that could start now: when the one that has been left alone longest last changed.
+    /// The earliest last change among active plans with a task that could start now: how long the most neglected plan
+    /// has waited.
     pub ready_since: Option<Timestamp>,
-    /// Tasks that somebody works on.
+    /// The number of leases.
     pub leases: u64,
-    /// Those of which nobody has heard for too long.
+    /// The number of leases that have expired.
     pub leases_overdue: u64,
 }
 
 impl Totals {
-    /// Adds what a head says.
+    /// Adds the counts of a plan summary.
     pub(crate) fn add(&mut self, head: &PlanSummary) {
         if head.archived {
             self.archived += 1;
@@ -602,7 +610,7 @@ impl Totals {
         }
     }
 
-    /// Adds the tasks of a plan, or of several.
+    /// Adds the task counts of one or more plans.
     pub(crate) fn add_tasks(&mut self, counts: &Counts) {
         let sums = &mut self.tasks;
         for (sum, count) in [
@@ -621,17 +629,17 @@ impl Totals {
     }
 }
 
-/// Which versions of which plans to read from the log.
+/// Selects versions of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFilter {
-    /// Only of this plan.
+    /// Only versions of this plan.
     pub plan: Option<PlanId>,
-    /// Only by this actor.
+    /// Only versions by this actor.
     pub actor: Option<Actor>,
 }
 
 impl LogFilter {
-    /// Whether this version is one of them.
+    /// Returns whether the filter selects a version.
     pub(crate) fn admits(&self, entry: &VersionRecord) -> bool {
         self.plan.as_ref().is_none_or(|plan| *plan == entry.plan)
             && self.actor.as_ref().is_none_or(|actor| *actor == entry.actor)

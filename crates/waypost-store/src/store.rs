@@ -1,7 +1,7 @@
-//! The trait that every backend has. Its contract suite (`tests/it/contract.rs`) is its definition.
+//! The trait that every backend implements. Its contract suite (`tests/it/contract.rs`) is its definition.
 //!
-//! A backend stores rows and makes them durable together; it decides nothing about plans. Blocking on purpose: asynchronous
-//! callers use threads that may block.
+//! A backend stores rows and makes them durable together; it decides nothing about plans. The trait is blocking on
+//! purpose: asynchronous callers use threads that may block.
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
@@ -21,90 +21,92 @@ pub const SNAPSHOT_MILESTONE: u64 = 10_000;
 /// What a reader or writer will need. A remote backend fetches it with the first query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadHints {
-    /// Plans, each with the version after which its versions will be wanted; without one, only the version that it is at.
+    /// Plans, each with the version after which its versions will be read; `None` if only the current version will be
+    /// read.
     pub plans: Vec<(PlanId, Option<u64>)>,
-    /// Keys whose holders will be asked for.
+    /// Keys of locks whose holders will be read.
     pub locks: Vec<String>,
     /// Queues whose slots will be counted.
     pub queues: Vec<String>,
 }
 
-/// What can be read, inside a transaction or outside.
+/// Reads, inside a transaction or outside.
 pub trait Read {
-    /// Announces what will be read. Changes no result.
+    /// Announces what will be read. This changes no result; ignoring it only costs round trips.
     fn expect(&mut self, _expected: &ReadHints) {}
 
-    /// The head of a plan; nothing if it was purged.
+    /// Returns the summary of a plan; `None` if there is no such plan or it was purged.
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>>;
 
-    /// The version of a plan, without the rest of its head; nothing if it was purged.
+    /// Returns the version of a plan without the rest of its summary; `None` if there is no such plan or it was purged.
     fn version(&mut self, plan: &PlanId) -> Result<Option<u64>> {
         Ok(self.head(plan)?.map(|head| head.version))
     }
 
-    /// What is wrong with the files of a plan, for stores whose files people and programs can damage.
+    /// Returns the damage to the files of a plan, for stores whose files people and programs can damage.
     fn damage(&mut self, _plan: &PlanId) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// Whether the id was ever used, also by a plan that was purged.
+    /// Returns whether the id was ever used, also by a plan that was purged.
     fn was_used(&mut self, plan: &PlanId) -> Result<bool>;
 
-    /// Heads of plans, one page of them. Reads no plan.
+    /// Returns one page of plan summaries. Reads no plan.
     fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>>;
 
-    /// Ids that begin with `prefix`, in their order, at most `limit`.
+    /// Returns plan ids that begin with `prefix`, sorted, at most `limit`.
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>>;
 
-    /// The versions of a plan after `after`, in their order, at most `limit`.
+    /// Returns the versions of a plan after `after`, in their order, at most `limit`.
     fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>>;
 
-    /// The latest snapshot of a plan at `at_most` or before: its version and its bytes. The state that is kept in
-    /// place of pruned events counts as one.
+    /// Returns the latest snapshot of a plan at version `at_most` or before: its version and its bytes. The state that
+    /// is kept in place of pruned events counts as a snapshot.
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>>;
 
-    /// Which events of a plan were pruned, if any.
+    /// Returns the range of a plan's versions whose events were pruned or lost, if any.
     fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>>;
 
-    /// Versions of all plans after `after` in the order of commits, at most `limit`.
+    /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`.
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>>;
 
-    /// The number of the latest version in the log; 0 when there is none.
+    /// Returns the sequence number of the latest version in the log; 0 when there is none.
     fn latest(&mut self) -> Result<u64>;
 
-    /// The plans that the versions after `after`, at most `limit` of them, belong to.
+    /// Returns the plans that the next versions after `after` belong to, reading at most `limit` versions.
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince>;
 
-    /// Leases, at most `limit`: those that never end first, then the earliest end.
+    /// Returns leases, at most `limit`: those that never expire first, then by the earliest end.
     fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>>;
 
-    /// The holders of `keys`.
+    /// Returns the holders of the locks `keys`.
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>>;
 
-    /// The tasks that wait for a task of `plan`, or of any plan that `agent` owns, sorted; with `task`, only for the one
-    /// called that. Cheap where no task waits at all.
+    /// Returns the tasks that wait for a task of `plan`, or of any plan that `agent` owns, sorted; with `task`, only
+    /// waits for a task of that id. Cheap if no task waits at all.
     fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>>;
 
-    /// All rows of the tables beside one plan, sorted.
+    /// Returns all rows of the index tables of one plan, sorted.
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows>;
 
-    /// The subscription of this id.
+    /// Returns the subscription of this id.
     fn subscription(&mut self, id: &str) -> Result<Option<Subscription>>;
 
-    /// The subscriptions of an owner, or of all: the oldest first, at most `limit`.
+    /// Returns the subscriptions of one owner, or of all owners: the oldest first, at most `limit`.
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>>;
 
-    /// The worker of this name.
+    /// Returns the worker of this name.
     fn worker(&mut self, name: &str) -> Result<Option<Worker>>;
 
-    /// Workers by their names, at most `limit` after `after`.
+    /// Returns workers sorted by name, at most `limit` after `after`.
     fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>>;
 
-    /// The workers that hold slots of a queue, sorted, and how many: their leases that name it and have not ended.
+    /// Returns the workers that hold slots of a queue, sorted, with the number of slots each: their leases that name
+    /// the queue and have not expired.
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>>;
 
-    /// The copies of a plan's logs by task and attempt, at most `limit` after the one of `after`. Stores whose users all
-    /// share the log files keep none.
+    /// Returns the copies of a plan's attempt logs, sorted by task and attempt, at most `limit` after the one of `after`.
+    /// The default returns none, for stores whose users all share the log files.
     fn attempt_logs(
         &mut self,
         _plan: &PlanId,
@@ -114,31 +116,31 @@ pub trait Read {
         Ok(Vec::new())
     }
 
-    /// The time by the clock of the store.
+    /// Returns the time by the clock of the store.
     fn now(&mut self) -> Timestamp;
 }
 
 /// One version, ready to be appended.
 #[derive(Debug)]
 pub struct Append<'a> {
-    /// The plan's head after it.
+    /// The summary of the plan after the version.
     pub head: &'a PlanSummary,
-    /// When.
+    /// When the version is written.
     pub at: Timestamp,
-    /// Who.
+    /// The actor that writes it.
     pub actor: &'a waypost_core::Actor,
-    /// The name of the command.
+    /// The name of the command; several are joined with `+`.
     pub command: &'a str,
-    /// The events.
+    /// The events of the version.
     pub events: &'a [waypost_core::Event],
     /// The changes of the index tables.
     pub index: &'a IndexChanges,
-    /// The whole plan, for backends that keep it readable beside its history.
+    /// The whole plan, for backends that store it readable next to its history.
     pub plan: &'a waypost_core::Plan,
 }
 
 impl Append<'_> {
-    /// The version as the log keeps it, with these events.
+    /// Returns the version as the log stores it, with these events.
     pub(crate) fn entry(&self, sequence: u64, events: Vec<waypost_core::Event>) -> VersionRecord {
         VersionRecord {
             sequence,
@@ -155,17 +157,17 @@ impl Append<'_> {
 /// Events to prune, and the state that is kept in their place.
 #[derive(Debug)]
 pub struct Pruning<'a> {
-    /// Which.
+    /// The range of versions to prune.
     pub pruned: &'a Pruned,
-    /// The plan as the last of these versions left it.
+    /// The plan at the last of these versions.
     pub plan: &'a waypost_core::Plan,
-    /// The same as a snapshot.
+    /// The same state as a snapshot.
     pub snapshot: &'a [u8],
 }
 
-/// What maintenance does inside a transaction: stored rows are rewritten or removed, not appended.
+/// Writes for maintenance inside a transaction: they rewrite or remove stored rows instead of appending.
 pub trait Rewrite: Read {
-    /// Replaces a plan's head and the tables beside it.
+    /// Replaces the summary and the index tables of a plan.
     fn replace_index(
         &mut self,
         plan: &waypost_core::Plan,
@@ -176,48 +178,51 @@ pub trait Rewrite: Read {
     /// Removes a plan with its history and its logs; its id stays used.
     fn purge(&mut self, plan: &PlanId) -> Result<()>;
 
-    /// Removes the events of a plan up to a version, and keeps the state that they led to. Their rows in the log stay, with
-    /// number, actor, time and command. Snapshots of those versions are removed, and copies of attempts' logs. Wakes nobody.
+    /// Removes the events of a plan up to a version, and keeps the state that they led to. Their rows in the log stay,
+    /// with sequence number, actor, time and command. Snapshots of those versions are removed, and copies of attempt
+    /// logs. Does not wake watchers.
     fn prune(&mut self, pruning: &Pruning<'_>) -> Result<()>;
 
-    /// Takes over versions of one plan as another store has them, with their numbers in its log. They come in their order,
-    /// from version 1 on, and in the same transaction follows [`Rewrite::replace_index`] with the plan that they lead to, or
-    /// [`Rewrite::purge`], so that only their numbers are used.
+    /// Imports versions of one plan from another store, with their sequence numbers. They arrive in their order, from
+    /// version 1 on. The same transaction must then call [`Rewrite::replace_index`] with the plan that they lead to, or
+    /// [`Rewrite::purge`], so that only their sequence numbers are used.
     fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()>;
 }
 
 /// Writes inside a transaction.
 pub trait Transaction: Rewrite {
-    /// Appends one version of a plan and moves its head and tables along. Returns the version's number in the log.
+    /// Appends one version of a plan and updates its summary and index tables. Returns the sequence number of the
+    /// version.
     fn append(&mut self, append: &Append<'_>) -> Result<u64>;
 
-    /// Bytes of versions appended since the latest snapshot, which a reader has to replay.
+    /// Returns the bytes of versions appended since the latest snapshot, which a reader has to replay.
     fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64>;
 
     /// Stores a snapshot of a plan at a version, and removes earlier ones of the same [`SNAPSHOT_MILESTONE`].
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Moves the ends of leases, or stores the progress of their attempts. Returns for each whether that attempt still has it.
-    /// Progress wakes watchers; a renewal wakes nobody.
+    /// Renews leases, or stores the progress of their attempts. Returns for each whether that attempt still holds its
+    /// lease. Progress wakes watchers; a renewal does not.
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>>;
 
-    /// Stores a subscription under its id, or removes it. Wakes nobody.
+    /// Stores a subscription under its id, or removes it. Does not wake watchers.
     fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()>;
 
-    /// Stores the record of a worker under its name, or removes it. Wakes nobody.
+    /// Stores the record of a worker under its name, or removes it. Does not wake watchers.
     fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()>;
 
-    /// Removes the workers whose time ended before `before`. Returns how many. Wakes nobody.
+    /// Removes the workers whose records expired before `before`. Returns how many. Does not wake watchers.
     fn forget_workers(&mut self, before: Timestamp) -> Result<u64>;
 
-    /// Stores a copy of an attempt's log in place of an earlier one; nothing if the plan was purged. Wakes nobody.
+    /// Stores a copy of an attempt's log in place of an earlier one; does nothing if the plan was purged. Does not wake
+    /// watchers.
     fn put_attempt_log(&mut self, _log: &AttemptLog) -> Result<()> {
         Ok(())
     }
 }
 
 impl dyn Transaction + '_ {
-    /// Moves the end of a lease, if that attempt still has it.
+    /// Renews a lease if that attempt still holds it. Returns whether it does.
     pub fn renew_lease(&mut self, plan: &PlanId, task: &str, attempt: u32, until: Timestamp) -> Result<bool> {
         let Ok(task) = TaskId::new(task) else { return Ok(false) };
         let renewed = self.update_leases(&[LeaseUpdate::renewal(plan.clone(), task, attempt, until)])?;
@@ -225,74 +230,74 @@ impl dyn Transaction + '_ {
     }
 }
 
-/// Work done inside a transaction. It may be run again when the backend has to start over.
+/// Work inside a transaction. It may be run again when the backend retries the transaction.
 pub type Work<'a> = &'a mut dyn FnMut(&mut dyn Transaction) -> Result<()>;
 
-/// Work done on one consistent state of the store. It may be run again when the backend has to start over.
+/// Work on one consistent state of the store. It may be run again when the backend retries the read.
 pub type Look<'a> = &'a mut dyn FnMut(&mut dyn Read) -> Result<()>;
 
-/// How far a store is shared: who has to agree on what only one may hold.
+/// How far a store is shared: which processes must agree on what only one may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharingScope {
-    /// One process.
+    /// The store is used by one process.
     Process,
-    /// Processes of one machine, which share files.
+    /// The store is shared by processes of one machine, which also share files.
     Machine,
-    /// Any number of machines, which share nothing but the store.
+    /// The store is shared by any number of machines, which share nothing else.
     Machines,
 }
 
 /// Maintenance of a whole store.
 pub trait Maintenance {
-    /// Looks for damage below the level of plans; one line for each.
+    /// Looks for damage below the level of plans. Returns one line for each problem.
     fn check(&self) -> Result<Vec<String>>;
 
-    /// Repairs damaged files from what is intact, and says of each plan, or of the store itself, what became of it.
+    /// Repairs damaged files from what is intact. Returns the outcome for each plan, or for the store itself.
     fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>> {
         Ok(Vec::new())
     }
 
-    /// Facts for an operator, such as the schema and the durability: name and value.
+    /// Returns facts for an operator, such as the schema and the durability, as name and value.
     fn about(&self) -> Result<Vec<(&'static str, String)>> {
         Ok(Vec::new())
     }
 
-    /// Gives unused space back to the file system, where that takes an order: it may last, and needs room for a copy.
-    /// Returns the bytes that were freed.
+    /// Returns unused space to the file system, where that takes an explicit command. It may take long, and needs space
+    /// for a copy. Returns the number of bytes freed.
     fn compact(&self) -> Result<u64> {
         Ok(0)
     }
 
-    /// Counts of plans, tasks and leases. Reads no plan.
+    /// Returns counts of plans, tasks and leases. Reads no plan.
     fn totals(&self) -> Result<Totals>;
 }
 
-/// A place where plans live.
+/// A backend that stores plans.
 pub trait Store: Maintenance + Send + Sync {
-    /// The location, as users write it.
+    /// Returns the location of the store, as users write it.
     fn location(&self) -> String;
 
-    /// Runs `work` alone among all writers of all processes; what it did is durable when this returns `Ok`, and undone
-    /// when `work` or the backend fails.
+    /// Runs `work` exclusively among all writers of all processes. Its writes are durable when this returns `Ok`, and
+    /// rolled back when `work` or the backend fails.
     fn write(&self, work: Work<'_>) -> Result<()>;
 
-    /// Runs `look` on one state of the store, at the same time as others read and write.
+    /// Runs `look` on one state of the store, concurrently with other readers and writers.
     fn read(&self, look: Look<'_>) -> Result<()>;
 
-    /// Begins to watch for new versions and progress by any process. Renewed leases wake nobody.
+    /// Starts to watch for new versions and progress by any process. Lease renewals do not wake a watch.
     fn watch(&self) -> Result<Box<dyn Watch>>;
 
-    /// Takes a lock that one process at a time may hold; nothing when another holds it.
+    /// Takes a lock that one process at a time may hold; returns `None` when another holds it.
     fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>>;
 
-    /// How far it is shared.
+    /// Returns how far the store is shared.
     fn reach(&self) -> SharingScope {
         SharingScope::Machine
     }
 }
 
 impl dyn Store + '_ {
-    /// Reads a value from one state of the store. May be run again, as [`Store::read`].
+    /// Reads a value from one state of the store. `query` may be run again, as in [`Store::read`].
     pub fn query<R>(&self, mut query: impl FnMut(&mut dyn Read) -> Result<R>) -> Result<R> {
         let mut found = None;
         self.read(&mut |read| {

@@ -1,14 +1,14 @@
-//! Who a run is among all runs, and whether another one is still alive. Looks at this machine; writes nothing.
+//! Identifies a run among all runs, and checks whether another run is alive. Reads this machine; writes nothing.
 //!
-//! The name of a run says where it runs: host, process, when that process began, and in which namespace its number
-//! counts. So a later run on the same machine can tell at once that it is dead, and end what it left behind.
+//! The name of a run contains its host, process id, process start time and pid namespace. A later run on the same
+//! machine can therefore detect at once that the earlier one is dead, and end what it left behind.
 
 use std::fs;
 
-/// The variable by which the processes of a run are found after its death.
+/// The environment variable by which the processes of a run are found after its death.
 pub const WORKER_VARIABLE: &str = "WAYPOST_WORKER";
 
-/// A run, by where it runs.
+/// The parts of a run's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     host: String,
@@ -34,40 +34,40 @@ impl Identity {
     }
 }
 
-/// The name of this process as a worker: `host:process:began.namespace`.
+/// Returns the name of this process as a worker: `host:process:began.namespace`.
 pub fn worker_name() -> String {
     let Identity { host, process, began, namespace } = Identity::own();
     format!("{host}:{process}:{began:x}.{namespace:x}")
 }
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub fn host() -> String {
     Identity::own().host
 }
 
-/// Whether this is the name of a run on another machine.
+/// Returns whether this is the name of a run on another machine.
 pub fn is_remote(worker: &str) -> bool {
     Identity::of(worker).is_some_and(|other| other.host != Identity::own().host)
 }
 
-/// When a process began, in ticks since the machine did.
+/// Returns when a process started, in clock ticks since boot.
 fn began(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program stands in brackets and may hold anything, brackets and spaces included.
+    // The program name is in parentheses and may contain anything, including parentheses and spaces.
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// The namespace in which process numbers of this process count.
+/// Returns the pid namespace of this process.
 fn namespace() -> u64 {
     let link = fs::read_link("/proc/self/ns/pid").ok();
     let text = link.map(|link| link.to_string_lossy().into_owned()).unwrap_or_default();
     let number: u64 = text.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
-    // Enough to tell the namespaces of one machine apart, and short to read.
+    // 20 bits distinguish the namespaces of one machine, and are short to read.
     number & 0xf_ffff
 }
 
-/// Whether the run of this name is known to be dead; where that cannot be known, it is not.
+/// Returns whether the run of this name is known to be dead; `false` where that cannot be determined.
 pub fn is_dead(worker: &str) -> bool {
     let (Some(other), own) = (Identity::of(worker), Identity::own()) else { return false };
     let can_tell =

@@ -1,79 +1,79 @@
-//! Who works on a store, and what they last said of themselves. A worker that died is found out by its silence; what it
-//! worked on is decided by leases alone.
+//! Workers of a store and their registrations. A dead worker is detected by missing heartbeats; leases alone decide
+//! what happens to its tasks.
 
 use serde::{Deserialize, Serialize};
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-/// Seconds after which a worker that was not heard of any more is forgotten.
+/// Seconds after which the record of a worker without heartbeats is removed.
 pub const WORKER_KEPT_SECONDS: u64 = 24 * 60 * 60;
 
-/// Workers on one page of a list.
+/// Maximum number of workers on one page of a list.
 pub const WORKERS_PAGE_MAX: usize = 500;
 
-/// Bytes of the end of an attempt's log of which a store keeps a copy.
+/// Maximum bytes of the end of an attempt's log that a store keeps as a copy.
 pub const ATTEMPT_LOG_BYTES_MAX: usize = 64 * 1024;
 
-/// What sort of worker it is.
+/// The kind of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerKind {
-    /// It runs all active plans of its queues.
+    /// The worker runs all active plans of its queues.
     Worker,
-    /// It runs the plans that it was told to.
+    /// The worker runs the plans that it was started for.
     Run,
 }
 
 /// A worker as it has registered itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worker {
-    /// Its name, by which it stands in leases.
+    /// The name of the worker, as its leases contain it.
     pub name: String,
     /// The machine that it runs on.
     pub host: String,
-    /// What sort of worker it is.
+    /// The kind of the worker.
     pub kind: WorkerKind,
     /// The queues whose plans it runs.
     pub queues: Vec<String>,
-    /// The plans that it was told to run.
+    /// The plans that it was started for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<PlanId>,
     /// The executors whose tasks it takes.
     pub executors: Vec<String>,
-    /// Programs that it runs at the same time at most; nothing where only its queues bound it.
+    /// Maximum number of programs that it runs at the same time; `None` if only its queues limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u32>,
-    /// Its Waypost.
+    /// The version of Waypost that it runs.
     pub version: String,
     /// When it registered.
     pub began: Timestamp,
-    /// When it was last heard of.
+    /// When it sent its last heartbeat.
     pub seen: Timestamp,
-    /// Until when it is believed to be alive without another word.
+    /// When it counts as dead, unless it sends another heartbeat.
     pub until: Timestamp,
-    /// Whether it takes nothing new: it ends when what it runs has ended.
+    /// Whether it takes no new tasks: it exits when its running tasks have ended.
     #[serde(default)]
     pub draining: bool,
-    /// Queues of which it wants a slot and has none.
+    /// Queues of which it needs a slot and has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
 }
 
-/// What is known of a worker at a moment.
+/// The state of a worker at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {
-    /// It was heard of in time.
+    /// Its last heartbeat is recent.
     Alive,
-    /// It was heard of in time, and takes nothing new.
+    /// Its last heartbeat is recent, and it takes no new tasks.
     Draining,
-    /// It should have been heard of, and its leases have not ended yet.
+    /// A heartbeat is overdue, but its leases have not expired yet.
     Silent,
-    /// Its leases have ended: other workers take its tasks.
+    /// Its leases have expired: other workers take its tasks.
     Dead,
 }
 
 impl WorkerState {
-    /// In one word.
+    /// Returns the name of the state, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Alive => "alive",
@@ -85,10 +85,10 @@ impl WorkerState {
 }
 
 impl Worker {
-    /// What is known of it now, by the clock of its store.
+    /// Returns the state of the worker at `now`, by the clock of its store.
     pub fn state(&self, now: Timestamp) -> WorkerState {
         let believed = self.until.as_micros() - self.seen.as_micros();
-        // Signs of life come at least three times while one of them counts.
+        // At least three heartbeats come in the time for which one is valid, so one is overdue after two thirds.
         let silent = now.as_micros() - self.seen.as_micros() > believed * 2 / 3;
         match () {
             () if now > self.until => WorkerState::Dead,
@@ -98,40 +98,40 @@ impl Worker {
         }
     }
 
-    /// Whether it takes up tasks of this queue, if it is alive.
+    /// Returns whether a live worker of this record takes tasks of the queue.
     pub fn serves(&self, queue: &str) -> bool {
         self.kind == WorkerKind::Worker && self.queues.iter().any(|served| served == queue)
     }
 }
 
-/// Slots of a queue, for tasks that a request starts.
+/// Slots of a queue for the tasks that a request starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
-    /// The queue.
+    /// The name of the queue.
     pub queue: String,
-    /// Slots that the worker has besides those that the request asks for.
+    /// The slots that the worker already holds, without those that the request needs.
     pub own: u32,
-    /// How many there are for all workers of the store together; nothing where the store does not count them.
+    /// The number of slots for all workers of the store together; `None` where the store does not count them.
     pub concurrency: Option<u32>,
 }
 
-/// A copy of the end of an attempt's log, for those who cannot reach the file.
+/// A copy of the end of an attempt's log, for readers that cannot access the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptLog {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// Who made it and has the whole log.
+    /// The worker that made the attempt and has the whole log.
     pub worker: String,
     /// When the copy was made.
     pub at: Timestamp,
     /// Whether the attempt had ended by then.
     pub ended: bool,
-    /// Bytes of the whole log.
+    /// The size of the whole log in bytes.
     pub bytes: u64,
-    /// Its end, at most [`ATTEMPT_LOG_BYTES_MAX`].
+    /// The end of the log, at most [`ATTEMPT_LOG_BYTES_MAX`] bytes.
     pub text: String,
 }

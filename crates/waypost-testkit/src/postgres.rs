@@ -1,5 +1,5 @@
-//! A real PostgreSQL for tests: a private cluster in a private directory, removed when the process that started it is
-//! gone, however it ended. Never the system's cluster. Knows nothing of Waypost's tables.
+//! A real PostgreSQL for tests: a private cluster in a private directory, removed when the process that started it
+//! ends in any way. Never uses the system's cluster. Knows nothing of Waypost's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::supervisor::{Supervisor, retried};
 
-/// Holds the URL of a server that the test command has started; without it, a test process starts one for itself.
+/// Holds the URL of a server started by the test command. Without it, a test process starts its own.
 pub const POSTGRES: &str = "WAYPOST_TEST_POSTGRES";
 
-/// The error if there is no PostgreSQL.
+/// The error if PostgreSQL is not installed.
 const MISSING: &str = "these tests need PostgreSQL 14 or later, and neither /usr/lib/postgresql/*/bin nor PATH has \
      `initdb`: run `cargo xtask test`, which installs it, or install Debian's package postgresql";
 
-/// Runs as a user who may run a server. It ends and removes the cluster at the end of its standard input, which also
-/// comes when the process that holds the other end is killed.
+/// Runs as a user who may run a server. Stops and removes the cluster at the end of its standard input, which is
+/// also reached when the process that holds the other end is killed.
 const SUPERVISOR: &str = r#"
 set -eu
 folder=$1 port=$2 settings=$3 tls=$4
@@ -41,7 +41,7 @@ echo ready
 cat >/dev/null
 "#;
 
-/// A server of its own.
+/// A private server.
 pub struct PostgresServer {
     folder: PathBuf,
     port: u16,
@@ -111,7 +111,7 @@ impl PostgresServer {
         }
     }
 
-    /// Creates a user who needs this password (SCRAM-SHA-256). All other users still need none.
+    /// Creates a user with a required password (SCRAM-SHA-256). Other users still need none.
     pub fn ask_for_password(&self, user: &str, password: &str) -> Result<(), String> {
         let role = format!("CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{password}'");
         run_psql(&self.url("postgres"), &role)?;
@@ -129,7 +129,7 @@ impl PostgresServer {
     }
 }
 
-/// An empty database that is gone when the test is over.
+/// An empty database, dropped at the end of the test.
 pub struct PostgresDatabase {
     server: String,
     name: String,
@@ -137,7 +137,7 @@ pub struct PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// Creates a database on the server that the test command has started, or on one that lives as long as this
+    /// Creates a database on the server started by the test command, or on one that lives as long as this
     /// process.
     pub fn new() -> Self {
         Self::on(shared())
@@ -146,7 +146,7 @@ impl PostgresDatabase {
     fn on(server: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        // Not from the default template, because a connection to that would make the copy fail.
+        // Not from the default template: a connection to that would make the copy fail.
         psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0"));
         let (before, after) = server.split_once("/postgres?").expect("the URL names the database postgres");
         Self { server: server.to_owned(), url: format!("{before}/{name}?{after}"), name }
@@ -170,7 +170,7 @@ impl Default for PostgresDatabase {
 
 impl Drop for PostgresDatabase {
     fn drop(&mut self) {
-        // A server that is gone has removed the database.
+        // If the server is gone, so is the database.
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let _dropped = run_psql(&self.server, &drop);
     }
@@ -206,7 +206,7 @@ fn run_psql(url: &str, sql: &str) -> Result<Vec<String>, String> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// Returns the directory of the server's programs: Debian keeps them out of PATH, one directory for each version.
+/// Returns the directory of the server's programs. Debian keeps them outside of PATH, in one directory per version.
 pub fn folder_of_programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok().into_iter().flatten().flatten();
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -215,7 +215,7 @@ pub fn folder_of_programs() -> Option<PathBuf> {
     newest.into_iter().chain(std::env::split_paths(&path)).find(|folder| folder.join("initdb").is_file())
 }
 
-/// A program of the server as a user who may run it: PostgreSQL refuses to run as root.
+/// Returns a command for a server program, run as a user who may run it: PostgreSQL refuses to run as root.
 fn as_server_user(program: &str) -> Result<Command, String> {
     let folder = folder_of_programs().ok_or(MISSING)?;
     let mut folders = vec![folder];

@@ -1,5 +1,5 @@
 //! A real Slurm cluster for tests: one controller and three nodes on this machine, in a private directory, removed when
-//! the process that started it is gone, however it ended. Neither reads nor writes the system's configuration.
+//! the process that started it ends in any way. Neither reads nor writes the system's configuration.
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::supervisor::{Supervisor, retried};
 
-/// What is missing when there is no Slurm.
+/// The error if Slurm is not installed.
 const MISSING: &str = "these tests need Slurm and munge, and PATH has no `slurmctld`, `slurmd`, `sbatch` or `munged`: run \
      `cargo xtask test`, which installs them, or install Debian's packages slurm-wlm and munge";
 
 /// The programs that a cluster needs.
 const PROGRAMS: [&str; 4] = ["slurmctld", "slurmd", "sbatch", "munged"];
-/// Nodes of the cluster: `node1` and so on.
+/// Number of nodes, called `node1` and so on.
 pub const NODES: usize = 3;
-/// Processors of each node.
+/// Number of processors of each node.
 pub const CPUS_PER_NODE: usize = 4;
 
-/// Starts the cluster. It ends and removes everything at the end of its standard input, which also comes when the
-/// process that holds the other end is killed.
+/// Starts the cluster. Stops and removes everything at the end of its standard input, which is also reached when
+/// the process that holds the other end is killed.
 const SUPERVISOR: &str = r#"
 set -eu
 folder=$1; shift
@@ -113,7 +113,7 @@ echo ready
 cat >/dev/null
 "#;
 
-/// A cluster of its own.
+/// A private cluster.
 pub struct SlurmCluster {
     folder: PathBuf,
     _supervisor: Supervisor,
@@ -133,7 +133,7 @@ impl SlurmCluster {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("waypost-slurm-{}-{number}", std::process::id()));
         let wrong = |error: std::io::Error| error.to_string();
-        // Bound at the same time, so that no two ports are the same.
+        // All bound at the same time, so that no two ports are equal.
         let listeners: Result<Vec<TcpListener>, _> =
             (0..=NODES).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
         let ports: Result<Vec<u16>, _> =
@@ -192,7 +192,7 @@ impl SlurmCluster {
     }
 }
 
-/// Debian keeps daemons where the PATH of most people does not lead.
+/// PATH with the directories of Debian's daemons, which most users' PATH lacks.
 fn path() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")

@@ -1,4 +1,4 @@
-//! The state of the program and what follows from a message: [`update`] is a plain function. Knows no store, no clock and no
+//! The state of the program. [`update`] is a plain function from a message to effects; it uses no store, no clock and no
 //! terminal.
 
 mod draw;
@@ -25,10 +25,10 @@ use crate::plan_list::PlanList;
 use crate::run_view::{Intent, RunView};
 use crate::screen::{Context, Destination, Event, Flow, Settings};
 
-/// How long a note is shown.
+/// How long a note stays visible.
 const NOTE_SECONDS: u64 = 8;
 
-/// A screen. Those below it on the stack keep their state.
+/// A screen. Screens lower on the stack keep their state.
 #[derive(Debug)]
 pub enum Screen {
     PlanList(Box<PlanList>),
@@ -64,7 +64,7 @@ impl Screen {
         }
     }
 
-    /// Whose keys are in effect.
+    /// The place whose key bindings apply.
     pub fn place(&self) -> Place {
         match self {
             Self::PlanList(_) => Place::PlanList,
@@ -75,7 +75,7 @@ impl Screen {
         }
     }
 
-    /// Whether keys are text now, except for those of the part that has the focus.
+    /// Whether typed characters are text; only the bindings of the focused part apply then.
     pub fn is_typing(&self) -> bool {
         match self {
             Self::PlanList(plan_list) => plan_list.is_typing(),
@@ -84,7 +84,7 @@ impl Screen {
         }
     }
 
-    /// Identifies the screen, whatever part of it has the focus.
+    /// Identifies the screen, independent of which part has the focus.
     fn name(&self) -> ScreenName {
         match self {
             Self::PlanList(_) => (Place::PlanList, None),
@@ -119,21 +119,21 @@ impl Screen {
 #[derive(Debug)]
 pub struct App {
     pub settings: Settings,
-    /// The last is shown. Never empty.
+    /// A stack; only the last screen is drawn. Never empty.
     pub screens: Vec<Screen>,
-    /// Takes all keys while it is open.
+    /// Receives all keys while it is open.
     pub dialog: Option<Dialog>,
-    /// The note that is shown, and until when.
+    /// The visible note, and when it disappears.
     pub note: Option<(Note, Timestamp)>,
     /// The size of the terminal.
     pub size: Rect,
-    /// The latest known time.
+    /// The time of the latest tick.
     pub now: Timestamp,
     /// The plans that this process runs.
     pub runs: BTreeSet<PlanKey>,
     /// Whether the program quits when the last of its runs ends.
     pub quit_after_runs: bool,
-    /// Where covered screens want to go once they are shown again, the earliest first.
+    /// Navigation requested by covered screens, carried out once they are shown again; the earliest first.
     deferred: VecDeque<(ScreenName, Flow)>,
 }
 
@@ -141,7 +141,7 @@ pub struct App {
 type ScreenName = (Place, Option<PlanKey>);
 
 impl App {
-    /// A program that starts with this screen, and its first effects.
+    /// Starts with this screen. Also returns the first effects.
     pub fn new(
         settings: Settings,
         first: Screen,
@@ -172,7 +172,7 @@ impl App {
         is_too_small(self.size)
     }
 
-    /// The part of the terminal between heading and footer.
+    /// The area between heading and footer.
     pub fn area(&self) -> Rect {
         parts(self.size).body
     }
@@ -210,8 +210,8 @@ impl App {
         effects
     }
 
-    /// Every screen receives the event. Only the one on top may navigate, and not while a dialog is open; the others do so
-    /// when they are shown again.
+    /// Sends the event to every screen. Only the screen on top may navigate, and only if no dialog is open; navigation of
+    /// the others is deferred until they are shown again.
     fn broadcast(&mut self, event: Event<'_>) -> Vec<Effect> {
         let mut effects = Vec::new();
         let last = self.screens.len() - 1;
@@ -226,7 +226,7 @@ impl App {
         effects
     }
 
-    /// Keeps where a screen wants to go until it is shown; a dialog is announced.
+    /// Defers a screen's navigation until it is shown; a deferred dialog is announced with a note.
     fn defer(&mut self, at: usize, flow: Flow) {
         let Some(name) = self.screens.get(at).map(Screen::name) else { return };
         if let Flow::Ask(dialog) = &flow {
@@ -236,7 +236,7 @@ impl App {
         self.deferred.push_back((name, flow));
     }
 
-    /// Goes where the screen on top wanted to go while it was covered.
+    /// Carries out the navigation that the screen on top requested while it was covered.
     fn resume_deferred(&mut self, effects: &mut Vec<Effect>) {
         let Some(name) = self.top().map(Screen::name).filter(|_| self.dialog.is_none()) else { return };
         if let Some(at) = self.deferred.iter().position(|(deferred, _)| *deferred == name)
@@ -253,7 +253,7 @@ impl App {
                 self.dialog = Some(dialog);
                 return;
             }
-            // An editor has asked about its own edits before it quits.
+            // The editor has already asked about its own edits.
             Flow::Quit => return self.quit(self.screens.len() - 1, effects),
             Flow::Open(destination) => {
                 let screen = Screen::from(destination);
@@ -272,7 +272,7 @@ impl App {
         self.resume_deferred(effects);
     }
 
-    /// The editor of the same plan that is already open, taken out of the stack, so that its edits continue.
+    /// Removes an open editor of the same plan from the stack and returns it, so that its edits are not lost.
     fn take_open_editor(&mut self, wanted: &Screen) -> Option<Screen> {
         let Screen::Editor(_) = wanted else { return None };
         let at = self.screens.iter().position(|screen| screen.name() == wanted.name())?;
@@ -286,7 +286,7 @@ impl App {
         effects
     }
 
-    /// Whether something on the screen changes with time.
+    /// Whether anything visible changes with time.
     pub fn needs_tick(&self) -> bool {
         let moves = match self.top() {
             Some(Screen::Run(run)) => run.needs_tick(),
@@ -337,7 +337,7 @@ impl App {
         }
     }
 
-    /// A click on a key in the footer presses it; everything else goes to the screen.
+    /// A click on a key in the footer acts like that key; all other mouse events go to the screen.
     fn mouse(&mut self, mouse: MouseEvent) -> Vec<Effect> {
         if let Some(dialog) = &mut self.dialog {
             let outcome = dialog.mouse(mouse, self.size);
@@ -387,7 +387,7 @@ impl App {
     }
 }
 
-/// Handles a message: changes the program, and returns what the event loop is to do.
+/// Handles a message: changes the state, and returns effects for the event loop.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     let mut effects = Vec::new();
     for effect in handle(app, message) {

@@ -1,4 +1,4 @@
-//! Modal dialogs: a few lines, perhaps a text input, and buttons.
+//! Modal dialogs: a few lines, an optional text input, and buttons.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
@@ -7,30 +7,30 @@ use crate::edit_buffer::Deletion;
 use crate::text;
 use crate::text_input::TextInput;
 
-/// Stand for keys without a character.
+/// Placeholders for keys without a character.
 const ENTER: char = '\r';
 const ESCAPE: char = '\u{1b}';
 
-/// What can be chosen in any dialog.
+/// The choices of all dialogs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     SaveAndLeave,
     Discard,
-    /// Delete a task, if this is still what goes with it.
+    /// Delete a task, provided its subtasks and dependants are still these.
     Delete(Box<Deletion>),
     /// Show the next page.
     More,
     /// Rebase the edits on the newer version.
     Rebase,
     SaveAndExecute,
-    /// Discard the edits, and load what others wrote.
+    /// Discard the edits, and load the version that others wrote.
     TakeTheirs,
-    /// Show in the history what others wrote.
+    /// Show in the history what others changed.
     Compare,
     EditAgain,
-    /// Use the typed text.
+    /// Accept the typed text.
     Take,
-    /// Do what the dialog says.
+    /// Do what the dialog proposes.
     Confirm,
     KeepRunning,
     StopRun,
@@ -44,7 +44,7 @@ pub enum Choice {
 
 #[derive(Clone, Debug)]
 pub struct Button {
-    /// Enter chooses the marked button, whatever its key.
+    /// Chooses this button directly. Enter chooses the marked button instead.
     pub key: char,
     pub label: String,
     /// `None` closes the dialog.
@@ -52,12 +52,11 @@ pub struct Button {
 }
 
 impl Button {
-    /// A button that chooses.
     pub fn new(key: char, label: impl Into<String>, choice: Choice) -> Self {
         Self { key, label: label.into(), choice: Some(choice) }
     }
 
-    /// A button that closes.
+    /// A button that closes the dialog.
     pub fn close(key: char, label: impl Into<String>) -> Self {
         Self { key, label: label.into(), choice: None }
     }
@@ -74,7 +73,7 @@ impl Button {
 #[derive(Clone, Debug)]
 pub struct Dialog {
     pub title: String,
-    /// Wrapped to fit.
+    /// Wrapped when drawn.
     pub lines: Vec<String>,
     pub input: Option<TextInput>,
     pub buttons: Vec<Button>,
@@ -84,21 +83,21 @@ pub struct Dialog {
     pub top: usize,
 }
 
-/// What a key did to a dialog.
+/// The effect of a key or click on a dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Open,
     Closed,
-    /// This was chosen; what was typed.
+    /// The choice, and the typed text.
     Chosen(Choice, String),
 }
 
 /// The parts of a dialog on the screen.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// With its border.
+    /// Including the border.
     pub frame: Rect,
-    /// Wrapped.
+    /// Wrapped, and cut to the visible lines.
     pub lines: Vec<String>,
     pub text: Rect,
     pub input: Option<Rect>,
@@ -106,13 +105,13 @@ pub struct Layout {
 }
 
 impl Dialog {
-    /// A question with buttons; the last closes it and is marked.
+    /// A question with buttons. The last button is marked, so it should be the harmless one.
     pub fn new(title: impl Into<String>, lines: Vec<String>, buttons: Vec<Button>) -> Self {
         let marked = buttons.len().saturating_sub(1);
         Self { title: title.into(), lines, input: None, buttons, marked, top: 0 }
     }
 
-    /// A question whether to do something; otherwise one goes back.
+    /// Offers one action; the other button goes back.
     pub fn offer(
         title: impl Into<String>,
         lines: Vec<String>,
@@ -121,13 +120,13 @@ impl Dialog {
         Self::new(title, lines, vec![Button::new(key, label, choice), Button::close('b', "back")])
     }
 
-    /// A question for a line of text; Enter does what `label` says.
+    /// Asks for a line of text; `label` names the action of Enter.
     pub fn ask(title: impl Into<String>, lines: Vec<String>, text: &str, label: &str) -> Self {
         let buttons = vec![Button::new(ENTER, label, Choice::Take), Button::close(ESCAPE, "cancel")];
         Self { input: Some(TextInput::line(text)), marked: 0, ..Self::new(title, lines, buttons) }
     }
 
-    /// Takes a key, in a terminal of a size.
+    /// Handles a key; `size` is that of the terminal.
     pub fn key(&mut self, key: KeyEvent, size: Rect) -> Outcome {
         if self.scroll_key(key.code, size) {
             return Outcome::Open;
@@ -157,7 +156,7 @@ impl Dialog {
         Outcome::Open
     }
 
-    /// Scrolls the lines, where not all of them fit; says whether it did.
+    /// Scrolls the lines if they do not all fit. Returns whether it did.
     fn scroll_key(&mut self, code: KeyCode, size: Rect) -> bool {
         let page = self.room(size).saturating_sub(2).max(1) as isize;
         let by = match code {
@@ -221,7 +220,7 @@ impl Dialog {
         }
     }
 
-    /// Columns of all of it, the edge included.
+    /// The total width in columns, including the border.
     fn columns(&self, size: Rect) -> u16 {
         let widest = self.lines.iter().map(|line| text::width(line)).max().unwrap_or(0);
         let buttons: usize = self.buttons.iter().map(|button| text::width(&button.shown()) + 2).sum();
@@ -229,7 +228,7 @@ impl Dialog {
         wanted.min(usize::from(size.width.saturating_sub(4))).min(100) as u16
     }
 
-    /// Lines that can be seen at the same time.
+    /// How many lines fit at the same time.
     fn room(&self, size: Rect) -> usize {
         usize::from(size.height.saturating_sub(if self.input.is_some() { 9 } else { 7 }))
     }
@@ -250,7 +249,7 @@ impl Dialog {
         lines
     }
 
-    /// Where everything stands in a terminal of a size.
+    /// The positions of all parts in a terminal of this size.
     pub fn layout(&self, size: Rect) -> Layout {
         let columns = self.columns(size);
         let inside = usize::from(columns.saturating_sub(4));

@@ -1,7 +1,7 @@
-//! A plan that is being edited: its tasks as rows, with undo and redo. Knows no screen.
+//! An edit buffer of a plan: its tasks as rows, with undo and redo. Knows no screen.
 //!
-//! Every step is a few replacements of rows, so that undo applies them in reverse. Saving compares the buffer
-//! with the stored plan (`to_edit_ops.rs`), whatever the steps in between were.
+//! Every step is a few replacements of rows; undo applies them in reverse. Saving compares the buffer with
+//! the stored plan (`to_edit_ops.rs`), independent of the steps in between.
 
 mod dependencies;
 mod rebase;
@@ -23,10 +23,11 @@ pub use rows::Row;
 use rows::{reparented, rows_of, with_spec};
 pub use validation::Problems;
 
-/// Tasks up to which a plan is validated at every edit; a larger one when nobody types.
+/// Number of tasks up to which a plan is validated at every edit. A larger plan is validated on a tick, so
+/// mostly while the user pauses.
 pub const CHECKED_AT_ONCE_MAX: usize = 1_000;
 
-/// Rows that take the place of others.
+/// Replaces rows by others.
 #[derive(Clone, Debug)]
 struct Edit {
     at: usize,
@@ -34,38 +35,38 @@ struct Edit {
     added: Vec<Row>,
 }
 
-/// What was done at once, and is taken back at once.
+/// A change that is undone as a whole.
 #[derive(Clone, Debug)]
 struct UndoStep {
-    /// In label: `delete t3`.
+    /// For the note of undo and redo: `delete t3`.
     label: String,
     edits: Vec<Edit>,
-    /// What its author says of the plan, before and after.
+    /// The plan's spec before and after, if it changed.
     plan: Option<Box<(PlanSpec, PlanSpec)>>,
-    /// The task to look at when it was made, and when it was taken back.
+    /// The task to select after redo, and after undo.
     looks: (Option<TaskId>, Option<TaskId>),
 }
 
-/// What is being saved.
+/// The state of the buffer when a save was sent.
 #[derive(Debug)]
 struct Sent {
-    /// Steps that had been made then; `None` when they were undone and replaced since.
+    /// Number of steps at that time; `None` if they were undone and replaced since.
     edits: Option<usize>,
     spec: PlanSpec,
     rows: Vec<Row>,
 }
 
-/// What the deletion of a task takes with it.
+/// What deleting a task also affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
     pub task: TaskId,
-    /// Its subtasks, on all levels.
+    /// Its subtasks, on all levels; deleted with it.
     pub parts: Vec<TaskId>,
-    /// Tasks that would lose a dependency.
+    /// Tasks that lose a dependency.
     pub dependants: Vec<TaskId>,
 }
 
-/// A plan that is being edited.
+/// An edit buffer of a plan.
 #[derive(Debug)]
 pub struct EditBuffer {
     base: Draft,
@@ -73,7 +74,7 @@ pub struct EditBuffer {
     base_places: HashMap<TaskId, usize>,
     /// The status of each task of the base.
     base_standings: Vec<EffectiveStatus>,
-    /// The number in the next id that was never used in the base.
+    /// The number of the next id that the stored plan never used.
     next_number: u64,
     spec: PlanSpec,
     rows: Vec<Row>,
@@ -83,15 +84,14 @@ pub struct EditBuffer {
     unchecked: bool,
     done: Vec<UndoStep>,
     undone: Vec<UndoStep>,
-    /// Steps that the store has; `None` when they were undone and replaced since.
+    /// Number of steps that the store has; `None` if they were undone and replaced since.
     saved: Option<usize>,
     sent: Option<Sent>,
-    /// How many tasks without parts are done, and how many there are.
+    /// Number of leaf tasks done, and of all leaf tasks.
     progress: (usize, usize),
 }
 
 impl EditBuffer {
-    /// A plan as it was read.
     pub fn new(loaded: LoadedPlan) -> Self {
         let LoadedPlan { draft, mut standings, next_number, .. } = loaded;
         standings.resize(draft.tasks.len(), EffectiveStatus::Blocked);
@@ -117,42 +117,41 @@ impl EditBuffer {
         buffer
     }
 
-    /// The plan as the store has it.
+    /// The plan as it was last read from or written to the store.
     pub fn base(&self) -> &Draft {
         &self.base
     }
 
-    /// What the author says of the plan.
     pub fn spec(&self) -> &PlanSpec {
         &self.spec
     }
 
-    /// The tasks, parents before their parts.
+    /// The tasks, each parent before its subtasks.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Where a task stands among the rows.
+    /// The row of a task.
     pub fn place(&self, id: &TaskId) -> Option<usize> {
         self.places.get(id).copied()
     }
 
-    /// What waits for what, by places.
+    /// The dependency graph, by row.
     pub fn dependencies(&self) -> &DependencyGraph {
         &self.dependencies
     }
 
-    /// What is wrong with it.
+    /// The problems found by the last validation.
     pub fn problems(&self) -> &Problems {
         &self.problems
     }
 
-    /// Whether what is wrong has yet to be found out.
+    /// Whether the rows changed since the last validation.
     pub fn is_unchecked(&self) -> bool {
         self.unchecked
     }
 
-    /// How many tasks are done, and how many there are; tasks with parts are not counted.
+    /// Number of tasks done, and of all tasks; parents are not counted.
     pub fn progress(&self) -> (usize, usize) {
         self.progress
     }
@@ -163,29 +162,29 @@ impl EditBuffer {
         self.progress = (done.count(), leaves.count());
     }
 
-    /// Whether there are edits that the store does not have.
+    /// Whether there are unsaved edits.
     pub fn is_changed(&self) -> bool {
         self.saved != Some(self.done.len())
     }
 
-    /// How many edits the store does not have, as far as that can be counted.
+    /// The number of unsaved edits. After saved steps were undone and replaced, it counts all steps.
     pub fn edits(&self) -> usize {
         self.saved.map_or(self.done.len(), |saved| self.done.len().abs_diff(saved))
     }
 
-    /// The rows of a task and all its parts.
+    /// The rows of a task and all its subtasks.
     pub fn family(&self, at: usize) -> Range<usize> {
         let Some(first) = self.rows.get(at) else { return at..at };
         let parts = self.rows[at + 1..].iter().take_while(|row| row.depth > first.depth).count();
         at..at + 1 + parts
     }
 
-    /// Whether a task has parts.
+    /// Whether a task has subtasks.
     pub fn is_parent(&self, at: usize) -> bool {
         self.rows.get(at + 1).is_some_and(|next| next.depth > self.rows[at].depth)
     }
 
-    /// Changes what the author says of a task. Nothing happens when that is what it says already.
+    /// Replaces the spec of a task. Returns `false`, and makes no step, if nothing changes.
     pub fn revise(&mut self, at: usize, spec: TaskSpec) -> bool {
         let Some(row) = self.rows.get(at).filter(|row| *row.spec() != spec) else { return false };
         let edit = Edit { at, removed: vec![row.clone()], added: vec![with_spec(row, spec)] };
@@ -193,7 +192,6 @@ impl EditBuffer {
         true
     }
 
-    /// Passes a task over, or not.
     pub fn toggle_skip(&mut self, at: usize) {
         if let Some(row) = self.rows.get(at) {
             let mut spec = row.spec().clone();
@@ -202,15 +200,15 @@ impl EditBuffer {
         }
     }
 
-    /// Ids that no task has had: `t1`, `t2`, …
+    /// Ids that no task of this plan ever had: `t1`, `t2`, …
     pub fn free_ids(&self) -> impl Iterator<Item = TaskId> {
         let taken = |id: &TaskId| self.places.contains_key(id) || self.base_places.contains_key(id);
         let ids = (self.next_number..).map_while(|number| TaskId::new(format!("t{number}")).ok());
         ids.filter(move |id| !taken(id))
     }
 
-    /// A new task right behind the one at `after` and all its parts, as its sibling; first of all in an empty plan. Its id and
-    /// its parent are the buffer's to say.
+    /// Inserts a new task after the one at `after` and its subtasks, as its sibling; with `None`, at the top. The buffer sets
+    /// the parent, and the id if it is taken. Returns the row.
     pub fn insert(&mut self, after: Option<usize>, mut spec: TaskSpec) -> Option<usize> {
         if self.places.contains_key(&spec.id) {
             spec.id = self.free_ids().next()?;
@@ -228,7 +226,7 @@ impl EditBuffer {
         Some(at)
     }
 
-    /// The tasks outside of a family that depend on one in it.
+    /// The tasks outside a family that depend on a task in it.
     pub fn dependants(&self, at: usize) -> Vec<usize> {
         let family = self.family(at);
         let mut found: Vec<usize> = family
@@ -241,7 +239,7 @@ impl EditBuffer {
         found
     }
 
-    /// What would go with a task.
+    /// What deleting a task would affect.
     pub fn deletion(&self, task: &TaskId) -> Option<Deletion> {
         let at = self.place(task)?;
         let id = |at: usize| self.rows[at].id().clone();
@@ -252,7 +250,7 @@ impl EditBuffer {
         })
     }
 
-    /// Takes a task out with all its parts; what depends on it forgets it.
+    /// Removes a task with all its subtasks, and dependencies on them.
     pub fn remove(&mut self, at: usize) {
         let family = self.family(at);
         let Some(first) = self.rows.get(at).map(|row| row.id().clone()) else { return };
@@ -272,21 +270,21 @@ impl EditBuffer {
         self.make(UndoStep { label, edits, plan: None, looks: (look, Some(first)) });
     }
 
-    /// The place of the sibling right before, if there is one.
+    /// The row of the previous sibling.
     fn sibling_before(&self, at: usize) -> Option<usize> {
         let depth = self.rows.get(at)?.depth;
         let before = self.rows[..at].iter().rposition(|row| row.depth <= depth)?;
         (self.rows[before].depth == depth).then_some(before)
     }
 
-    /// Moves a task with its parts up among its siblings.
+    /// Moves a task with its subtasks up among its siblings.
     pub fn move_up(&mut self, at: usize) -> bool {
         let Some(before) = self.sibling_before(at) else { return false };
         self.swap(before, at, at);
         true
     }
 
-    /// Moves a task with its parts down among its siblings.
+    /// Moves a task with its subtasks down among its siblings.
     pub fn move_down(&mut self, at: usize) -> bool {
         let Some(depth) = self.rows.get(at).map(|row| row.depth) else { return false };
         let next = self.family(at).end;
@@ -297,7 +295,7 @@ impl EditBuffer {
         true
     }
 
-    /// Puts the family at `second` before the one at `first`, which it follows.
+    /// Swaps two adjacent families: the one at `second` moves before the one at `first`.
     fn swap(&mut self, first: usize, second: usize, looked: usize) {
         let end = self.family(second).end;
         let removed = self.rows[first..end].to_vec();
@@ -306,7 +304,7 @@ impl EditBuffer {
         self.make_one("move", looked, Edit { at: first, removed, added });
     }
 
-    /// Makes a task the last part of the sibling above it.
+    /// Makes a task the last subtask of the sibling above it.
     pub fn indent(&mut self, at: usize) -> bool {
         let Some(before) = self.sibling_before(at) else { return false };
         let parent = Some(self.rows[before].id().clone());
@@ -316,7 +314,7 @@ impl EditBuffer {
         true
     }
 
-    /// Takes a task out of its parent: it follows it.
+    /// Moves a task out of its parent, to directly after the parent's family.
     pub fn outdent(&mut self, at: usize) -> bool {
         let Some(parent) = self.rows.get(at).and_then(|row| row.spec().parent.as_ref()) else { return false };
         let Some(parent) = self.place(parent) else { return false };
@@ -328,7 +326,7 @@ impl EditBuffer {
         true
     }
 
-    /// Takes a family out and puts these rows at `to` of what is left, no further up.
+    /// Removes a family, and inserts these rows at `to`, an index into the remaining rows that is not before the family.
     fn place_family(&mut self, family: Range<usize>, to: usize, added: Vec<Row>, verb: &str) {
         let removed = self.rows[family.start..to + family.len()].to_vec();
         let mut after = removed[family.len()..].to_vec();
@@ -336,7 +334,7 @@ impl EditBuffer {
         self.make_one(verb, family.start, Edit { at: family.start, removed, added: after });
     }
 
-    /// Makes the plan what a text says; tasks that stay keep their state.
+    /// Replaces the plan by a draft; tasks that stay keep their state.
     pub fn replace(&mut self, draft: &Draft, label: &str) {
         let kept: HashMap<&TaskId, &Row> = self.rows.iter().map(|row| (row.id(), row)).collect();
         let tasks: Vec<Task> = draft
@@ -345,7 +343,7 @@ impl EditBuffer {
             .map(|task| match kept.get(&task.spec.id) {
                 Some(row) => {
                     let mut spec = task.spec.clone();
-                    // What a planner thought of it is nothing that a text says.
+                    // A text does not carry the planner's data, so its absence does not mean removal.
                     if spec.thinking.is_none() {
                         spec.thinking.clone_from(&row.spec().thinking);
                     }
@@ -371,7 +369,7 @@ impl EditBuffer {
         self.make(UndoStep { label: label.to_owned(), edits: vec![edit], plan, looks: (look, look_back) });
     }
 
-    /// Makes one edit of the task at `looked`, which stays the one to look at.
+    /// Makes one edit of the task at `looked`, which stays selected.
     fn make_one(&mut self, verb: &str, looked: usize, edit: Edit) {
         let id = self.rows[looked].id().clone();
         let label = format!("{verb} {id}");
@@ -392,7 +390,7 @@ impl EditBuffer {
         self.done.push(step);
     }
 
-    /// Takes the last edit back: what it was, and the task to look at.
+    /// Undoes the last step. Returns its label and the task to select.
     pub fn undo(&mut self) -> Option<(String, Option<TaskId>)> {
         let step = self.done.pop()?;
         self.apply(&step, Direction::Back);
@@ -401,7 +399,7 @@ impl EditBuffer {
         Some(result)
     }
 
-    /// Makes the last edit that was taken back again.
+    /// Redoes the last undone step. Returns its label and the task to select.
     pub fn redo(&mut self) -> Option<(String, Option<TaskId>)> {
         let step = self.undone.pop()?;
         self.apply(&step, Direction::Forth);
@@ -412,7 +410,7 @@ impl EditBuffer {
 
     fn apply(&mut self, step: &UndoStep, direction: Direction) {
         let mut put = |edit: &Edit, out: usize, rows: &[Row]| {
-            // The work went on since the edit was made: how far a task is, is what the store last said.
+            // Tasks may have progressed since the edit was made, so their state is the one last read from the store.
             let rows = rows.iter().map(|row| match self.base_places.get(row.id()) {
                 Some(&at) => as_far(row, &self.base.tasks[at], self.base_standings[at]),
                 None => row.clone(),
@@ -437,7 +435,7 @@ impl EditBuffer {
         self.changed();
     }
 
-    /// Everything that is worked out from the rows.
+    /// Recomputes everything derived from the rows.
     fn changed(&mut self) {
         self.places = self.rows.iter().enumerate().map(|(at, row)| (row.id().clone(), at)).collect();
         self.dependencies = DependencyGraph::of(&self.rows, &self.places);
@@ -448,15 +446,15 @@ impl EditBuffer {
         }
     }
 
-    /// Finds out what is wrong, if that has yet to be found out.
+    /// Validates the plan, if it changed since the last validation.
     pub fn check(&mut self) {
         if std::mem::take(&mut self.unchecked) {
             self.problems = Problems::of(&self.draft());
         }
     }
 
-    /// Takes the plan as the store has it now, if its author says there what he said before (`StoreDiff::SameAsBase`), or what is on the
-    /// buffer (`StoreDiff::SameAsBuffer`). Edits and the way back stay; where tasks stand is what it is now.
+    /// Adopts a newer stored version if its specs equal those of the base (`StoreDiff::SameAsBase`) or of the buffer
+    /// (`StoreDiff::SameAsBuffer`); otherwise returns `None`. Edits and undo steps stay, and the states of tasks are updated.
     pub fn adopt(&mut self, loaded: &LoadedPlan) -> Option<StoreDiff> {
         let diff = if self.spec == loaded.draft.spec && same(self.rows.iter().map(Row::spec), &loaded.draft) {
             StoreDiff::SameAsBuffer
@@ -488,15 +486,15 @@ impl EditBuffer {
         self.base = base;
     }
 
-    /// The operations that turn the stored plan into the buffer. What was sent is kept until the result is known, because
-    /// edits may continue meanwhile.
+    /// The operations that turn the stored plan into the buffer. The sent state is kept until the result is known,
+    /// because editing may continue meanwhile.
     pub fn send(&mut self) -> Vec<EditOp> {
         let edits = Some(self.done.len());
         self.sent = Some(Sent { edits, spec: self.spec.clone(), rows: self.rows.clone() });
         self.edit_ops()
     }
 
-    /// What was sent is in the store now, as this version. Edits that were made since stand on it.
+    /// The sent edits are stored as this version, which becomes the base. Later edits stay.
     pub fn stored(&mut self, version: u64) {
         let Some(sent) = self.sent.take().filter(|_| self.base.version < version) else { return };
         let rows = sent.rows.iter().map(|row| match self.base_places.get(row.id()) {
@@ -509,12 +507,12 @@ impl EditBuffer {
         self.saved = sent.edits;
     }
 
-    /// What was sent has not been written.
+    /// The save failed.
     pub fn not_stored(&mut self) {
         self.sent = None;
     }
 
-    /// The plan as it is now.
+    /// The plan with all edits.
     pub fn draft(&self) -> Draft {
         Draft {
             format: self.base.format.clone(),
@@ -533,12 +531,12 @@ enum Direction {
     Back,
 }
 
-/// What the store has, compared with a buffer.
+/// How a newer stored version compares with a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreDiff {
-    /// What it had: only where tasks stand has changed.
+    /// Specs are those of the base: only states of tasks changed.
     SameAsBase,
-    /// The same as the buffer.
+    /// Specs are those of the buffer.
     SameAsBuffer,
 }
 
@@ -546,7 +544,7 @@ fn places_of(tasks: &[Task]) -> HashMap<TaskId, usize> {
     tasks.iter().enumerate().map(|(at, task)| (task.spec.id.clone(), at)).collect()
 }
 
-/// A row that is as far as the stored task.
+/// The row with the state of the stored task.
 fn as_far(row: &Row, stored: &Task, standing: EffectiveStatus) -> Row {
     if row.task.state == stored.state {
         return Row { standing, ..row.clone() };
@@ -555,12 +553,12 @@ fn as_far(row: &Row, stored: &Task, standing: EffectiveStatus) -> Row {
     Row { task: Arc::new(task), standing, depth: row.depth }
 }
 
-/// Whether these specs are those of a plan, in their order.
+/// Whether the specs equal those of a draft, in the same order.
 fn same<'a>(specs: impl Iterator<Item = &'a TaskSpec>, draft: &Draft) -> bool {
     specs.eq(draft.tasks.iter().map(|task| &task.spec))
 }
 
-/// The names of what a task waits for.
+/// The dependencies of a task, as text.
 pub fn dependency_names(spec: &TaskSpec) -> Vec<String> {
     spec.depends_on.iter().map(Dependency::to_string).collect()
 }

@@ -1,4 +1,4 @@
-//! The plan editor: keys change an edit buffer in memory, and saving turns the buffer into edit operations against a known
+//! The plan editor. Keys change an edit buffer in memory; saving turns the buffer into edit operations against a known
 //! version. Writes nothing itself.
 
 mod draw;
@@ -27,7 +27,7 @@ use crate::text_input::TextInput;
 use form::{Form, Target};
 use picker::Picker;
 
-/// Names of tasks that a question lists; the others are counted.
+/// Maximum number of tasks that a question lists; the others are counted.
 const NAMES_MAX: usize = 8;
 
 /// What to do after the edits are saved.
@@ -55,13 +55,13 @@ pub struct Editor {
     picker: Option<Picker>,
     find: Option<TextInput>,
     not_found: bool,
-    /// Whether the graph is drawn; `None`: if there is room for it.
+    /// Whether the graph is drawn; `None` draws it if there is room.
     graph: Option<bool>,
     reading: bool,
-    /// Whether the plan changed since it was requested.
+    /// Whether the plan changed after the pending load was requested.
     stale: bool,
     saving: Option<AfterSave>,
-    /// Whether another version was loaded during a save: the plan is loaded again then.
+    /// Whether another version was loaded during a save. If the save fails, the plan is loaded again.
     overtaken: bool,
     /// The version that this editor wrote last.
     written: Option<u64>,
@@ -71,9 +71,9 @@ pub struct Editor {
     theirs: Option<Box<LoadedPlan>>,
     /// Whether the edits are rebased on the newer version as soon as it is loaded.
     rebasing: bool,
-    /// Overlaps of the edits with those of others that are not shown yet.
+    /// Overlaps with the edits of others that are not shown yet.
     overlaps: Vec<String>,
-    /// A dialog that waits until typing ends, because it would take the keys.
+    /// A dialog that is deferred while the user types, because it would receive the keys.
     question: Option<Dialog>,
     /// A text from `$EDITOR` that could not be parsed.
     unparsed: Option<String>,
@@ -114,7 +114,7 @@ impl Editor {
         &self.plan
     }
 
-    /// A large plan is validated when nobody types.
+    /// A large plan is validated on a tick instead of at every edit.
     pub fn needs_tick(&self) -> bool {
         self.buffer.as_ref().is_some_and(EditBuffer::is_unchecked)
     }
@@ -283,7 +283,7 @@ impl Editor {
         context.ask(Dialog::new(title, lines, vec![delete, Button::close('k', "keep")]));
     }
 
-    /// Somebody may have written while the question stood there: only what it said is deleted.
+    /// Deletes only what the question named, because the plan may have changed while the dialog was open.
     fn delete_confirmed(&mut self, said: &Deletion, context: &mut Context<'_>) {
         match self.buffer.as_ref().and_then(|buffer| buffer.deletion(&said.task)) {
             Some(now) if now == *said => self.remove(&said.task, context),
@@ -468,7 +468,7 @@ impl Editor {
         self.find_next(from);
     }
 
-    /// Selects the task that has what is to be found, so many rows from the selected one or further down, and round again.
+    /// Selects the next matching task, starting `from` rows below the selected one and wrapping around.
     fn find_next(&mut self, from: usize) {
         let wanted = self.find.as_ref().map(|find| find.text().to_lowercase()).unwrap_or_default();
         self.not_found = false;
@@ -513,7 +513,7 @@ impl Editor {
         }
     }
 
-    /// Selects a task, and unfolds its parents.
+    /// Selects a task, unfolding its parents.
     fn select_task(&mut self, id: Option<&TaskId>) {
         self.refold();
         let (Some(buffer), Some(id)) = (&self.buffer, id) else { return };

@@ -41,7 +41,7 @@ impl EffectRunner {
         Ok(Self { reader: worker("reads")?, writer: worker("writes")?, runs: ActiveRuns::default(), context })
     }
 
-    /// Starts an effect. Those that need the terminal are returned to the event loop.
+    /// Starts an effect. Returns the effects that need the terminal, for the event loop.
     pub(crate) fn start(&self, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::Quit | Effect::Suspend | Effect::EditText { .. } => return Some(effect),

@@ -1,5 +1,4 @@
-//! The event loop between the terminal, the stores and the program: waits for a message, calls [`update`], starts the
-//! effects, draws once. Decides nothing.
+//! The event loop: waits for a message, calls [`update`], starts the effects, draws once. Makes no decisions.
 
 use std::io;
 use std::sync::Arc;
@@ -18,47 +17,47 @@ use crate::run_view::Intent;
 use crate::screen::{Destination, Settings};
 use crate::terminal::{InputReader, Screen, SignalRequest, Signals, TerminalOwner};
 
-/// Messages that are handled before the screen is drawn again.
+/// Maximum number of messages handled before the screen is drawn again.
 const MESSAGES_PER_DRAWING: usize = 512;
-/// How often the screen is drawn while it shows something that changes with time.
+/// The interval of ticks while the screen shows something that changes with time.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The first screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
     PlanList,
-    /// With the list of plans below it.
+    /// On top of the list of plans.
     Editor(PlanKey),
     Run(PlanKey, Intent),
 }
 
-/// Opens a text with this file name extension in another program. `None`: the text was not changed.
+/// Opens a text in another program; the arguments are the text and a file name extension. `None` if the text was not changed.
 pub type EditText = Box<dyn FnMut(&str, &str) -> Result<Option<String>, ErrorMessage>>;
 
-/// Keeps the text of a plan with unsaved edits when the program is ended from outside.
+/// Saves the text of a plan with unsaved edits when the program ends other than by quitting.
 pub type SaveRecovery = Box<dyn FnMut(&PlanKey, &str)>;
 
-/// What the program works with.
+/// Everything the program depends on.
 pub struct Wiring {
     /// The stores, in the order of [`Settings::stores`].
     pub workspaces: Vec<Workspace>,
-    /// Who is at the terminal.
+    /// The user at the terminal.
     pub by: Actor,
     pub edit: EditText,
     pub keep: SaveRecovery,
-    /// Whether mouse events are read.
+    /// Whether to capture the mouse.
     pub mouse: bool,
 }
 
-/// How it ended.
+/// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Left,
-    /// By a signal, or because the terminal is gone.
+    /// By a signal, or because the terminal disappeared.
     Terminated,
 }
 
-/// Takes the terminal until the person leaves. Runs of this process are stopped then, and can be continued later.
+/// Takes over the terminal until the user quits. Then stops the runs of this process, which can be continued later.
 pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ended> {
     let Wiring { workspaces, by, edit, keep, mouse } = wiring;
     let (sender, incoming) = channel();
@@ -81,16 +80,16 @@ pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ende
 enum Incoming {
     Happened(Message),
     Signal(SignalRequest),
-    /// The terminal is gone.
+    /// The terminal disappeared.
     Gone,
 }
 
-/// Sends what a person did to the event loop; false when there is none any more.
+/// Sends terminal input to the event loop. Returns false when the event loop has ended.
 fn forward_input(sender: &Sender<Incoming>, event: Option<Event>) -> bool {
     let message = match event {
         None => return sender.send(Incoming::Gone).is_ok(),
         Some(Event::Key(key)) => Message::Key(key),
-        // No screen reacts to the pointer without a click.
+        // No screen reacts to mouse movement.
         Some(Event::Mouse(mouse))
             if matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_)) =>
         {
@@ -104,7 +103,7 @@ fn forward_input(sender: &Sender<Incoming>, event: Option<Event>) -> bool {
     sender.send(Incoming::Happened(message)).is_ok()
 }
 
-/// The store's time, counted on from when it was last read.
+/// The store's time, extrapolated from when it was last read.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     store_time: Timestamp,
@@ -134,7 +133,7 @@ struct EventLoop {
     incoming: Receiver<Incoming>,
 }
 
-/// How the program ended, if it did.
+/// `Some` when the program ends.
 type LoopStep = io::Result<Option<Ended>>;
 
 impl EventLoop {
@@ -161,7 +160,7 @@ impl EventLoop {
         }
     }
 
-    /// Waits for a message, then handles all that have arrived.
+    /// Waits for a message, then handles all messages that have arrived, up to a limit.
     fn step(&mut self) -> LoopStep {
         let first = if self.app.needs_tick() {
             self.incoming.recv_timeout(TICK)
@@ -204,7 +203,6 @@ impl EventLoop {
         self.act(effects)
     }
 
-    /// Starts effects.
     fn act(&mut self, effects: Vec<Effect>) -> LoopStep {
         for effect in effects {
             let ended = match self.runner.start(effect) {
@@ -225,7 +223,7 @@ impl EventLoop {
         Ok(Message::Resize { columns, rows })
     }
 
-    /// Gives the terminal to the shell until the process is continued.
+    /// Returns the terminal to the shell until the process is continued.
     fn suspend(&mut self) -> LoopStep {
         if !Screen::can_suspend() {
             let text = "cannot suspend: no shell could continue the program".to_owned();
@@ -256,8 +254,8 @@ impl EventLoop {
         self.act(effects)
     }
 
-    /// Restores the terminal first, so that nobody looks at a screen that no longer reacts, then keeps unsaved edits, then
-    /// waits for the runs to stop.
+    /// Restores the terminal first, so that the user does not see a screen that no longer reacts, then saves unsaved
+    /// edits, then waits for the runs to stop.
     fn end(self, was_left: bool) {
         let Self { app, screen, mut input, signals, runner, mut keep, .. } = self;
         signals.set_owner(TerminalOwner::Finishing(Instant::now()));

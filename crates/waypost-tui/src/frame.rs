@@ -1,4 +1,4 @@
-//! What all screens are drawn with: heading, footer, bordered boxes, text inputs and dialogs. Knows no single screen.
+//! Drawing shared by all screens: heading, footer, bordered boxes, text inputs and dialogs. Knows no single screen.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -15,7 +15,7 @@ use crate::text;
 use crate::text_input::TextInput;
 use crate::theme::Theme;
 
-/// The smallest terminal that everything fits into.
+/// The smallest supported terminal.
 const COLUMNS_MIN: u16 = 60;
 const ROWS_MIN: u16 = 15;
 
@@ -24,13 +24,12 @@ const ROWS_MIN: u16 = 15;
 pub struct Parts {
     /// The first row.
     pub heading: Rect,
-    /// What the screen may use.
+    /// The area of the screen.
     pub body: Rect,
-    /// The last row: notes, or the keys.
+    /// The last row: a note, or the keys.
     pub footer: Rect,
 }
 
-/// The parts of a terminal of a size.
 pub fn parts(size: Rect) -> Parts {
     let row = |y: u16| Rect::new(size.x, y, size.width, 1).intersection(size);
     Parts {
@@ -40,12 +39,12 @@ pub fn parts(size: Rect) -> Parts {
     }
 }
 
-/// Whether nothing but its size can be shown in a terminal.
+/// Whether the terminal is too small for any screen.
 pub fn is_too_small(size: Rect) -> bool {
     size.width < COLUMNS_MIN || size.height < ROWS_MIN
 }
 
-/// Says which size is needed.
+/// Draws the size that is needed.
 pub fn draw_too_small(frame: &mut Frame<'_>, size: Rect) {
     let lines = [
         format!("Waypost needs {COLUMNS_MIN}×{ROWS_MIN};"),
@@ -59,7 +58,7 @@ pub fn draw_too_small(frame: &mut Frame<'_>, size: Rect) {
     }
 }
 
-/// Puts one safe line at a place, no further than `columns`.
+/// Draws one sanitized line, at most `columns` wide.
 pub fn put(buffer: &mut Buffer, (x, y): (u16, u16), columns: u16, line: &str, style: Style) {
     let area = buffer.area;
     if area.contains(Position::new(x, y)) {
@@ -68,7 +67,7 @@ pub fn put(buffer: &mut Buffer, (x, y): (u16, u16), columns: u16, line: &str, st
     }
 }
 
-/// The first row: where one is, and a few facts at the right.
+/// Draws the first row: the title, and a few facts at the right end.
 pub fn heading(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, facts: &[Span<'_>]) {
     let columns = usize::from(area.width);
     let name = " waypost ";
@@ -85,7 +84,7 @@ pub fn heading(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, fac
     frame.render_widget(Line::from(spans), area);
 }
 
-/// The last row: a note, or the keys that work now, as many as fit. `?` and the way back always do.
+/// Draws the last row: a note, or the available keys, as many as fit.
 pub fn footer(context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) {
     let theme = context.settings.theme;
     if let Some(note) = context.note {
@@ -106,7 +105,7 @@ pub fn footer(context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect, actio
     }
 }
 
-/// The last row while a line of text is typed: the few keys that are no text.
+/// Draws the last row while a line of text is typed: the few keys that are not text.
 pub fn typing_footer(theme: Theme, frame: &mut Frame<'_>, area: Rect, keys: &[(&str, &str)]) {
     let mut x = area.x + 1;
     for (key, does) in keys {
@@ -131,7 +130,8 @@ impl FooterKey {
     }
 }
 
-/// The keys that the footer names: as many as fit; the way back, where there is one, and the one for help always.
+/// The keys in the footer: as many as fit. The key for help (except in the form and the picker) and, if it is
+/// among the actions, the key to go back are always included.
 fn footer_keys(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec<FooterKey> {
     const GAP: usize = 3;
     let entry = |action: Action| {
@@ -161,7 +161,7 @@ fn footer_keys(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec
     shown
 }
 
-/// The action of the key in the footer that stands in a column of the terminal.
+/// The action of the footer key in a column of the terminal.
 pub fn footer_key_at(
     keys: &Keys,
     place: Place,
@@ -174,7 +174,7 @@ pub fn footer_key_at(
     shown.iter().find(hit).map(|entry| entry.action)
 }
 
-/// A box with a title, its inside.
+/// Draws a box with a title. Returns the area inside.
 pub fn framed(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, active: bool) -> Rect {
     let style = if active { theme.edge_active() } else { theme.edge() };
     let title = text::truncate(title, usize::from(area.width.saturating_sub(4)));
@@ -189,7 +189,7 @@ pub fn framed(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, acti
     inside
 }
 
-/// One line of typed text with its cursor, scrolled so that the cursor is seen.
+/// Draws one line of typed text, scrolled so that the cursor is visible.
 pub fn draw_input(frame: &mut Frame<'_>, area: Rect, input: &TextInput, style: Style) {
     if area.is_empty() {
         return;
@@ -204,7 +204,7 @@ pub fn draw_input(frame: &mut Frame<'_>, area: Rect, input: &TextInput, style: S
     frame.set_cursor_position((at, area.y));
 }
 
-/// A dialog over everything else.
+/// Draws a dialog over everything else.
 pub fn draw_dialog(dialog: &Dialog, theme: Theme, frame: &mut Frame<'_>, size: Rect) {
     let layout = dialog.layout(size);
     frame.render_widget(Clear, layout.frame);

@@ -1,6 +1,6 @@
 //! The graph of tasks: layers from left to right, one row per task, edges of box characters.
 //!
-//! A small plan is drawn whole; of a large one, what is near the selected task.
+//! A small plan is drawn whole; of a large one, only the tasks near the selected one.
 
 mod edges;
 mod layout;
@@ -17,28 +17,28 @@ use crate::text;
 use crate::theme::{Theme, sign};
 use edges::Edges;
 
-/// Tasks up to which a plan is drawn whole.
+/// Number of tasks up to which a plan is drawn whole.
 pub const WHOLE_MAX: usize = 40;
-/// Tasks that are drawn around the selected one in a larger plan.
+/// Maximum number of tasks drawn around the selected one in a larger plan.
 pub const NEAR_MAX: usize = 24;
-/// How far they are from it.
+/// Their maximum distance from it, in dependencies.
 const NEAR_STEPS: usize = 2;
 /// Columns of a task's name.
 const LABEL_MAX: usize = 16;
 
-/// A canvas of a plan, or of a part of it.
+/// The drawn graph of a plan, or of a part of it.
 pub struct GraphCanvas {
     nodes: Vec<Node>,
     edges: Edges,
     columns: usize,
     rows: usize,
-    /// How many tasks are in it, and how many there are.
+    /// Number of tasks drawn, and of all tasks.
     pub shown: (usize, usize),
 }
 
-/// A task in the canvas.
+/// A drawn task.
 struct Node {
-    /// Its place among the rows of the plan.
+    /// Its row in the edit buffer.
     at: usize,
     x: usize,
     y: usize,
@@ -46,7 +46,7 @@ struct Node {
 }
 
 impl GraphCanvas {
-    /// Of the plan around a task, for a part of the screen of so many rows.
+    /// Lays out the plan around a task; `rows` is the available height.
     pub fn of(buffer: &EditBuffer, selected: usize, rows: usize) -> Self {
         let tasks = near(buffer, selected);
         let mut places = vec![usize::MAX; buffer.rows().len()];
@@ -90,7 +90,7 @@ impl GraphCanvas {
         Self { nodes, edges, columns, rows, shown: (tasks.len(), buffer.rows().len()) }
     }
 
-    /// What part of it an area shows: so much is left out at the left and at the top.
+    /// The scroll offset that centers the selected task: columns hidden at the left, rows hidden at the top.
     fn offset(&self, selected: usize, area: Rect) -> (usize, usize) {
         let (width, height) = (usize::from(area.width), usize::from(area.height));
         let (x, y, wide) = self
@@ -135,7 +135,7 @@ impl GraphCanvas {
         }
     }
 
-    /// The task that is drawn at a place of the terminal.
+    /// The task drawn at a position of the terminal.
     pub fn hit(&self, selected: usize, area: Rect, at: Position) -> Option<usize> {
         if !area.contains(at) {
             return None;
@@ -147,7 +147,7 @@ impl GraphCanvas {
     }
 }
 
-/// The tasks to draw, in their order.
+/// The tasks to draw, in the order of the plan.
 fn near(buffer: &EditBuffer, selected: usize) -> Vec<usize> {
     let count = buffer.rows().len();
     if count <= WHOLE_MAX {

@@ -1,4 +1,4 @@
-//! The help screen: the keys, from the table of bindings.
+//! The help screen: all keys, from the table of bindings.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::MouseEventKind;
@@ -12,7 +12,7 @@ use crate::{text, theme::Theme};
 
 #[derive(Debug)]
 pub struct Help {
-    /// The place whose keys come first.
+    /// The place whose keys are listed first.
     from: Place,
     top: usize,
 }

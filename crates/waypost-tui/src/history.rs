@@ -19,7 +19,7 @@ use layout::{list_rows, parts};
 
 pub use messages::{Compared, DIFF_LINES_MAX, HistoryEffect, HistoryReply, VERSIONS_PAGE, Version, Versions};
 
-/// Comparisons that are kept.
+/// Maximum number of cached comparisons.
 const DIFFS_KEPT: usize = 50;
 
 /// The part that has the focus.
@@ -37,7 +37,7 @@ pub struct History {
     reading: bool,
     selected: usize,
     top: usize,
-    /// The version that the selected one is compared with; otherwise the one before it.
+    /// The version to compare the selected one with; `None` means its predecessor.
     marked: Option<u64>,
     compared: BTreeMap<(u64, u64), Result<Box<Compared>, ErrorMessage>>,
     comparing: Option<(u64, u64)>,
@@ -139,7 +139,7 @@ impl History {
         }
     }
 
-    /// Adds a page; the selection stays on its version.
+    /// Adds a page. The selection stays on its version.
     fn take(&mut self, before: Option<u64>, page: &Versions) {
         self.error = None;
         let selected = self.row().map(|row| row.number);
@@ -159,7 +159,7 @@ impl History {
         }
         let rows = &self.versions.rows;
         let place = selected.and_then(|selected| rows.iter().position(|row| row.number == selected));
-        // A selection of the latest version stays on the latest.
+        // If the latest version was selected, the new latest one is.
         self.selected = if self.selected == 0 { 0 } else { place.unwrap_or(self.selected) };
     }
 
@@ -167,7 +167,7 @@ impl History {
         self.versions.rows.get(self.selected)
     }
 
-    /// The two versions that are compared, the earlier first.
+    /// The two versions to compare, the earlier first.
     fn pair(&self) -> Option<(u64, u64)> {
         let number = self.row()?.number;
         let other = self.marked.filter(|&marked| marked != number).unwrap_or(number - 1);
@@ -253,7 +253,7 @@ impl History {
         }
     }
 
-    /// Loads what is missing, and keeps the selection on the screen.
+    /// Loads what is missing, and keeps the selection visible.
     fn settle(&mut self, context: &mut Context<'_>) {
         let rows = list_rows(context.area).max(1);
         self.selected = self.selected.min(self.versions.rows.len().saturating_sub(1));

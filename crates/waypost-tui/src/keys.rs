@@ -1,5 +1,5 @@
 //! The table of key bindings; the editor's are those of clido. The footer and the help screen are drawn from it, and
-//! `[tui.keys]` of the configuration changes it.
+//! `[tui.keys]` in the configuration changes it.
 
 mod chord;
 
@@ -11,7 +11,7 @@ use waypost_core::nearest;
 
 pub use chord::Chord;
 
-/// Where a key has an effect.
+/// Where a key binding applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Place {
@@ -21,14 +21,12 @@ pub enum Place {
     Editor,
     Form,
     Picker,
-    /// In the run view.
     Run,
-    /// In the history of a plan.
     History,
 }
 
 impl Place {
-    /// All of them, in the order of the help screen, with what it calls them.
+    /// All places in the order of the help screen, with their titles.
     pub const ALL: [(Self, &'static str); 7] = [
         (Self::PlanList, "Plans"),
         (Self::Editor, "Plan editor"),
@@ -39,13 +37,13 @@ impl Place {
         (Self::Anywhere, "Everywhere"),
     ];
 
-    /// The word for it, as `[tui.keys]` has it.
+    /// Its name in `[tui.keys]`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What a key can ask for. Its name in `[tui.keys]` is that of the variant in snake case.
+/// An action that keys are bound to. Its name in `[tui.keys]` is the variant in snake case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Action {
@@ -108,11 +106,10 @@ pub enum Action {
 pub struct Binding {
     pub place: Place,
     pub action: Action,
-    /// The keys that do it.
     pub keys: &'static [&'static str],
-    /// What it does in a word or two, for the footer.
+    /// A word or two for the footer.
     pub hint: &'static str,
-    /// What it does, for the help screen.
+    /// The line of the help screen.
     pub help: &'static str,
 }
 
@@ -123,7 +120,7 @@ impl Binding {
     }
 }
 
-/// The action, its keys, the hint for the footer, the line of the help screen.
+/// An action, its keys, the hint for the footer, and the line of the help screen.
 type Row = (Action, &'static [&'static str], &'static str, &'static str);
 
 const PLAN_LIST: &[Row] = &[
@@ -251,12 +248,12 @@ pub fn bindings() -> impl Iterator<Item = Binding> {
     })
 }
 
-/// A line of `[tui.keys]` that cannot be used.
+/// An invalid entry of `[tui.keys]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadKeys {
-    /// The name of the line.
+    /// The name of the entry.
     pub name: String,
-    /// What is wrong with it, and what to write instead.
+    /// The problem, and what to write instead.
     pub why: String,
 }
 
@@ -266,7 +263,7 @@ impl fmt::Display for BadKeys {
     }
 }
 
-/// Why a name means nothing, with the nearest one that does.
+/// The problem with an unknown name, with the nearest known one.
 fn unknown(name: &str) -> String {
     let names: Vec<String> = bindings().map(|binding| binding.name()).collect();
     match nearest(name, names.iter().map(String::as_str)) {
@@ -275,7 +272,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// The table as it holds for one person.
+/// The table with the user's changes.
 #[derive(Clone, Debug)]
 pub struct Keys {
     rows: Vec<(Binding, Vec<Chord>)>,
@@ -309,7 +306,7 @@ impl Keys {
         if bad.is_empty() { Ok(keys) } else { Err(bad) }
     }
 
-    /// Keys that would do two things in one place.
+    /// Keys that are bound twice in one place.
     fn clashes(&self) -> Vec<BadKeys> {
         let mut seen: HashMap<(Place, Chord), &Binding> = HashMap::new();
         let mut bad = Vec::new();
@@ -324,12 +321,12 @@ impl Keys {
         bad
     }
 
-    /// What `key` asks for in `place`. The place's own keys go before those of every screen.
+    /// The action of `key` in `place`. The place's own bindings take precedence over those of [`Place::Anywhere`].
     pub fn action(&self, place: Place, key: KeyEvent) -> Option<Action> {
         self.action_only(place, key).or_else(|| self.action_only(Place::Anywhere, key))
     }
 
-    /// What `key` asks for in `place` alone, where other keys are text.
+    /// The action of `key` among the place's own bindings. For places where other keys are text.
     pub fn action_only(&self, place: Place, key: KeyEvent) -> Option<Action> {
         let chord = Chord::of(key);
         self.rows(place).find(|(_, chords)| chords.contains(&chord)).map(|(binding, _)| binding.action)
@@ -343,7 +340,7 @@ impl Keys {
             .map(|(binding, chords)| (binding, chords.as_slice()))
     }
 
-    /// The first key of an action in a place and its hint, for the footer.
+    /// The first key of an action in a place, and its hint for the footer.
     pub fn hint(&self, place: Place, action: Action) -> Option<(String, &'static str)> {
         let found = self
             .rows(place)

@@ -1,7 +1,7 @@
 //! The terminal front end: a list of plans, a plan editor, a run view and a history.
 //!
 //! [`app::update`] is pure: [`messages::Message`]s go in, [`messages::Effect`]s come out, and [`app::render`] draws the state.
-//! They open no store, read no clock and touch no terminal. The event loop behind [`open`] feeds them, carries out effects on
+//! They open no store, read no clock and touch no terminal. The event loop behind [`open`] calls them, carries out effects on
 //! threads, and owns the [`terminal`].
 
 pub mod app;

@@ -1,4 +1,4 @@
-//! What goes between the program and its event loop: messages in, effects out, and the replies to effects. Types only.
+//! The messages between the program and its event loop: messages in, effects out, and the replies to effects. Types only.
 
 use ratatui::crossterm::event::{KeyEvent, MouseEvent};
 use waypost_core::{PlanId, Timestamp};
@@ -10,7 +10,7 @@ use crate::note::{ErrorMessage, Note};
 use crate::plan::{LoadedPlan, PlanKey};
 use crate::run_view::messages::{RunEffect, RunReply};
 
-/// What happened outside of the program.
+/// An event from outside the program.
 #[derive(Clone, Debug)]
 pub enum Message {
     Key(KeyEvent),
@@ -20,18 +20,19 @@ pub enum Message {
         columns: u16,
         rows: u16,
     },
-    /// Nothing else happened for a while; the time now.
+    /// The current time. Sent after [`crate::app::App::needs_tick`] and a second without messages, and
+    /// whenever the store's clock was read.
     Tick(Timestamp),
-    /// An effect is complete.
+    /// The result of an effect.
     Reply(Reply),
-    /// Plans were written, with their versions, perhaps by another process.
+    /// Plans were written, by this or another process, with their versions.
     Written {
         store: usize,
         plans: Vec<(PlanId, u64)>,
     },
 }
 
-/// What the event loop is to do.
+/// A request to the event loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     Quit,
@@ -40,12 +41,12 @@ pub enum Effect {
     /// Read a page of the list of plans.
     LoadPlanPage {
         store: usize,
-        /// Comes back with the reply, so that a late reply to an old request can be told apart.
+        /// Returned with the reply, to recognize late replies to old requests.
         ticket: u64,
         query: Box<Query>,
     },
     LoadPlan(PlanKey),
-    /// Write the edits as one version, if the plan is still at the version that they were made on.
+    /// Write the edits as one version, provided the plan is still at the version that they are based on.
     Save {
         plan: PlanKey,
         version: u64,
@@ -60,10 +61,10 @@ pub enum Effect {
     EditText {
         purpose: Purpose,
         text: String,
-        /// The file name's extension: `md`, `txt`.
+        /// The file name extension, such as `md`.
         ending: &'static str,
     },
-    /// Run a plan. The program opens the run view by itself.
+    /// Run a plan. [`crate::app::update`] opens the run view instead of passing this on.
     Execute(PlanKey),
     Run(RunEffect),
     History(HistoryEffect),
@@ -81,7 +82,7 @@ pub enum Reply {
         plan: PlanKey,
         loaded: Result<Box<LoadedPlan>, ErrorMessage>,
     },
-    /// The new version.
+    /// With the new version.
     Saved {
         plan: PlanKey,
         saved: Result<u64, SaveError>,
@@ -89,7 +90,7 @@ pub enum Reply {
     Created {
         plan: Result<PlanKey, ErrorMessage>,
     },
-    /// `None`: the text was not changed.
+    /// `None` if the text was not changed.
     Edited {
         purpose: Purpose,
         text: Result<Option<String>, ErrorMessage>,
@@ -99,7 +100,7 @@ pub enum Reply {
     History(HistoryReply),
 }
 
-/// What a text in `$EDITOR` is for.
+/// What a text opened in `$EDITOR` is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The whole plan.
@@ -108,10 +109,10 @@ pub enum Purpose {
     Field,
 }
 
-/// Why edits were not written.
+/// Why a save failed.
 #[derive(Clone, Debug)]
 pub enum SaveError {
-    /// The plan changed since the edits were begun; this is what changed.
+    /// The plan changed since the version that the edits are based on.
     Conflict(Box<Conflict>),
     Refused(ErrorMessage),
 }

@@ -1,6 +1,5 @@
-//! Notes in the last row of the screen, and errors as they are shown there.
+//! Notes in the last row of the screen, and errors as shown there.
 
-/// A line at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub kind: NoteKind,
@@ -14,7 +13,7 @@ pub enum NoteKind {
     Wrong,
 }
 
-/// What went wrong outside of the program, for a person.
+/// An error for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorMessage {
     /// What failed, and on what.

@@ -1,8 +1,8 @@
-//! A plan as the screens know it: which one, and what the editor loads.
+//! The key of a plan, and a plan as the editor loads it.
 
 use waypost_core::{Draft, EffectiveStatus, Plan, PlanId, TaskId};
 
-/// A plan, and which of the stores it lives in.
+/// A plan, and the store that contains it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanKey {
     /// Index into [`crate::screen::Settings::stores`].
@@ -17,7 +17,7 @@ pub struct LoadedPlan {
     /// The status of each task of the draft.
     pub standings: Vec<EffectiveStatus>,
     pub awaits_approval: bool,
-    /// The number in the id that the store gives to the next task (`t12`): ids of removed tasks are not reused.
+    /// The number of the next free id (`t12`). Ids of removed tasks are not reused.
     pub next_number: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The list of plans of all stores: pages of summaries, filtered and sorted by the stores and merged here. Holds no plan.
+//! The list of plans of all stores: pages of summaries, filtered and sorted by the stores and merged here. Holds no plans.
 
 mod draw;
 mod merge;
@@ -17,9 +17,9 @@ use crate::plan::PlanKey;
 use crate::screen::{Context, Destination, Event, Flow};
 use crate::text_input::TextInput;
 
-/// Plans that are read at a time.
+/// Number of plans loaded at a time.
 pub const PLANS_PAGE_SIZE: usize = 200;
-/// Plans of one store that are held; the filter finds the others.
+/// Maximum number of plans loaded from one store; others can be found with the filter.
 pub const PLANS_LOADED_MAX: usize = 5_000;
 
 /// The loaded plans of one store.
@@ -28,11 +28,11 @@ struct StoreList {
     heads: Vec<PlanSummary>,
     total: u64,
     next: Option<String>,
-    /// The ticket of the open request.
+    /// The ticket of the pending request.
     request: Option<u64>,
-    /// Whether the requested page follows the held ones.
+    /// Whether the requested page follows the loaded ones.
     is_next_page: bool,
-    /// Whether the store changed since the request.
+    /// Whether the store changed after the request.
     stale: bool,
     error: Option<ErrorMessage>,
     warnings: Vec<String>,
@@ -45,11 +45,11 @@ enum Prompt {
     Status(PlanKey, u64),
 }
 
-/// The list of plans, loaded when it is shown.
+/// The list of plans. Loaded when it is shown.
 #[derive(Debug, Default)]
 pub struct PlanList {
     sides: Vec<StoreList>,
-    /// The shown plans, as (store, index into its held plans).
+    /// The listed plans, as (store, index into its loaded plans).
     list: Vec<(usize, usize)>,
     filter: TextInput,
     typing: bool,
@@ -64,7 +64,7 @@ pub struct PlanList {
 }
 
 impl PlanList {
-    /// Ages change with time.
+    /// The displayed ages change with time.
     pub fn needs_tick(&self) -> bool {
         !self.list.is_empty()
     }
@@ -240,7 +240,7 @@ impl PlanList {
         Box::new(Query { shelf: self.shelf, text, sort: self.sort, limit, after, ..Query::default() })
     }
 
-    /// Asks every store again, from the first plan to as far as one has come.
+    /// Reloads every store, from the first plan up to as many as are loaded.
     fn reload(&mut self, context: &mut Context<'_>) {
         for store in 0..self.sides.len() {
             self.reload_store(store, context);
@@ -257,7 +257,7 @@ impl PlanList {
         context.effects.push(Effect::LoadPlanPage { store, ticket, query });
     }
 
-    /// One question is on its way at a time: who writes without pause must not be answered without pause.
+    /// Keeps at most one request pending, so that continuous writes do not cause continuous reloads.
     fn written(&mut self, store: usize, context: &mut Context<'_>) {
         match self.sides.get_mut(store) {
             Some(side) if side.request.is_some() => side.stale = true,
@@ -321,7 +321,7 @@ impl PlanList {
             self.sides.iter().map(|side| (side.heads.as_slice(), side.next.is_some())),
             self.sort,
         );
-        // The plan that was selected stays so, wherever it stands now.
+        // The same plan stays selected, even if its position changed.
         let again = |(store, place): &(usize, usize)| {
             selected
                 .as_ref()
@@ -333,7 +333,7 @@ impl PlanList {
         }
     }
 
-    /// The selection stays on the list, and near its end more is asked for.
+    /// Keeps the selection inside the list, and loads more plans near its end.
     fn settle(&mut self, context: &mut Context<'_>) {
         self.selected = self.selected.min(self.list.len().saturating_sub(1));
         let rows = rows(context.area).max(1);
@@ -357,12 +357,12 @@ impl PlanList {
     }
 }
 
-/// Rows of plans that fit: one row is for the names of the columns, one for the filter and warnings.
+/// The number of plans that fit: one row is for the column names, one for the filter and warnings.
 fn rows(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(2))
 }
 
-/// The plan that a row of the terminal shows, counted from the first that is shown.
+/// The plan in a row of the terminal, counted from the first visible plan.
 fn row_at(area: Rect, row: u16) -> Option<usize> {
     let first = area.y + 1;
     (first..first + rows(area) as u16).contains(&row).then(|| usize::from(row - first))

@@ -1,5 +1,5 @@
-//! The run view: the progress of a plan, whoever runs it, and what a person can do to it: approve, reject, answer, pause,
-//! resume, cancel, retry. Shows bounded snapshots; runs and writes nothing itself.
+//! The run view: the progress of a plan, no matter which process runs it, and actions on it: approve, reject, answer,
+//! pause, resume, cancel, retry. Shows bounded snapshots; runs and writes nothing itself.
 
 mod commands;
 mod draw;
@@ -23,7 +23,7 @@ use crate::note::{ErrorMessage, NoteKind};
 use crate::plan::PlanKey;
 use crate::screen::{Context, Destination, Event, Flow};
 
-/// What this process does for the plan.
+/// The state of the run in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LocalRun {
     NotRunning,
@@ -32,7 +32,7 @@ enum LocalRun {
     Stopping(Control),
 }
 
-/// What a dialog of this screen is about.
+/// The purpose of the open dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OpenDialog {
     Approve(u64),
@@ -43,7 +43,7 @@ enum OpenDialog {
     Leave,
 }
 
-/// A line of the preview, and whether a task begins with it.
+/// A line of the preview, and whether it is the first of a task.
 type PreviewLine = (String, bool);
 
 /// The part that has the focus.
@@ -60,24 +60,24 @@ pub struct RunView {
     snapshot: Option<Box<PlanSnapshot>>,
     error: Option<ErrorMessage>,
     preview: Option<Box<Preview>>,
-    /// The preview, broken into lines for so many columns.
+    /// The preview wrapped to this many columns.
     preview_lines: Option<(usize, Vec<PreviewLine>)>,
     local_run: LocalRun,
     open_dialog: Option<OpenDialog>,
     focus: Focus,
-    /// The task that a person chose; nothing: whatever is the most interesting.
+    /// The selected task; `None` follows the most interesting one.
     chosen: Option<TaskId>,
     top: usize,
     detail: Option<(TaskId, Box<TaskDetail>)>,
-    /// Lines between the end of the log and what is seen of it; 0 follows the end.
+    /// Lines between the end of the log and the visible part; 0 follows the end.
     behind: usize,
-    /// The first line that is seen of what will run.
+    /// The first visible line of the preview.
     preview_top: usize,
     snapshot_request: PendingRequest,
     detail_request: PendingRequest,
 }
 
-/// A question that is under way, so that none is asked twice.
+/// Keeps at most one request pending.
 #[derive(Debug, Default)]
 struct PendingRequest {
     under_way: bool,
@@ -85,13 +85,13 @@ struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// Whether to ask now.
+    /// Returns whether to send the request now. If one is pending, it is repeated afterwards.
     fn ask(&mut self) -> bool {
         self.again = self.under_way;
         !std::mem::replace(&mut self.under_way, true)
     }
 
-    /// An answer came. Whether to ask again.
+    /// Handles a reply. Returns whether to repeat the request.
     fn answered(&mut self) -> bool {
         self.under_way = std::mem::take(&mut self.again);
         self.under_way
@@ -99,7 +99,7 @@ impl PendingRequest {
 }
 
 impl RunView {
-    /// Of a plan, which is looked at when the screen is shown.
+    /// The plan is loaded when the screen is shown.
     pub fn new(plan: PlanKey, intent: Intent) -> Self {
         Self {
             plan,
@@ -121,7 +121,7 @@ impl RunView {
         }
     }
 
-    /// Whether something on the screen changes by itself.
+    /// Whether the screen changes without input.
     pub fn needs_tick(&self) -> bool {
         let runs =
             |snapshot: &PlanSnapshot| snapshot.phase == Phase::Active || snapshot.counts.in_progress() > 0;
@@ -140,7 +140,7 @@ impl RunView {
                 }
             }
             Event::Tick => {
-                // Progress is no version: nobody says that it was written.
+                // Progress does not create a version, so no `Written` event announces it.
                 if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.counts.running > 0) {
                     self.load_snapshot(context);
                 }
@@ -178,7 +178,7 @@ impl RunView {
         }
     }
 
-    /// Asks for more of the selected task.
+    /// Loads the details of the selected task.
     fn load_detail(&mut self, context: &mut Context<'_>) {
         if let Some(task) = self.row().map(|row| row.id.clone())
             && self.detail_request.ask()
@@ -208,7 +208,7 @@ impl RunView {
         chosen.and_then(|chosen| rows.iter().position(|row| row.id == *chosen)).unwrap_or(0)
     }
 
-    /// Whether what machines would do is shown in place of a task.
+    /// Whether the preview is shown in place of a task.
     fn shows_preview(&self) -> bool {
         self.preview.is_some() && self.local_run != LocalRun::Running
     }
@@ -243,7 +243,7 @@ impl RunView {
                     }
                     Err(error) => {
                         context.notify_error(error);
-                        // Somebody may have changed what was looked at.
+                        // The plan may have changed since the preview.
                         self.ask(RunEffect::Preview(self.plan.clone()), context);
                     }
                 }
@@ -357,7 +357,7 @@ impl RunView {
         self.load_detail(context);
     }
 
-    /// Moves the selection, or the text.
+    /// Moves the selection, or scrolls the text if it has the focus.
     fn step(&mut self, by: isize) {
         if self.focus == Focus::Text {
             return self.scroll(by);
@@ -369,7 +369,7 @@ impl RunView {
         self.behind = 0;
     }
 
-    /// Moves the text by lines.
+    /// Scrolls the text by lines.
     fn scroll(&mut self, by: isize) {
         if self.shows_preview() {
             self.preview_top = self.preview_top.saturating_add_signed(by);
@@ -400,7 +400,7 @@ impl RunView {
         }
     }
 
-    /// Keeps the selection on the screen, and the text inside of what there is.
+    /// Keeps the selection visible, and the scroll position inside the text.
     fn settle(&mut self, context: &Context<'_>) {
         let rows = self.list_rows(context.area);
         let selected = self.selected();
@@ -411,7 +411,7 @@ impl RunView {
     }
 }
 
-/// Whether a key tells the plan something, so that a dry run has none of it.
+/// Whether an action writes to the plan, so that a dry run must refuse it.
 fn is_write(action: Action) -> bool {
     matches!(
         action,

@@ -1,4 +1,4 @@
-//! What every screen is given and what it returns: events, a context, and where to go next. Knows no single screen.
+//! The interface of screens: events, a context, and navigation. Knows no single screen.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,12 +14,12 @@ use crate::plan::PlanKey;
 use crate::run_view::messages::Intent;
 use crate::theme::Theme;
 
-/// What does not change while the program runs.
+/// Settings that do not change while the program runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The names of the stores, as the list of plans shows them: `repo`, `user`.
+    /// The names of the stores in the list of plans: `repo`, `user`.
     pub stores: Vec<String>,
-    /// Nothing is run or written to a plan from the run view.
+    /// Nothing is run, and the run view writes nothing.
     pub dry_run: bool,
     pub keys: Keys,
     pub theme: Theme,
@@ -27,34 +27,34 @@ pub struct Settings {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A key that is bound to this action here.
+    /// A key that is bound to this action on this screen.
     Action(Action),
-    /// A key that is not bound here, or any key while text is being typed.
+    /// A key without a binding on this screen, or any key while text is typed.
     Key(KeyEvent),
     /// In coordinates of the terminal.
     Mouse(MouseEvent),
     Paste(&'a str),
     Tick,
-    /// An effect is complete. Every screen receives it.
+    /// The result of an effect. Sent to every screen.
     Reply(&'a Reply),
-    /// Plans of a store were written. Every screen receives it.
+    /// Plans of a store were written. Sent to every screen.
     Written(usize, &'a [(PlanId, u64)]),
-    /// The choice in the dialog that this screen opened, and what was typed there.
+    /// The choice in the dialog of this screen, and the typed text.
     Chosen(&'a Choice, &'a str),
-    /// The screen is on top now, for the first time or again.
+    /// The screen is on top, for the first time or again.
     Shown,
 }
 
-/// Where to go after an event.
+/// Navigation after an event.
 #[derive(Debug, Default)]
 pub enum Flow {
     #[default]
     Stay,
-    /// To another screen, on top of this one.
+    /// Opens another screen on top of this one.
     Open(Destination),
-    /// Back to the screen below.
+    /// Returns to the screen below.
     Pop,
-    /// Nowhere before this is answered.
+    /// Opens a dialog.
     Ask(Dialog),
     Quit,
 }
@@ -67,26 +67,26 @@ pub enum Destination {
     History(PlanKey),
     /// The history, comparing the latest version with this one.
     HistorySince(PlanKey, u64),
-    /// The keys, those of this place first.
+    /// The help screen, with the keys of this place first.
     Help(Place),
 }
 
-/// What a screen may use while it handles an event.
+/// The context in which a screen handles an event.
 pub struct Context<'a> {
     pub settings: &'a Settings,
     pub now: Timestamp,
-    /// The part of the terminal that belongs to the screen.
+    /// The area of the screen.
     pub area: Rect,
     pub effects: &'a mut Vec<Effect>,
     /// The plans that this process runs.
     pub runs: &'a BTreeSet<PlanKey>,
     pub notes: &'a mut VecDeque<Note>,
-    /// Where to go when the event is handled.
+    /// The navigation after the event.
     pub flow: Flow,
 }
 
 impl Context<'_> {
-    /// Goes there when the event is handled.
+    /// Navigates after the event.
     pub fn go(&mut self, flow: Flow) {
         self.flow = flow;
     }
@@ -105,15 +105,15 @@ impl Context<'_> {
     }
 }
 
-/// What a screen may use while it is drawn.
+/// The context in which a screen is drawn.
 #[derive(Clone, Copy)]
 pub struct DrawContext<'a> {
     pub settings: &'a Settings,
     pub now: Timestamp,
-    /// The part of the terminal that belongs to the screen.
+    /// The area of the screen.
     pub area: Rect,
     /// Shown in the footer in place of the keys.
     pub note: Option<&'a Note>,
-    /// Whose keys the footer shows.
+    /// The place whose keys the footer shows.
     pub place: Place,
 }

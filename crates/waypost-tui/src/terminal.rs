@@ -1,5 +1,5 @@
-//! The terminal: raw mode and the alternate screen, restored at the end, on an error, in a panic, during a suspend and while
-//! another program has it. Knows nothing of plans.
+//! The terminal: raw mode and the alternate screen. Restored at the end, on an error, on a panic, on suspend and while
+//! another program uses it. Knows no plans.
 
 mod input;
 mod signals;
@@ -21,13 +21,13 @@ use rustix::process::{Signal, getppid, getsid, kill_current_process_group};
 pub(crate) use input::InputReader;
 pub(crate) use signals::{SignalRequest, Signals, TerminalOwner};
 
-/// Why there is no terminal to use.
+/// Why the terminal cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// Standard input or standard output is none.
+    /// Standard input or standard output is not a terminal.
     #[error("there is no terminal: standard input and output must both be one")]
     NoTerminal,
-    /// It can only print lines.
+    /// The terminal can only print lines.
     #[error("this terminal (TERM=dumb) can only print lines")]
     Dumb,
 }
@@ -46,7 +46,7 @@ impl Unfit {
     }
 }
 
-/// Whether a whole screen can be drawn here; `term` is what the environment calls the terminal.
+/// Whether a full screen can be drawn. `term` is the value of `TERM`.
 pub fn fits(term: Option<&str>) -> Result<(), Unfit> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(Unfit::NoTerminal);
@@ -57,14 +57,14 @@ pub fn fits(term: Option<&str>) -> Result<(), Unfit> {
     }
 }
 
-/// The terminal while it is ours.
+/// The terminal while Waypost uses it.
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     mouse: bool,
     state: Arc<State>,
 }
 
-/// What a panic anywhere has to know.
+/// State shared with the panic hook.
 #[derive(Debug, Default)]
 struct State {
     taken: AtomicBool,
@@ -72,7 +72,7 @@ struct State {
 }
 
 impl State {
-    /// Gives the terminal back, once.
+    /// Restores the terminal, once.
     fn give_back(&self) {
         if self.taken.swap(false, Ordering::AcqRel) {
             // An error cannot be reported: the terminal is what failed.
@@ -89,7 +89,7 @@ impl State {
 }
 
 impl Screen {
-    /// Takes the terminal. From now on a panic gives it back before it says anything.
+    /// Takes over the terminal. A panic restores it before printing its message.
     pub(crate) fn take(mouse: bool) -> io::Result<Self> {
         let state = Arc::<State>::default();
         let (before, hooked) = (std::panic::take_hook(), Arc::clone(&state));
@@ -116,18 +116,18 @@ impl Screen {
         self.terminal.clear()
     }
 
-    /// Draws what differs from what stands there.
+    /// Draws the differences from the previous frame.
     pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         self.terminal.draw(draw)?;
         Ok(())
     }
 
-    /// Whether some thread broke down: then the terminal is no longer ours.
+    /// Whether any thread panicked. If so, the terminal has been restored already.
     pub(crate) fn has_panicked(&self) -> bool {
         self.state.panicked.load(Ordering::Acquire)
     }
 
-    /// Gives the terminal to something else for a while.
+    /// Restores the terminal while `work` runs.
     pub(crate) fn outside<R>(&mut self, work: impl FnOnce() -> R) -> io::Result<R> {
         self.state.give_back();
         let result = work();
@@ -141,8 +141,8 @@ impl Screen {
         getppid().is_some_and(|parent| getsid(Some(parent)).is_ok_and(|session| own == Ok(session)))
     }
 
-    /// Stops the process group, like Ctrl-Z, until the shell continues it. A parent in the same job stops as well, or the
-    /// shell would wait for it.
+    /// Stops the process group, like Ctrl-Z, until the shell continues it. A parent in the same job stops as well;
+    /// otherwise the shell would wait for it.
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.outside(|| kill_current_process_group(Signal::STOP))?.map_err(Into::into)
     }

@@ -1,29 +1,29 @@
-//! Text that is being typed, in one line or in several: a cursor between graphemes, keys as in a shell. Draws nothing.
+//! A text input of one or several lines: a cursor between graphemes, keys as in a shell. Draws nothing.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 use waypost_text::is_unsafe_char;
 
-/// Bytes that can be typed into one field.
+/// Maximum size of a typed text in bytes.
 pub const TYPED_BYTES_MAX: usize = waypost_core::limits::TEXT_BYTES_MAX;
 
 /// Text with a cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextInput {
     text: String,
-    /// A byte of `text`, between two graphemes.
+    /// A byte offset, between two graphemes.
     cursor: usize,
     many_lines: bool,
 }
 
 impl TextInput {
-    /// One line with a text, the cursor behind it.
+    /// A single-line input with the cursor at the end.
     pub fn line(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { cursor: text.len(), text, many_lines: false }
     }
 
-    /// Several lines with a text, the cursor behind it.
+    /// A multi-line input with the cursor at the end.
     pub fn lines(text: impl Into<String>) -> Self {
         Self { many_lines: true, ..Self::line(text) }
     }
@@ -32,17 +32,18 @@ impl TextInput {
         &self.text
     }
 
-    /// The byte that the cursor is before.
+    /// The byte offset of the cursor.
     pub fn cursor(&self) -> usize {
         self.cursor
     }
 
-    /// Whether Enter makes a new line.
+    /// Whether it accepts line breaks.
     pub fn has_many_lines(&self) -> bool {
         self.many_lines
     }
 
-    /// Puts text where the cursor is. Control characters and invisible ones are left out, and line breaks too where there is one line.
+    /// Inserts text at the cursor. Removes control and invisible characters; in a single line, replaces line breaks and tabs by
+    /// spaces. Does nothing if the result would exceed [`TYPED_BYTES_MAX`].
     pub fn insert(&mut self, text: &str) {
         let kept: String = text
             .replace("\r\n", "\n")
@@ -53,13 +54,13 @@ impl TextInput {
         if self.text.len() + kept.len() <= TYPED_BYTES_MAX {
             self.text.insert_str(self.cursor, &kept);
             self.cursor += kept.len();
-            // What was put in may have joined with what stands behind it.
+            // The inserted text may have formed a grapheme with the text after it.
             self.cursor = self.text.len() - self.after().len();
             self.settle();
         }
     }
 
-    /// Handles a key; whether it was one for text.
+    /// Handles a key. Returns false if it is not a key for text.
     pub fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let by_word = control || key.modifiers.contains(KeyModifiers::ALT);
@@ -100,7 +101,7 @@ impl TextInput {
         self.cursor + self.after().graphemes(true).next().map_or(0, str::len)
     }
 
-    /// Moves the cursor out of a grapheme.
+    /// Moves the cursor to the next grapheme boundary.
     fn settle(&mut self) {
         let boundary = self.text.grapheme_indices(true).map(|(at, _)| at).find(|&at| at >= self.cursor);
         self.cursor = boundary.unwrap_or(self.text.len());

@@ -1,15 +1,14 @@
-//! Colours and styles: the sixteen colours of the terminal's palette, or none. A colour never carries a meaning alone.
+//! Colours and styles: the sixteen colours of the terminal's palette, or none. No meaning is expressed by colour alone.
 
 use ratatui::style::{Color, Modifier, Style};
 use waypost_core::{EffectiveStatus, Phase};
 use waypost_text::Role;
 
-/// The look of everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
-    /// With the terminal's colours.
+    /// The terminal's colours.
     Colours,
-    /// Bold, dim, underlined and reversed only, as `NO_COLOR` asks.
+    /// Only bold, dim, underlined and reversed, as `NO_COLOR` requires.
     Plain,
 }
 
@@ -21,22 +20,22 @@ impl Theme {
         }
     }
 
-    /// Text that nothing is said about.
+    /// Plain text.
     pub fn text(self) -> Style {
         Style::new()
     }
 
-    /// What can be read but need not be.
+    /// Secondary text.
     pub fn quiet(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Names of columns, names of fields.
+    /// Titles and column names.
     pub fn heading(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The program's own name, keys that can be pressed, what is in hand.
+    /// The program's name, keys, and the focused item.
     pub fn accent(self) -> Style {
         self.colour(Color::Cyan).add_modifier(Modifier::BOLD)
     }
@@ -46,32 +45,28 @@ impl Theme {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// The edge of a part that has the keys.
+    /// The border of the focused part.
     pub fn edge_active(self) -> Style {
         self.colour(Color::Cyan)
     }
 
-    /// The edge of any other part.
+    /// The border of other parts.
     pub fn edge(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Something went well.
     pub fn good(self) -> Style {
         self.colour(Color::Green)
     }
 
-    /// Something wants attention.
     pub fn warning(self) -> Style {
         self.colour(Color::Yellow).add_modifier(Modifier::BOLD)
     }
 
-    /// Something is wrong.
     pub fn wrong(self) -> Style {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// What a status means.
     pub fn role(self, role: Role) -> Style {
         match role {
             Role::You => self.colour(Color::Magenta),
@@ -85,12 +80,10 @@ impl Theme {
         }
     }
 
-    /// Where a task stands.
     pub fn task_status(self, standing: EffectiveStatus) -> Style {
         self.role(standing.sign().role())
     }
 
-    /// Where a plan stands.
     pub fn phase(self, phase: Phase) -> Style {
         match phase {
             Phase::Draft => self.text(),
@@ -103,17 +96,16 @@ impl Theme {
     }
 }
 
-/// The sign of where a task stands.
 pub fn sign(standing: EffectiveStatus) -> &'static str {
     standing.sign().glyph()
 }
 
-/// Where a plan stands, in a word that fits a column.
+/// A word for the phase that fits into a column.
 pub fn phase_word(phase: Phase) -> &'static str {
     if phase == Phase::AwaitingApproval { "approval?" } else { phase.as_str() }
 }
 
-/// How much of something is done, in so many columns.
+/// A progress bar.
 pub fn bar(done: u32, total: u32, columns: usize) -> String {
     let full = if total == 0 { 0 } else { columns * done as usize / total as usize };
     let full = full.min(columns);

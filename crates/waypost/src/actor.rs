@@ -1,11 +1,11 @@
-//! Who calls: never more than the lowest that anything about the process says. Flags and variables can lower a caller, and raise
-//! nobody; that nothing marks a caller as an agent or a worker proves nothing.
+//! Determines the caller: the least privileged actor that any mark of the process implies. Flags and variables can
+//! lower the caller's privileges but never raise them. The absence of marks does not prove that the caller is a person.
 
 use waypost_core::{Actor, ActorKind};
 
 use crate::error::{Failure, Outcome};
 
-/// Variables that agents' hosts set for the commands they run, even to an empty value, and the host's name.
+/// Variables that agent hosts set for the commands they run, and the host's name. They count even if they are empty.
 const HOST_VARIABLES: &[(&str, &str)] = &[
     ("CLAUDECODE", "claude-code"),
     ("CLAUDE_CODE", "claude-code"),
@@ -25,28 +25,28 @@ const HOST_VARIABLES: &[(&str, &str)] = &[
     ("GOOSE_TERMINAL", "goose"),
     ("AUGMENT_AGENT", "augment"),
 ];
-/// Variables that count with this value only.
+/// Variables that count only with this value.
 const HOST_VALUES: &[(&str, &str, &str)] = &[("CURSOR_EXTENSION_HOST_ROLE", "agent-exec", "cursor")];
 /// Variables whose value is the agent's name.
 const AGENT_NAME_VARIABLES: &[&str] = &["AI_AGENT", "AGENT"];
-/// Cursor sets the first in a person's terminal as well; only its agent has such a pager.
+/// Cursor sets the first variable in a person's terminal as well; only its agent sets this pager.
 const CURSOR_TRACE: (&str, &str, &str) = ("CURSOR_TRACE_ID", "PAGER", "head -n 10000 | cat");
 /// Variables that a worker sets for the programs of its tasks.
 const WORKER_VARIABLES: &[&str] = &["WAYPOST_ATTEMPT", "WAYPOST_WORKER"];
-/// The variable that says who calls.
+/// The variable that names the caller.
 const ACTOR_VARIABLE: &str = "WAYPOST_ACTOR";
-/// The name of a person whom nothing names.
+/// The name of a person when nothing names them.
 const NOBODY: &str = "someone";
 
-/// What marks a process as an agent's or a worker's.
+/// Marks a process as started by an agent or a worker.
 struct Mark {
-    /// The most that the caller can be.
+    /// The most privileged actor that the caller can be.
     actor: Actor,
-    /// The variable that says so.
+    /// The variable that sets the limit.
     variable: &'static str,
 }
 
-/// Who calls: what the flag or the variable says, if that is no more than what the environment shows.
+/// Returns the caller: the one that the flag or the variable names, if the environment's marks allow it.
 pub(crate) fn find(flag: Option<&str>, variable: impl Fn(&str) -> Option<String>) -> Outcome<Actor> {
     let mark = mark(&variable)?;
     let Some(flag) = flag else {
@@ -65,7 +65,7 @@ pub(crate) fn find(flag: Option<&str>, variable: impl Fn(&str) -> Option<String>
 }
 
 impl Mark {
-    /// Whether a caller with this mark may say that it is this actor.
+    /// Whether a caller with this mark may act as this actor.
     fn allows(&self, actor: &Actor) -> bool {
         match self.actor.kind {
             ActorKind::Worker => *actor == self.actor,
@@ -95,7 +95,7 @@ fn parse(by: &str, text: &str) -> Outcome<Actor> {
     Ok(actor)
 }
 
-/// The lowest that the environment shows.
+/// The mark with the least privileges in the environment.
 fn mark(variable: &impl Fn(&str) -> Option<String>) -> Outcome<Option<Mark>> {
     let host = host(variable);
     let named = variable(ACTOR_VARIABLE).filter(|value| !value.is_empty());
@@ -103,7 +103,7 @@ fn mark(variable: &impl Fn(&str) -> Option<String>) -> Outcome<Option<Mark>> {
     let worker = WORKER_VARIABLES.iter().find(|name| variable(name).is_some());
     match (named, worker) {
         (Some(actor), _) if actor.kind == ActorKind::Worker => match host {
-            // A worker's program that starts an agent: neither may say that it is the other.
+            // A worker's program that starts an agent: neither may pose as the other.
             Some(host) if worker.is_none() => Err(host.refuse(ACTOR_VARIABLE, &actor)),
             Some(_) | None => Ok(Some(Mark { actor, variable: ACTOR_VARIABLE })),
         },
@@ -177,7 +177,7 @@ mod tests {
         for other in ["person:ada", "agent:a", "worker:other"] {
             check(Some(other), &task, Err(&format!("{inside} {other}")));
         }
-        // It unset or changed the variable that names it.
+        // The program unset or changed the variable that names it.
         check(None, &task[1..], Ok("worker:kq3"));
         let changed = [("WAYPOST_ACTOR", "person:ada"), task[1], task[2]];
         check(None, &changed, Ok("worker:kq3"));

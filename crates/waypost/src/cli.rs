@@ -1,4 +1,4 @@
-//! The command line: what can be asked, and how it is written, and which type runs it.
+//! The command line: its commands, their help, and the type that runs each.
 
 use clap::{Parser, Subcommand};
 
@@ -48,7 +48,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The commands of one level, each with its help, its names and the type that runs it.
+/// Defines the commands of one level, each with its help, its aliases and the type that runs it.
 macro_rules! commands {
     ($name:ident { $($(#[$help:meta])* $command:ident($runs:ty),)* }) => {
         #[derive(Debug, Subcommand)]
@@ -58,7 +58,6 @@ macro_rules! commands {
         }
 
         impl $name {
-            /// Does what was asked.
             pub(crate) fn run(self, context: &mut Context) -> Outcome {
                 match self {
                     $(Self::$command(asked) => asked.run(context),)*

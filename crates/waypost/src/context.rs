@@ -1,4 +1,4 @@
-//! What every command needs: who asks, which store, where to say it. Opens a store only when it is asked to.
+//! The context of every command: the caller, the store, the output. Opens a store only on demand.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,31 +19,27 @@ use crate::output::Output;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
 
-/// Ids of ready tasks that an answer names.
+/// Maximum number of ready tasks named after a write.
 const READY_NAMED_MAX: usize = 5;
-/// Things that the configuration does not have, as far as a note names them.
+/// Maximum number of names in a note about things missing from the configuration.
 const NOT_CONFIGURED_NAMED_MAX: usize = 3;
 
-/// What every command needs.
 pub(crate) struct Context {
-    /// Where to say it.
     pub(crate) out: Output,
-    /// The whole command line.
+    /// Builds the clap definition of the whole command line.
     pub(crate) program: fn() -> clap::Command,
     global: Global,
 }
 
-/// A plan that was found.
+/// A resolved plan and its store.
 pub(crate) struct PlanHandle {
-    /// All plans of its store, to read them.
+    /// All plans of its store, for reading.
     pub(crate) plans: Arc<PlanStore>,
-    /// Every act on them.
+    /// The service for operations on them.
     pub(crate) service: Service,
-    /// Its id.
     pub(crate) id: PlanId,
 }
 
-// Which plan a write is for.
 #[derive(Debug, Args)]
 pub(crate) struct PlanWrite {
     /// Plan id, or an unambiguous prefix
@@ -53,45 +49,44 @@ pub(crate) struct PlanWrite {
 }
 
 impl PlanWrite {
-    /// The plan, who writes, and against which version.
+    /// Returns the plan, the caller, and the expected version.
     pub(crate) fn find(&self, context: &Context) -> Outcome<(PlanHandle, Caller, waypost_service::Guard)> {
         Ok((context.find(&self.plan)?, context.caller()?, (&self.guard).into()))
     }
 }
 
 impl Context {
-    /// For the options that every command has.
     pub(crate) fn new(global: Global, program: fn() -> clap::Command) -> Self {
         Self { out: Output::new(global.json, global.color), program, global }
     }
 
-    /// The same for a server, which outlives the command that started it.
+    /// A copy for a server, which outlives the command that started it.
     pub(crate) fn for_server(&self) -> Self {
         Self::new(self.global.clone(), self.program)
     }
 
-    /// The same for the user's own store.
+    /// A copy for the user's own store.
     pub(crate) fn for_user(&self) -> Self {
         Self::new(Global { store: None, global: true, ..self.global.clone() }, self.program)
     }
 
-    /// Whether the command line, or a variable, says which store is meant.
+    /// Whether the command line or `WAYPOST_STORE` names the store.
     pub(crate) fn says_store(&self) -> bool {
         self.global.global || self.global.store.as_ref().is_some_and(|store| !store.is_empty())
     }
 
-    /// Goes to the folder that was named.
+    /// Changes to the folder given with `-C`.
     pub(crate) fn enter(&self) -> Outcome {
         let Some(folder) = &self.global.directory else { return Ok(()) };
         std::env::set_current_dir(folder).map_err(|error| Failure::file(folder, &error))
     }
 
-    /// Who asks.
+    /// The calling actor.
     pub(crate) fn actor(&self) -> Outcome<Actor> {
         crate::actor::find(self.global.actor.as_deref(), |name| std::env::var(name).ok())
     }
 
-    /// The words of the command line that name another store than the workspace's own; what a variable says is not among them.
+    /// The arguments that select a store other than the workspace's own. `WAYPOST_STORE` is not included.
     pub(crate) fn store_arguments(&self) -> Vec<String> {
         let from_variable = std::env::var("WAYPOST_STORE").ok();
         match &self.global.store {
@@ -103,7 +98,7 @@ impl Context {
         }
     }
 
-    /// The store that is meant.
+    /// The location of the store that is used in the current folder.
     pub(crate) fn store_location(&self) -> Outcome<StoreLocation> {
         let from = std::env::current_dir().map_err(|error| {
             Failure::failed(
@@ -114,31 +109,31 @@ impl Context {
         self.store_location_of(&from)
     }
 
-    /// The store that is meant by somebody who works in this folder.
+    /// The location of the store that is used in this folder.
     pub(crate) fn store_location_of(&self, from: &Path) -> Outcome<StoreLocation> {
         let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
         let place = store_location::find(self.global.store.as_deref(), self.global.global, from)?;
         if said || self.global.global { Ok(place) } else { Ok(place.with_todo_store()) }
     }
 
-    /// Where everything of the current folder's workspace lies.
+    /// The folders of the current folder's workspace.
     pub(crate) fn folders(&self) -> Outcome<Folders> {
         let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
         self.folders_of(&here)
     }
 
-    /// Where everything lies of the workspace of somebody who works in this folder.
+    /// The folders of this folder's workspace.
     pub(crate) fn folders_of(&self, here: &Path) -> Outcome<Folders> {
         Ok(Folders::of(self.store_location_of(here)?, here))
     }
 
-    /// Whether the command line says which store or folder is meant.
+    /// Whether the command line or `WAYPOST_STORE` names the store, or the command line the folder.
     pub(crate) fn says_where(&self) -> bool {
         let Global { store, global, directory, .. } = &self.global;
         store.as_ref().is_some_and(|store| !store.is_empty()) || *global || directory.is_some()
     }
 
-    /// The plans that are there. Makes no store: one that does not exist has no plans.
+    /// Opens the store for reading. Creates none: a missing store is shown as empty.
     pub(crate) fn plans(&self) -> Outcome<Arc<PlanStore>> {
         let place = self.store_location()?;
         if place.is_absent() {
@@ -147,14 +142,14 @@ impl Context {
         Ok(Arc::new(PlanStore::for_one_command(open(&place.location, Durability::default())?)))
     }
 
-    /// The plans, in a store that is made when it does not exist.
+    /// Opens the store, and creates it if it is missing.
     pub(crate) fn plans_to_add_to(&self) -> Outcome<Arc<PlanStore>> {
         let place = self.store_location()?;
         place.prepare()?;
         Ok(Arc::new(PlanStore::for_one_command(open(&place.location, Durability::default())?)))
     }
 
-    /// Every act on these plans. The configuration is read when an act needs it: most do not.
+    /// The service for these plans. Most operations do not need the configuration, so it is loaded on demand.
     pub(crate) fn service(&self, plans: &Arc<PlanStore>) -> Service {
         let (global, program) = (self.global.clone(), self.program);
         let load = move || {
@@ -168,24 +163,22 @@ impl Context {
         Service::with_config_on_demand(Arc::clone(plans), Box::new(load))
     }
 
-    /// Who asks, as the service wants to know it.
     pub(crate) fn caller(&self) -> Outcome<Caller> {
         Ok(Caller::new(self.actor()?))
     }
 
-    /// A plan of these.
     pub(crate) fn found(&self, plans: Arc<PlanStore>, id: PlanId) -> PlanHandle {
         PlanHandle { service: self.service(&plans), plans, id }
     }
 
-    /// The plan that an id or its beginning names.
+    /// Finds a plan by its id or an unambiguous prefix.
     pub(crate) fn find(&self, id: &str) -> Outcome<PlanHandle> {
         let plans = self.plans()?;
         let id = plans.resolve(id)?;
         Ok(self.found(plans, id))
     }
 
-    /// What of a draft the configuration does not have, or forbids.
+    /// The parts of a draft that are missing from the configuration or forbidden by it.
     pub(crate) fn configuration_problems(&self, draft: &Draft) -> Outcome<Vec<Problem>> {
         if !admit::names_configured(draft) {
             return Ok(Vec::new());
@@ -197,7 +190,7 @@ impl Context {
         load_config::load(&self.folders()?, None)
     }
 
-    /// Notes what only keeps a plan from running here, and returns the rest.
+    /// Notes the problems that only prevent a plan from running here, and returns the others.
     pub(crate) fn note_not_configured(&mut self, problems: Vec<Problem>) -> Vec<Problem> {
         let (forbidden, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
         let mut named: Vec<(String, Vec<&InPlan>)> = Vec::new();
@@ -225,7 +218,7 @@ impl Context {
         forbidden
     }
 
-    /// Notes what the author of a write should know although it is not wrong.
+    /// Notes warnings about a write that succeeded.
     pub(crate) fn warn(&mut self, reply: &WriteReply) {
         for warning in &reply.warnings {
             self.out.note(sanitize_line(warning));
@@ -233,13 +226,13 @@ impl Context {
         self.note_not_configured(reply.not_runnable.clone());
     }
 
-    /// Reports a write in a few words.
+    /// Reports a write to a plan.
     pub(crate) fn done(&mut self, found: &PlanHandle, reply: &WriteReply, said: &str) -> Outcome {
         self.warn(reply);
         self.answer(found, reply, said, None, Map::new())
     }
 
-    /// Reports a write to one task in a few words.
+    /// Reports a write to one task.
     pub(crate) fn done_task(
         &mut self,
         found: &PlanHandle,
@@ -251,7 +244,7 @@ impl Context {
         self.answer(found, reply, said, Some(task), Map::new())
     }
 
-    /// Answers a write: what was done, the version, what is ready next. Never what was sent in.
+    /// Reports a write: what was done, the version, which tasks are ready. Never repeats the input.
     pub(crate) fn answer(
         &mut self,
         found: &PlanHandle,
@@ -287,7 +280,7 @@ impl Context {
     }
 }
 
-/// Whether somebody may start a task of the plan now.
+/// Whether a task of the plan may be started now.
 fn may_run(plan: &Plan) -> bool {
     let state = plan.state();
     match state.phase {
@@ -319,28 +312,28 @@ fn ready_words(ready: &[String], total: usize) -> String {
 }
 
 impl PlanHandle {
-    /// Looks at the plan as it is now.
+    /// Reads the plan's current version.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Plan) -> R) -> Outcome<R> {
         Ok(self.plans.with_plan(&self.id, read)?)
     }
 
-    /// The same with the latest progress of its tasks.
+    /// Reads the plan with the latest progress of its tasks.
     pub(crate) fn read_with_progress<R>(&self, read: impl FnOnce(&Plan) -> R) -> Outcome<R> {
         Ok(self.plans.with_progress(&self.id, read)?)
     }
 
-    /// The task that an id or its beginning names.
+    /// Resolves a task's id or an unambiguous prefix.
     pub(crate) fn task(&self, task: &str) -> Outcome<TaskId> {
         self.read(|plan| task_of(plan, task))?
     }
 }
 
-/// The id of the task that an id or its beginning names.
+/// Resolves a task's id or an unambiguous prefix.
 pub(crate) fn task_of(plan: &Plan, task: &str) -> Outcome<TaskId> {
     Ok(resolve_task(plan, task)?)
 }
 
-/// The task that an id or its beginning names.
+/// Finds a task by its id or an unambiguous prefix.
 pub(crate) fn whole_task_of<'a>(plan: &'a Plan, task: &str) -> Outcome<&'a Task> {
     let id = task_of(plan, task)?;
     Ok(plan.task(id.as_str()).ok_or_else(|| plan.no_such_task(id.as_str()))?)

@@ -1,5 +1,4 @@
-//! Why a command did not do what it was asked: the message, the hint, the facts for programs, and the exit code.
-//! Does not print: that is `output`.
+//! The failure of a command: the message, the hint, the facts for programs, and the exit code. Does not print; `output` does.
 
 use std::path::Path;
 
@@ -11,42 +10,41 @@ use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::view::differences;
 
-/// Problems that are shown to people; programs get all of them.
+/// Maximum number of problems shown to people; programs get all of them.
 const PROBLEMS_SHOWN_MAX: usize = 100;
-/// Bytes of a value that programs get with a conflict.
+/// Maximum bytes of each value in a conflict's JSON.
 const VALUE_BYTES_MAX: usize = 200;
 
-/// How the process ends. Documented in `--help` and in `docs/cli.md`.
+/// The exit codes. Documented in `--help` and in `docs/cli.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Exit {
-    /// It could not be done.
+    /// The command failed.
     Failed = 1,
-    /// The command line makes no sense.
+    /// Invalid usage.
     Usage = 2,
-    /// The plan has moved on since the caller looked.
+    /// The plan has changed since the caller read it.
     Conflict = 3,
-    /// The plan is not valid, or would not be.
+    /// The plan is not valid, or would become invalid.
     Invalid = 4,
-    /// There is no such plan, task or version.
+    /// No such plan, task, version or file.
     NotFound = 5,
-    /// Somebody pressed Ctrl-C.
+    /// Interrupted with Ctrl-C or SIGTERM: 128 + SIGINT.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// The word for programs, where nothing more exact is known.
+    /// The error code for programs, unless there is a more specific one.
     fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// Why not, for people and for programs.
+/// Why a command failed, for people and for programs.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// How the process ends.
     pub(crate) exit: Exit,
-    /// The word for programs.
+    /// The error code for programs.
     pub(crate) code: String,
     /// A lowercase clause: what happened, to what.
     pub(crate) message: String,
@@ -54,15 +52,14 @@ pub(crate) struct Failure {
     pub(crate) details: Vec<String>,
     /// What to do next; may be empty.
     pub(crate) hint: String,
-    /// What else programs are told.
+    /// Additional fields for programs.
     pub(crate) facts: Box<Map<String, Value>>,
 }
 
-/// What every command returns.
+/// The result of every command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
-    /// A failure with a message and a hint.
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             exit,
@@ -74,17 +71,17 @@ impl Failure {
         }
     }
 
-    /// It could not be done.
+    /// The command failed.
     pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message, hint)
     }
 
-    /// The command line makes no sense.
+    /// Invalid usage.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message, hint)
     }
 
-    /// There is no such thing.
+    /// Something was not found.
     pub(crate) fn not_found(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(Exit::NotFound, message, hint)
     }
@@ -104,12 +101,12 @@ impl Failure {
         }
     }
 
-    /// A text that is no plan at all.
+    /// A text that is not a plan in any known format.
     pub(crate) fn unreadable(name: &str, error: Unreadable) -> Self {
         ServiceError::Unreadable { name: name.to_owned(), error }.into()
     }
 
-    /// A plan with these problems, each named with the file that it is in.
+    /// A plan with these problems, each with the file that it is in.
     pub(crate) fn invalid(what: &str, problems: &[(Option<String>, Problem)]) -> Self {
         let count = problems.len();
         let file = |file: &Option<String>| file.as_ref().map(|file| format!("{file}: ")).unwrap_or_default();
@@ -131,7 +128,7 @@ impl Failure {
         failure
     }
 
-    /// Why a text could not be written into a plan, each problem named with the file that it is in.
+    /// Why a text could not be written into a plan. Problems of the text name the file.
     pub(crate) fn of_text(name: &str, error: ServiceError) -> Self {
         match error {
             ServiceError::Invalid { subject: subject @ Subject::Text, problems } => {
@@ -143,7 +140,7 @@ impl Failure {
         }
     }
 
-    /// The message with what stands between it and the hint, on one line.
+    /// The message and the details on one line.
     pub(crate) fn one_line(&self) -> String {
         let details = self.details.iter().map(|line| line.trim());
         std::iter::once(self.message.as_str()).chain(details).collect::<Vec<_>>().join("; ")
@@ -155,13 +152,13 @@ impl Failure {
         self
     }
 
-    /// Gives a fact to programs.
+    /// Adds a field for programs.
     pub(crate) fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The one object that programs get.
+    /// The JSON object for programs.
     pub(crate) fn to_json(&self, notes: &[String]) -> Value {
         let mut error = Map::new();
         error.insert("code".to_owned(), self.code.clone().into());
@@ -267,7 +264,7 @@ fn exit_of(refusal: &Refusal) -> Exit {
     }
 }
 
-/// What to do next, in commands of this program.
+/// Translates a hint into commands of this program.
 fn hint_text(hint: &Hint) -> String {
     match hint {
         Hint::None => String::new(),

@@ -1,4 +1,4 @@
-//! Reading what a person names, and writing it so that nobody ever sees half of it. Knows nothing of formats.
+//! Reads and atomically writes the files that a person names. Knows nothing of formats.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Exit, Failure, Outcome};
 
-/// Bytes that one file or stream may have.
+/// Maximum bytes of a file or stream.
 const FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// The name under which standard input is spoken of.
+/// The name of standard input in messages.
 pub(crate) const STANDARD_INPUT: &str = "stdin";
 
 /// Reads a text; `-` is standard input.
@@ -38,12 +38,12 @@ pub(crate) fn read(path: &str) -> Outcome<String> {
     })
 }
 
-/// How a path is spoken of.
+/// The name of a path in messages.
 pub(crate) fn name_of(path: &str) -> &str {
     if path == "-" { STANDARD_INPUT } else { path }
 }
 
-/// A text given on the command line: `@FILE` is read from the file, `@-` from standard input.
+/// A text of the command line: `@FILE` is read from the file, `@-` from standard input.
 pub(crate) fn text_argument(text: &str) -> Outcome<String> {
     match text.strip_prefix('@') {
         Some(path) => read(path),
@@ -51,7 +51,7 @@ pub(crate) fn text_argument(text: &str) -> Outcome<String> {
     }
 }
 
-/// Writes a file as a whole, or not at all. An existing one is replaced only with `force`.
+/// Writes a file atomically. An existing one is replaced only with `force`.
 pub(crate) fn write(path: &Path, text: &str, force: bool) -> Outcome {
     let failed = |error: io::Error| Failure::file(path, &error);
     let name = path.file_name().ok_or_else(|| {
@@ -67,14 +67,14 @@ pub(crate) fn write(path: &Path, text: &str, force: bool) -> Outcome {
     }
     let temporary = folder.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
     let written = put(&temporary, text).and_then(|()| publish(&temporary, path, force));
-    // Nothing is left behind, whichever way it went; after a rename it is gone already.
+    // The temporary file never stays behind; after a rename it is gone already.
     let _gone = fs::remove_file(&temporary);
     written.map_err(failed)
 }
 
-/// Replaces a file that holds `expected`, as a whole and with the same permissions. `false`: it holds something else, and was
-/// left alone. Somebody may write it in the very moment in which it is replaced, so what was there is looked at afterwards
-/// and put back.
+/// Replaces a file that contains `expected`, atomically and with the same permissions. Returns `false` if it contains
+/// something else, and leaves it alone. Another process may write the file at the very moment of the replacement. On
+/// Linux the old content is therefore checked after the exchange, and put back if it is not the expected one.
 pub(crate) fn replace(path: &Path, expected: &str, text: &str) -> Outcome<bool> {
     let failed = |error: io::Error| Failure::file(path, &error);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -99,7 +99,7 @@ fn exchange(path: &Path, temporary: &Path, expected: &str) -> io::Result<bool> {
         match exchange() {
             Ok(()) if is_expected(temporary) => return Ok(true),
             Ok(()) => return exchange().map(|()| false).map_err(io::Error::from),
-            // Not every file system can.
+            // Not every file system supports this.
             Err(_) => {}
         }
     }
@@ -112,7 +112,8 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives a finished file its name. A hard link fails where the name is taken, so nobody is overwritten in a race.
+/// Gives a finished file its name. A hard link fails if the name is taken, so a race overwrites nothing. Where hard
+/// links are not supported, the file is renamed.
 fn publish(temporary: &Path, path: &Path, force: bool) -> io::Result<()> {
     if force {
         return fs::rename(temporary, path);
@@ -123,7 +124,7 @@ fn publish(temporary: &Path, path: &Path, force: bool) -> io::Result<()> {
     }
 }
 
-/// Makes a file that only this user can read, for an editor to work on.
+/// Creates a file that only this user can read, for an editor.
 pub(crate) fn write_private(folder: &Path, stem: &str, ending: &str, text: &str) -> Outcome<PathBuf> {
     use std::os::unix::fs::OpenOptionsExt;
     for number in 0..1_000 {

@@ -1,8 +1,8 @@
-//! What an agent is told of Waypost, in a few lines: one text for AGENTS.md and for `waypost instructions`. Does nothing.
+//! The instructions for agents: one text for AGENTS.md and for `waypost instructions`.
 
 /// The line before our section in a file that others own.
 pub(crate) const BEGIN: &str = "<!-- waypost:begin -->";
-/// The line after it.
+/// The line after our section.
 pub(crate) const END: &str = "<!-- waypost:end -->";
 
 const OPENING: &str = "\
@@ -47,7 +47,7 @@ pub(crate) fn for_shell() -> String {
     format!("{OPENING}\n{COMMANDS}\n{RULES}")
 }
 
-/// For a file that agents of all kinds read, between its marks.
+/// For a file that agents of all kinds read, between its markers.
 pub(crate) fn section() -> String {
     format!("{BEGIN}\n{OPENING}\n{TOOLS}\n{COMMANDS}\n{RULES}{END}\n")
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// Words that the whole section may have: every session of every agent pays for them.
+    /// Maximum words of the whole section: every conversation of every agent pays for them.
     const WORDS_MAX: usize = 250;
 
     fn quoted(text: &str) -> impl Iterator<Item = &str> {

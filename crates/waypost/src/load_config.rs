@@ -1,4 +1,4 @@
-//! The configuration of a run and what it finds around it: reads the files and the environment that the engine is told of.
+//! Loads the configuration and the execution environment from files and environment variables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,20 +11,20 @@ use waypost_store::worker_name;
 use crate::error::{Exit, Failure, Outcome};
 use crate::store_location::{FOLDER, StoreLocation, TODO};
 
-/// The configuration's file in the folder of a workspace.
+/// The name of the configuration file.
 const FILE: &str = "config.toml";
 
-/// Where everything of a workspace lies.
+/// The folders of a workspace.
 pub(crate) struct Folders {
-    /// The folder that work is done in.
+    /// The folder in which work is done.
     pub(crate) workspace: PathBuf,
-    /// The folder that is ours.
+    /// Waypost's own folder.
     pub(crate) own: PathBuf,
 }
 
 impl Folders {
-    /// Those of somebody who works in this folder with this store. A worktree does its work in itself and shares all else with
-    /// its repository.
+    /// The folders for someone who works in this folder with this store. A worktree does its work in itself, and shares
+    /// everything else with its repository.
     pub(crate) fn of(place: StoreLocation, here: &Path) -> Self {
         let is_root = |folder: &&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
         let workspace = here.ancestors().find(is_root).unwrap_or(here).to_owned();
@@ -32,17 +32,17 @@ impl Folders {
         Self { workspace, own }
     }
 
-    /// Makes the folder that is ours, if it is not there.
+    /// Creates Waypost's own folder if it is missing.
     pub(crate) fn prepare(&self) -> Outcome {
         StoreLocation { location: String::new(), folder: Some(self.own.clone()) }.prepare()
     }
 
-    /// Where logs of attempts are kept.
+    /// The folder of the attempts' logs.
     pub(crate) fn logs(&self) -> PathBuf {
         self.own.join("logs")
     }
 
-    /// What the work of tasks finds around it.
+    /// The environment in which tasks are executed.
     pub(crate) fn execution_env(&self) -> ExecutionEnv {
         ExecutionEnv {
             workspace: self.workspace.clone(),
@@ -53,7 +53,7 @@ impl Folders {
     }
 }
 
-/// The environment of this process, as far as it is text.
+/// The environment of this process. Variables that are not UTF-8 are left out.
 pub(crate) fn variables() -> BTreeMap<String, String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -61,7 +61,7 @@ pub(crate) fn variables() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(text).collect()
 }
 
-/// The user's configuration, the workspace's over it, a named file over both, and the environment over all.
+/// Loads the user's configuration, then the workspace's, then a named file, then the environment. Later ones override.
 pub(crate) fn load(folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
     let variables = variables();
     let said = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -82,7 +82,7 @@ pub(crate) fn load(folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
     Ok(config)
 }
 
-/// Reads a file of the workspace, and none that a link leads out to.
+/// Reads a file of the workspace. Refuses links that lead out of it.
 pub(crate) fn inside(workspace: &Path, file: &str) -> io::Result<String> {
     let path = workspace.join(file).canonicalize()?;
     if !path.starts_with(workspace.canonicalize()?) {

@@ -1,6 +1,6 @@
 //! The `waypost` program: plans that agents write, people approve and machines run, from the command line.
 //!
-//! Reads the command line, hands over to one command, prints what it says, and ends with a documented exit code.
+//! Parses the command line, runs one command, prints its output, and exits with a documented exit code.
 
 mod actor;
 mod cli;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     ended(context.out, outcome)
 }
 
-/// Prints what there is to say, and gives the exit code.
+/// Prints the output and the failure, and returns the exit code.
 fn ended(mut out: Output, outcome: error::Outcome) -> ExitCode {
     match out.finish().and(outcome) {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,7 +53,7 @@ fn ended(mut out: Output, outcome: error::Outcome) -> ExitCode {
     }
 }
 
-/// Prints help, or what is wrong with the command line: as clap has it for people, as one object for programs.
+/// Prints help, or the error of the command line: as clap formats it for people, as one JSON object for programs.
 fn misread(error: &clap::Error) -> ExitCode {
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let for_programs =
@@ -66,14 +66,14 @@ fn misread(error: &clap::Error) -> ExitCode {
             Failure::usage(message.replace('\n', " "), "`waypost help` shows the commands and their options");
         return ended(Output::new(true, Color::Never), Err(failure));
     }
-    // An argument that is quoted in the message must not steer the terminal; then it is shown without clap's colours.
+    // An argument quoted in the message must not control the terminal. The message is then shown without clap's colours.
     let is_hostile = |word: std::ffi::OsString| word.to_string_lossy().contains(waypost_text::is_unsafe_char);
     if !asked_for && std::env::args_os().any(is_hostile) {
         let text = error.render().to_string();
         let failure = Failure::usage(text.trim_start_matches("error: ").trim(), "");
         return ended(Output::new(false, Color::Auto), Err(failure));
     }
-    // Nobody is left to be told when the terminal is gone.
+    // If the terminal is gone, there is nowhere to report it.
     let _gone = error.print();
     if asked_for { ExitCode::SUCCESS } else { ExitCode::from(error::Exit::Usage as u8) }
 }

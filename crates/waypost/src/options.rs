@@ -1,4 +1,4 @@
-//! Options that several commands share, and how their values are parsed.
+//! Options that several commands share, and the parsers of their values.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,6 @@ use waypost_formats::Dialect;
 use crate::error::{Failure, Outcome};
 use crate::output::Color;
 
-// What every command takes.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
@@ -35,7 +34,6 @@ pub(crate) struct Global {
     pub(crate) color: Color,
 }
 
-// What every write takes.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Guard {
     /// Write only if the plan is still at this version; exit code 3 otherwise
@@ -49,11 +47,11 @@ impl From<&Guard> for waypost_service::Guard {
     }
 }
 
-/// Other names of formats that people type.
+/// Aliases of formats.
 const DIALECT_ALIASES: [(Dialect, &str); 3] =
     [(Dialect::Native, "json"), (Dialect::Markdown, "md"), (Dialect::PlanDocument, "plan_document")];
 
-/// Reads the name of a format.
+/// Parses the name of a format.
 pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
     let names = Dialect::all().map(|dialect| {
         let aliases = DIALECT_ALIASES.iter().filter(move |(of, _)| *of == dialect).map(|(_, alias)| *alias);
@@ -67,7 +65,7 @@ pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
     })
 }
 
-/// Reads one of these words as what it stands for in the native format.
+/// Parses one of these words as the value that it has in the native format.
 pub(crate) fn enum_parser<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     words: impl IntoIterator<Item = PossibleValue>,
 ) -> impl TypedValueParser<Value = T> {
@@ -75,7 +73,7 @@ pub(crate) fn enum_parser<T: DeserializeOwned + Clone + Send + Sync + 'static>(
         .try_map(|word| serde_json::from_value(serde_json::Value::from(word.replace('-', "_"))))
 }
 
-/// Refuses a number out of its bounds.
+/// Refuses a number that is out of bounds.
 pub(crate) fn within(option: &str, found: usize, bounds: RangeInclusive<usize>) -> Outcome<usize> {
     if bounds.contains(&found) {
         return Ok(found);
@@ -84,7 +82,7 @@ pub(crate) fn within(option: &str, found: usize, bounds: RangeInclusive<usize>) 
     Err(Failure::usage(format!("{option} {found} is out of bounds"), hint))
 }
 
-/// Reads a span of time in seconds: `90`, `90s`, `15m`, `2h`, `1d`.
+/// Parses a duration into seconds: `90`, `90s`, `15m`, `2h`, `1d`.
 pub(crate) fn seconds(text: &str) -> Result<u32, String> {
     let (number, factor) = match text.char_indices().next_back() {
         Some((at, 's')) => (&text[..at], 1),

@@ -1,4 +1,4 @@
-//! Where words go: data to stdout, talk to stderr, colour only where somebody looks. Knows nothing of plans.
+//! Output: data to stdout, messages to stderr, colour only on terminals. Knows nothing of plans.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -9,27 +9,27 @@ use waypost_text::{escape_json, sanitize, sanitize_line, truncate};
 use crate::error::{Failure, Outcome};
 use crate::style::Look;
 
-/// Columns that are assumed where no terminal says.
+/// The width that is assumed without a terminal.
 const COLUMNS_DEFAULT: usize = 120;
-/// Columns below which nothing is laid out any tighter.
+/// The minimum width of the layout.
 const COLUMNS_MIN: usize = 40;
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
-    // Where the output is a terminal and `NO_COLOR` is not set.
+    // If the output is a terminal and `NO_COLOR` is not set.
     #[default]
     Auto,
     Always,
     Never,
 }
 
-/// Everything that a command says. Data is written at the end, in one go.
+/// The output of a command. Data is buffered and written at the end.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Whether programs read it.
+    /// Whether the output is JSON for programs.
     pub(crate) json: bool,
-    /// Columns to lay out in.
+    /// The width of the layout.
     pub(crate) columns: usize,
     color: bool,
     pub(crate) color_talk: bool,
@@ -38,7 +38,6 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// For this process.
     pub(crate) fn new(json: bool, color: Color) -> Self {
         let wanted = |terminal: bool| match color {
             Color::Always => true,
@@ -55,12 +54,12 @@ impl Output {
         }
     }
 
-    /// Whether what is shown on the terminal may have colours.
+    /// Whether stdout may have colours.
     pub(crate) fn has_colour(&self) -> bool {
         self.color
     }
 
-    /// A line of data: safe for a terminal, whoever wrote the words in it.
+    /// Adds a line of data. It is sanitized for terminals, because its text may come from anyone.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
         let line = line.as_ref().trim_end_matches(' ');
         // Programs get every character of a text, unsafe ones as escapes.
@@ -69,7 +68,7 @@ impl Output {
         self.data.push('\n');
     }
 
-    /// Data as it stands; but what a plan or a worker wrote must not steer a terminal.
+    /// Adds data verbatim. On a terminal, control sequences of a plan or a worker are removed.
     pub(crate) fn text(&mut self, text: &str) {
         if io::stdout().is_terminal() {
             self.data.push_str(&without_control_sequences(text));
@@ -78,7 +77,7 @@ impl Output {
         }
     }
 
-    /// The same, with the end of its last line.
+    /// Adds data verbatim, and ends its last line.
     pub(crate) fn whole_lines(&mut self, text: &str) {
         self.text(text);
         if !text.ends_with('\n') {
@@ -86,14 +85,14 @@ impl Output {
         }
     }
 
-    /// One JSON value, for programs, with the notes made so far.
+    /// Adds one JSON value, for programs, with the notes made so far.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> Outcome {
         let failed = |error: serde_json::Error| Failure::failed(error.to_string(), "");
         let mut value = serde_json::to_value(value).map_err(failed)?;
         if let Some(fields) = value.as_object_mut().filter(|_| !self.notes.is_empty()) {
             fields.insert("notes".to_owned(), std::mem::take(&mut self.notes).into());
         }
-        // People see it laid out; a program, or a model that pays for every blank, gets one line.
+        // People see it indented; programs, and models that pay for every space, get one line.
         let text = if io::stdout().is_terminal() {
             serde_json::to_string_pretty(&value)
         } else {
@@ -104,14 +103,14 @@ impl Output {
         Ok(())
     }
 
-    /// A word to the person, beside the data. Programs read the data only.
+    /// Prints a message for people to stderr. Omitted with JSON output.
     pub(crate) fn say(&self, words: impl AsRef<str>) {
         if !self.json {
             self.talk(&sanitize(words.as_ref()));
         }
     }
 
-    /// A word that programs are told as well, as it may matter to them.
+    /// Reports a note to people, or to programs in the JSON output, because it may matter to them.
     pub(crate) fn note(&mut self, words: impl AsRef<str>) {
         let words = words.as_ref();
         if self.json {
@@ -122,7 +121,7 @@ impl Output {
         }
     }
 
-    /// The failure that ends the process.
+    /// Prints the failure that ends the process.
     pub(crate) fn failure(&self, failure: &Failure) {
         if self.json {
             return self.talk(&escape_json(&failure.to_json(&self.notes).to_string()));
@@ -138,30 +137,30 @@ impl Output {
         }
     }
 
-    /// What is said while something goes on.
+    /// The output for messages while an operation runs.
     pub(crate) fn live(&self) -> LiveOutput {
         let terminal = io::stderr().is_terminal();
         LiveOutput { silent: self.json, terminal, color: self.color_talk, columns: self.columns }
     }
 
     fn talk(&self, line: &str) {
-        // Nobody is left to be told when stderr is gone.
+        // If stderr is gone, there is nowhere to report it.
         let _gone = writeln!(io::stderr().lock(), "{line}");
     }
 
-    /// Text with its look, where colour is wanted.
+    /// Applies a look, if colour is on.
     pub(crate) fn paint(&self, text: &str, look: Look) -> String {
         painted(text, look, self.color)
     }
 
-    /// Writes out what there is so far, before something else takes the screen.
+    /// Writes the buffered data, before something else takes over the screen.
     pub(crate) fn flush(&mut self) -> Outcome {
         self.finish()?;
         self.data.clear();
         Ok(())
     }
 
-    /// Writes all data out. A reader that has gone away is no failure: it has seen what it wanted.
+    /// Writes all data. A reader that closed the pipe is not a failure: it has read what it wanted.
     pub(crate) fn finish(&mut self) -> Outcome {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(self.data.as_bytes()).and_then(|()| stdout.flush()) {
@@ -174,11 +173,10 @@ impl Output {
     }
 }
 
-/// Columns of the verb before what is said while something goes on.
+/// The width of the verb in a live message.
 const VERB_COLUMNS: usize = 7;
 
-/// What is said beside the data while something goes on, from any thread: lines that stay, and on a terminal one that is
-/// drawn over and over.
+/// Messages while an operation runs, from any thread: permanent lines, and on a terminal one status line that is redrawn.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveOutput {
     silent: bool,
@@ -188,7 +186,7 @@ pub(crate) struct LiveOutput {
 }
 
 impl LiveOutput {
-    /// A line that stays.
+    /// Prints a permanent line.
     pub(crate) fn line(&self, look: Look, verb: &str, words: &str) {
         if self.silent {
             return;
@@ -196,11 +194,11 @@ impl LiveOutput {
         let verb = format!("{verb:>VERB_COLUMNS$}");
         let verb = painted(&verb, look, self.color);
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
-        // Nobody is left to be told when stderr is gone.
+        // If stderr is gone, there is nowhere to report it.
         let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(words));
     }
 
-    /// What is drawn in place; nothing takes it away. Only a terminal has such a place.
+    /// Redraws the status line, which stays until it is overwritten. Only a terminal has one.
     pub(crate) fn status(&self, words: &str) {
         if self.silent || !self.terminal {
             return;
@@ -211,8 +209,7 @@ impl LiveOutput {
     }
 }
 
-/// Columns of the terminal, or what `COLUMNS` says.
-/// A text with a colour, where there are colours.
+/// Wraps a text in the escape sequences of a look, if colour is on.
 pub(crate) fn painted(text: &str, look: Look, color: bool) -> String {
     if !color || look == Look::Plain || text.is_empty() {
         return text.to_owned();
@@ -220,6 +217,7 @@ pub(crate) fn painted(text: &str, look: Look, color: bool) -> String {
     format!("\u{1b}[{}m{text}\u{1b}[0m", look.code())
 }
 
+/// The width of the terminal. `COLUMNS` takes precedence.
 fn columns() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let seen = || {
@@ -229,12 +227,12 @@ fn columns() -> usize {
     said.or_else(seen).unwrap_or(COLUMNS_DEFAULT)
 }
 
-/// Whether a person can be asked: both ways are a terminal.
+/// Whether a person can be prompted: stdin and stderr are terminals.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a person, and returns the answer without its line end.
+/// Prompts a person, and returns the answer without its newline.
 pub(crate) fn ask(question: &str) -> io::Result<String> {
     let mut stderr = io::stderr().lock();
     write!(stderr, "{} ", sanitize(question))?;
@@ -244,19 +242,19 @@ pub(crate) fn ask(question: &str) -> io::Result<String> {
     Ok(answer.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// Asks a person; anything but yes is no.
+/// Prompts a person for confirmation. Anything but yes is no.
 pub(crate) fn says_yes(question: &str) -> bool {
     let answer = ask(question).unwrap_or_default();
     matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
 }
 
-/// The text without sequences that a terminal obeys, and without what turns text around.
+/// Removes escape sequences and characters that reorder text.
 fn without_control_sequences(text: &str) -> String {
     let shown = anstream::adapter::strip_str(text).to_string();
     sanitize(&shown).into_owned()
 }
 
-/// A line in which our own colours are all that a terminal obeys.
+/// Removes all escape sequences except those of our own colours.
 fn with_colours(line: &str, has_colour: bool) -> Cow<'_, str> {
     if !has_colour || !line.contains('\u{1b}') {
         return sanitize(line);

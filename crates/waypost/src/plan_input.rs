@@ -1,4 +1,4 @@
-//! Plans that come from a file, from standard input or from the store. Reads; decides nothing about what is wrong.
+//! Reads plans from a file, from standard input or from the store.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,11 +10,10 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
 
-/// Plans from one place.
+/// The plans from one source.
 pub(crate) struct Source {
-    /// How it is spoken of.
+    /// Its name in messages.
     pub(crate) name: String,
-    /// What was read.
     pub(crate) reading: Reading,
 }
 
@@ -33,19 +32,19 @@ impl Source {
         Ok(Self { name, reading })
     }
 
-    /// Everything that is wrong: with the text as a text of its format, and with the plans in it.
+    /// All problems: of the text in its format, and of the plans in it.
     pub(crate) fn problems(&self) -> Vec<(Option<String>, Problem)> {
         let problems = self.reading.all_problems();
         problems.into_iter().map(|problem| (Some(self.name.clone()), problem)).collect()
     }
 }
 
-/// Whether a word on the command line means a file rather than a plan of the store.
+/// Whether an argument names a file rather than a plan of the store.
 pub(crate) fn is_file(word: &str) -> bool {
     word == "-" || Path::new(word).is_file()
 }
 
-/// The one plan that a word means: a file's, or the store's.
+/// Reads the single plan that an argument names, from a file or from the store.
 pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialect>) -> Outcome<Draft> {
     if !is_file(word) {
         let found = context.find(word).map_err(|failure| or_file(word, failure))?;
@@ -54,11 +53,10 @@ pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialec
     Ok(file_plan(context, word, dialect)?.draft)
 }
 
-/// The one plan of a file, with what it was read from.
+/// The single plan of a file, and its source.
 pub(crate) struct FilePlan {
-    /// The plan.
     pub(crate) draft: Draft,
-    /// The ids of its tasks that the text does not name.
+    /// The ids that were assigned to tasks because the text does not name them.
     pub(crate) assigned_ids: HashSet<TaskId>,
     /// The format that it was read as.
     pub(crate) dialect: Dialect,
@@ -66,13 +64,13 @@ pub(crate) struct FilePlan {
     pub(crate) text: String,
 }
 
-/// The one plan that a file holds.
+/// Reads the single plan of a file.
 pub(crate) fn file_plan(context: &mut Context, path: &str, dialect: Option<Dialect>) -> Outcome<FilePlan> {
     let text = files::read(path)?;
     file_plan_of(context, path, text, dialect)
 }
 
-/// The same of a text that was read already.
+/// Like [`file_plan`], for a text that was read already.
 pub(crate) fn file_plan_of(
     context: &mut Context,
     path: &str,
@@ -99,7 +97,7 @@ pub(crate) fn file_plan_of(
     }
 }
 
-/// A word that names neither a plan nor a file may be a mistyped path.
+/// Adapts the error for an argument that is neither a plan nor a file, and may be a mistyped path.
 pub(crate) fn or_file(word: &str, mut failure: Failure) -> Failure {
     if word.contains(['/', '.']) && failure.code == "no_such_plan" {
         failure.message = format!("{word} is neither a file nor a plan");

@@ -1,4 +1,4 @@
-//! What the commands that ask models share: which models, within which bounds, which journal, and how it goes on after an end.
+//! Shared by the commands that use models: the choice of models, limits, journals, and resuming.
 
 mod failures;
 mod goal;
@@ -34,34 +34,31 @@ use crate::load_config::{self, Folders};
 use crate::signals;
 use crate::view::text;
 
-/// The folder of orders and journals, in the folder that is ours.
+/// The folder of requests and journals, in Waypost's own folder.
 const FOLDER: &str = "planning";
 
-/// Where somebody thinks, and with whom.
+/// The store, configuration and requests of a planning command.
 pub(crate) struct PlanningSession {
-    /// The folders of the workspace.
     pub(crate) folders: Folders,
-    /// What the operator allows.
     pub(crate) config: Config,
-    /// Orders and journals.
+    /// The stored requests and the paths of their journals.
     pub(crate) orders: RequestStore,
-    /// All plans.
     pub(crate) plans: Arc<PlanStore>,
-    /// Every act on them.
+    /// The service for operations on the plans.
     pub(crate) service: Service,
-    /// Ends it after what is under way.
+    /// Stops after the calls in progress.
     pub(crate) halt: CancelToken,
-    /// Ends it at once.
+    /// Aborts the calls in progress.
     pub(crate) stop: Stop,
 }
 
 impl PlanningSession {
-    /// Of the current folder. Makes no store: what is looked for is there, or is not.
+    /// Opens a session in the current folder. Does not create a store.
     pub(crate) fn enter(context: &Context) -> Outcome<Self> {
         Self::with(context, context.plans()?)
     }
 
-    /// The same where a plan is to be made.
+    /// Opens a session that creates a plan, and creates the store if it is missing.
     pub(crate) fn enter_to_add(context: &Context) -> Outcome<Self> {
         Self::with(context, context.plans_to_add_to()?)
     }
@@ -74,7 +71,7 @@ impl PlanningSession {
         Ok(Self { folders, config, orders, plans, service, halt: CancelToken::default(), stop: Stop::new() })
     }
 
-    /// Hears Ctrl-C: the first time nothing new is asked, the second time questions under way are given up.
+    /// Handles Ctrl-C: the first one prevents further model calls, the second aborts those in progress.
     pub(crate) fn listen(&self, context: &Context) -> Outcome {
         let (halt, stop, live) = (self.halt.clone(), self.stop.clone(), context.out.live());
         signals::listen(move |_| {
@@ -87,19 +84,19 @@ impl PlanningSession {
         })
     }
 
-    /// How far to go where nobody says.
+    /// The limits of the configuration.
     pub(crate) fn extent(&self) -> RequestLimits {
         models::extent(&self.config.planner)
     }
 
-    /// How far an earlier order may go on: a budget of tokens that was said then does not raise the configured one now.
+    /// The limits of a resumed request: its earlier token budget does not exceed the one configured now.
     pub(crate) fn held_to(&self, mut extent: RequestLimits) -> RequestLimits {
         let configured = self.config.planner.token_budget;
         extent.limits.tokens_max = extent.limits.tokens_max.into_iter().chain(configured).min();
         extent
     }
 
-    /// The models that are to be asked, when what they answer can be recorded where somebody wants it.
+    /// Chooses the models, after checking that the requested record can be written.
     pub(crate) fn choose(&self, asked: &ModelOptions) -> Outcome<Chosen> {
         if let Some(to) = &asked.record {
             check_record(to)?;
@@ -107,26 +104,26 @@ impl PlanningSession {
         models::choose(&self.config, &self.folders, asked)
     }
 
-    /// Takes secrets out of what models are sent and of what is kept.
+    /// The redactor that removes secrets from what models are sent and from what is stored.
     pub(crate) fn redactor(&self) -> Redactor {
         models::redactor(&self.config, &self.folders)
     }
 
-    /// The journal of a plan, for this process alone.
+    /// Opens the journal of a plan exclusively.
     pub(crate) fn journal(&self, plan: &PlanId) -> Outcome<Arc<Journal>> {
         self.folders.prepare()?;
         let journal = self.open_journal(plan);
         Ok(Arc::new(journal.map_err(|error| of_journal(&error, Some(plan)))?))
     }
 
-    /// The same, in the journal's own words.
+    /// Opens the journal, and returns the journal's own error.
     pub(crate) fn open_journal(&self, plan: &PlanId) -> Result<Journal, JournalError> {
         let holder = format!("process {} ({})", std::process::id(), waypost_store::worker_name());
         Journal::open(&self.orders.journal(plan), text::now(), &holder, self.redactor())
     }
 
-    /// Begins with an order of a plan whose journal is open and whose models are chosen: writes what else is to be said to
-    /// the plan, and keeps the order. Whatever is refused is refused before anything is changed.
+    /// Starts a request whose journal is open and whose models are chosen: applies the commands to the plan, then
+    /// stores the request. Refusals come before any change.
     pub(crate) fn begin(
         &self,
         context: &mut Context,
@@ -143,7 +140,7 @@ impl PlanningSession {
         Ok(order)
     }
 
-    /// An order in the place of the one before it, with how many calls its plan was charged with before its journal was begun.
+    /// Replaces the plan's earlier request, and records how many calls the plan was charged with before its journal was begun.
     fn counted(&self, mut order: PlanningRequest, journal: &Journal) -> Outcome<PlanningRequest> {
         let calls = journal.totals().all.calls;
         let known = self.orders.find(&order.plan).map_err(|error| of_order(&error))?;
@@ -162,13 +159,13 @@ impl PlanningSession {
         Ok(order)
     }
 
-    /// Keeps an order.
+    /// Stores a request.
     pub(crate) fn keep(&self, order: &PlanningRequest) -> Outcome {
         self.folders.prepare()?;
         self.orders.keep(order).map_err(|error| of_order(&error))
     }
 
-    /// Thinks about a plan, and says how it goes.
+    /// Runs a planning session, and reports its progress.
     pub(crate) fn think<S: Session>(
         &self,
         context: &mut Context,
@@ -200,8 +197,8 @@ impl PlanningSession {
         thought.map_err(|error| of_thinking(error, &order.plan))
     }
 
-    /// What a plan is told that was paused before it began, so that it can be thought about; one that runs is somebody else's
-    /// affair.
+    /// The commands that make a paused plan plannable. A plan that was paused before it began is resumed; resuming one
+    /// whose work had begun is left to the person.
     pub(crate) fn waking(&self, plan: &PlanId) -> Outcome<Vec<Command>> {
         let (phase, begun) = self.plans.with_plan(plan, |plan| {
             let state = plan.state();
@@ -226,7 +223,7 @@ impl PlanningSession {
         }
     }
 
-    /// Notes whether something is left to do: of this order, or of one before it.
+    /// Records whether anything is left to do, of this request or of an earlier one.
     pub(crate) fn ended(
         &self,
         context: &mut Context,
@@ -256,33 +253,32 @@ impl PlanningSession {
         Ok(())
     }
 
-    /// The plan, for whoever answers about it.
     pub(crate) fn found(self, plan: PlanId) -> PlanHandle {
         PlanHandle { plans: self.plans, service: self.service, id: plan }
     }
 }
 
-/// What was thought about.
+/// How much of the request was covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Within {
-    /// All that was wanted.
+    /// Everything.
     Everything,
-    /// All but goals that a bound keeps from being broken down.
+    /// Everything except goals that a limit keeps from being broken down.
     Bounds,
 }
 
-/// What a plan is told of what may be spent on it, if anybody said so.
+/// The command that stores a token budget with the plan, if one was given.
 pub(crate) fn budget(tokens: Option<u64>) -> Option<Command> {
     let changes = PlanChanges { token_budget: Some(Some(tokens?)), ..PlanChanges::default() };
     Some(Command::RevisePlan(Box::new(changes)))
 }
 
-/// The orders of a workspace.
+/// The stored requests of a workspace.
 pub(crate) fn orders(folders: &Folders) -> RequestStore {
     RequestStore::new(folders.own.join(FOLDER))
 }
 
-/// Looks whether a record can be written, before anybody is paid. Only an older record is replaced.
+/// Checks that a record can be written, before any call is paid for. Only an older record may be replaced.
 fn check_record(to: &Path) -> Outcome {
     let failed = |error: std::io::Error| Failure::file(to, &error);
     let found = match std::fs::metadata(to) {
@@ -302,7 +298,7 @@ fn check_record(to: &Path) -> Outcome {
         let message = format!("{} is a folder, not a file", to.display());
         return Err(Failure::failed(message, "name a file for the record"));
     }
-    // A text without the end of a line is read as a journal that was cut in its first line.
+    // A text without a newline is read as a journal that was cut off in its first line.
     let is_record = || read_journal(to).is_ok_and(|lines| !lines.is_empty());
     if found.is_file() && found.len() > 0 && !is_record() {
         let message = format!("{} already exists and is not a record of model replies", to.display());
@@ -311,7 +307,7 @@ fn check_record(to: &Path) -> Outcome {
     OpenOptions::new().append(true).open(to).map(drop).map_err(failed)
 }
 
-/// Copies a journal to where somebody wants a record of it.
+/// Copies a journal to the requested record file.
 pub(crate) fn record(journal: &Path, to: Option<&PathBuf>) -> Outcome {
     let Some(to) = to else { return Ok(()) };
     std::fs::copy(journal, to).map(drop).map_err(|error| {

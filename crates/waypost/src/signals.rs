@@ -1,11 +1,11 @@
-//! Requests to end the process: Ctrl-C and SIGTERM, heard on a thread of their own.
+//! Handles Ctrl-C and SIGTERM on a thread of their own.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::{Failure, Outcome};
 
-/// Calls `hear` with each of these signals from now on.
+/// Calls `hear` on that thread for each of these signals from now on.
 pub(crate) fn listen(mut hear: impl FnMut(i32) + Send + 'static) -> Outcome {
     let signals = Signals::new([SIGINT, SIGTERM]);
     let mut signals =

@@ -1,26 +1,26 @@
-//! Which store a command means: said, or found by walking up to the repository, which all its worktrees share. Opens
-//! nothing.
+//! Locates the store of a command: the one that is named, or the one of the enclosing repository, which all its
+//! worktrees share. Opens nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, Outcome};
 
-/// The folder that holds a workspace's configuration, logs and store.
+/// The folder of a workspace's configuration, logs and store.
 pub(crate) const FOLDER: &str = ".waypost";
-/// The store's file in it.
+/// The store's file in that folder.
 const DATABASE: &str = "waypost.db";
-/// jaato's own configuration in it, if somebody has put it there.
+/// jaato's own configuration in that folder, if present.
 pub(crate) const TODO: &str = "todo.json";
-/// What keeps our folder out of version control, in its `.gitignore`.
+/// The content of the folder's `.gitignore`, which keeps it out of version control.
 pub(crate) const IGNORED: &str = "*\n";
 
-/// A store, by name.
+/// The location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreLocation {
     /// The text that `waypost_store::open` takes.
     pub(crate) location: String,
-    /// The folder that is ours, to be kept out of version control when it is made.
+    /// Waypost's own folder, which is excluded from version control when it is created.
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ impl StoreLocation {
         Self { location, folder: Some(folder) }
     }
 
-    /// The same folder with the store that a `todo.json` in it names, if it names one.
+    /// Uses the store that a `todo.json` in the folder names, if it names one.
     pub(crate) fn with_todo_store(self) -> Self {
         let Some(folder) = &self.folder else { return self };
         let Ok(text) = fs::read_to_string(folder.join(TODO)) else { return self };
@@ -39,12 +39,12 @@ impl StoreLocation {
         Self { location: format!("file:{}", root.join(path).display()), ..self }
     }
 
-    /// The store as it may be shown to anybody.
+    /// The location without its password.
     pub(crate) fn shown(&self) -> String {
         waypost_store::without_password(&self.location)
     }
 
-    /// Whether there is nothing at that place yet.
+    /// Whether there is nothing at that location yet.
     pub(crate) fn is_absent(&self) -> bool {
         match self.location.split_once(':') {
             Some(("sqlite" | "file", path)) => !Path::new(path).exists(),
@@ -52,7 +52,7 @@ impl StoreLocation {
         }
     }
 
-    /// Makes our folder, with a note to version control to leave it alone.
+    /// Creates the folder with a `.gitignore` that excludes it from version control.
     pub(crate) fn prepare(&self) -> Outcome {
         let Some(folder) = &self.folder else { return Ok(()) };
         if folder.is_dir() {
@@ -63,7 +63,7 @@ impl StoreLocation {
     }
 }
 
-/// The store that was said (`--store`, `WAYPOST_STORE`), the user's own (`--global`), or the one of the workspace.
+/// The named store (`--store`, `WAYPOST_STORE`), the user's own (`--global`), or the one of the workspace.
 pub(crate) fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<StoreLocation> {
     if let Some(said) = said.filter(|said| !said.is_empty()) {
         return Ok(StoreLocation { location: said.to_owned(), folder: None });
@@ -85,7 +85,7 @@ pub(crate) fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<Sto
     Ok(StoreLocation::in_folder(root.join(FOLDER)))
 }
 
-/// The workspace's root, if this folder tells where it is.
+/// The root of the workspace, if this folder identifies it.
 fn root_at(folder: &Path) -> Option<PathBuf> {
     if folder.join(FOLDER).is_dir() {
         return Some(folder.to_owned());
@@ -95,11 +95,11 @@ fn root_at(folder: &Path) -> Option<PathBuf> {
     if metadata.is_dir() {
         return Some(folder.to_owned());
     }
-    // A file: this folder is a worktree or a submodule, and the file says where its repository is.
+    // `.git` is a file: this folder is a worktree or a submodule, and the file names its repository.
     Some(main_checkout(folder, &git).unwrap_or_else(|| folder.to_owned()))
 }
 
-/// The root of the checkout that a worktree belongs to; nothing for a submodule, which is a repository of its own.
+/// The root of the checkout that a worktree belongs to; `None` for a submodule, which is a repository of its own.
 fn main_checkout(folder: &Path, git: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(git).ok()?;
     let git_folder = folder.join(text.strip_prefix("gitdir:")?.trim());
@@ -109,11 +109,11 @@ fn main_checkout(folder: &Path, git: &Path) -> Option<PathBuf> {
         return Some(checkout);
     }
     let hidden = common.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    // `.git` lies in the main checkout; a bare repository has none, and holds the store itself.
+    // `.git` is in the main checkout. A bare repository has none, and contains the store itself.
     if hidden { common.parent().map(Path::to_owned) } else { Some(common) }
 }
 
-/// What `core.worktree` says, as it does for the repository of a submodule.
+/// The folder that `core.worktree` names, as in the repository of a submodule.
 fn configured_checkout(common: &Path) -> Option<PathBuf> {
     let config = fs::read_to_string(common.join("config")).ok()?;
     let said = config.lines().find_map(|line| {

@@ -1,28 +1,28 @@
 //! Colours and weights of text on a terminal. Prints nothing.
 
-/// How a piece of text looks.
+/// The look of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// As everything else.
+    /// Normal text.
     Plain,
     /// A heading.
     Bold,
-    /// Of less weight.
+    /// Secondary text.
     Dim,
-    /// It went well.
+    /// Success.
     Green,
-    /// It went wrong.
+    /// Failure.
     Red,
-    /// Somebody should look.
+    /// Needs attention.
     Yellow,
     /// A person must act.
     Magenta,
-    /// It goes on.
+    /// In progress.
     Cyan,
 }
 
 impl Look {
-    /// All sequences by which something is painted.
+    /// All escape sequences that looks use.
     pub(crate) const SEQUENCES: [&str; 8] = [
         "\u{1b}[0m",
         "\u{1b}[1m",
@@ -34,7 +34,7 @@ impl Look {
         "\u{1b}[36m",
     ];
 
-    /// The number of its sequence.
+    /// The number in its escape sequence.
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Plain => "",

@@ -1,4 +1,4 @@
-//! Webhooks of the configuration: begins to tell them of what is written, and says what could not be reported.
+//! Starts the delivery of events to the configured webhooks, and reports failed deliveries.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::load_config::Folders;
 
-/// Where webhooks that were never told anything begin: at the end of the log as it is before this command writes.
+/// The position from which new webhooks receive events: the end of the log before this command writes.
 pub(crate) fn since(context: &Context, config: &Config) -> Outcome<u64> {
     if any(config) { Ok(context.plans()?.latest()?) } else { Ok(0) }
 }
 
-/// Whether there are any.
+/// Whether any webhooks are configured.
 pub(crate) fn any(config: &Config) -> bool {
     let is_webhook = |report: &Report| matches!(report, Report::Webhook(_));
     config.reporters.values().any(|reporter| is_webhook(&reporter.report))
 }
 
-/// Begins to tell webhooks of what is written, and says what of the configuration has no meaning.
+/// Starts the delivery, and notes the settings that have no meaning here.
 pub(crate) fn start(
     context: &mut Context,
     folders: &Folders,
@@ -35,7 +35,7 @@ pub(crate) fn start(
     Ok(WebhookOutbox::start(plans, config, &folders.execution_env(), since)?)
 }
 
-/// Says what could not be reported.
+/// Reports the events that could not be delivered.
 pub(crate) fn report_failures(context: &mut Context, unreported: &[String]) {
     for words in unreported {
         if context.out.json {

@@ -1,4 +1,4 @@
-//! The part of a configuration file that says how agents are called, and what is known about some of them.
+//! Parses agent executors, and knows the flags of some agents.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::parse::values::{one_of, stays_inside};
 use crate::problem::ConfigProblem;
 use crate::template::{self, Template};
 
-/// What stands in an argument for the prompt.
+/// The placeholder for the prompt in an argument.
 pub const PROMPT_MARK: &str = "{prompt}";
 
 /// Agents whose flags are known.
@@ -22,7 +22,7 @@ enum Preset {
 const PRESETS: [(&str, Preset); 3] =
     [("claude", Preset::Claude), ("codex", Preset::Codex), ("gemini", Preset::Gemini)];
 
-/// What an operator lets an agent do.
+/// What the operator allows an agent to do.
 #[derive(Default)]
 struct Permissions {
     model: Option<String>,
@@ -31,7 +31,7 @@ struct Permissions {
 }
 
 impl Preset {
-    /// The flags that make it work without anybody at the keyboard. The prompt comes on its standard input.
+    /// The flags for unattended use. The prompt is passed on standard input.
     fn arguments(self, allowed: &Permissions) -> Vec<String> {
         let (first, mode, tools): (&[&str], &str, &str) = match self {
             Self::Claude => (&["--print", "--output-format", "json"], "--permission-mode", "--allowedTools"),
@@ -68,7 +68,7 @@ impl Table<'_> {
     pub(super) fn agent(&mut self) -> Option<Agent> {
         let preset = self.preset();
         let command = match preset {
-            // A preset knows the name of its program; `command` is for one that lies elsewhere.
+            // A preset knows the name of its program; `command` is only needed if the program is elsewhere.
             Some((name, _)) if self.is_without("command") => {
                 let _known = self.strings("command");
                 Some((self.at, vec![name.to_owned()]))
@@ -189,7 +189,7 @@ impl Table<'_> {
     }
 }
 
-/// Reads a prompt that stands in a file; gives what is wrong with it.
+/// Reads and parses a prompt that is in a file. Returns the problem, if there is one.
 pub(crate) fn read_prompt(
     prompt: &mut Prompt,
     read: &dyn Fn(&str) -> io::Result<String>,

@@ -1,4 +1,4 @@
-//! The part of a configuration file that says who dispatched work goes to: programs, containers, jobs of a cluster.
+//! Parses the workers of dispatch executors: programs, containers and cluster jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use super::reader::Table;
 use crate::executor::{Container, Kubernetes, Mount, Worker};
 use crate::parse::values::{one_of, stays_inside};
 
-/// Reads the table of a worker whose target is known.
+/// Reads the table of a worker with a known target.
 type Read = fn(&mut Table<'_>) -> Option<Worker>;
 
-/// Where a worker can be; the first is the default.
+/// The targets of a worker; the first is the default.
 const TARGETS: [(&str, Read); 4] = [
     ("local", |table| Some(Worker::Process(Arc::new(table.process()?)))),
     ("container", |table| Some(Worker::Container(Arc::new(table.container()?)))),
     ("kubernetes", |table| Some(Worker::Kubernetes(Arc::new(table.kubernetes()?)))),
     ("slurm", |table| Some(Worker::Slurm(Arc::new(table.slurm()?)))),
 ];
-/// Processes that a container may be allowed.
+/// The highest process limit that can be set for a container.
 const PIDS_MAX: u32 = 4_000_000;
-/// Seconds after which a cluster takes a Job away that has ended and that nobody has read.
+/// Seconds after which a cluster deletes a finished Job that no run has cleaned up, unless the configuration sets it.
 const TTL_SECONDS_DEFAULT: u32 = 24 * 60 * 60;
-/// Bytes of a name that a cluster or an engine is told.
+/// Maximum bytes of a name that is passed to a cluster or a container engine.
 const NAME_BYTES_MAX: usize = 253;
 
 impl Table<'_> {
@@ -87,7 +87,7 @@ impl Table<'_> {
         image
     }
 
-    /// A word that a tool is told as one of its arguments, and that it must not take for a flag.
+    /// Reads a word that is passed to a tool as an argument, and that the tool must not mistake for a flag.
     pub(super) fn name(&mut self, key: &'static str) -> Option<String> {
         let (at, word) = self.text_at(key)?;
         let is_name = !word.is_empty()
@@ -120,7 +120,7 @@ impl Table<'_> {
         for mut mount in self.list_of_tables("mounts") {
             let (source, target) = (mount.text("source"), mount.text("target"));
             let write = mount.flag("write").unwrap_or(false);
-            // Engines read these as fields with commas between them.
+            // Engines parse these as comma-separated fields.
             let plain = |text: &str| !text.chars().any(|c| c == ',' || c == '"' || c.is_control());
             match (source, target) {
                 (Some(source), Some(_)) if !stays_inside(&source) => {
@@ -148,7 +148,7 @@ impl Table<'_> {
         mounts
     }
 
-    /// A table of texts whose names are free.
+    /// Reads a table of strings with arbitrary names.
     fn texts(&mut self, key: &'static str) -> BTreeMap<String, String> {
         let mut texts = BTreeMap::new();
         let Some(outer) = self.inner(key) else { return texts };

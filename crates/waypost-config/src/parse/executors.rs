@@ -1,4 +1,4 @@
-//! The part of a configuration file that says what executors are.
+//! Parses `[executors.NAME]`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::executor::{ENVIRONMENT_DEFAULT, Process, Secret, Worker};
 use crate::parse::values::stays_inside;
 use crate::settings::Executor;
 
-/// Reads the rest of a table whose kind is known.
+/// Reads the rest of a table of a known kind.
 type Read = fn(&mut Table<'_>) -> Option<Executor>;
 
-/// The words for executors.
+/// The kinds of executors, by name.
 const KINDS: [(&str, Read); 6] = [
     ("process", |table| Some(Executor::Worker(Worker::Process(Arc::new(table.process()?))))),
     ("dispatch", |table| table.dispatch().map(Executor::Dispatch)),
@@ -46,7 +46,7 @@ impl Table<'_> {
         Some(Process { command, shell, directory, environment, secrets, timeout_seconds })
     }
 
-    /// A program and its arguments, which must be there.
+    /// Reads the program and its arguments. At least the program is required.
     pub(super) fn command(&mut self) -> Option<(usize, Vec<String>)> {
         let Some((at, command)) = self.strings_at("command") else {
             self.missing("command", "for example command = [\"make\", \"test\"]");
@@ -58,7 +58,7 @@ impl Table<'_> {
         Some((at, command))
     }
 
-    /// The folder to start in; the workspace itself where none is named.
+    /// Reads the working directory; empty for the workspace itself.
     pub(super) fn directory(&mut self) -> Option<String> {
         let Some((at, folder)) = self.text_at("directory") else { return Some(String::new()) };
         if stays_inside(&folder) {
@@ -68,7 +68,7 @@ impl Table<'_> {
         self.refuse(at, what, "name a folder of the workspace, relative to it")
     }
 
-    /// Variables that are let through.
+    /// Reads the names of the variables that are passed on.
     pub(super) fn environment(&mut self) -> Vec<String> {
         self.strings("environment").unwrap_or_else(|| ENVIRONMENT_DEFAULT.map(str::to_owned).to_vec())
     }
@@ -81,7 +81,7 @@ impl Table<'_> {
         self.tables("secrets", |_, secret| secret.secret()).into_iter().collect()
     }
 
-    /// A table that says where a secret is read.
+    /// Reads where a secret comes from.
     pub(super) fn secret(&mut self) -> Option<Secret> {
         match (self.text("variable"), self.text("file")) {
             (Some(variable), None) => Some(Secret::Variable(variable)),

@@ -1,5 +1,5 @@
-//! jaato's `todo.json`, in the form of its documents (flat) and that of its program (nested): reporters and storage that have
-//! a meaning here become ours, and every other key is named.
+//! jaato's `todo.json`, in the flat form of its documentation and the nested form of its program. Its reporter and
+//! storage become ours. Keys without a meaning here are reported as ignored, and unknown keys are errors.
 
 use serde_json::{Map, Value};
 
@@ -9,14 +9,14 @@ use crate::parse::values::stays_inside;
 use crate::problem::ConfigProblem;
 use crate::settings::{Config, Report, Reporter, Webhook};
 
-/// The name that its reporter has among ours.
+/// The name of its reporter among ours.
 const NAME: &str = "todo";
-/// The variable that holds the token of its webhook.
+/// The variable that contains the token of its webhook.
 const TOKEN_VARIABLE: &str = "TODO_WEBHOOK_TOKEN";
-/// Keys that change only what jaato itself shows or how it finds its files.
+/// Keys that only affect what jaato displays or how it finds its files.
 const MEANINGLESS: [&str; 4] = ["display", "config_path", "agent_name", "storage_use_directory"];
 
-/// Takes its reporter over, unless there is one of that name already.
+/// Adds its reporter, unless there is already one with that name.
 pub(crate) fn apply(
     config: &mut Config,
     file: &str,
@@ -43,17 +43,16 @@ pub(crate) fn apply(
     }
 }
 
-/// The store that the storage of a `todo.json` stands for, relative to the workspace: nothing where that is the
-/// workspace's own.
+/// The store that the storage of a `todo.json` stands for, relative to the workspace. `None` for the workspace's own store.
 pub fn todo_store(text: &str) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_str(text).ok()?;
     let (kind, path) = storage_of(&fields)?;
     let path = path.filter(|path| stays_inside(path))?;
-    // Ours is a folder, where jaato has one file.
+    // Our store is a folder; jaato's is one file.
     matches!(kind, "file" | "hybrid").then(|| path.strip_suffix(".json").unwrap_or(path).to_owned())
 }
 
-/// Its kind of storage, and where that is.
+/// The type of its storage, and the path.
 fn storage_of(fields: &Map<String, Value>) -> Option<(&str, Option<&str>)> {
     let nested = fields.get("storage");
     let nested = |name: &str| nested?.get(name)?.as_str();
@@ -73,7 +72,7 @@ impl Todo<'_> {
         self.problems.push(ConfigProblem { place, line: None, what: what.into(), hint: hint.into() });
     }
 
-    /// The same for something that cannot be used.
+    /// Reports a value that cannot be used.
     fn refuse<T>(&mut self, what: impl Into<String>, hint: impl Into<String>) -> Option<T> {
         self.wrong(what, hint);
         None
@@ -118,7 +117,7 @@ impl Todo<'_> {
         Some(fields)
     }
 
-    /// Keys of its reporter, by the name that each is called by, flat or nested.
+    /// Reads its reporter, from the nested form (`reporter`) or the flat one (`reporter_type` and `reporter_config`).
     fn report(&mut self, fields: &Map<String, Value>, token: Option<&str>) -> Option<Report> {
         let (at, kind, more) = match (fields.get("reporter"), fields.get("reporter_type")) {
             (Some(Value::Object(nested)), _) => ("reporter", nested.get("type"), Some(nested)),
@@ -179,7 +178,7 @@ impl Todo<'_> {
         self.known_keys(at, more, &["url", "endpoint", "headers", "auth_token", "timeout"]);
         let url = more.get("url").or_else(|| more.get("endpoint")).and_then(Value::as_str);
         let Some(url) = url.filter(|url| is_address(url)) else {
-            // Not repeated: there may be a password in it.
+            // The URL is not repeated because it may contain a password.
             let hint = "it begins with http:// or https:// and names a host";
             return self.refuse(format!("`{at}` has no `url` that can be used"), hint);
         };
@@ -218,7 +217,7 @@ impl Todo<'_> {
         Some(Report::Webhook(webhook))
     }
 
-    /// The value of a header, if it can be one.
+    /// The value of a header, if both the name and the value are valid.
     fn header(&self, name: &str, value: &Value) -> Option<String> {
         let is_name = http::header::HeaderName::from_bytes(name.as_bytes()).is_ok();
         let text = value.as_str().filter(|text| http::header::HeaderValue::from_str(text).is_ok());

@@ -1,7 +1,7 @@
-//! `[models.NAME]` and `[planner]`: who may be asked, for what, and for how much.
+//! Parses `[models.NAME]` and `[planner]`: models, roles and budgets.
 //!
-//! A workspace's file travels with a repository. It may choose among the user's models and bring models of this very machine;
-//! it cannot say where a user's key goes, nor that the user's words go anywhere, nor raise what the user is willing to pay.
+//! A workspace's file comes with a repository. It may choose among the user's models and define models on this machine.
+//! It cannot redirect a user's key, send prompts to another machine, or raise the user's budgets.
 
 use super::reader::{Table, set};
 use crate::address::{is_address, is_this_machine};
@@ -11,11 +11,11 @@ use crate::models::{
 use crate::parse::values::stays_inside;
 use crate::settings::Config;
 
-/// The most that a million tokens may cost.
+/// The highest price of a million tokens.
 const PRICE_MAX: f64 = 1_000_000.0;
-/// Goals and tasks of one plan that can be asked for.
+/// The highest limit for the goals or tasks of one plan.
 const GOALS_MAX: u32 = 100_000;
-/// Money that can be allowed for one plan.
+/// The highest cost budget of one plan.
 const COST_MAX: f64 = 1_000_000.0;
 
 const IN_USER_CONFIG: &str =
@@ -98,7 +98,7 @@ impl Table<'_> {
         };
         let path = &self.path;
         if !is_address(&url) || url.contains('?') {
-            // Not repeated: there may be a password in it.
+            // The URL is not repeated because it may contain a password.
             let hint = "it begins with http:// or https:// and names a host; what lets us in goes into `key`";
             return self.refuse(at, format!("{path} has a `base_url` that cannot be used"), hint);
         }
@@ -144,7 +144,7 @@ impl Table<'_> {
         }
     }
 
-    /// What the user is willing to pay is not raised by a workspace.
+    /// Reports budgets that a workspace raises above the user's.
     fn keep_bounds(&self, before: &Planner, planner: &Planner) {
         let raised = [
             ("token_budget", is_raised(before.token_budget, planner.token_budget)),

@@ -1,4 +1,4 @@
-//! Reads tables and values of a TOML file; a wrong value is noted with its line, and reading continues.
+//! Reads tables and values of a TOML file. Records a wrong value with its line, and continues.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,7 +19,7 @@ pub(super) fn set<T>(place: &mut T, said: Option<T>) {
     }
 }
 
-/// What all tables of one file share.
+/// The state that all tables of one file share.
 pub(super) struct Reader<'a> {
     pub(super) layer: &'a Layer,
     pub(super) read: ReadFile<'a>,
@@ -27,12 +27,12 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The line of a place in the file, from 1.
+    /// The line of an offset in the file, from 1.
     fn line(&self, at: usize) -> usize {
         self.layer.text.get(..at).unwrap_or("").matches('\n').count() + 1
     }
 
-    /// Reads a file that is named relative to this one. Returns its name in messages and its text.
+    /// Reads a file that is named relative to this one. Returns its name for messages and its text.
     pub(super) fn read_beside(&self, file: &str) -> (String, io::Result<String>) {
         let beside = Path::new(&self.layer.name).parent().unwrap_or(Path::new("")).join(file);
         (beside.display().to_string(), (self.read)(&beside))
@@ -48,16 +48,16 @@ impl Reader<'_> {
     }
 }
 
-/// A table that is being read, with the keys that were asked for.
+/// A table that is being read. Tracks which keys were requested, so that unknown ones can be reported.
 pub(super) struct Table<'t> {
     pub(super) reader: &'t Reader<'t>,
     /// Its name in messages; empty for the whole file.
     pub(super) path: String,
-    /// Where its name stands.
+    /// The offset of its name in the file.
     pub(super) at: usize,
     table: &'t DeTable<'t>,
     known: Vec<&'static str>,
-    /// Whether keys that nobody asked for are no mistakes.
+    /// Whether unknown keys are accepted.
     is_open: bool,
 }
 
@@ -70,18 +70,18 @@ impl<'t> Table<'t> {
         self.reader.wrong(at, what, hint);
     }
 
-    /// The same for a value that cannot be used.
+    /// Reports a value that cannot be used.
     pub(super) fn refuse<T>(&self, at: usize, what: impl Into<String>, hint: impl Into<String>) -> Option<T> {
         self.wrong(at, what, hint);
         None
     }
 
-    /// The file and the line of a place in it.
+    /// The file, and the line of an offset in it.
     pub(super) fn place_of(&self, at: usize) -> (String, usize) {
         (self.reader.layer.name.clone(), self.reader.line(at))
     }
 
-    /// Whether the file travels with a repository.
+    /// Whether the file belongs to the workspace, and so may come with a repository.
     pub(super) fn is_of_workspace(&self) -> bool {
         self.reader.layer.origin == Origin::Workspace
     }
@@ -98,7 +98,7 @@ impl<'t> Table<'t> {
         self.get(key).is_some_and(|value| value.get_ref().as_table().is_some())
     }
 
-    /// Where the value of a key stands; the table itself where there is none.
+    /// The offset of a key's value; that of the table if the key is missing.
     pub(super) fn place(&self, key: &str) -> usize {
         self.get(key).map_or(self.at, |value| value.span().start)
     }
@@ -117,14 +117,14 @@ impl<'t> Table<'t> {
         self.wrong(value.span().start, what, "correct the value");
     }
 
-    /// Reports a key that is needed and not there; one with a wrong value was reported before.
+    /// Reports a required key that is missing. A key with a wrong value was reported before.
     pub(super) fn missing(&self, key: &str, hint: &str) {
         if self.is_without(key) {
             self.wrong(self.at, format!("{} has no `{key}`", self.path), hint);
         }
     }
 
-    /// A value, and where it stands.
+    /// A value and its offset.
     fn value<T>(
         &mut self,
         key: &'static str,
@@ -169,7 +169,7 @@ impl<'t> Table<'t> {
         self.small(key, min..=SECONDS_MAX)
     }
 
-    /// A number from 0 that may have places after its point.
+    /// A number from 0, with or without a fraction.
     pub(super) fn decimal(&mut self, key: &'static str, max: f64) -> Option<f64> {
         let parse = |value: &DeValue<'_>| {
             let text = match value {
@@ -192,7 +192,7 @@ impl<'t> Table<'t> {
         self.strings_at(key).map(|(_, words)| words)
     }
 
-    /// One of the words that are known, and what it stands for.
+    /// Looks up a key's text among known words and returns the meaning.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, known: &[(&'static str, T)]) -> Option<T> {
         let (at, word) = self.text_at(key)?;
         let found = known.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning);
@@ -204,13 +204,13 @@ impl<'t> Table<'t> {
         found
     }
 
-    /// A table inside, which the caller ends.
+    /// Opens an inner table. The caller must call `end` to report its unknown keys.
     pub(super) fn inner(&mut self, key: &'static str) -> Option<Table<'t>> {
         let (at, table) = self.value(key, "a table", DeValue::as_table)?;
         Some(Table::new(self.reader, self.full(key), at, table))
     }
 
-    /// Reads a table inside, if it is there, to its end.
+    /// Reads an inner table, if present, and reports its unknown keys.
     pub(super) fn section<T>(
         &mut self,
         key: &'static str,
@@ -222,13 +222,13 @@ impl<'t> Table<'t> {
         Some(found)
     }
 
-    /// Everything in a table whose names are free: each with its name and where it stands.
+    /// All entries of a table with arbitrary names: name, offset, value.
     pub(super) fn entries(&self) -> impl Iterator<Item = (String, usize, &'t DeValue<'t>)> + use<'t> {
         let entries = self.table.iter();
         entries.map(|(name, value)| (name.get_ref().to_string(), name.span().start, value.get_ref()))
     }
 
-    /// Reads the named tables in a table, each to its end. Returns what is right, by its name.
+    /// Reads the named tables in a table, and reports their unknown keys. Returns the valid ones by name.
     pub(super) fn tables<T>(
         &mut self,
         key: &'static str,
@@ -250,7 +250,7 @@ impl<'t> Table<'t> {
         tables
     }
 
-    /// The tables of a list.
+    /// The tables of a list. The caller ends each of them.
     pub(super) fn list_of_tables(&mut self, key: &'static str) -> Vec<Table<'t>> {
         let (reader, path) = (self.reader, self.full(key));
         let table = |item: &'t Spanned<DeValue<'t>>| {
@@ -261,12 +261,12 @@ impl<'t> Table<'t> {
         tables.map(|(_, tables)| tables).unwrap_or_default()
     }
 
-    /// Accepts every other key: what they mean cannot be known.
+    /// Accepts all other keys: their meaning depends on a value that is wrong.
     pub(super) fn accept_rest(&mut self) {
         self.is_open = true;
     }
 
-    /// Reports every key that nobody asked for.
+    /// Reports every key that was not requested.
     pub(super) fn end(self) {
         let is_known = |name: &str| self.is_open || self.known.contains(&name);
         for (name, _) in self.table.iter().filter(|(name, _)| !is_known(name.get_ref())) {

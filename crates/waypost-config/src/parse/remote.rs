@@ -1,4 +1,4 @@
-//! The part of a configuration file that describes workers on other machines.
+//! Parses executors that are called over HTTP.
 
 use toml::de::DeValue;
 
@@ -6,13 +6,13 @@ use super::reader::Table;
 use crate::address::is_address;
 use crate::executor::{Header, Http, Method};
 
-/// How often a request is sent, unless the configuration says otherwise.
+/// How often a request is sent, unless the configuration sets it.
 const TRIES_DEFAULT: u32 = 3;
-/// How often a request may be sent.
+/// The highest number of times that a request may be sent.
 const TRIES_MAX: u32 = 20;
-/// Seconds between two questions whether the work is done.
+/// Seconds between two polls, unless the configuration sets them.
 const POLL_SECONDS_DEFAULT: u32 = 5;
-/// Headers that we set ourselves.
+/// Headers that Waypost sets itself.
 const OWN_HEADERS: [&str; 10] = [
     "accept",
     "connection",
@@ -40,7 +40,7 @@ impl Table<'_> {
             return None;
         };
         if !is_address(&url) {
-            // Not repeated: there may be a password in it.
+            // The URL is not repeated because it may contain a password.
             let what = format!("{} has a `url` that cannot be used", self.path);
             let hint = "it begins with http:// or https:// and names a host; a password goes into `headers`";
             return self.refuse(url_at, what, hint);

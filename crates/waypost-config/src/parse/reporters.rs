@@ -1,4 +1,4 @@
-//! `[reporters.NAME]`: who else is told how runs go.
+//! Parses `[reporters.NAME]`: who else receives the events of runs.
 
 use toml::de::DeValue;
 
@@ -10,14 +10,14 @@ use crate::settings::{
     REPORT_EVENTS, REPORT_SECONDS_DEFAULT, Report, Reporter, WEBHOOK_ATTEMPTS_MAX, Webhook,
 };
 
-/// Seconds that a reporter may take for one event.
+/// The highest time limit of a reporter for one event.
 const REPORT_SECONDS_MAX: u32 = 3_600;
 
-/// Reads the rest of a table whose kind is known, and the events that such a reporter is told: a webhook of the log, the others
-/// of what a run tells.
+/// Reads the rest of a table of a known kind, and lists the events that it can subscribe to: a webhook receives events
+/// of the log, the other kinds those of a run.
 type Kind = (fn(&mut Table<'_>) -> Option<Report>, fn() -> Vec<&'static str>);
 
-/// The words for reporters.
+/// The kinds of reporters, by name.
 const KINDS: [(&str, Kind); 4] = [
     ("console", (|_| Some(Report::Console), of_runs)),
     ("file", (|table| table.report_file(), of_runs)),
@@ -30,7 +30,7 @@ fn of_runs() -> Vec<&'static str> {
 }
 
 impl Table<'_> {
-    /// The reporter that the table describes; nothing when it is wrong, which was reported then.
+    /// Reads a reporter. Returns `None` if it is wrong, after reporting why.
     pub(super) fn reporter(&mut self) -> Option<Reporter> {
         let Some((read, events_known)) = self.choice("kind", &KINDS) else {
             self.missing("kind", "for example kind = \"file\"");
@@ -83,7 +83,7 @@ impl Table<'_> {
         url.map(|_| webhook)
     }
 
-    /// An address, or where it is read if it is a secret as a whole.
+    /// Reads a URL, or the source of one that is secret as a whole.
     fn address(&mut self) -> Option<Header> {
         let Some(value) = self.find("url") else {
             self.missing("url", "for example url = \"https://chat.example.org/hooks/waypost\"");
@@ -93,7 +93,7 @@ impl Table<'_> {
             DeValue::String(url) if is_address(url) => Some(Header::Text(url.to_string())),
             DeValue::Table(_) => self.section("url", Table::secret).flatten().map(Header::Secret),
             _ => {
-                // Not repeated: there may be a password in it.
+                // The URL is not repeated because it may contain a password.
                 let hint = "it begins with http:// or https:// and names a host; one that is secret is read from { variable = \"NAME\" }";
                 let what = format!("{} has a `url` that cannot be used", self.path);
                 self.refuse(value.span().start, what, hint)

@@ -1,4 +1,4 @@
-//! `[shapes.NAME]`: a description and a schema, which stands inline or in a file beside the configuration.
+//! Parses `[shapes.NAME]`: a description and a schema, which is inline or in a file next to the configuration.
 
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -9,7 +9,7 @@ use crate::input_schema::{BadSchema, Shape};
 use crate::settings::SCHEMA_BYTES_MAX;
 
 impl Table<'_> {
-    /// The shape that the table describes; nothing when it is wrong, which was reported then.
+    /// Reads a shape. Returns `None` if it is wrong, after reporting why.
     pub(super) fn shape(&mut self) -> Option<Shape> {
         let description = self.text("description").unwrap_or_default();
         match self.find("input_schema") {
@@ -52,7 +52,7 @@ impl Table<'_> {
     }
 }
 
-/// Where a place of a schema stands in the text, as near as can be said.
+/// The offset of a place of the schema in the text, or of its closest known ancestor.
 fn place_in(value: &Spanned<DeValue<'_>>, pointer: &str) -> usize {
     let mut found = value.span().start;
     let mut value = value.get_ref();
@@ -75,7 +75,7 @@ fn place_in(value: &Spanned<DeValue<'_>>, pointer: &str) -> usize {
     found
 }
 
-/// The same value as JSON; a date becomes the text that it is written as.
+/// Converts a TOML value to JSON. A date becomes its text.
 fn json(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::from(text.as_ref()),

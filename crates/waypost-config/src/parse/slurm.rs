@@ -1,24 +1,24 @@
-//! The part of a configuration file that describes workers that are jobs of a Slurm cluster.
+//! Parses workers that run as jobs of a Slurm cluster.
 
 use super::reader::Table;
 use crate::executor::Slurm;
 use crate::parse::values::{one_of, stays_inside};
 use crate::settings::SECONDS_MAX;
 
-/// The folder that we and the nodes share, unless the configuration names another.
+/// The folder shared with the nodes, unless the configuration names another.
 const FOLDER_DEFAULT: &str = ".waypost/slurm";
-/// Variables that a job sees unless its configuration names others: what means the same on a node as here.
+/// Variables that are passed on to a job unless its configuration names others: those with the same meaning on a node.
 const ENVIRONMENT_DEFAULT: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ"];
-/// Processors that a job may ask for.
+/// The highest number of CPUs of a job.
 const CPUS_MAX: u32 = 1_000_000;
-/// Jobs that are submitted at once, unless the configuration says otherwise.
+/// Jobs submitted at once, unless the configuration sets the number.
 const ARRAY_DEFAULT: u32 = 200;
-/// Jobs that may be submitted at once: an array of Slurm has at most so many unless its administrator allows more.
+/// The highest number of jobs submitted at once: Slurm's limit for an array unless its administrator raises it.
 const ARRAY_MAX: u32 = 1_000;
-/// The greatest niceness that Slurm knows, rounded.
+/// The highest nice value that the configuration can set. Slurm's own maximum is 2,147,483,645.
 const NICE_MAX: u32 = 1_000_000;
-/// Other options of `sbatch` that the configuration may name: such as say where and when a job runs, and nothing about
-/// what it runs or how it is found again.
+/// The further options of `sbatch` that the configuration may name: those that decide where and when a job runs, but
+/// not what it runs or how it is found again.
 const OPTIONS: [&str; 26] = [
     "acctg-freq",
     "batch",

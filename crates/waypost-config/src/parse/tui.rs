@@ -1,4 +1,4 @@
-//! `[tui]`: what a person wishes of the program in a terminal. Which actions there are is known there, not here.
+//! Parses `[tui]`: settings of the terminal interface. The interface knows which actions exist; this module does not.
 
 use toml::de::DeValue;
 
@@ -6,7 +6,6 @@ use super::reader::{Table, set};
 use crate::settings::{Binding, Tui};
 
 impl Table<'_> {
-    /// Reads the table over what stands.
     pub(super) fn tui(&mut self, tui: &mut Tui) {
         set(&mut tui.mouse, self.flag("mouse"));
         let Some(keys) = self.inner("keys") else { return };
@@ -23,7 +22,7 @@ impl Table<'_> {
         }
     }
 
-    /// One key as a text, or several as a list; none takes them away.
+    /// Reads one key as a string, or several as a list. An empty list removes the action's keys.
     fn binding(&self, tui: &mut Tui, action: String, at: usize, value: &DeValue<'_>) {
         let one = value.as_str().map(|key| vec![key.to_owned()]);
         let many = || {

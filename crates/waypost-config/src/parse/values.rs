@@ -1,8 +1,8 @@
-//! Checks that several sections share.
+//! Checks shared by several sections.
 
 use waypost_core::nearest;
 
-/// What to say about a word that is none of those that are known.
+/// The hint for a word that is not among the known ones.
 pub(crate) fn one_of(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),
@@ -10,7 +10,7 @@ pub(crate) fn one_of(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// Whether a path names something below where it starts, as far as its text says. Links are looked at when it is used.
+/// Whether a path stays below its starting folder, judged by its text only. Symbolic links are checked when it is used.
 pub(crate) fn stays_inside(path: &str) -> bool {
     use std::path::{Component, Path};
     let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);

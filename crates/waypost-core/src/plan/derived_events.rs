@@ -1,5 +1,5 @@
 //! Derived events: what followed from a version through the graph alone, such as tasks finished by a cascade, tasks
-//! that became ready, a plan that ended. Never stored: a reader that needs them replays the version.
+//! that became ready, or a plan that ended. Never stored: a reader that needs them replays the version.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,8 @@ use super::changes::{ChangeLog, DirtySets};
 use super::slot::{ParentGate, Verdict};
 use crate::{Event, Phase, Status, TaskId, Timestamp};
 
-/// Something that followed from events and that no event says by itself. Those of one version are told in this order, and of
-/// each kind by their tasks.
+/// Something that followed from events without being an event itself. Derived events of one version are sorted by kind, in
+/// the order of this enum, then by task.
 #[derive(
     Clone,
     Debug,
@@ -25,7 +25,7 @@ use crate::{Event, Phase, Status, TaskId, Timestamp};
 #[serde(tag = "event", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum DerivedEvent {
-    /// A group was done with its last task.
+    /// A group became done with its last task.
     TaskDone {
         /// The id of the group.
         task: TaskId,
@@ -38,7 +38,7 @@ pub enum DerivedEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         error: String,
     },
-    /// A task was skipped because of another, or with its group.
+    /// A task was skipped because of another task or with its group.
     TaskSkipped {
         /// The id of the task.
         task: TaskId,
@@ -49,7 +49,7 @@ pub enum DerivedEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         because_of: Option<TaskId>,
     },
-    /// A task was cancelled by a command that may have named other tasks too.
+    /// A task was cancelled. The command may have cancelled other tasks as well.
     TaskCancelled {
         /// The id of the task.
         task: TaskId,
@@ -76,16 +76,16 @@ pub enum DerivedEvent {
     PlanStarted {},
     /// The plan completed.
     PlanCompleted {},
-    /// The plan ended, and something in it failed.
+    /// The plan ended, and a task failed.
     PlanFailed {},
     /// The plan was cancelled.
     PlanCancelled {},
-    /// The plan had ended and was given something to do.
+    /// The plan had ended and was reopened.
     PlanReopened {},
 }
 
 impl DerivedEvent {
-    /// The words for all of them, in the order of [`DerivedEvent`].
+    /// The names of all derived events, in the order of [`DerivedEvent`].
     pub const KINDS: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
     /// Returns the name of the event.
@@ -113,11 +113,11 @@ impl DerivedEvent {
 }
 
 impl Plan {
-    /// Does the same as [`Plan::advance`] and returns the derived events, in a deterministic order.
+    /// Like [`Plan::advance`], and returns the derived events in a deterministic order.
     pub fn advance_telling(&mut self, events: &[Event], at: Timestamp) -> Vec<DerivedEvent> {
         let (known, phase, is_new) = (self.slots.len() as u32, self.state.phase, self.version == 0);
         if is_new {
-            // A plan starts as its author wrote it: nothing was derived.
+            // A new plan is as its author wrote it, so nothing was derived.
             self.advance(events, at);
             self.dirty = DirtySets::default();
             return Vec::new();
@@ -184,7 +184,7 @@ impl Plan {
             return None;
         }
         let was_ready = slot.ready != turned;
-        // It may have begun in the same version.
+        // The task may have started in the same version.
         let has_begun = matches!(slot.status, Status::Running | Status::Done | Status::Failed);
         match was_ready {
             false if slot.ready || has_begun => {
@@ -195,7 +195,7 @@ impl Plan {
         }
     }
 
-    /// Whether a task is open and has to wait for others.
+    /// Whether a task is pending and waits for others.
     fn waits(&self, number: u32) -> bool {
         let slot = self.slot(number);
         let is_open = slot.alive && !slot.is_parent() && slot.status == Status::Pending && !slot.ready;

@@ -1,6 +1,6 @@
 //! frctl's index of plans, in the form of its document (a list) and of the program (a map).
 //!
-//! An index holds heads only: a draft that is read from it has no tasks, and the counts are kept as they were.
+//! An index holds only summaries: a draft that is read from it has no tasks, and its counts are preserved.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, ProblemLocation, Status, Timestamp};
@@ -13,7 +13,7 @@ use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
 const COUNTS: [&str; 5] = ["total_goals", "atomic_goals", "complete_goals", "goal_count", "atomic_count"];
 
-/// Whether this is an index: a list of heads under `plans`, or a map of heads by id.
+/// Whether this is an index: a list of summaries under `plans`, or a map of summaries by id.
 pub(crate) fn is_index(top: &Map<String, Value>) -> bool {
     let is_head = |head: &Value| head.get("goal_count").is_some() || head.get("total_goals").is_some();
     let is_listed = top.get("plans").is_some_and(Value::is_array) && !top.contains_key("goals");
@@ -74,7 +74,7 @@ pub fn is_index_line(draft: &Draft) -> bool {
     draft.tasks.is_empty() && draft.spec.foreign.of(Dialect::Frctl.name()).contains_key("$counts")
 }
 
-/// Writes an index of these plans. `Form::AsRead` takes the form of the first.
+/// Writes an index of these plans. `Form::AsRead` uses the form of the first.
 pub fn write_index(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> {
     let first = drafts.first().map(|draft| PreservedFields::of(&draft.spec.foreign, Dialect::Frctl));
     let program = match form {
@@ -125,7 +125,7 @@ fn write_head(draft: &Draft, program: bool) -> (String, Value) {
     });
     let atomic = atomic.count();
     let done = draft.tasks.iter().filter(|task| task.state.status == Status::Done).count();
-    // A plan of which only the head is known has the counts that were read with it.
+    // A plan of which only the summary is known keeps the counts that were read with it.
     let counted = |name: &str, now: usize| -> Value {
         let read = kept.get("counts").and_then(|counts| counts.get(name)).filter(|_| draft.tasks.is_empty());
         read.cloned().unwrap_or_else(|| now.into())

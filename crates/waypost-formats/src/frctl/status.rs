@@ -1,10 +1,10 @@
-//! The words of frctl for the status of a plan and of a goal.
+//! frctl's words for the status of a plan and of a goal.
 
 use waypost_core::{Draft, Phase, Refinement, Status, Task};
 
 use crate::field_reader::PreservedFields;
 
-/// frctl's `complete` says that planning is complete. It is our `completed` only where every goal is done as well.
+/// Sets the phase. frctl's `complete` means that planning is complete; it is `completed` here only if every goal is done too.
 pub(super) fn read_status(
     word: Option<&str>,
     draft: &mut Draft,
@@ -39,7 +39,7 @@ pub(super) fn status_word(phase: Phase) -> &'static str {
     }
 }
 
-/// The word for a goal, and whether it says all that there is to say.
+/// Returns the word for a goal, and whether it loses nothing.
 pub(super) fn goal_word(task: &Task, has_children: bool) -> (&'static str, bool) {
     let refinement = task.spec.thinking.as_ref().and_then(|thinking| thinking.refinement);
     let untold = match task.state.status {
@@ -51,7 +51,7 @@ pub(super) fn goal_word(task: &Task, has_children: bool) -> (&'static str, bool)
     let word = match refinement {
         Some(Refinement::Atomic) => "atomic",
         Some(Refinement::Decomposing) => "decomposing",
-        // Without children `complete` would say that it is done.
+        // Without children `complete` would mean that it is done.
         Some(Refinement::Decomposed) if !has_children => return ("decomposing", false),
         Some(Refinement::Decomposed) => "complete",
         None => "pending",

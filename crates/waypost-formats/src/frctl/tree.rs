@@ -1,22 +1,22 @@
-//! The tree that parents make of a draft's tasks. Iterative; a ring of parents or a missing one does it no harm.
+//! The tree that parents make of a draft's tasks. Iterative; tolerates a cycle of parents and a missing parent.
 
 use waypost_core::{Draft, Task, TaskId};
 
 use crate::field_reader::PreservedFields;
 use crate::markdown::task_parser::first_places;
 
-/// Children, depths and roots, by place in the list of tasks.
+/// Children, depths and roots, by position in the list of tasks.
 pub(crate) struct Tree {
     children: Vec<Vec<usize>>,
     depth: Vec<usize>,
     rooted: Vec<bool>,
     tops: Vec<usize>,
-    /// Parents before their children; tasks in a ring are not in it.
+    /// Parents before their children; tasks in a cycle are not in it.
     order: Vec<usize>,
 }
 
 impl Tree {
-    /// The tree of the draft; under a root that is none of its tasks when there is `made`.
+    /// Builds the tree of the draft. With `made`, an additional root is above all tasks without a parent.
     pub(crate) fn of(draft: &Draft, made: Option<&TaskId>) -> Self {
         let count = draft.tasks.len();
         let place_of = first_places(&draft.tasks);
@@ -53,12 +53,12 @@ impl Tree {
         tree
     }
 
-    /// The children of the task at this place.
+    /// The children of the task at this position.
     pub(crate) fn children(&self, at: usize) -> &[usize] {
         &self.children[at]
     }
 
-    /// How many parents it has above it.
+    /// The number of parents above it.
     pub(crate) fn depth(&self, at: usize) -> usize {
         self.depth[at]
     }
@@ -67,7 +67,7 @@ impl Tree {
         self.depth.iter().copied().max().unwrap_or_default()
     }
 
-    /// Whether its parents lead to a task that has none.
+    /// Whether its parents lead to a task without a parent.
     pub(crate) fn is_rooted(&self, at: usize) -> bool {
         self.rooted[at]
     }
@@ -77,7 +77,7 @@ impl Tree {
         &self.tops
     }
 
-    /// For each task, whether `holds` of it and of all below it.
+    /// Returns for each task whether `holds` is true for it and for all tasks below it.
     pub(crate) fn all_below(&self, holds: impl Fn(usize) -> bool) -> Vec<bool> {
         let mut all = vec![false; self.children.len()];
         for &at in self.order.iter().rev() {
@@ -91,7 +91,7 @@ pub(super) fn child_ids(draft: &Draft, tree: &Tree, at: usize) -> Vec<String> {
     tree.children(at).iter().map(|child| draft.tasks[*child].spec.id.to_string()).collect()
 }
 
-/// The goal that was the root when the plan was read, or the only one without a parent.
+/// Returns the goal that was the root when the plan was read, or the only one without a parent.
 pub(super) fn root_of<'a>(draft: &'a Draft, kept: &PreservedFields) -> Option<&'a Task> {
     let named =
         kept.text("root").and_then(|root| draft.tasks.iter().find(|task| task.spec.id.as_str() == root));

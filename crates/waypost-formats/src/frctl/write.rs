@@ -16,7 +16,7 @@ const PLAN_FIELDS: &[&str] = &["id", "title", "goal", "phase", "created_at", "up
 const TASK_FIELDS: &[&str] =
     &["id", "description", "parent", "depends_on", "thinking", "status", "created_at", "updated_at"];
 
-/// Writes a plan. Where no single task is the root, a root goal is made of the plan itself.
+/// Writes a plan. If no single task is the root, a root goal is made from the plan itself.
 pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     let kept = PreservedFields::of(&draft.spec.foreign, Dialect::Frctl);
     let shape = Shape::of(form, &kept);
@@ -87,12 +87,12 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     Ok(Writing { text, losses: in_order(draft, losses) })
 }
 
-/// An id for a made root that no task has: `<plan>-root`.
+/// Returns an id for the made root that no task has: `<plan>-root`.
 fn free_id(draft: &Draft, plan_id: &str) -> TaskId {
     let mut turn = 0;
     loop {
         let text = if turn == 0 { format!("{plan_id}-root") } else { format!("{plan_id}-root-{turn}") };
-        // A plan's id that is too long or odd for a task's gives way to a plain word.
+        // A plan id that is not a valid task id is replaced by a plain word.
         let id = TaskId::new(text).or_else(|_| TaskId::new(format!("root-{turn}")));
         if let Ok(id) = id
             && !draft.tasks.iter().any(|task| task.spec.id == id)
@@ -151,7 +151,7 @@ fn write_goal(
     let parent = spec.parent.as_ref().or(made).map_or(Value::Null, |parent| parent.as_str().into());
     let dependencies = own_dependencies(spec, losses);
     let thinking = spec.thinking.as_deref().cloned().unwrap_or_default();
-    // A goal must have its times; the plan's are nearest where it has none, and only a file as it was read has gaps.
+    // A goal must have times; if it has none, use the plan's. Only a file written as it was read has gaps.
     let or_plan = |own: Option<_>, plan| if shape.as_read { own } else { own.or(plan) };
 
     let mut map = Map::new();
@@ -176,7 +176,7 @@ fn write_goal(
     (kept.text("key").unwrap_or(spec.id.as_str()).to_owned(), Value::Object(map))
 }
 
-/// The program's digest is a text; the document's is an object.
+/// Writes the digest: a text in the program's form, an object in the document's.
 fn write_digest(
     task: &Task,
     digest: Option<Digest>,

@@ -1,17 +1,17 @@
-//! Where the boxes of a picture stand: each below everything that it waits for, in rows, with few crossings.
+//! Layered layout: places each box below everything that it waits for, in rows, with few crossings.
 //!
-//! Knows boxes and arrows, not tasks. The same boxes and arrows always give the same places. Every step is bounded:
-//! nothing here grows with the square of what it is given.
+//! Knows boxes and arrows, not tasks. The same boxes and arrows always give the same layout. Every step is bounded: nothing here
+//! is quadratic in its input.
 
-/// Boxes in one row; a wider level is broken into several rows.
+/// Maximum number of boxes in a row; a wider level is broken into several rows.
 const ROW_BOXES_MAX: usize = 12;
-/// Rows of one level that long arrows still pass between; through a level with more rows they run behind the boxes.
+/// Maximum number of rows of a level that long arrows pass with bends. Through a level with more rows they run behind the boxes.
 const ROWS_WITH_BENDS_MAX: usize = 2;
-/// Bends that long arrows may have in all. Further arrows are drawn straight, behind the boxes.
+/// Maximum number of bends in total. Further long arrows are drawn straight, behind the boxes.
 const BENDS_MAX: usize = 12_000;
-/// How often the order of the boxes is improved.
+/// Number of passes that improve the order of the boxes.
 const ORDER_SWEEPS: usize = 10;
-/// How often the boxes are moved towards those they are connected with.
+/// Number of passes that move the boxes towards their neighbours.
 const PLACE_SWEEPS: usize = 12;
 const BOX_GAP: f64 = 28.0;
 const BEND_WIDTH: f64 = 6.0;
@@ -24,7 +24,7 @@ pub(crate) enum Route {
     Down(Vec<(f64, f64)>),
     /// Downwards over more than one row, without bends: behind the boxes.
     Far((f64, f64), (f64, f64)),
-    /// Against the order, because it closes a circle: from the right side of one box to the right side of another.
+    /// Against the order, because it closes a cycle: from the right side of one box to the right side of another.
     Back((f64, f64), (f64, f64)),
 }
 
@@ -32,13 +32,13 @@ pub(crate) enum Route {
 pub(crate) struct Layout {
     /// The upper left corner of each box.
     pub(crate) corners: Vec<(f64, f64)>,
-    /// The way of each arrow.
+    /// The route of each arrow.
     pub(crate) routes: Vec<Route>,
     pub(crate) width: f64,
     pub(crate) height: f64,
 }
 
-/// The level of each node (0 waits for nothing), and which arrows close a circle and were left out of account.
+/// Returns the level of each node (0 waits for nothing), and which arrows close a cycle and were ignored.
 pub(crate) fn levels(count: usize, arrows: &[(usize, usize)]) -> (Vec<usize>, Vec<bool>) {
     let backward = backward(count, arrows);
     let forward = arrows.iter().zip(&backward).filter(|(_, backward)| !**backward);
@@ -49,14 +49,14 @@ pub(crate) fn levels(count: usize, arrows: &[(usize, usize)]) -> (Vec<usize>, Ve
         is_source[to] = false;
         lowest[from] = lowest[from].min(levels[to]);
     }
-    // A node that waits for nothing stands right above the first that waits for it, not at the very top.
+    // A node that waits for nothing goes right above the first that waits for it, not to the very top.
     for node in (0..count).filter(|&node| is_source[node] && lowest[node] != usize::MAX) {
         levels[node] = lowest[node].saturating_sub(1);
     }
     (levels, backward)
 }
 
-/// How many arrows the longest way to each node has. No arrows may close a circle.
+/// Returns the length of the longest path to each node, in arrows. The arrows must not contain a cycle.
 pub fn depths(count: usize, arrows: &[(usize, usize)]) -> Vec<usize> {
     let mut waiting = vec![0usize; count];
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -78,7 +78,7 @@ pub fn depths(count: usize, arrows: &[(usize, usize)]) -> Vec<usize> {
     depths
 }
 
-/// Which arrows lead back to a node that the search for circles is still below.
+/// Returns which arrows close a cycle: those that lead to a node on the current path of the depth-first search.
 pub fn backward(count: usize, arrows: &[(usize, usize)]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum Visit {
@@ -119,7 +119,7 @@ pub fn backward(count: usize, arrows: &[(usize, usize)]) -> Vec<bool> {
     backward
 }
 
-/// Places boxes of these sizes.
+/// Lays out boxes of these sizes.
 pub(crate) fn layered(sizes: &[(f64, f64)], arrows: &[(usize, usize)]) -> Layout {
     if sizes.is_empty() {
         return Layout::default();
@@ -132,7 +132,7 @@ pub(crate) fn layered(sizes: &[(f64, f64)], arrows: &[(usize, usize)]) -> Layout
     rows.layout(sizes, arrows, &backward)
 }
 
-/// Where boxes of one size stand, for whoever draws by itself.
+/// The positions of boxes of one size, for callers that draw by themselves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Places {
     /// The upper left corner of each box.
@@ -141,24 +141,24 @@ pub struct Places {
     pub height: f64,
 }
 
-/// Places so many boxes of one size, each below everything that an arrow leads to it from. The same boxes and arrows always
-/// give the same places.
+/// Places `count` boxes of one size, each below every box from which an arrow leads to it. The same boxes and arrows always give
+/// the same positions.
 pub fn places(count: usize, arrows: &[(usize, usize)], size: (f64, f64)) -> Places {
     let Layout { corners, width, height, .. } = layered(&vec![size; count], arrows);
     Places { corners, width, height }
 }
 
-/// Boxes and bends in their rows. A bend is a place where a long arrow passes a row.
+/// Boxes and bends in their rows. A bend is a point where a long arrow passes a row.
 struct Rows {
     rows: Vec<Vec<usize>>,
-    /// How many rows up to and including this one belong to levels that are too wide for bends.
+    /// For each row, how many rows up to and including it belong to levels that are too wide for bends.
     dense: Vec<usize>,
     row_of: Vec<usize>,
     widths: Vec<f64>,
     boxes: usize,
     above: Vec<Vec<usize>>,
     below: Vec<Vec<usize>>,
-    /// The bends of each arrow, from top to bottom; nothing for an arrow that is drawn without.
+    /// The bends of each arrow, from top to bottom; `None` for an arrow that is drawn without.
     bends: Vec<Option<Vec<usize>>>,
     centers: Vec<f64>,
 }
@@ -173,7 +173,7 @@ impl Rows {
         let mut rows: Vec<Vec<usize>> = Vec::new();
         let mut dense = Vec::new();
         for level in by_level.into_iter().filter(|level| !level.is_empty()) {
-            // Rows of one level are filled evenly: two rows of seven rather than twelve and two.
+            // Fill the rows of a level evenly: two rows of seven rather than twelve and two.
             let lines = level.len().div_ceil(ROW_BOXES_MAX);
             let length = level.len().div_ceil(lines);
             for row in level.chunks(length) {
@@ -199,7 +199,7 @@ impl Rows {
         }
     }
 
-    /// Gives long arrows their bends, the short ones first, until there are too many.
+    /// Gives long arrows their bends, shorter arrows first, until the maximum is reached.
     fn connect(&mut self, arrows: &[(usize, usize)], backward: &[bool]) {
         self.bends = vec![None; arrows.len()];
         let span = |&(from, to): &(usize, usize), rows: &[usize]| rows[to].saturating_sub(rows[from]);
@@ -237,7 +237,7 @@ impl Rows {
         self.above[lower].push(upper);
     }
 
-    /// Orders each row by where its neighbours stand, down and up again, and keeps the best order seen.
+    /// Orders each row by the mean position of its neighbours, alternating down and up, and keeps the best order.
     fn order(&mut self) {
         let mut positions = vec![0.0; self.row_of.len()];
         let number = |rows: &[Vec<usize>], positions: &mut [f64]| {
@@ -274,7 +274,7 @@ impl Rows {
         self.rows = best.1;
     }
 
-    /// How many pairs of arrows cross, counted row by row with a tree of sums.
+    /// Counts the pairs of arrows that cross, row by row, with a binary indexed tree.
     fn crossings(&self, positions: &[f64]) -> u64 {
         let mut total = 0;
         for (row, nodes) in self.rows.iter().enumerate() {
@@ -327,7 +327,7 @@ impl Rows {
         }
     }
 
-    /// How far right of the first each node of a row stands at least.
+    /// Returns the minimum distance of each node of a row from the first.
     fn offsets(&self, row: usize) -> Vec<f64> {
         let mut offsets = Vec::with_capacity(self.rows[row].len());
         let mut at = 0.0;
@@ -343,8 +343,8 @@ impl Rows {
         offsets
     }
 
-    /// The places nearest to where each node of a row would like to be: neighbours that want to pass each other are
-    /// merged into blocks that share the mean of their wishes.
+    /// Moves each node of a row as close as possible to its desired position: neighbours that would pass each other are merged into
+    /// blocks that share the weighted mean of their desired positions.
     fn settle(&mut self, row: usize, from_above: bool, both: bool) {
         struct Block {
             wish: f64,
@@ -437,7 +437,7 @@ impl Rows {
         Layout { corners, routes, width: right - left, height: (y - ROW_GAP).max(0.0) }
     }
 
-    /// Where each arrow leaves its first box and meets its second: side by side, in the order of the other ends.
+    /// Returns where each arrow leaves its first box and meets its second: side by side, in the order of the other ends.
     fn ports(
         &self,
         arrows: &[(usize, usize)],
@@ -521,7 +521,7 @@ mod tests {
 
     #[test]
     fn arrows_do_not_cross_where_they_need_not() {
-        // Two chains, written so that the order of the boxes is wrong at first.
+        // Two chains whose boxes are in the wrong order at first.
         let arrows = [(0, 3), (1, 2), (3, 4), (2, 5)];
         let layout = layered(&boxes(6), &arrows);
         let side = |upper: usize, lower: usize| layout.corners[upper].0 < layout.corners[lower].0;

@@ -1,7 +1,7 @@
-//! A draft as nodes and edges, for those who draw it. Knows no format.
+//! A draft as nodes and edges, for the drawing formats. Knows no format.
 //!
-//! A draft is not checked: ids may occur twice, dependencies may lead nowhere or in a circle. All of that is kept here
-//! as it is, and nothing of it stops a picture.
+//! A draft is not validated: ids may occur twice, dependencies may be dangling or cyclic. All of that is kept as it is, and none
+//! of it prevents a picture.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,23 +9,22 @@ use waypost_core::{Dependency, Draft, Task, TaskId};
 
 use crate::markdown::task_parser::first_places;
 
-/// Levels of groups inside groups that a picture shows. Deeper tasks stand in the deepest group.
+/// Maximum nesting of groups in a picture. Deeper tasks go into the deepest group.
 pub(crate) const GROUP_LEVELS_MAX: usize = 8;
 
 /// The nodes and edges of a draft.
 pub(crate) struct Graph<'a> {
     /// The tasks; a node is an index into them.
     pub(crate) tasks: &'a [Task],
-    /// What must come first, and what waits for it. Each pair once, in the order of the waiting tasks.
+    /// Pairs of a task and the task that waits for it. Each pair once, in the order of the waiting tasks.
     pub(crate) edges: Vec<(usize, usize)>,
-    /// The parent of each task, where it is in the draft.
+    /// The parent of each task, if it is in the draft.
     pub(crate) parents: Vec<Option<usize>>,
-    /// Dependencies that lead out of the draft: the task that waits, and what it waits for.
+    /// Dependencies that lead out of the draft: the waiting task, and the dependency.
     pub(crate) outside: Vec<(usize, &'a Dependency)>,
 }
 
 impl<'a> Graph<'a> {
-    /// Takes a draft as a graph.
     pub(crate) fn of(draft: &'a Draft) -> Self {
         let tasks = draft.tasks.as_slice();
         let places = first_places(tasks);
@@ -55,7 +54,7 @@ impl<'a> Graph<'a> {
         Self { tasks, edges, parents, outside }
     }
 
-    /// A name for each task that no other task has: its id, with a number behind it where an id occurs twice.
+    /// Returns a unique name for each task: its id, followed by a number where an id occurs twice.
     pub(crate) fn names(&self) -> Vec<String> {
         let used: HashSet<&str> = self.tasks.iter().map(|task| task.spec.id.as_str()).collect();
         let mut turns: HashMap<&TaskId, usize> = HashMap::new();
@@ -76,7 +75,7 @@ impl<'a> Graph<'a> {
         names
     }
 
-    /// The tasks in groups: a parent opens one for itself and its children.
+    /// Returns the tasks in groups: a parent opens one for itself and its children.
     pub(crate) fn grouped(&self) -> Vec<Step> {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.tasks.len()];
         for (n, parent) in self.parents.iter().enumerate() {
@@ -87,7 +86,7 @@ impl<'a> Graph<'a> {
         let mut steps = Vec::with_capacity(self.tasks.len());
         let mut seen = vec![false; self.tasks.len()];
         let roots = (0..self.tasks.len()).filter(|&n| self.parents[n].is_none());
-        // Whoever is left after the roots stands in a ring of parents.
+        // Tasks that remain after the roots are in a cycle of parents.
         for start in roots.chain(0..self.tasks.len()) {
             let mut stack = vec![Step::Task { node: start, level: 0 }];
             while let Some(step) = stack.pop() {
@@ -112,22 +111,22 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// One step on the way through the groups.
+/// One step of the walk through the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Open {
         node: usize,
-        /// How many groups it stands in.
+        /// Number of enclosing groups.
         level: usize,
     },
     Task {
         node: usize,
-        /// How many groups it stands in.
+        /// Number of enclosing groups.
         level: usize,
     },
-    /// The group that opened last closes.
+    /// Closes the group that was opened last.
     Close {
-        /// How many groups it stands in.
+        /// Number of enclosing groups.
         level: usize,
     },
 }

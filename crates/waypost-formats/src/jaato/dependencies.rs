@@ -1,4 +1,4 @@
-//! What a step of jaato's waits for and what it has received: `depends_on`, `blocked_by`, `received_outputs`.
+//! The dependencies of a jaato step and the outputs that it has received: `depends_on`, `blocked_by`, `received_outputs`.
 //!
 //! A reference names an agent and a step, sometimes a plan. Does not know the rest of a step.
 
@@ -14,7 +14,7 @@ use crate::Dialect;
 use crate::field_reader::{Fields, PreservedFields};
 use crate::field_writer::put;
 
-/// The plan that the steps belong to: a reference into it is a dependency of its own.
+/// The plan of the steps: a reference into it is a dependency on one of its own tasks.
 pub(crate) struct Own {
     plan_id: Option<String>,
     steps: HashSet<String>,
@@ -30,24 +30,24 @@ impl Own {
     }
 }
 
-/// One reference: the dependency, and the fields of it that we have no word for.
+/// One reference: the dependency, and its fields that Waypost has no equivalent for.
 struct Reference {
     on: Dependency,
     more: Map<String, Value>,
 }
 
-/// A step's references and what came of them.
+/// A step's references and the outputs received for them.
 pub(crate) struct Links {
     references: Vec<Reference>,
     waiting: HashSet<Dependency>,
     outputs: Map<String, Value>,
-    /// Keys of outputs whose values were not told.
+    /// Keys of outputs whose values the text does not include.
     told: Vec<String>,
     listed: bool,
 }
 
 impl Links {
-    /// Takes the three fields. `blocked` is what the step's status says.
+    /// Takes the three fields. `blocked` is whether the step's status is `blocked`.
     pub(crate) fn take(fields: &mut Fields, own: &Own, blocked: bool) -> Self {
         let listed = fields.has("depends_on");
         let mut references = references(fields, "depends_on", own);
@@ -64,7 +64,7 @@ impl Links {
         let mut told = Vec::new();
         let outputs = match fields.take("received_outputs") {
             Some(Value::Object(outputs)) => outputs,
-            // jaato's answers list the keys only.
+            // jaato's replies list only the keys.
             Some(Value::Array(keys)) => {
                 told = keys.into_iter().filter_map(|key| key.as_str().map(str::to_owned)).collect();
                 Map::new()
@@ -75,7 +75,7 @@ impl Links {
         Self { references, waiting, outputs, told, listed }
     }
 
-    /// Puts them into the task; what it has no place for goes into `kept`.
+    /// Applies them to the task; the rest goes into `kept`.
     pub(crate) fn put(mut self, task: &mut Task, kept: &mut PreservedFields) {
         let mut more = Map::new();
         let mut used = Vec::new();
@@ -83,7 +83,7 @@ impl Links {
             if let Dependency::External(there) = &on
                 && !self.waiting.contains(&on)
             {
-                // Without an output it is resolved all the same: the step was completed with nothing to give.
+                // It is resolved even without an output: the step was completed without one.
                 let named = self.outputs.get(&there.key()).or_else(|| self.outputs.get(&output_key(there)));
                 let output = named.map(Json::of);
                 let received = UpstreamResult { status: Status::Done, output, ..UpstreamResult::default() };
@@ -98,7 +98,7 @@ impl Links {
         for key in &used {
             self.outputs.shift_remove(key);
         }
-        // The same output stands there a second time under the name that its step provides.
+        // The same output is listed again under the name that its step provides.
         let mut unnamed: HashMap<String, Vec<&mut UpstreamResult>> = HashMap::new();
         for given in task.state.received.values_mut() {
             if let Some(output) = &given.output {
@@ -164,14 +164,14 @@ fn reference(map: Map<String, Value>, name: &str, fields: &mut Fields, own: &Own
             None
         }
     });
-    // `*` is any agent: then it is the plan that says whose step it is.
+    // `*` is any agent: then the plan identifies the step.
     let agent = Some(agent).filter(|agent| agent != "*" || plan.is_none());
     let there = ExternalTaskRef { agent, plan, task: step };
     Some(Reference { on: Dependency::External(Box::new(there)), more })
 }
 
-/// Makes a step of `plan` wait for these references besides. Returns what was added; on a reference that is none, everything
-/// that is wrong, and the step stays as it was.
+/// Adds these references to the dependencies of a step of `plan` and returns the added ones. If a reference is invalid, returns all
+/// problems and leaves the step unchanged.
 pub(crate) fn add_references(
     plan: &Plan,
     step: &mut TaskSpec,
@@ -210,15 +210,15 @@ pub(crate) fn add_references(
     Ok(added)
 }
 
-/// What a step's links need to know of the plan around it.
+/// What a step's links need to know of its plan.
 pub(crate) struct Around<'a> {
     plan_id: &'a str,
     owner: &'a str,
-    /// Whether a step of the same plan lets those who depend on it go on.
+    /// Whether a step of the same plan satisfies the dependencies on it.
     satisfies: Box<dyn Fn(&TaskId) -> bool + 'a>,
 }
 
-/// The agent of a plan that belongs to none.
+/// Returns the owner, or the default agent for a plan without one.
 fn owner_of(owner: &str) -> &str {
     if owner.is_empty() { "main" } else { owner }
 }
@@ -247,12 +247,12 @@ impl<'a> Around<'a> {
     }
 }
 
-/// What jaato calls an output that was received: by the agent and the step, whatever the plan.
+/// Returns jaato's key for a received output: the agent and the step, or the plan and the step if there is no agent.
 fn output_key(there: &ExternalTaskRef) -> String {
     ExternalTaskRef { plan: there.plan.clone().filter(|_| there.agent.is_none()), ..there.clone() }.key()
 }
 
-/// The fields of a step that tell what it waits for, what it gives and what it has received.
+/// Returns the fields of a step for its dependencies, its own output and the received outputs.
 pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &PreservedFields) -> Map<String, Value> {
     let Task { spec, state } = task;
     let mut depends_on = Vec::new();
@@ -276,7 +276,7 @@ pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &PreservedFiel
     for (key, given) in &state.received {
         if let Some(output) = &given.output {
             let short = there().find(|there| there.key() == *key).map(output_key);
-            // Of two steps of one name in two plans of an agent, the second keeps its plan.
+            // Of two steps with the same name in two plans of an agent, the second key keeps its plan.
             let name = short.filter(|short| !outputs.contains_key(short)).unwrap_or_else(|| key.clone());
             outputs.insert(name, output.value());
             if let Some(provides) = &given.provides {

@@ -1,4 +1,4 @@
-//! A plan and its steps as jaato's tools answer them: the fields of the document, and those of the program beside them.
+//! A plan and its steps as jaato's tools return them: the fields of the document, and those of the program besides.
 //!
 //! The words and the links are those of the files. Does not know the tools.
 
@@ -12,15 +12,15 @@ use crate::field_writer::Shape;
 
 const SHAPE: Shape = Shape { program: false, as_read: false, unknown: false };
 
-/// The word for where a plan stands: `pending`, `in_progress`, `completed`, `failed` or `cancelled`.
+/// Returns the status word of a plan: `pending`, `in_progress`, `completed`, `failed` or `cancelled`.
 pub fn plan_word(phase: Phase) -> &'static str {
     document_word(phase)
 }
 
-/// One step, which stands at `sequence` (from 1): `id` is the document's name for what the program calls `step_id`.
+/// Returns one step at position `sequence` (from 1). The document's `id` is the program's `step_id`; both are included.
 pub fn step(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
     let around = Around::of_plan(plan);
-    // What the format cannot hold is no loss in an answer.
+    // Losses do not matter in a reply.
     let written = write_step(&around, task, sequence.saturating_sub(1), SHAPE, &mut Vec::new());
     let mut fields = Map::new();
     for name in ["id", "step_id"] {
@@ -42,13 +42,13 @@ pub fn step(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
     fields
 }
 
-/// Why a step was passed over; of a step elsewhere that it waited for, how that ended.
+/// Returns why a step was skipped or cancelled; if a step in another plan is the cause, how that one ended.
 fn why_not(task: &Task) -> Option<String> {
     let heard = task.state.because_of.as_ref().and_then(|cause| {
         let received = task.state.received.get(cause.as_str())?;
         match (&received.reason, received.status) {
             (Some(reason), _) => Some(format!("{cause}, which it waited for, will not come: {reason}")),
-            // Only a plan that its author has ended keeps what is no reason any more.
+            // Only a plan that was finished explicitly can keep a cause that no longer applies.
             (None, Status::Done) => None,
             (None, status) => Some(format!("{cause}, which it waited for, was {}", ended(status))),
         }
@@ -65,7 +65,7 @@ fn ended(status: Status) -> &'static str {
     }
 }
 
-/// What a step still waits for.
+/// Returns the unresolved dependencies of a step.
 pub fn blocked_by(plan: &Plan, task: &Task) -> Vec<Value> {
     let mut links =
         write_links(&Around::of_plan(plan), task, &PreservedFields::of(&task.spec.foreign, DIALECT));
@@ -75,12 +75,12 @@ pub fn blocked_by(plan: &Plan, task: &Task) -> Vec<Value> {
     }
 }
 
-/// One of the things that a step waits for.
+/// Returns one dependency of a step in jaato's form.
 pub fn reference(plan: &Plan, task: &Task, on: &Dependency) -> Value {
     write_reference(&Around::of_plan(plan), on, &PreservedFields::of(&task.spec.foreign, DIALECT))
 }
 
-/// How far a plan is, as the document counts it and as the program does.
+/// Returns the progress of a plan, both as the document and as the program counts it.
 pub fn progress(counts: &Counts) -> Value {
     let percent = percent_of(counts.done as usize, counts.total as usize);
     json!({
@@ -96,8 +96,8 @@ pub fn progress(counts: &Counts) -> Value {
     })
 }
 
-/// Makes a step of `plan` wait for these references (`agent_id`, `step_id`, perhaps `plan_id`) besides. Returns what was
-/// added; or everything that is wrong with them, and the step stays as it was.
+/// Adds these references (`agent_id`, `step_id`, perhaps `plan_id`) to the dependencies of a step of `plan`. Returns the added
+/// ones, or all problems of the references, in which case the step is unchanged.
 pub fn depend(
     plan: &Plan,
     step: &mut TaskSpec,

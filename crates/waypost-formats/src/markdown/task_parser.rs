@@ -1,6 +1,6 @@
-//! Tasks written as lines of a checklist: `- [ ] t3: Implement JWT  (after: t1, t2; complexity: high)`.
+//! Parses tasks from checklist lines such as `- [ ] t3: Implement JWT  (after: t1, t2; complexity: high)`.
 //!
-//! Reads them; `task_text` writes them. Knows lines, marks and attributes, not the document around them.
+//! `task_writer` writes them. Knows lines, marks and attributes, not the document around them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,16 +12,16 @@ use waypost_core::{
 
 use crate::front_matter::unended;
 
-/// How much a line may say.
+/// How much of a line has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// The plan as a Markdown document: indented `key: value` lines are attributes, every word before a colon is an id.
     Full,
-    /// Anybody's checklist: indented lines are notes, and an id must look like one.
+    /// Any checklist: indented lines are notes, and an id must look like one.
     Plain,
 }
 
-/// The attributes that may stand on a line of their own.
+/// The attributes that may be on a line of their own.
 const ATTRIBUTES: [&str; 21] = [
     "description",
     "parent",
@@ -48,16 +48,16 @@ const ATTRIBUTES: [&str; 21] = [
 
 /// A line that starts an item.
 pub(crate) struct ItemLine<'a> {
-    /// Columns before it.
+    /// Columns of indentation.
     pub(crate) indent: usize,
     /// Whether it has a bullet or a number.
     pub(crate) bulleted: bool,
-    /// What stands in its box; nothing when it has no box.
+    /// The mark in its checkbox; `None` without a checkbox.
     pub(crate) mark: Option<char>,
     pub(crate) text: &'a str,
 }
 
-/// Reads a line as an item: a bullet, a box, or both.
+/// Parses a line as an item: a bullet, a checkbox, or both.
 pub(crate) fn item_line(line: &str) -> Option<ItemLine<'_>> {
     let (indent, rest) = indentation(unended(line));
     let (bulleted, rest) = match bullet(rest) {
@@ -110,7 +110,7 @@ fn mark_box(rest: &str) -> Option<(char, &str)> {
     (after.is_empty() || after.starts_with([' ', '\t'])).then_some((mark, after))
 }
 
-/// What a mark in a box means; nothing for a mark that nobody has agreed on.
+/// Returns the status that a mark means; `None` for an unknown mark.
 pub(crate) fn status_of_mark(mark: char) -> Option<Status> {
     match mark {
         ' ' => Some(Status::Pending),
@@ -123,7 +123,6 @@ pub(crate) fn status_of_mark(mark: char) -> Option<Status> {
     }
 }
 
-/// The mark for a status.
 pub(crate) fn mark_of(status: Status) -> char {
     match status {
         Status::Pending => ' ',
@@ -135,22 +134,22 @@ pub(crate) fn mark_of(status: Status) -> char {
     }
 }
 
-/// A word that can stand as an id without quotes.
+/// Whether a word can be an id without quotes.
 pub(crate) fn is_plain_id(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(char::is_alphanumeric)
         && chars.all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '#' | '@' | '+'))
 }
 
-/// What was made of a block of lines.
+/// The result of parsing a block of lines.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     /// The tasks, in the order of their lines.
     pub(crate) tasks: Vec<Task>,
     pub(crate) problems: Vec<Problem>,
-    /// What a person should know.
+    /// Notes for a person.
     pub(crate) notes: Vec<String>,
-    /// The ids of the tasks that name none.
+    /// The ids assigned to tasks that name none.
     pub(crate) assigned_ids: HashSet<TaskId>,
 }
 
@@ -166,7 +165,7 @@ struct Item<'a> {
     note_lines: Vec<String>,
 }
 
-/// Reads numbered lines as items and what is indented below them.
+/// Parses numbered lines as items and the lines that are indented below them.
 pub(crate) fn read<'a>(lines: impl IntoIterator<Item = (usize, &'a str)>, style: Style) -> Lines {
     let mut found = Lines::default();
     let mut items: Vec<Item<'a>> = Vec::new();
@@ -220,7 +219,8 @@ pub(crate) fn read<'a>(lines: impl IntoIterator<Item = (usize, &'a str)>, style:
     finish(items, found)
 }
 
-/// In a checklist only boxes are tasks: other bullets are notes. In a document a forgotten box is forgiven at the left.
+/// In a checklist only items with a checkbox are tasks: other bullets are notes. A document also accepts unindented bullets without
+/// one.
 fn is_task(item: &ItemLine<'_>, style: Style) -> bool {
     match style {
         Style::Full => item.bulleted && (item.mark.is_some() || item.indent == 0),
@@ -228,7 +228,7 @@ fn is_task(item: &ItemLine<'_>, style: Style) -> bool {
     }
 }
 
-/// Takes one line below an item: a note, more of its description, an attribute, or free text.
+/// Adds one line below an item: a note, more of its description, an attribute, or free text.
 fn below(item: &mut Item<'_>, line: &str, style: Style, blank_before: bool) {
     let text = line.trim_start();
     if let Some(note) = text.strip_prefix('>') {
@@ -249,7 +249,7 @@ fn below(item: &mut Item<'_>, line: &str, style: Style, blank_before: bool) {
             return;
         }
     }
-    // Free text keeps how far it is indented below its item, so that lists and code in it stay what they are.
+    // Free text keeps its indentation relative to the item, so that lists and code in it stay intact.
     let margin = item.indent + 2;
     let (columns, _) = indentation(line);
     let spare = columns.saturating_sub(margin);
@@ -259,11 +259,11 @@ fn below(item: &mut Item<'_>, line: &str, style: Style, blank_before: bool) {
     item.note_lines.push(format!("{}{}", " ".repeat(spare.min(64)), text.trim_end()));
 }
 
-/// Settles which words before a colon are ids.
+/// Decides which words before a colon are ids.
 fn name(items: &mut [Item<'_>], style: Style) {
     let split: Vec<Option<(String, &str)>> = items.iter().map(|item| leading_id(item.text)).collect();
     let mut seen = HashSet::new();
-    // Where every line starts with a word of its own, those words are ids even if they are plain words.
+    // If every line starts with a different word, those words are ids even if they are plain words.
     let all_named = split.iter().all(|split| split.as_ref().is_some_and(|(id, _)| seen.insert(id.clone())));
     for (item, split) in items.iter_mut().zip(split) {
         if let Some((id, rest)) = split
@@ -279,7 +279,7 @@ fn looks_like_an_id(word: &str) -> bool {
     word.chars().any(|c| c.is_numeric() || matches!(c, '_' | '-' | '.' | '/'))
 }
 
-/// The id before the first colon, and what follows it.
+/// Returns the id before the first colon, and the rest.
 fn leading_id(text: &str) -> Option<(String, &str)> {
     let (id, rest) = match json_string(text) {
         Some((id, rest)) => (id, rest.strip_prefix(':')?),
@@ -291,7 +291,7 @@ fn leading_id(text: &str) -> Option<(String, &str)> {
     (rest.is_empty() || rest.starts_with(' ')).then(|| (id, rest.trim_start()))
 }
 
-/// A JSON string at the start of a text, and what follows it.
+/// Returns a JSON string at the start of a text, and the rest.
 fn json_string(text: &str) -> Option<(String, &str)> {
     if !text.starts_with('"') {
         return None;
@@ -322,7 +322,7 @@ fn finish(mut items: Vec<Item<'_>>, mut found: Lines) -> Lines {
             found.assigned_ids.extend(id.clone());
             id
         });
-        // A made-up id is always valid; should the rules change, the item is left out and said so.
+        // A generated id is always valid; should the rules change, parsing stops with a problem.
         match id {
             Some(id) => ids.push(id),
             None => {
@@ -363,7 +363,7 @@ fn finish(mut items: Vec<Item<'_>>, mut found: Lines) -> Lines {
     found
 }
 
-/// The description of an item's text, and the attributes in the brackets at its end.
+/// Returns the description in an item's text, and the attributes in the parentheses at its end.
 fn description_and_group(text: &str) -> (String, Option<Vec<(&'static str, String)>>) {
     if let Some((description, rest)) = json_string(text) {
         let rest = rest.trim();
@@ -409,12 +409,12 @@ fn group_at_end(text: &str) -> Option<(usize, Vec<(&'static str, String)>)> {
     parts.collect::<Option<Vec<_>>>().map(|group| (start, group))
 }
 
-/// What a word of the native format means.
+/// Parses a word of the native format.
 fn native<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(word.into()).ok()
 }
 
-/// Gives a task one attribute.
+/// Sets one attribute of a task.
 fn set(task: &mut Task, key: &str, value: &str, wrong: &mut Vec<ProblemKind>, notes: &mut Vec<String>) {
     let mut refuse = |detail: String| wrong.push(ProblemKind::WrongType { field: key.to_owned(), detail });
     let text =
@@ -491,7 +491,7 @@ fn set(task: &mut Task, key: &str, value: &str, wrong: &mut Vec<ProblemKind>, no
     }
 }
 
-/// A list: words with commas in between, or a JSON list.
+/// Parses a list: words separated by commas, or a JSON list.
 fn list<T: DeserializeOwned>(value: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     if value.starts_with('[') {
         return serde_json::from_str(value).map_err(|error| error.to_string());
@@ -499,7 +499,7 @@ fn list<T: DeserializeOwned>(value: &str, one: impl Fn(&str) -> Result<T, String
     value.split(',').map(str::trim).filter(|word| !word.is_empty()).map(one).collect()
 }
 
-/// A JSON value of a known type; keys that the type does not have are noted.
+/// Parses a JSON value of a known type, and notes keys that the type does not have.
 pub(crate) fn json<T: DeserializeOwned>(text: &str, key: &str, notes: &mut Vec<String>) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let mut ignored = Vec::new();
@@ -510,7 +510,7 @@ pub(crate) fn json<T: DeserializeOwned>(text: &str, key: &str, notes: &mut Vec<S
     Ok(value)
 }
 
-/// Where each id stands first.
+/// Returns the first position of each id.
 pub(crate) fn first_places(tasks: &[Task]) -> HashMap<&TaskId, usize> {
     let mut places = HashMap::with_capacity(tasks.len());
     for (n, task) in tasks.iter().enumerate() {

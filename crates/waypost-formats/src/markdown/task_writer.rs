@@ -1,4 +1,4 @@
-//! Writes tasks as the lines that `task_lines` reads, in the most readable way that is read back as the same task.
+//! Writes tasks as the lines that `task_parser` reads, in the most readable form that is read back as the same task.
 //!
 //! Knows lines and marks, not the document around them.
 
@@ -9,20 +9,20 @@ use waypost_core::{Dependency, DependencyRule, LockMode, Status, Task, TaskId};
 
 use crate::markdown::task_parser::{self, Style, first_places, is_plain_id, mark_of};
 
-/// Levels that are shown by indentation. Deeper tasks name their parent, so that a deep chain stays small.
+/// Maximum number of levels shown by indentation. Deeper tasks name their parent, so that a deep chain stays small.
 const INDENTED_LEVELS_MAX: usize = 24;
-/// Dependencies that still fit at the end of a task's line.
+/// Maximum number of dependencies at the end of a task's line.
 const INLINE_DEPENDENCIES_MAX: usize = 6;
-/// Bytes of the brackets at the end of a task's line.
+/// Maximum bytes of the dependencies at the end of a task's line.
 const INLINE_BYTES_MAX: usize = 80;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
-    /// As they stand.
+    /// All texts verbatim.
     Open,
-    /// The description as JSON, the others as they stand.
+    /// The description as JSON, the others verbatim.
     QuotedDescription,
-    /// As JSON, whatever they hold.
+    /// All texts as JSON.
     Quoted,
 }
 
@@ -30,20 +30,20 @@ enum Quoting {
 pub(crate) struct Place {
     /// Its index in the list of tasks.
     pub(crate) index: usize,
-    /// How far it is indented.
+    /// Levels of indentation.
     pub(crate) level: usize,
-    /// Whether indentation alone would name the wrong parent.
+    /// Whether indentation alone would give the wrong parent.
     pub(crate) names_parent: bool,
 }
 
-/// The tasks as a tree, parents before their children, siblings in their order. Every task occurs once, those in a
-/// ring of parents included.
+/// Returns the tasks as a tree, parents before their children, siblings in order. Every task occurs once, including those in a
+/// cycle of parents.
 pub(crate) fn tree(tasks: &[Task]) -> Vec<Place> {
     let places = first_places(tasks);
     let parent_of = |n: usize| tasks[n].spec.parent.as_ref().and_then(|parent| places.get(parent)).copied();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
     for n in 0..tasks.len() {
-        // Children of a task hang below the first task of that name; a task is no child of itself.
+        // Children go below the first task with the parent's id; a task is not its own child.
         if let Some(parent) = parent_of(n).filter(|&parent| parent != n) {
             children[parent].push(n);
         }
@@ -68,7 +68,7 @@ pub(crate) fn tree(tasks: &[Task]) -> Vec<Place> {
     for root in roots {
         walk(root, &mut order);
     }
-    // What is left belongs to rings of parents.
+    // The remaining tasks are in cycles of parents.
     for n in 0..tasks.len() {
         walk(n, &mut order);
     }
@@ -183,7 +183,7 @@ fn item(task: &Task, level: usize, quoting: Quoting) -> String {
     text
 }
 
-/// The brackets at the end of a task's line, part by part.
+/// Returns the parts of the parentheses at the end of a task's line.
 pub(crate) fn group(task: &Task, with_dependencies: bool) -> Vec<String> {
     let spec = &task.spec;
     let mut parts = Vec::new();
@@ -207,12 +207,12 @@ pub(crate) fn group(task: &Task, with_dependencies: bool) -> Vec<String> {
     parts
 }
 
-/// An id as it stands before the colon.
+/// Formats an id as it is written before the colon.
 pub(crate) fn id(id: &TaskId) -> String {
     if is_plain_id(id.as_str()) { id.to_string() } else { json(id) }
 }
 
-/// Whether a dependency can be named by a word.
+/// Whether a dependency can be written as a plain word.
 pub(crate) fn is_plain_dependency(dependency: &Dependency) -> bool {
     dependency.here().is_some_and(|id| is_plain_id(id.as_str()))
 }

@@ -1,6 +1,6 @@
 //! The fields of a native text that this version does not know: found while reading, put back while writing.
 //!
-//! They are kept under `foreign.native`, by name; does not know what any of them means.
+//! They are preserved under `foreign.native`, by name. Does not know what any of them means.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use waypost_core::{Draft, FORMAT, ForeignFields, ProblemLocation};
 
 pub(super) const NAME: &str = "native";
-/// The format, which names every field that is known.
+/// The format's schema, which names every known field.
 const SCHEMA: &str = include_str!("../../../../schemas/waypost-1.schema.json");
 
 /// The paths of fields that a type does not have.
@@ -18,7 +18,7 @@ const SCHEMA: &str = include_str!("../../../../schemas/waypost-1.schema.json");
 pub(super) struct Ignored(pub(super) Vec<String>);
 
 impl Ignored {
-    /// Reads `text` as a `T`, and takes down what it did not ask for.
+    /// Parses `text` as a `T`, and records the fields that `T` does not have.
     pub(super) fn deserialize<'de, T: Deserialize<'de>>(&mut self, text: &'de str) -> serde_json::Result<T> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let value = serde_ignored::deserialize(&mut deserializer, |path| self.0.push(path.to_string()))?;
@@ -27,7 +27,7 @@ impl Ignored {
     }
 }
 
-/// Finds the ignored fields in `text` again. Those inside lists have no name to be filed under: a note tells of them.
+/// Collects the values of the ignored fields from `text`. Fields inside lists cannot be stored by name: they are only noted.
 pub(super) fn collect(
     text: &str,
     ignored: &Ignored,
@@ -47,7 +47,7 @@ pub(super) fn collect(
     }
 }
 
-/// Files the value at `path`, if it can be found by names alone.
+/// Stores the value at `path`, if it can be found by names alone.
 fn find(whole: &Value, path: &str, unknown: &mut Map<String, Value>) -> bool {
     let mut here = whole;
     let mut names = Vec::new();
@@ -58,7 +58,7 @@ fn find(whole: &Value, path: &str, unknown: &mut Map<String, Value>) -> bool {
             file(unknown, &names, value.clone());
             return true;
         }
-        // A name may hold a dot itself, so the longest name that is there is taken.
+        // A name may contain a dot, so take the longest name that is present.
         let next = map
             .iter()
             .filter(|(name, _)| rest.strip_prefix(name.as_str()).is_some_and(|tail| tail.starts_with('.')))
@@ -94,7 +94,7 @@ pub(super) fn nest(unknown: &mut Map<String, Value>, name: &str, more: Map<Strin
     }
 }
 
-/// Adds the fields of `more`; where both have an object, adds inside it.
+/// Adds the fields of `more`; where both have an object, merges it.
 pub(super) fn merge(target: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
         match (target.get_mut(&name), value) {
@@ -106,7 +106,7 @@ pub(super) fn merge(target: &mut Map<String, Value>, more: Map<String, Value>) {
     }
 }
 
-/// Keeps unknown fields, in the order of their names, so that a second reading gives the same draft.
+/// Preserves unknown fields, sorted by name, so that a second reading gives the same draft.
 pub(super) fn keep(foreign: &mut ForeignFields, unknown: Map<String, Value>) {
     if unknown.is_empty() && !foreign.0.contains_key(NAME) {
         return;
@@ -117,7 +117,7 @@ pub(super) fn keep(foreign: &mut ForeignFields, unknown: Map<String, Value>) {
     foreign.keep(NAME, all);
 }
 
-/// The draft as a tree, with the unknown fields back where they were.
+/// Returns the draft as JSON, with the unknown fields back in their places.
 pub(super) fn with_unknown(draft: &Draft) -> Value {
     let tree = |value: serde_json::Result<Value>| value.unwrap_or_default();
     let mut plan = tree(serde_json::to_value(Draft {
@@ -142,7 +142,7 @@ pub(super) fn with_unknown(draft: &Draft) -> Value {
     plan
 }
 
-/// Moves what it can of `foreign.native` to where it was read; what would stand in the way of a known field stays.
+/// Moves the fields of `foreign.native` to where they were read; those that would collide with a known field stay.
 fn put_back(tree: &mut Value) {
     let Value::Object(map) = tree else { return };
     let Some(Value::Object(mut foreign)) = map.shift_remove("foreign") else { return };
@@ -157,7 +157,7 @@ fn put_back(tree: &mut Value) {
     }
 }
 
-/// Puts `fields` into `map` where there is room, and returns the rest.
+/// Inserts `fields` into `map` where they do not collide, and returns the rest.
 fn overlay(map: &mut Map<String, Value>, fields: Map<String, Value>) -> Map<String, Value> {
     let mut left = Map::new();
     for (name, value) in fields {
@@ -165,7 +165,7 @@ fn overlay(map: &mut Map<String, Value>, fields: Map<String, Value>) -> Map<Stri
             (None, value) if !known(&name) => {
                 map.insert(name, value);
             }
-            // A state of which only the unknown part is worth writing.
+            // A state of which only the unknown fields are written.
             (None, Value::Object(fields)) if name == "state" => {
                 let mut inner = Map::new();
                 let rest = overlay(&mut inner, fields);
@@ -184,7 +184,7 @@ fn overlay(map: &mut Map<String, Value>, fields: Map<String, Value>) -> Map<Stri
     left
 }
 
-/// Whether the name means something in some place of the format, so that an unknown value must not stand under it.
+/// Whether the name has a meaning anywhere in the format, so that an unknown value must not use it.
 fn known(name: &str) -> bool {
     static KNOWN: LazyLock<HashSet<String>> = LazyLock::new(|| {
         let mut names = HashSet::new();
@@ -194,7 +194,7 @@ fn known(name: &str) -> bool {
     KNOWN.contains(name)
 }
 
-/// The names of all properties in a JSON Schema.
+/// Collects the names of all properties in a JSON Schema.
 fn properties(schema: &Value, names: &mut HashSet<String>) {
     match schema {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! What a person has to know before approving a plan: what it would run, and what changed since the last approval.
+//! What a person needs to know before approving a plan: what it would run, and what changed since the last approval.
 
 use serde_json::{Value, json};
 use waypost_core::{Difference, Event, PlanId, differences};
@@ -15,7 +15,7 @@ const DIFFERENCES_MAX: usize = 200;
 /// Maximum number of versions searched for the last approval.
 const VERSIONS_SEARCHED_MAX: u64 = 5_000;
 
-/// `GET /plans/{plan}/approval`: what a person has to know before they decide.
+/// `GET /plans/{plan}/approval`: what a person needs to know before deciding.
 pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
     let mut value = api.approvals.describe(api.plans(), &id)?;
     let (draft, version) = api.plans().with_plan(&id, |plan| (plan.to_draft(), plan.version()))?;
@@ -26,7 +26,7 @@ pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
         .map(|task| {
             let work = task.spec.work.as_ref();
             let ApprovalPreview { program, particulars } = approval_preview(&config, &task.spec);
-            // These have a field of their own, in which they are JSON.
+            // The inputs have their own field, as JSON.
             let particulars = particulars.iter().filter(|(name, _)| *name != "inputs");
             let named = |(name, text): &(&str, String)| json!({ "name": name, "text": text });
             json!({
@@ -55,7 +55,7 @@ pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
     Ok(Versioned::at(value, version))
 }
 
-/// Whether a difference is only progress of the work.
+/// Whether a difference is only execution state.
 fn is_progress(difference: &Difference) -> bool {
     matches!(difference, Difference::Task { field: "state" | "status", .. })
 }

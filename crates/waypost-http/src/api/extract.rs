@@ -156,7 +156,7 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
     }
 }
 
-/// A write to a plan: by whom, against which version, and what.
+/// A write to a plan: the caller, the expected version, and the body.
 #[derive(Clone, Debug)]
 pub(crate) struct Write<T> {
     pub(crate) plan: PlanId,
@@ -177,7 +177,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Write<T> {
     }
 }
 
-/// How many rows the caller wants.
+/// Validates the page size that the caller requested.
 pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Result<usize, Problem> {
     let wanted = limit.unwrap_or(default);
     if (1..=most).contains(&wanted) {

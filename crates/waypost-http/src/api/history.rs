@@ -128,7 +128,7 @@ pub(crate) fn export(
     let (kind, ending) = kind(dialect);
     let mut response = ([(CONTENT_TYPE, kind)], writing.text).into_response();
     let headers = response.headers_mut();
-    // A picture is shown nowhere but where its owner put it: as a file it can run nothing here.
+    // An SVG opened in the browser could run scripts on this origin, so exports are always downloads.
     if let Ok(name) = HeaderValue::from_str(&format!("attachment; filename=\"{id}.{ending}\"")) {
         headers.insert(CONTENT_DISPOSITION, name);
     }

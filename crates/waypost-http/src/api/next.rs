@@ -61,7 +61,7 @@ pub(crate) struct ClaimBody {
     lease_seconds: Option<u32>,
 }
 
-/// `POST /next`: claims the first of them, leased to the caller.
+/// `POST /next`: claims the most urgent of these tasks for the caller.
 pub(crate) fn take(api: &Api, (Writer(by), Body(body)): (Writer, Body<ClaimBody>)) -> Reply {
     let plan = plan_id(api, body.plan)?;
     let filter = ClaimFilter { plan: plan.as_ref(), queue: body.queue.as_deref() };

@@ -107,7 +107,7 @@ pub(crate) fn create(
     draft.id = None;
     let (value, version) = match (api.service.create(&by, draft, options), keyed) {
         (Ok(reply), _) => (written(&reply), reply.version),
-        // The same key again: the reply is the plan that was created then.
+        // The key was used before: the reply names the plan that was created then.
         (Err(ServiceError::Refused(Refusal::AlreadyExists {})), Some(id)) => {
             let version = api.service.read(&id, Plan::version)?;
             (json!({ "id": id, "version": version, "warnings": [], "notes": [] }), version)
@@ -123,7 +123,7 @@ pub(crate) fn create(
     Ok(response)
 }
 
-/// Derives the id of a plan from an idempotency key: the same key of the same caller is the same plan.
+/// Derives the id of a plan from an idempotency key: the same key from the same caller gives the same id.
 fn keyed_id(by: &Caller, key: &str) -> PlanId {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let sum = ring::digest::digest(&ring::digest::SHA256, format!("{}\n{key}", by.actor).as_bytes());
@@ -171,7 +171,7 @@ pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> 
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
         (whole(plan), plan.version(), has_progress)
     })?;
-    // Progress changes without a version.
+    // Progress changes without creating a version.
     if !has_progress && is_unchanged(&headers, version) {
         let unchanged = [(axum::http::header::ETAG, tag(version))];
         return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
@@ -221,7 +221,7 @@ fn whole(plan: &Plan) -> Map<String, Value> {
     fields
 }
 
-/// Returns the critical path, truncated to 500 tasks.
+/// Returns the critical path, truncated to `NAMES_MAX` tasks.
 pub(super) fn longest_chain(plan: &Plan) -> Vec<waypost_core::TaskId> {
     let mut chain = critical_path(&plan.outline()).unwrap_or_default();
     chain.truncate(NAMES_MAX);
@@ -259,7 +259,7 @@ pub(crate) struct DeleteQuery {
     purge: bool,
 }
 
-/// `DELETE /plans/{plan}`: archives it; with `purge=true` a person deletes it for good.
+/// `DELETE /plans/{plan}`: archives the plan; with `purge=true`, deletes it permanently, which only a person can.
 pub(crate) fn delete(
     api: &Api,
     (PlanPath(id), IfMatch(guard), Writer(by), Parameters(query)): (

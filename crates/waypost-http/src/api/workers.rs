@@ -100,7 +100,7 @@ pub(crate) fn queues(api: &Api, (): ()) -> Reply {
     Ok(Versioned::of(json!({ "queues": queues })))
 }
 
-/// `GET /executors`: names and kinds, and nothing that is secret.
+/// `GET /executors`: names and kinds only, without secrets.
 pub(crate) fn executors(api: &Api, (): ()) -> Reply {
     let config = api.service.config()?;
     let executors: Vec<Value> = config

@@ -8,13 +8,13 @@ use super::name::KnownVersion;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Versions that an answer names.
+/// Maximum number of versions that a reply lists.
 const VERSIONS_NAMED_MAX: usize = 20;
 
-/// docker-agent's words for what to do next.
+/// docker-agent's wording for the next step.
 const RETRY: &str = "re-read the plan and retry";
 
-/// A conflict, in docker-agent's words and with what changed since.
+/// A version conflict in docker-agent's wording, with the changes since.
 pub(super) fn version_conflict(
     call: &Call,
     name: &str,
@@ -22,7 +22,7 @@ pub(super) fn version_conflict(
     conflict: &Conflict,
 ) -> Result<ToolError, ToolError> {
     if !(1..conflict.current).contains(&known.version) {
-        // A version that never was: there is nothing to compare with.
+        // This version never existed: there is nothing to compare with.
         return Ok(mismatch(name, known, conflict.current, RETRY));
     }
     let entries = call.workspace.plans().history(&conflict.plan, known.version, VERSIONS_NAMED_MAX)?;
@@ -42,7 +42,7 @@ pub(super) fn version_conflict(
         .with_fact("differs", stat.describe()))
 }
 
-/// The same of a document that is not there.
+/// A version conflict for a document that does not exist.
 pub(super) fn absent(
     call: &Call,
     name: &str,
@@ -70,7 +70,7 @@ fn mismatch(name: &str, known: KnownVersion, current: u64, hint: &str) -> ToolEr
         .with_fact("version", current)
 }
 
-/// `agent:a wrote versions 2, 4; agent:b wrote version 3`.
+/// Formats the writers, e.g. `agent:a wrote versions 2, 4; agent:b wrote version 3`.
 fn writers(entries: &[VersionRecord]) -> String {
     let mut by: Vec<(String, Vec<String>)> = Vec::new();
     for entry in entries {

@@ -7,14 +7,14 @@ use waypost_service::ServiceError;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// A document as it is now.
+/// A document at one version.
 #[derive(Clone)]
 pub(super) struct Document {
     pub(super) id: PlanId,
     pub(super) version: u64,
     pub(super) spec: PlanSpec,
     pub(super) updated_at: Option<Timestamp>,
-    /// Tasks that the plan has besides its text.
+    /// Number of tasks that the plan has besides its text.
     pub(super) tasks: usize,
     pub(super) deleted: bool,
 }
@@ -32,7 +32,7 @@ impl Document {
     }
 }
 
-/// The id that a name is. Plans that others made under ids of another kind can be named, too.
+/// Returns the plan id for a name. An existing plan can also be named by an id that is not a valid document name.
 pub(super) fn id(call: &Call, name: &str) -> Result<PlanId, ToolError> {
     let invalid = || {
         let rule = "use only lowercase letters, digits, '-' and '_', starting with a letter or digit";
@@ -49,7 +49,7 @@ pub(super) fn id(call: &Call, name: &str) -> Result<PlanId, ToolError> {
     }
 }
 
-/// The document of this id, if there is or was one.
+/// Returns the document with this id, even if it was deleted.
 pub(super) fn find_any(call: &Call, id: &PlanId) -> Result<Option<Document>, ToolError> {
     match call.read(id, Document::of) {
         Ok(found) => Ok(Some(found)),
@@ -58,7 +58,7 @@ pub(super) fn find_any(call: &Call, id: &PlanId) -> Result<Option<Document>, Too
     }
 }
 
-/// The document of this name, which has to be there.
+/// Returns the document with this name. A missing or deleted document is an error.
 pub(super) fn find(call: &Call, name: &str) -> Result<Document, ToolError> {
     let found = find_any(call, &id(call, name)?)?;
     found.filter(|found| !found.deleted).ok_or_else(|| not_found(name))
@@ -69,14 +69,14 @@ pub(super) fn not_found(name: &str) -> ToolError {
         .with_fact("code", "not_found")
 }
 
-/// The version that a caller says it knew, under either name.
+/// The version that the caller last knew, under either argument name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastKnown {
     pub(super) last_known_version: Option<u64>,
     pub(super) last_known_revision: Option<u64>,
 }
 
-/// A version that a caller knew, and how it called it.
+/// The version that the caller knew, and the argument name that the caller used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownVersion {
     pub(super) version: u64,
@@ -98,7 +98,7 @@ impl LastKnown {
     }
 }
 
-/// What docker-agent takes for left out, too.
+/// Treats an empty text as omitted, like docker-agent.
 pub(super) fn nonempty(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Reading documents: one with its text, one into a file, the list without any text. Writes no plan.
+//! Reads documents: one with its text, one into a file, or the list without texts. Writes no plan.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,12 +12,11 @@ use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 use crate::workspace_files;
 
-/// Documents in one answer.
+/// Maximum number of documents in a reply.
 const LISTED_MAX: usize = 50;
-/// Bytes of a text in one answer; a longer one is cut there, and can be exported.
+/// Maximum bytes of text in a reply. A longer text is truncated there; it can be exported in full.
 const CONTENT_BYTES_MAX: usize = 256 * 1024;
 
-/// The fields of an answer.
 pub(super) type Fields = Map<String, Value>;
 
 #[derive(Deserialize)]
@@ -41,7 +40,7 @@ struct List {
     after: Option<String>,
 }
 
-/// A document as it was at a version.
+/// Returns a document as it was at a version.
 pub(super) fn at(call: &Call, id: &PlanId, version: u64) -> Result<Document, ToolError> {
     let now = call.workspace.plans().with_plan(id, Document::of)?;
     if now.version == version {
@@ -51,13 +50,13 @@ pub(super) fn at(call: &Call, id: &PlanId, version: u64) -> Result<Document, Too
     Ok(Document::of(&call.workspace.plans().at_version(id, version)?))
 }
 
-/// What every answer about a document says.
+/// The fields that every reply about a document has.
 pub(super) fn about(document: &Document) -> Fields {
     let Document { id, version, spec, updated_at, tasks, .. } = document;
     fields(id, [&spec.title, &spec.owner, &spec.status], *version, *updated_at, *tasks)
 }
 
-/// Empty fields are left out, as docker-agent does.
+/// Omits empty fields, like docker-agent.
 fn fields(
     id: &PlanId,
     texts: [&String; 3],
@@ -73,7 +72,7 @@ fn fields(
         }
     }
     fields.insert("version".to_owned(), version.into());
-    // docker-agent's name for it.
+    // docker-agent's name for the version.
     fields.insert("revision".to_owned(), version.into());
     if let Some(at) = updated_at {
         fields.insert("updatedAt".to_owned(), to_the_second(at).into());

@@ -59,7 +59,7 @@ pub(super) fn delete(call: &Call) -> Result<Answer, ToolError> {
     Ok(Answer::of(json!({ "deleted": name, "version": version })))
 }
 
-/// Writes one operation; the version then.
+/// Writes one operation and returns the new version.
 fn send(
     call: &Call,
     document: &Document,
@@ -70,7 +70,7 @@ fn send(
     let guard = Guard::from(known.map(|known| known.version));
     match (call.service().edit(&call.caller, &document.id, vec![op], guard), known) {
         (Ok(written), _) => Ok(written.version),
-        // Somebody has deleted it in this moment.
+        // Another caller deleted it in the meantime.
         (Err(ServiceError::Refused(Refusal::Archived {})), _) => Err(name::not_found(name)),
         (Err(ServiceError::Conflict(found)), Some(known)) => {
             Err(conflict::version_conflict(call, name, known, &found)?)

@@ -14,7 +14,7 @@ use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 use crate::workspace_files;
 
-/// How often a write is tried when others create and delete the same name meanwhile.
+/// How often a write is tried while others create and delete the same name.
 const TRIES_MAX: usize = 20;
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ struct FromFile {
     last_known_revision: Option<u64>,
 }
 
-/// Whether the document has to be there.
+/// Whether the document has to exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Either,
@@ -49,7 +49,6 @@ enum Mode {
     There,
 }
 
-/// What is to be written.
 struct DocumentWrite {
     name: String,
     id: PlanId,
@@ -125,7 +124,7 @@ fn write_document(call: &Call, mut write: DocumentWrite) -> Result<Answer, ToolE
     Err(ToolError::new(message, "try again"))
 }
 
-/// What was written; nothing when somebody was faster and it has to be looked at again.
+/// The result of one try: `None` if another writer came first, so the document has to be read again.
 type Tried = Result<Option<WriteReply>, ToolError>;
 
 impl DocumentWrite {
@@ -140,7 +139,7 @@ impl DocumentWrite {
         }
     }
 
-    /// A version other than 0 cannot be known of what is not there.
+    /// Refuses a known version other than 0: a missing document has none.
     fn must_be_new(&self, call: &Call, deleted: Option<&PlanId>) -> Result<(), ToolError> {
         match self.known {
             Some(known) if known.version > 0 => Err(conflict::absent(call, &self.name, known, deleted)?),
@@ -164,8 +163,8 @@ impl DocumentWrite {
         }
     }
 
-    /// A name that was deleted is a new document; its versions go on, so that what somebody knew of the old one is never
-    /// taken for a version of the new one.
+    /// Writes a new document under a deleted name. Its version numbers continue, so that a version known from the old document is
+    /// never mistaken for a version of the new one.
     fn bring_back(&self, call: &Call, before: &Document) -> Tried {
         self.must_be_new(call, Some(&before.id))?;
         if before.tasks > 0 || !name::is_name(&self.name) {
@@ -219,7 +218,7 @@ impl DocumentWrite {
         }
     }
 
-    /// Whether somebody really wrote something else: a document that was deleted in between is looked at again.
+    /// Whether the document still exists, which makes this a real conflict. If it was deleted in between, the write is retried.
     fn is_conflict(&self, call: &Call, id: &PlanId) -> Result<bool, ToolError> {
         Ok(name::find_any(call, id)?.is_some_and(|now| !now.deleted))
     }
@@ -233,7 +232,7 @@ impl DocumentWrite {
         call.service().edit(&call.caller, &self.id, ops, Guard::from(known_version))
     }
 
-    /// What was written, without the text.
+    /// The reply to a write; it omits the text.
     fn answer(
         &self,
         call: &Call,
@@ -251,7 +250,7 @@ impl DocumentWrite {
     }
 }
 
-/// How much differs from the version before.
+/// Describes how much differs from the previous version.
 fn changed(call: &Call, written: &WriteReply, before: Document, now: &Document) -> Result<Value, ToolError> {
     if !written.changed {
         return Ok("nothing differs".into());

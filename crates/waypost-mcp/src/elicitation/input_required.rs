@@ -1,7 +1,7 @@
-//! Elicitation by `input_required` results: clients of the newest protocol get one, ask the person, and call again with the
-//! answer. The call is suspended meanwhile.
+//! Elicitation by `input_required` results: clients of the newest protocol receive one, ask the person, and repeat the call with
+//! the answer. The call is suspended meanwhile.
 //!
-//! The state of a call stays here; the client only holds a handle to it, so that nothing it sends back has to be trusted.
+//! The state of a call stays in the server; the client holds only a handle, so nothing that it sends back has to be trusted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,14 +20,14 @@ use crate::tool::Answer;
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
-/// Calls that wait for their next round.
+/// Maximum number of suspended calls; beyond it the oldest is cancelled.
 pub(crate) const SUSPENDED_CALLS_MAX: usize = 64;
-/// The name of the question in the client's answer.
+/// The key of the question in the client's input responses.
 const APPROVAL: &str = "approval";
-/// Random bytes of a handle.
+/// Random bytes in a handle.
 const HANDLE_BYTES: usize = 16;
 
-/// A tool at work.
+/// A tool call in progress.
 pub(crate) struct RunningCall {
     pub(crate) answer: JoinHandle<Result<Answer, ToolError>>,
     pub(crate) questions: mpsc::UnboundedReceiver<PendingQuestion>,
@@ -35,7 +35,7 @@ pub(crate) struct RunningCall {
     pub(crate) workspace: Arc<Workspace>,
 }
 
-/// Which call it was: the next round has to be the same.
+/// Identifies a call: the next round must have the same key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallKey {
     pub(crate) by: Actor,
@@ -51,7 +51,7 @@ pub(crate) struct SuspendedCall {
     order: u64,
 }
 
-/// All calls between two rounds.
+/// All calls between two rounds, by handle.
 #[derive(Default)]
 pub(crate) struct PendingCalls {
     suspended: Mutex<(u64, BTreeMap<String, SuspendedCall>)>,
@@ -62,7 +62,7 @@ impl PendingCalls {
         self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a call until the client comes back, and says what it is to ask.
+    /// Stores a call until its next round, and returns the question for the client.
     pub(crate) fn suspend(
         &self,
         key: CallKey,
@@ -83,7 +83,7 @@ impl PendingCalls {
         let order = suspended.0;
         suspended.1.insert(handle.clone(), SuspendedCall { key, running, pending, order });
         if suspended.1.len() > SUSPENDED_CALLS_MAX {
-            // The oldest has been left: its plan goes on waiting, and only its answer is lost.
+            // The oldest call counts as abandoned: its plan keeps waiting for approval, and only the call's result is lost.
             let oldest =
                 suspended.1.iter().min_by_key(|(_, call)| call.order).map(|(handle, _)| handle.clone());
             if let Some(left) = oldest.and_then(|oldest| suspended.1.remove(&oldest)) {
@@ -94,7 +94,7 @@ impl PendingCalls {
         Ok(InputRequiredResult::new(Some(InputRequests::from([(APPROVAL.to_owned(), asked)])), Some(handle)))
     }
 
-    /// The call that a handle stands for, if this is its next round.
+    /// Removes and returns the call of a handle, if `key` shows that this is its next round.
     pub(crate) fn resume(&self, handle: &str, key: &CallKey) -> Result<SuspendedCall, ToolError> {
         let mut suspended = self.lock();
         match suspended.1.get(handle) {
@@ -108,7 +108,7 @@ impl PendingCalls {
     }
 }
 
-/// What the person said, as the client tells it.
+/// Reads the person's verdict from the client's input responses.
 pub(crate) fn verdict(responses: Option<&BTreeMap<String, Value>>) -> Verdict {
     let answer = responses.and_then(|responses| responses.get(APPROVAL));
     let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer.clone()).ok());
@@ -116,7 +116,6 @@ pub(crate) fn verdict(responses: Option<&BTreeMap<String, Value>>) -> Verdict {
 }
 
 impl SuspendedCall {
-    /// What was asked.
     pub(crate) fn question(&self) -> &Question {
         &self.pending.question
     }

@@ -1,4 +1,4 @@
-//! Elicitation by requests of the server, while the agent's call is in progress. Clients of the newest protocol get
+//! Elicitation by server requests while the agent's call is in progress. Clients of the newest protocol receive
 //! `input_required` results instead.
 
 use std::collections::BTreeSet;
@@ -15,24 +15,23 @@ use crate::approval::APPROVAL_SECONDS_MAX;
 use crate::elicitation::question::{PendingQuestion, Question, Settled, Verdict, settle_blocking};
 use crate::workspace::Workspace;
 
-/// How often a person is asked again because the plan changed while they looked at it.
+/// How often a person is asked again because the plan changed while they reviewed it.
 const ASKED_AGAIN_MAX: usize = 3;
 
-/// Somebody at the other end who can be asked.
+/// A client whose person can be asked.
 pub(crate) struct ElicitationTarget {
     pub(crate) peer: Peer<RoleServer>,
     pub(crate) workspace: Arc<Workspace>,
-    /// The name of the client.
     pub(crate) client: String,
 }
 
-/// The plans about which somebody is being asked: nobody is asked the same twice at once.
+/// The plans with an open question, so that a person is not asked about the same plan twice at once.
 #[derive(Default)]
 pub(crate) struct OpenElicitations {
     about: Mutex<BTreeSet<PlanId>>,
 }
 
-/// Held while somebody is being asked.
+/// Marks the plan's question as open until dropped.
 struct OpenGuard {
     open: Arc<OpenElicitations>,
     plan: PlanId,
@@ -45,7 +44,7 @@ impl Drop for OpenGuard {
 }
 
 impl OpenElicitations {
-    /// Asks what was put, unless that is being asked already: then whoever waits hears the answer through the store.
+    /// Asks the question, unless one about the same plan is open: then the waiting call reads the decision from the store.
     pub(crate) fn ask(
         self: Arc<Self>,
         asker: ElicitationTarget,
@@ -63,8 +62,8 @@ impl OpenElicitations {
     }
 }
 
-/// Asks until there is an answer, here or elsewhere, or the person lets it be. Whatever goes wrong leaves the plan waiting:
-/// it can still be approved at every other door.
+/// Asks until there is an answer, here or elsewhere, or the person dismisses the question. On any error the plan keeps waiting
+/// and can still be approved at every other front end.
 async fn elicit(asker: ElicitationTarget, pending: PendingQuestion) {
     let PendingQuestion { mut question, mut settled } = pending;
     for _ in 0..=ASKED_AGAIN_MAX {
@@ -96,7 +95,7 @@ async fn ask(peer: &Peer<RoleServer>, question: &Question, settled: &mut oneshot
     }
 }
 
-/// Ends when somebody has answered elsewhere; never, when the call that asked has merely stopped waiting.
+/// Completes when the question was answered elsewhere; never completes if the asking call merely stopped waiting.
 async fn settled_by_others(settled: &mut oneshot::Receiver<()>) {
     if settled.is_terminated() || settled.await.is_err() {
         std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! The approval question that elicitation puts to the person at a client, and the meaning of their answer: it counts only for the
+//! The approval question that elicitation puts to the person at a client, and the meaning of the answer: it counts only for the
 //! version that was shown, and only if it is explicit.
 
 use std::collections::BTreeMap;
@@ -16,20 +16,20 @@ use waypost_text::{excerpt, truncate_bytes};
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
-/// Columns of a text of the plan that a person is shown.
+/// Maximum columns of a text from the plan in the question.
 const SHOWN_COLUMNS_MAX: usize = 200;
-/// Executors and checks that a person is shown by name.
+/// Maximum number of executors and checks that the question names.
 const MACHINES_SHOWN_MAX: usize = 12;
-/// Bytes of a reason that is kept.
+/// Maximum bytes of a reason; the rest is cut.
 const REASON_BYTES_MAX: usize = 1_000;
 
-/// What a person is asked, about one version of a plan.
+/// An approval question about one version of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) plan: PlanId,
-    /// The version that is shown: an answer is about no other.
+    /// The version shown to the person; the answer applies to no other.
     pub(crate) version: u64,
-    /// Why the agent asks.
+    /// The agent's reason for asking.
     pub(crate) message: String,
     text: String,
 }
@@ -37,41 +37,39 @@ pub(crate) struct Question {
 /// A question on its way to the client.
 pub(crate) struct PendingQuestion {
     pub(crate) question: Question,
-    /// Told when somebody has answered elsewhere; closed when nobody waits for the answer any more.
+    /// Receives a message when the question was answered elsewhere; closed when the call no longer waits for the answer.
     pub(crate) settled: oneshot::Receiver<()>,
 }
 
-/// Where a tool puts its questions.
+/// Passes a tool's questions to the client.
 pub(crate) struct QuestionSender {
     pub(crate) questions: mpsc::UnboundedSender<PendingQuestion>,
-    /// Whether the client asks only while the call waits for the answer.
+    /// Whether the client can be asked only while the call waits for the answer.
     pub(crate) only_while_waiting: bool,
 }
 
-/// What a person said.
+/// A person's answer, with the note or reason they gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Run it.
     Approve(String),
-    /// Do not run it.
     Reject(String),
-    /// Neither: they dismissed the question, or the client could not ask.
+    /// The person dismissed the question, or the client could not ask.
     Nothing,
 }
 
-/// What came of an answer.
+/// The result of settling a question.
 #[derive(Debug)]
 pub(crate) enum Settled {
-    /// It is decided, by this answer or by another.
+    /// The plan is decided, by this answer or by another.
     Decided,
-    /// The plan is another one by now: this is what would have to be asked.
+    /// The plan has changed: this question would have to be asked instead.
     Changed(Question),
-    /// It still waits.
+    /// The plan still waits for a decision.
     Open,
 }
 
 impl Question {
-    /// What a person has to know of the plan as it stands.
+    /// Builds the question from the current version of the plan.
     pub(crate) fn about(workspace: &Workspace, plan: &PlanId, message: &str) -> Result<Self, ServiceError> {
         workspace.service.read(plan, |found| Self {
             plan: plan.clone(),
@@ -81,7 +79,7 @@ impl Question {
         })
     }
 
-    /// As the protocol has it: a choice without a preset, so that nobody approves by pressing Enter.
+    /// The question in the protocol's form: a choice without a default, so that pressing Enter approves nothing.
     pub(crate) fn form(&self) -> Result<ElicitRequestParams, serde_json::Error> {
         let schema = json!({
             "type": "object",
@@ -105,7 +103,7 @@ impl Question {
 }
 
 impl Verdict {
-    /// What an answer of the protocol means. Whatever is not plainly one of the two is neither.
+    /// Interprets the protocol's answer. Anything but an explicit `approve` or `reject` counts as no verdict.
     pub(crate) fn of(answer: &ElicitResult) -> Self {
         match answer.action {
             ElicitationAction::Accept => {}
@@ -123,7 +121,7 @@ impl Verdict {
     }
 }
 
-/// Writes down what a person at `client` said of the version that they were shown.
+/// Records the verdict of the person at `client` on the version that they were shown.
 pub(crate) fn settle(
     workspace: &Workspace,
     question: &Question,
@@ -144,13 +142,13 @@ pub(crate) fn settle(
             let phase = service.read(plan, |plan| plan.state().phase)?;
             Ok(if phase == Phase::AwaitingApproval { Settled::Changed(now) } else { Settled::Decided })
         }
-        // Somebody else was faster.
+        // Another answer came first.
         Err(ServiceError::Refused(_)) => Ok(Settled::Decided),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The same, for those who may not wait.
+/// Runs [`settle`] on a blocking thread.
 pub(crate) async fn settle_blocking(
     workspace: &Arc<Workspace>,
     question: &Question,
@@ -189,7 +187,7 @@ fn question(plan: &Plan, config: &Config, message: &str) -> String {
     text
 }
 
-/// What machines would still run, each with how often: the name of its executor and what the operator gave it to run.
+/// Counts the unfinished work and checks that machines would run, by executor name and the operator's command for it.
 fn machines(plan: &Plan, config: &Config) -> BTreeMap<String, usize> {
     let by_default = config.default_executor.as_ref().map(|executor| Work {
         executor: executor.clone(),
@@ -215,11 +213,11 @@ fn machines(plan: &Plan, config: &Config) -> BTreeMap<String, usize> {
 
 fn executor_words(name: &str, runs: &str) -> String {
     let (name, runs) = (plain(name), plain(runs));
-    // What is no program stands in brackets already.
+    // A preview that is not a program is in parentheses already.
     if runs.starts_with('(') { format!("{name} {runs}") } else { format!("{name} ({runs})") }
 }
 
-/// One line of a text that somebody else wrote: nothing in it can pass for ours, and ours are the quotation marks around it.
+/// Reduces a text by others to one line without double quotes, so that nothing in it can pass for Waypost's own text.
 fn plain(text: &str) -> String {
     excerpt(&text.replace('"', "'"), SHOWN_COLUMNS_MAX).into_owned()
 }

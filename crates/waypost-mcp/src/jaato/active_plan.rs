@@ -9,13 +9,13 @@ use super::reply::error;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Versions at the end of a history that are searched for how the plan ended.
+/// How many of the latest versions are searched for the way in which the plan ended.
 const ENDING_VERSIONS_MAX: usize = 20;
 
 pub(super) const NO_ACTIVE_PLAN: &str = "No active plan. Create a plan first with createPlan.";
 pub(super) const NOT_STARTED: &str = "Plan not started. Call startPlan first to confirm the plan.";
 
-/// The plan that the caller works on. One whose last step has ended is its plan until it says completePlan.
+/// Returns the caller's active plan. A plan whose last step has ended stays active until completePlan is called.
 pub(super) fn current(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(last) = latest(call, Vec::new())? else { return Ok(None) };
     if !last.phase.is_finished() || !was_ended_by_word(call, &last)? {
@@ -25,7 +25,7 @@ pub(super) fn current(call: &Call) -> Result<Option<PlanId>, ToolError> {
     Ok(latest(call, open)?.map(|head| head.id))
 }
 
-/// The plan that the caller works on, or else worked on last.
+/// Returns the caller's active plan, or else its latest.
 pub(super) fn current_or_recent(call: &Call) -> Result<Option<PlanId>, ToolError> {
     match current(call)? {
         Some(plan) => Ok(Some(plan)),
@@ -33,7 +33,7 @@ pub(super) fn current_or_recent(call: &Call) -> Result<Option<PlanId>, ToolError
     }
 }
 
-/// The plan that the caller works on, which must have been started.
+/// Returns the caller's active plan, which must have been started.
 pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, ToolError> {
     let plan = current(call)?.ok_or_else(|| error(none))?;
     match call.workspace.plans().with_plan(&plan, |plan| plan.state().phase)? {
@@ -42,7 +42,7 @@ pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, ToolError> {
     }
 }
 
-/// The plan that `plan_id` names.
+/// Returns the plan that `plan_id` names, if the argument is given.
 pub(super) fn named(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(id) = arguments::text(call, "plan_id")? else { return Ok(None) };
     let found = PlanId::new(id.as_str()).ok().map(|id| call.read(&id, |_| id.clone()));
@@ -55,14 +55,14 @@ pub(super) fn named(call: &Call) -> Result<Option<PlanId>, ToolError> {
     }
 }
 
-/// The caller's latest plan in one of these phases; of none named, in any.
+/// Returns the caller's latest plan in one of these phases; an empty list means any phase.
 fn latest(call: &Call, phases: Vec<Phase>) -> Result<Option<PlanSummary>, StoreError> {
     let owner = Some(call.by().name.clone());
     let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
     Ok(call.workspace.plans().heads(&query)?.items.pop())
 }
 
-/// Whether somebody said that the plan has ended; otherwise it ended with its last step.
+/// Whether a caller finished the plan explicitly. Otherwise it ended with its last step.
 fn was_ended_by_word(call: &Call, head: &PlanSummary) -> Result<bool, StoreError> {
     let after = head.version.saturating_sub(ENDING_VERSIONS_MAX as u64);
     let entries = call.workspace.plans().history(&head.id, after, ENDING_VERSIONS_MAX)?;
@@ -73,12 +73,12 @@ fn ended_by_word(entry: &VersionRecord) -> Option<bool> {
     if entry.events.iter().any(|event| matches!(event, Event::PlanFinished { .. })) {
         return Some(true);
     }
-    // What a plan hears after its end does not end it.
+    // Outputs received or withdrawn after the end did not end the plan.
     let heard = |event: &Event| matches!(event, Event::OutputReceived { .. } | Event::OutputWithdrawn { .. });
     entry.events.iter().any(|event| event.may_have_consequences() && !heard(event)).then_some(false)
 }
 
-/// A step of a plan, and its place from 1.
+/// Returns a step of a plan and its position, counted from 1.
 pub(super) fn step<'a>(plan: &'a Plan, id: &str) -> Option<(&'a Task, usize)> {
     plan.tasks().map(|(task, _)| task).zip(1..).find(|(task, _)| task.spec.id.as_str() == id)
 }

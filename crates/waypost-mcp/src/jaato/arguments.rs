@@ -1,4 +1,4 @@
-//! Arguments as the plugin takes them: what is empty is missing, and what is wrong is named in its words.
+//! Arguments by the plugin's rules: an empty argument counts as missing, and errors use the plugin's wording.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::reply::error;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// A text; an empty one, or none at all, is nothing.
+/// A text. An empty or missing one is `None`.
 pub(super) fn text(call: &Call, name: &str) -> Result<Option<String>, ToolError> {
     match call.arguments.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -16,12 +16,11 @@ pub(super) fn text(call: &Call, name: &str) -> Result<Option<String>, ToolError>
     }
 }
 
-/// A text that must be there.
+/// A required text.
 pub(super) fn needed(call: &Call, name: &str) -> Result<String, ToolError> {
     text(call, name)?.ok_or_else(|| error(format!("{name} is required")))
 }
 
-/// A list of texts.
 pub(super) fn texts(call: &Call, name: &str) -> Result<Vec<String>, ToolError> {
     let list = match call.arguments.get(name) {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -33,7 +32,7 @@ pub(super) fn texts(call: &Call, name: &str) -> Result<Vec<String>, ToolError> {
     texts.ok_or_else(|| error(format!("{name} must be an array of strings")))
 }
 
-/// A number of seconds, up to `max`.
+/// A number of seconds, clamped to 0 up to `max`.
 pub(super) fn seconds(call: &Call, name: &str, default: f64, max: f64) -> Result<f64, ToolError> {
     match call.arguments.get(name) {
         None | Some(Value::Null) => Ok(default),

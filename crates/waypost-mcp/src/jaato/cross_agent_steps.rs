@@ -1,4 +1,4 @@
-//! Steps that depend on steps of other agents: add or link them, and show what blocks them.
+//! Steps that depend on steps of other agents: adds or links them, and lists blocked steps with the reasons.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{
@@ -15,10 +15,10 @@ use super::step::{add_step, added, new_step};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Things that one step waits for that an answer names.
+/// Maximum number of dependencies that a reply lists for one step.
 pub(super) const WAITS_NAMED_MAX: usize = 20;
 
-/// The step that is to wait.
+/// The step that gets the dependencies.
 enum Target {
     New(String),
     Existing(String),
@@ -59,7 +59,7 @@ pub(super) fn add(call: &Call) -> Reply {
     Ok(answer)
 }
 
-/// The references as they were given, each with an agent and a step.
+/// Returns the references as given. Each must have an agent and a step.
 fn references(call: &Call) -> Result<Vec<Map<String, Value>>, ToolError> {
     let list = match call.arguments.get("depends_on") {
         Some(Value::Array(list)) if !list.is_empty() => list,
@@ -76,7 +76,7 @@ fn references(call: &Call) -> Result<Vec<Map<String, Value>>, ToolError> {
     read.ok_or_else(|| error("Each dependency must have agent_id and step_id"))
 }
 
-/// Makes `spec` wait for the references besides what it waits for.
+/// Adds the references to the dependencies of `spec`.
 fn depend(
     call: &Call,
     plan: &Plan,
@@ -87,7 +87,7 @@ fn depend(
         let mut reference = reference.clone();
         let is_mine = reference["agent_id"] == *call.by().name
             && reference["step_id"].as_str().is_some_and(|step| plan.task(step).is_some());
-        // A step of one's own plan is told from one of another plan by the plan.
+        // The plan id distinguishes a step of the caller's own plan from a step of another plan.
         if is_mine && reference.get("plan_id").is_none_or(Value::is_null) {
             reference.insert("plan_id".to_owned(), plan.id().as_str().into());
         }
@@ -96,7 +96,7 @@ fn depend(
     tool_output::depend(plan, spec, list.collect()).map_err(|problems| ToolError::invalid(&problems))
 }
 
-/// Lets an existing step wait.
+/// Adds dependencies to an existing step.
 fn link(
     call: &Call,
     plan: &PlanId,
@@ -113,7 +113,7 @@ fn link(
     let (spec, added, status) = found.ok_or_else(|| error(format!("Step '{step}' not found in plan.")))??;
     let mut ops = Vec::new();
     if status == Status::Running {
-        // Nobody can work on what waits; who linked it takes it up again when it is unblocked.
+        // A waiting step cannot be worked on; the agent that linked it claims it again once it is unblocked.
         let status = StatusChange::Pending { reason: "waits for other agents".to_owned() };
         ops.push(EditOp::SetStatus { task: spec.id.clone(), status });
     }
@@ -128,7 +128,7 @@ fn link(
     Ok(spec.id)
 }
 
-/// A step that waits now, or would, had not what it waits for happened already.
+/// The reply for a linked step: blocked, or ready or skipped if its dependencies have ended already.
 fn linked(plan: &Plan, id: &TaskId, said: &str) -> Map<String, Value> {
     let Some((task, sequence)) = step(plan, id.as_str()) else { return Map::new() };
     let mut answer = added(plan, id);
@@ -158,7 +158,7 @@ pub(super) fn blocked(call: &Call) -> Reply {
         None => current(call)?.ok_or_else(|| error("No plan found. Create a plan first with createPlan."))?,
     };
     let plans = call.workspace.plans();
-    // Whoever was not heard of for too long works on nothing: that is a reason, too.
+    // An agent whose lease has expired works on nothing, and that may be the reason.
     call.service().reclaim_expired_leases(None)?;
     let found: Vec<(Map<String, Value>, Vec<Waits>)> = plans.with_plan(&plan, |plan| {
         let all = plan.tasks().map(|(task, _)| task).zip(1..);
@@ -211,7 +211,7 @@ fn entry(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
     entry
 }
 
-/// Something that a step waits for.
+/// A dependency that is not satisfied.
 enum Waits {
     Here(String),
     There(ExternalTaskRef),
@@ -233,7 +233,7 @@ fn waits(plan: &Plan, task: &Task) -> Vec<Waits> {
     open.collect()
 }
 
-/// What is known of a step elsewhere, in a sentence.
+/// Describes the status of a step in another plan.
 fn target_sentence(call: &Call, of: &PlanId, there: &ExternalTaskRef) -> Result<String, ToolError> {
     let found = call.workspace.plans().target_status(of, there)?;
     Ok(sentence(there, &found))
@@ -249,7 +249,7 @@ fn sentence(there: &ExternalTaskRef, found: &TargetStatus) -> String {
     }
 }
 
-/// What a step waits for that is not there so far.
+/// Describes the step's dependencies that do not exist yet.
 fn missing(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Vec<String>, ToolError> {
     let waits = call.workspace.plans().external_waits(plan, STEPS_MAX)?.into_iter();
     let missing = waits.filter(|(wait, found)| wait.task == *step && !found.is_there());

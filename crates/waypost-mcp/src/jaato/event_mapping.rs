@@ -12,16 +12,16 @@ use crate::reply_text;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Bytes of what an event carries: an output as a whole comes with the step that it was for.
+/// Maximum bytes of an event's payload. The step that received an output has it in full.
 const PAYLOAD_BYTES_MAX: usize = 4 * 1024;
-/// Bytes of the words of its plan and of its step.
+/// Maximum bytes of the plan title and of the step description in an event.
 const WORDS_BYTES: usize = 500;
-/// Steps that the event of a new plan names.
+/// Maximum number of steps that a `plan_created` event lists.
 const STEPS_TOLD_MAX: usize = 100;
-/// What a task that is stopped along with its plan is told as its reason: the end of the plan says that already.
+/// The reason on tasks cancelled together with their plan. They get no event: the end of the plan implies theirs.
 const ENDED_ALONG: &str = "the plan was ended";
 
-/// The plugin's types of events, each with the words for what it is made of; the first word is its own.
+/// The plugin's event types, each with the event kinds that it is made from. The first kind is the type's own.
 const TYPES: [(&str, &[&str]); 12] = [
     ("plan_created", &["plan_created"]),
     ("plan_started", &["plan_started"]),
@@ -37,7 +37,7 @@ const TYPES: [(&str, &[&str]); 12] = [
     ("step_unblocked", &["task_unblocked"]),
 ];
 
-/// The types that these words name.
+/// Parses event types.
 pub(super) fn types(words: &[String]) -> Result<Vec<&'static str>, ToolError> {
     let known = |word: &String| {
         let found = TYPES.iter().find(|(name, _)| name == word).map(|(name, _)| *name);
@@ -46,18 +46,17 @@ pub(super) fn types(words: &[String]) -> Result<Vec<&'static str>, ToolError> {
     words.iter().map(known).collect()
 }
 
-/// All of them.
 pub(super) fn all_types() -> Vec<&'static str> {
     TYPES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The types that a filter was made for.
+/// Returns the types that a filter was made for.
 pub(super) fn types_of(filter: &EventFilter) -> Vec<&'static str> {
     let has = |kind: &str| filter.kinds.iter().any(|wanted| wanted == kind);
     TYPES.iter().filter(|(_, kinds)| has(kinds[0])).map(|(name, _)| *name).collect()
 }
 
-/// The filter for events of these types; an agent called `*` is any.
+/// Returns the filter for events of these types. The agent `*` means any.
 pub(super) fn filter(
     agent: Option<&str>,
     types: &[&str],
@@ -77,7 +76,7 @@ pub(super) fn filter(
     }
 }
 
-/// An event before its plan was looked at.
+/// An event of the plugin before the fields from its plan are added.
 struct MappedEvent {
     kind: &'static str,
     step: Option<TaskId>,
@@ -101,7 +100,7 @@ fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Those of some events in a row that say something in these types.
+/// Keeps the events that map to at least one of these types. `occurrences` must be contiguous.
 pub(super) fn mappable(mut occurrences: Vec<LogEvent>, types: &[&str]) -> Vec<LogEvent> {
     let tells: Vec<bool> =
         occurrences.iter().map(|one| !mapped(one, &occurrences, types).is_empty()).collect();
@@ -110,13 +109,13 @@ pub(super) fn mappable(mut occurrences: Vec<LogEvent>, types: &[&str]) -> Vec<Lo
     occurrences
 }
 
-/// What an event says in these types; `around` are those that stand beside it.
+/// Maps an event to these types; `around` holds the neighbouring events.
 fn mapped(occurrence: &LogEvent, around: &[LogEvent], types: &[&str]) -> Vec<MappedEvent> {
     let mut events: Vec<MappedEvent> = match &occurrence.event {
         EventSource::Decided(event) => decided(event),
         EventSource::Followed(event) => {
             let same = |other: &&LogEvent| other.sequence == occurrence.sequence;
-            // Only the end of a plan can be said twice, and it comes last in its version.
+            // Only the end of a plan can occur twice, and it comes last in its version.
             let is_end = occurrence.task.is_none();
             let by_word = is_end && around.iter().filter(same).any(|other| other.kind == "plan_finished");
             followed(event, by_word).into_iter().collect()
@@ -126,7 +125,7 @@ fn mapped(occurrence: &LogEvent, around: &[LogEvent], types: &[&str]) -> Vec<Map
     events
 }
 
-/// The events of these types, in their order.
+/// Returns the mapped events of these types, in order.
 pub(super) fn translate(
     call: &Call,
     occurrences: &[LogEvent],
@@ -145,7 +144,7 @@ pub(super) fn translate(
         };
         match call.read(&occurrence.plan, tell) {
             Ok(records) => told.extend(records),
-            // Of a plan that is gone there is nothing to tell.
+            // A plan that no longer exists has no events to report.
             Err(ServiceError::NoSuchPlan(_)) => {}
             Err(other) => return Err(other.into()),
         }
@@ -181,14 +180,14 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
             payload.extend(output.as_ref().map(|output| ("output".to_owned(), output.value())));
             step("step_completed", task, payload.into())
         }
-        // One that is tried again has not failed yet.
+        // A task that will be retried has not failed yet.
         Event::TaskFailed { task, error, again_at: None, .. } => {
             step("step_failed", task, json!({ "error": error }))
         }
         Event::TaskSkipped { task, reason } => step("step_skipped", task, json!({ "result": reason })),
         Event::TasksCancelled { tasks, reason, .. } => match tasks.as_slice() {
             [task] => step("step_skipped", task, json!({ "result": reason })),
-            // Each of several is told for itself.
+            // Each of several tasks has an event of its own.
             _ => Vec::new(),
         },
         Event::TaskFailed { again_at: Some(_), .. }
@@ -223,7 +222,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
     }
 }
 
-/// What followed by the graph. The end of a plan that somebody said in words is told by those.
+/// Maps a derived event. The end of a plan that was finished explicitly is reported by that event instead.
 fn followed(event: &DerivedEvent, by_word: bool) -> Option<MappedEvent> {
     Some(match event {
         DerivedEvent::TaskDone { task } => {
@@ -259,7 +258,7 @@ fn followed(event: &DerivedEvent, by_word: bool) -> Option<MappedEvent> {
     })
 }
 
-/// An event as it is told, with what its plan says of it now.
+/// Returns an event as the plugin formats it, with the current data of its plan.
 fn record(plan: &Plan, occurrence: &LogEvent, events: &MappedEvent, number: &str) -> Value {
     let mut record = Map::new();
     let mut put = |name: &str, value: Value| {

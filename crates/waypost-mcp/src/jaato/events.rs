@@ -1,4 +1,4 @@
-//! Subscriptions to events of other agents, which outlive the process, and the events themselves.
+//! Subscriptions to events of other agents, which outlive the process, and queries for events.
 
 use std::time::{Duration, Instant};
 
@@ -17,15 +17,15 @@ use crate::reply_text;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Events in an answer when it is not told how many.
+/// Number of events in a reply when the caller gives no limit.
 const EVENTS_DEFAULT: usize = 20;
-/// Bytes of an id that is said again.
+/// Bytes of an id that a reply repeats.
 const ID_BYTES: usize = 200;
-/// Events in an answer.
+/// Maximum number of events in a reply.
 const EVENTS_ANSWERED_MAX: usize = 100;
-/// How long a call waits for an event.
+/// The longest that a call waits for an event.
 const EVENTS_SECONDS_MAX: f64 = 30.0;
-/// Versions of all plans, the latest, that are searched for recent events.
+/// How many of the latest versions of all plans are searched for recent events.
 const LOOK_BACK_VERSIONS_MAX: u64 = 2_000;
 
 pub(super) fn subscribe(call: &Call) -> Reply {
@@ -54,7 +54,7 @@ pub(super) fn subscribe(call: &Call) -> Reply {
     ]))
 }
 
-/// Who subscribes late misses nothing that happened since its plan was made.
+/// Starts at the creation of the caller's plan, so that a late subscriber misses nothing since.
 fn since(call: &Call) -> Result<Since, ToolError> {
     let Some(plan) = current(call)? else { return Ok(Since::Now) };
     let made = call.workspace.plans().history(&plan, 0, 1)?;
@@ -120,7 +120,7 @@ pub(super) fn recent(call: &Call) -> Reply {
     let plans = call.workspace.plans();
     let found = match after {
         Some(after) => {
-            // Events that were one in the log have a number behind the place.
+            // Several events from one log entry have a number after the cursor.
             let place = after.split('/').next().unwrap_or_default();
             query.after(
                 plans,
@@ -143,7 +143,7 @@ pub(super) fn recent(call: &Call) -> Reply {
     Ok(answer)
 }
 
-/// Which events are wanted, how many, and how long they may take.
+/// Which events to return, how many, and how long to wait for them.
 struct EventQuery<'a> {
     filter: EventFilter,
     types: &'a [&'static str],
@@ -152,7 +152,7 @@ struct EventQuery<'a> {
 }
 
 impl EventQuery<'_> {
-    /// The first events behind a place. When there are none, the first that come in time.
+    /// Returns the first events after a cursor. If there are none, waits for the first that arrive in time.
     fn after(&self, plans: &PlanStore, place: Cursor) -> Result<Vec<LogEvent>, StoreError> {
         let until = Instant::now() + self.wait;
         let mut place = place;
@@ -167,7 +167,7 @@ impl EventQuery<'_> {
         }
     }
 
-    /// The last events of all; when there are none, the first that come in time.
+    /// Returns the latest events. If there are none, waits for the first that arrive in time.
     fn latest(&self, plans: &PlanStore) -> Result<Vec<LogEvent>, StoreError> {
         let latest = plans.latest()?;
         let mut place = Cursor::after(latest.saturating_sub(LOOK_BACK_VERSIONS_MAX));

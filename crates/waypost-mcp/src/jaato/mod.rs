@@ -1,7 +1,7 @@
-//! The tools of the jaato todo plugin, under their names and with their answers: one plan for each agent, steps that wait
-//! for steps of other agents, and events about them.
+//! The tools of the jaato todo plugin, with its names and replies: one plan for each agent, steps that wait for steps of other
+//! agents, and events about them.
 //!
-//! What a plan, a step and a reference look like is known to the format (`waypost_formats::jaato`).
+//! The JSON form of plans, steps and references is defined by the format (`waypost_formats::jaato`).
 
 mod active_plan;
 mod arguments;

@@ -1,5 +1,5 @@
-//! Piggybacks subscribed events on the results of an agent's calls: a client cannot be made to listen, but it reads what it asked
-//! for. An event is delivered once; all of them stay in the log.
+//! Piggybacks subscribed events on the results of an agent's calls: a client cannot be made to listen, but it reads the results
+//! that it asked for. An event is delivered once; all of them stay in the log.
 
 use serde_json::{Map, Value};
 use waypost_store::{LogEvent, Subscription, SubscriptionError};
@@ -8,21 +8,21 @@ use super::event_mapping::{translate, types_of};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Events of one subscription that come along with one answer, and how many end the telling.
+/// Maximum number of events that one subscription adds to a reply. A reply with this many takes none from further subscriptions.
 pub(super) const INLINE_EVENTS_MAX: usize = 10;
 
 pub(super) fn subscription_error(error: SubscriptionError) -> ToolError {
     ToolError::new(error.to_string(), error.hint())
 }
 
-/// The caller's subscriptions to what this set of tools tells.
+/// Returns the caller's subscriptions to the event types of this toolset.
 pub(super) fn subscriptions(call: &Call) -> Result<Vec<Subscription>, ToolError> {
     let mut found = call.workspace.plans().subscriptions(&call.by().to_string())?;
     found.retain(|subscription| !types_of(&subscription.filter).is_empty());
     Ok(found)
 }
 
-/// Puts what the caller has not heard yet into its answer.
+/// Adds the caller's undelivered events to its reply.
 pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<(), ToolError> {
     let (owner, plans) = (call.by().to_string(), call.workspace.plans());
     let (mut told, mut more) = (Vec::new(), false);
@@ -30,14 +30,14 @@ pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<()
         let page = match plans.unread(&owner, &subscription.id, INLINE_EVENTS_MAX) {
             Ok(page) if page.events.is_empty() => continue,
             Ok(page) => page,
-            // Ended a moment ago by another call.
+            // Another call removed it a moment ago.
             Err(SubscriptionError::NotFound { .. }) => continue,
             Err(error) => return Err(subscription_error(error)),
         };
         let mut news = translate(call, &of_others(call, page.events), &types_of(&subscription.filter))?;
         news.retain(|event| !told.contains(event));
         if told.len() >= INLINE_EVENTS_MAX && !news.is_empty() {
-            // They stay unread, and come with the next answer.
+            // These events stay unread and come with the next reply.
             more = true;
             continue;
         }
@@ -54,12 +54,12 @@ pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<()
     Ok(())
 }
 
-/// Nobody is told of its own deeds; of what others did to its plan it is.
+/// Drops the caller's own events. Actions of others on the caller's plan remain.
 fn of_others(call: &Call, events: Vec<LogEvent>) -> Vec<LogEvent> {
     events.into_iter().filter(|event| event.actor != *call.by()).collect()
 }
 
-/// What the caller has been shown otherwise counts as told, where that is all there was.
+/// Marks events that the caller has received otherwise as delivered, if a subscription has no other unread events.
 pub(super) fn shown(call: &Call, events: &[Value]) -> Result<(), ToolError> {
     let (owner, plans) = (call.by().to_string(), call.workspace.plans());
     for subscription in subscriptions(call)? {

@@ -1,4 +1,4 @@
-//! Plans as a whole: create, start with a person's approval, complete.
+//! Whole plans: create, start with a person's approval, complete.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
@@ -12,9 +12,9 @@ use crate::approval::{self, APPROVAL_SECONDS_MAX, ApprovalOutcome};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// How long startPlan waits for a person when it is not told: less than clients wait for a tool.
+/// Default for how long startPlan waits for a person: less than the tool timeout of clients.
 const START_SECONDS: f64 = 50.0;
-/// Steps that an answer names at the most when it only mentions them.
+/// Maximum number of steps that a message names.
 pub(super) const STEPS_NAMED_MAX: usize = 20;
 
 pub(super) fn create(call: &Call) -> Reply {
@@ -46,7 +46,7 @@ pub(super) fn create(call: &Call) -> Reply {
     Ok(answer)
 }
 
-/// The caller's plan that a new one takes the place of: one of its own that was never started.
+/// Returns the caller's plan that a new one replaces: a plan that it created and that was never started.
 fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(id) = current(call)? else { return Ok(None) };
     let plans = call.workspace.plans();
@@ -85,7 +85,7 @@ fn outline(plan: &Plan) -> Map<String, Value> {
     answer
 }
 
-/// Says how to see the steps that an answer has no room for.
+/// Adds how to get the steps that the reply has no room for.
 fn say_more(plan: &Plan, answer: &mut Map<String, Value>) {
     if plan.len() > STEPS_MAX {
         let more =
@@ -110,7 +110,7 @@ pub(super) fn start(call: &Call) -> Reply {
         }
     }
     let asked = if waived {
-        // The operator's configuration says that nobody need be asked.
+        // The operator's configuration waives approval.
         ApprovalOutcome::Approved
     } else {
         let asks = message.clone().unwrap_or_else(|| format!("{} asks to start '{title}'.", call.by().name));
@@ -139,7 +139,7 @@ pub(super) fn start(call: &Call) -> Reply {
 }
 
 fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Reply {
-    // An approved plan runs already, and one that nobody need approve begins here.
+    // An approved plan is active already; a plan without approval starts here.
     call.service().activate(&call.caller, id, Guard::NONE)?;
     let message = message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
     let answer = call.workspace.plans().with_plan(id, |plan| {
@@ -195,7 +195,7 @@ pub(super) fn complete(call: &Call) -> Reply {
         .map_err(ToolError::from)
 }
 
-/// A plan that was never started can only be cancelled, and one with a failed or unfinished step is not completed.
+/// Refuses to complete or fail a plan that was never started, and to complete one with a failed or running step.
 fn may_end_as(plan: &Plan, phase: Phase, word: &str) -> Result<(), ToolError> {
     let never_begun = match plan.state().phase {
         Phase::Draft | Phase::AwaitingApproval => plan.state().started_at.is_none(),

@@ -1,4 +1,4 @@
-//! Replies as the plugin gives them: an object, bounded, and every error an object with `error`.
+//! Replies in the plugin's form: a bounded object; every error is an object with `error`.
 
 use serde_json::{Map, Value};
 use waypost_core::Plan;
@@ -10,15 +10,15 @@ use crate::tool_error::ToolError;
 
 pub(super) type Reply = Result<Map<String, Value>, ToolError>;
 
-/// Bytes of an answer.
+/// Maximum bytes of a reply.
 const ANSWER_BYTES_MAX: usize = 192 * 1024;
-/// What an answer says in which something was cut.
+/// The note in a reply whose long texts were cut.
 pub(super) const CUT: &str =
     "long texts were cut; the resource waypost://plans/{plan_id}/tasks/{step_id} has a step as a whole";
-/// Steps in one answer.
+/// Maximum number of steps in a reply.
 pub(super) const STEPS_MAX: usize = 200;
 
-/// Which plan, and where it stands.
+/// The id, title and status of a plan.
 pub(super) fn head(plan: &Plan) -> Map<String, Value> {
     Map::from_iter([
         ("plan_id".to_owned(), plan.id().as_str().into()),
@@ -27,7 +27,7 @@ pub(super) fn head(plan: &Plan) -> Map<String, Value> {
     ])
 }
 
-/// An answer within its bound: of one that is longer, the long texts are cut, and the answer says so.
+/// Limits a reply to its maximum: cuts its long texts if needed, and notes that.
 fn bounded(answer: Map<String, Value>) -> Value {
     let (mut value, was_cut) = reply_text::shortened(&Value::Object(answer), ANSWER_BYTES_MAX);
     if was_cut && value.is_object() {
@@ -36,7 +36,7 @@ fn bounded(answer: Map<String, Value>) -> Value {
     value
 }
 
-/// Every refusal is an object with an `error`, as the plugin has it; the text says the same.
+/// Gives every refusal an `error` field, as the plugin does. The text is the same.
 pub(super) fn finish(told: Reply) -> Result<Answer, ToolError> {
     match told {
         Ok(answer) => Ok(Answer::of(bounded(answer))),
@@ -48,7 +48,7 @@ pub(super) fn finish(told: Reply) -> Result<Answer, ToolError> {
     }
 }
 
-/// A refusal in the plugin's words.
+/// A refusal in the plugin's wording.
 pub(super) fn error(text: impl Into<String>) -> ToolError {
     let refused = ToolError::new(text, "");
     let text = refused.text();

@@ -11,13 +11,13 @@ use crate::approval;
 use crate::reply_text;
 use crate::tool_call::Call;
 
-/// Bytes of steps at which an answer ends.
+/// A reply takes no further step once its steps have this many bytes.
 const STEPS_BYTES: usize = 64 * 1024;
-/// Bytes of one step.
+/// Maximum bytes of one step.
 const STEP_BYTES_MAX: usize = 32 * 1024;
-/// Bytes of what came from other agents.
+/// Maximum bytes of the outputs received from other agents.
 const RECEIVED_BYTES_MAX: usize = 32 * 1024;
-/// Bytes of why a person said no.
+/// Maximum bytes of the reason for a rejection.
 const REASON_BYTES: usize = 2_000;
 
 pub(super) fn show(call: &Call) -> Reply {
@@ -36,7 +36,7 @@ pub(super) fn show(call: &Call) -> Reply {
     shown.ok_or_else(|| error(format!("Step not found: {}", after.unwrap_or_default())))
 }
 
-/// A plan from a step on; nothing when it has no such step.
+/// Returns the plan with the steps after `after`, or `None` if it has no such step.
 fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     let state = plan.state();
     let mut answer = head(plan);
@@ -87,7 +87,7 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     Some(answer)
 }
 
-/// What came from each agent: of several outputs, the one that the last step received. Each step has them all.
+/// Returns the outputs by agent. Of several outputs from one agent, the last step's is returned; each step has all of its own.
 fn received(plan: &Plan) -> Map<String, Value> {
     let mut received = Map::new();
     for (task, _) in plan.tasks().filter(|(task, _)| !task.state.received.is_empty()) {

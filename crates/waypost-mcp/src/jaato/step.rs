@@ -1,4 +1,4 @@
-//! Single steps: report, complete with an output, add.
+//! Single steps: report a status, complete with an output, add.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{EffectiveStatus, Json, Plan, PlanId, Position, Status, Task, TaskId, TaskSpec, nearest};
@@ -12,9 +12,9 @@ use crate::false_done;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// How long an agent is believed to work on a step without a word; then others see it as open again.
+/// The lease of a step. If it expires without a report, other agents see the step as open again.
 pub(super) const STEP_LEASE_SECONDS: u32 = 1_800;
-/// What ids of steps begin with; a number follows.
+/// The prefix of step ids; a number follows.
 const STEP_PREFIX: &str = "step_";
 
 pub(super) fn set_status(call: &Call) -> Reply {
@@ -42,7 +42,7 @@ pub(super) fn set_status(call: &Call) -> Reply {
     let mut answer = call.workspace.plans().with_plan(&plan, |plan| reported(plan, &id))?;
     let instruction = call.workspace.plans().with_plan(&plan, |plan| instruction(plan, &id))?;
     match (warning, instruction) {
-        // First things first: the next step can wait.
+        // The warning matters more than the next step.
         (Some(warning), _) => answer.insert("warning".to_owned(), warning.into()),
         (None, Some(instruction)) => answer.insert("instruction".to_owned(), instruction.into()),
         (None, None) => None,
@@ -72,7 +72,7 @@ pub(super) fn complete_with_output(call: &Call) -> Reply {
     Ok(answer)
 }
 
-/// What to tell whoever reports as completed what its own words say was not.
+/// The warning for a report of completion whose own text admits failure.
 fn warning(words: &str) -> String {
     format!(
         "The result says '{words}', and the step is written down as completed. If it was not FULLY accomplished, call \
@@ -80,14 +80,14 @@ fn warning(words: &str) -> String {
     )
 }
 
-/// Writes what an agent says of a step. What has ended can be reported anew: who sees that it was mistaken may say so.
+/// Records an agent's report on a step. A finished step can be reported again, so that an agent can correct a mistake.
 fn write_report(call: &Call, plan: &PlanId, id: &str, report: StatusChange) -> Result<TaskId, ToolError> {
     let found = call.read(plan, |plan| {
         let task = plan.task(id).ok_or_else(|| no_step(plan, id))?;
         Ok::<_, ToolError>((task.spec.id.clone(), task.state.status.is_finished()))
     })?;
     let (task, is_finished) = found?;
-    // The plugin knows no sessions: steps are held under the agent's own name.
+    // The plugin has no sessions: the agent's own name holds the lease.
     let agent = Caller::new(call.by().clone());
     if report == StatusChange::Running {
         let lease_seconds = Some(STEP_LEASE_SECONDS);
@@ -102,14 +102,14 @@ fn write_report(call: &Call, plan: &PlanId, id: &str, report: StatusChange) -> R
     Ok(task)
 }
 
-/// There is no such step; perhaps one whose name is close to it.
+/// The error for an unknown step, with a suggestion if a similar id exists.
 pub(super) fn no_step(plan: &Plan, id: &str) -> ToolError {
     let near = nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
     let near = near.map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
     error(format!("Step not found: {id}{near}"))
 }
 
-/// A step after a report, and how far the plan is.
+/// The reply to a report: the step and the plan's progress.
 fn reported(plan: &Plan, id: &TaskId) -> Map<String, Value> {
     let Some((task, sequence)) = step(plan, id.as_str()) else { return Map::new() };
     let written = tool_output::step(plan, task, sequence);
@@ -126,7 +126,7 @@ fn reported(plan: &Plan, id: &TaskId) -> Map<String, Value> {
     answer
 }
 
-/// What to do next, for models that stop after every report.
+/// The next instruction, for models that stop after every report.
 fn instruction(plan: &Plan, id: &TaskId) -> Option<String> {
     let task = plan.task(id.as_str())?;
     let pending = |task: &&Task| plan.effective_status(task.spec.id.as_str()) == Some(EffectiveStatus::Ready);
@@ -163,7 +163,7 @@ pub(super) fn add(call: &Call) -> Reply {
     Ok(call.read(&plan, |plan| added(plan, &id))?)
 }
 
-/// A step that was added, and how far the plan is.
+/// The reply for an added step: the step and the plan's progress.
 pub(super) fn added(plan: &Plan, id: &TaskId) -> Map<String, Value> {
     let Some((task, sequence)) = step(plan, id.as_str()) else { return Map::new() };
     let mut answer = tool_output::step(plan, task, sequence);
@@ -173,7 +173,7 @@ pub(super) fn added(plan: &Plan, id: &TaskId) -> Map<String, Value> {
     answer
 }
 
-/// A step that gets its id when it is written.
+/// A step whose id is assigned when it is written.
 pub(super) fn new_step(description: &str) -> Result<TaskSpec, ToolError> {
     let id = TaskId::new(STEP_PREFIX).map_err(|bad| error(bad.to_string()))?;
     Ok(TaskSpec::new(id, description))

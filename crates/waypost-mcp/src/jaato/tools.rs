@@ -1,4 +1,4 @@
-//! The definitions of the tools, in the plugin's words.
+//! The definitions of the tools, in the plugin's wording.
 
 use super::reply::{Reply, finish};
 use super::{cross_agent_steps, events, piggyback_events, plan, status, step};
@@ -7,7 +7,7 @@ use crate::tool::{Answer, Handler, Tool};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// How these tools do what a hint speaks of.
+/// This toolset's phrases for hints.
 pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "getPlanStatus lists the steps",
     list: "getPlanStatus without plan_id shows yours",
@@ -36,7 +36,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         ("completeStepWithOutput", |call| answered(call, step::complete_with_output)),
         ("getBlockedSteps", |call| answered(call, cross_agent_steps::blocked)),
         ("subscribeToTasks", |call| answered(call, events::subscribe)),
-        // It shows events itself.
+        // This tool returns events itself.
         ("getTaskEvents", |call| finish(events::recent(call))),
         ("listSubscriptions", |call| answered(call, events::list)),
         ("unsubscribe", |call| answered(call, events::unsubscribe)),
@@ -44,7 +44,7 @@ pub(crate) fn tools() -> Vec<Tool> {
     Tool::all(include_str!("tools.json"), &handlers)
 }
 
-/// Runs a tool; events that its caller has subscribed to come along with the answer.
+/// Runs a tool and adds the caller's subscribed events to the reply.
 fn answered(call: &Call, run: fn(&Call) -> Reply) -> Result<Answer, ToolError> {
     finish(run(call).and_then(|mut answer| {
         piggyback_events::deliver(call, &mut answer)?;

@@ -1,5 +1,5 @@
-//! Parses the arguments of a call: an unknown name or a wrong type is an error that names it, so that a model can fix it at
-//! once. Does not know what they mean.
+//! Parses the arguments of a call: the error for an unknown name or a wrong type names the argument, so that a model can fix it
+//! at once. Does not know what the arguments mean.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -8,18 +8,18 @@ use waypost_core::nearest;
 use crate::reply_text;
 use crate::tool_error::ToolError;
 
-/// Bytes of what is not known that are said again.
+/// Bytes of an unknown name or value that the error message repeats.
 const NAME_BYTES: usize = 80;
 
 /// The fields of an object that a model wrote.
 pub(super) struct Arguments<'a> {
     fields: &'a Map<String, Value>,
-    /// Where they stand, for messages: nothing, or `ops[2].`.
+    /// Prefix for messages: empty, or e.g. `ops[2].`.
     within: String,
 }
 
 impl<'a> Arguments<'a> {
-    /// Takes them, if they are all known.
+    /// Wraps the fields; an unknown one is an error.
     pub(super) fn of(
         fields: &'a Map<String, Value>,
         known: &[&str],
@@ -37,58 +37,55 @@ impl<'a> Arguments<'a> {
         Err(ToolError::new(format!("unknown argument {within}{unknown}"), hint))
     }
 
-    /// A value, if it is there and is not `null`.
+    /// A value, if present and not `null`.
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
         self.fields.get(name).filter(|value| !value.is_null())
     }
 
-    /// Whether it was named, be it as `null`.
+    /// Whether the field is present, even as `null`.
     pub(super) fn names(&self, name: &str) -> bool {
         self.fields.contains_key(name)
     }
 
-    /// A text.
     pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_str().map(Some).ok_or_else(|| self.wrong(name, "text", value))
     }
 
-    /// A name, such as an id: an empty one is none, because models fill in what they leave out.
+    /// A name, such as an id. An empty one counts as missing, because models fill in fields that they mean to omit.
     pub(super) fn name(&self, name: &str) -> Result<Option<&'a str>, ToolError> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
 
-    /// A text that has to be there.
+    /// A required text; an empty one counts as missing.
     pub(super) fn needed(&self, name: &str) -> Result<&'a str, ToolError> {
         self.name(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// A number from 0.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_u64().map(Some).ok_or_else(|| self.wrong(name, "a whole number from 0", value))
     }
 
-    /// The same within 32 bits.
+    /// A whole number that fits in 32 bits.
     pub(super) fn small(&self, name: &str) -> Result<Option<u32>, ToolError> {
         let Some(number) = self.number(name)? else { return Ok(None) };
         let small = u32::try_from(number);
         small.map(Some).map_err(|_| self.bad(name, format!("{number} is too large a number")))
     }
 
-    /// Yes or no; no when it is not there.
+    /// A boolean; a missing one is `false`.
     pub(super) fn flag(&self, name: &str) -> Result<bool, ToolError> {
         let Some(value) = self.value(name) else { return Ok(false) };
         value.as_bool().ok_or_else(|| self.wrong(name, "true or false", value))
     }
 
-    /// A list.
     pub(super) fn list(&self, name: &str) -> Result<Option<&'a [Value]>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_array().map(|list| Some(list.as_slice())).ok_or_else(|| self.wrong(name, "a list", value))
     }
 
-    /// Texts; one alone need not be a list.
+    /// A list of texts; a single text need not be a list.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ToolError> {
         if let Some(Value::String(one)) = self.value(name) {
             return Ok(vec![one.clone()]);
@@ -101,14 +98,14 @@ impl<'a> Arguments<'a> {
         texts.collect()
     }
 
-    /// A value of the core's, in the words of the native format.
+    /// A value of a core type, in the native format.
     pub(super) fn native<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let read = serde_json::from_value(value.clone());
         read.map(Some).map_err(|error| self.bad(name, error.to_string()))
     }
 
-    /// The same, where `null` takes it away.
+    /// Like [`Self::native`], but `null` is `Some(None)`: it clears the field.
     pub(super) fn native_or_none<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -116,7 +113,7 @@ impl<'a> Arguments<'a> {
         if self.names(name) { self.native(name).map(Some) } else { Ok(None) }
     }
 
-    /// One of the words.
+    /// One of the given words.
     pub(super) fn one_of<T: Copy + Into<&'static str>>(
         &self,
         name: &str,
@@ -133,12 +130,12 @@ impl<'a> Arguments<'a> {
         Err(ToolError::new(message, format!("{}use one of {}", near.unwrap_or_default(), known.join(", "))))
     }
 
-    /// Something that has to be there is not.
+    /// The error for a missing argument.
     pub(super) fn missing(&self, name: &str) -> ToolError {
         ToolError::new(format!("{}{name} is missing", self.within), format!("give {name}"))
     }
 
-    /// Something is there, and is wrong.
+    /// The error for an invalid argument.
     pub(super) fn bad(&self, name: &str, why: impl std::fmt::Display) -> ToolError {
         ToolError::new(format!("{}{name}: {why}", self.within), "see the tool's schema, or the native format")
     }
@@ -148,7 +145,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// What a value is, in words.
+/// Names the type of a value for messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

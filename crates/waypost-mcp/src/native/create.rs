@@ -1,4 +1,4 @@
-//! `plan_create`: a plan from tasks, from a file of the workspace, or from a text in any format.
+//! `plan_create`: creates a plan from tasks, from a file of the workspace, or from a text in any format.
 
 use serde_json::{Value, json};
 use waypost_core::{Draft, Plan};
@@ -14,12 +14,12 @@ use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 use crate::workspace_files;
 
-/// Bytes of the ids that were made.
+/// Maximum bytes of the list of generated ids.
 const IDS_BYTES: usize = 120;
 
 const KNOWN: [&str; 9] = ["title", "goal", "body", "status", "queue", "tasks", "file", "text", "format"];
 
-/// What a new plan is to be, and what is to be told of it.
+/// The draft of a new plan, the ids generated for it, and notes for the reply.
 struct New {
     draft: Draft,
     made: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             "pass tasks, file or text, and a title",
         ));
     }
-    // Whoever makes it finds it again as its own, whatever the text says.
+    // The creator must find the plan as its own, whatever owner the text gives.
     spec.owner.clone_from(&call.by().name);
     let created = call.service().create(&call.caller, new.draft, CreateOptions::default())?;
     new.notes.extend(created.notes());

@@ -1,5 +1,5 @@
-//! `plan_draft`: the host's own model writes a plan, in the same conversation as `waypost plan` has with other models. Offered
-//! only where the host lets its model be asked.
+//! `plan_draft`: the host's own model writes a plan, in the same dialogue that `waypost plan` has with other models. Offered only
+//! where the host supports sampling.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// The name of the tool.
 pub(crate) const NAME: &str = "plan_draft";
 
 const KNOWN: [&str; 3] = ["goal", "constraints", "max_tasks"];
@@ -53,7 +52,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     Ok(call.read(&created.plan, |plan| create::answer(plan, &[], &[]))?)
 }
 
-/// Why there is no plan, for whoever wanted one.
+/// The error for a failed draft, with the path of the model's replies.
 fn draft_error(no: NoDraft, path: &str) -> ToolError {
     let kept = format!("its replies are in {path}; write the tasks yourself");
     match no {

@@ -1,4 +1,4 @@
-//! `plan_edit`: small operations on a plan, all of them in one version or none.
+//! `plan_edit`: small operations on a plan, applied in one version, all or none.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,12 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Operations in one call.
+/// Maximum number of operations in a call.
 pub(super) const OPS_MAX: usize = 1_000;
-/// Bytes of the ids that were made.
+/// Maximum bytes of a list of ids in the reply.
 const IDS_BYTES: usize = 120;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 enum Op {
@@ -33,16 +33,16 @@ enum Op {
 }
 
 const PLACE: [&str; 3] = ["before", "after", "first"];
-/// Fields of a task that are not revised: what it is called and where it stands, and what others write.
+/// Fields of a task that `revise` does not accept: its id and position, and fields that others write.
 const NOT_REVISED: [&str; 5] = ["id", "parent", "thinking", "foreign", "status"];
-/// Single dependencies, which can be revised beside all of them.
+/// Fields that add or remove single dependencies, besides `depends_on`, which replaces all of them.
 const DEPENDENCIES: [&str; 2] = ["depends_also_on", "depends_no_more_on"];
 const STATUS: [&str; 6] = ["status", "result", "output", "error", "reason", "sure"];
 const PLAN: [&str; 10] =
     ["title", "goal", "status", "owner", "queue", "token_budget", "body", "phase", "summary", "archived"];
 
 impl Op {
-    /// The fields that it has beside `op`.
+    /// The fields that the operation takes besides `op`.
     fn fields(self) -> Vec<&'static str> {
         match self {
             Self::Add => task_args::task_fields().chain(PLACE).collect(),
@@ -88,7 +88,7 @@ fn open_tasks(plan: &Plan) -> Vec<TaskId> {
     open.map(|task| task.spec.id.clone()).collect()
 }
 
-/// What was never done, and was cancelled with its plan.
+/// Adds the unfinished tasks that were cancelled with the plan.
 fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
     let is_cancelled =
         |task: &&TaskId| plan.task(task.as_str()).is_some_and(|task| task.state.status == Status::Cancelled);
@@ -117,15 +117,15 @@ fn answer(plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
     answer
 }
 
-/// The operations of a call, as they are read.
+/// The operations of a call, as far as they are parsed.
 #[derive(Default)]
 struct Edit {
     ops: Vec<EditOp>,
-    /// Tasks that are added without a place of their own, until something else comes.
+    /// Tasks added without a position, collected until another operation follows.
     adding: Vec<(String, Value)>,
-    /// Ids of the tasks that are added under their own.
+    /// Ids of added tasks that came with an id.
     named: HashSet<String>,
-    /// Of each task that is added, whether it has no id of its own.
+    /// For each added task, whether it came without an id.
     unnamed: Vec<bool>,
 }
 
@@ -182,7 +182,7 @@ impl Edit {
         self.put(plan, &[entry], place)
     }
 
-    /// Tasks that follow each other are added together, so that they may depend on each other in any order.
+    /// Adds the collected tasks together, so that they may depend on each other in any order.
     fn settle(&mut self, plan: &Plan) -> Result<(), ToolError> {
         let adding = std::mem::take(&mut self.adding);
         if adding.is_empty() { Ok(()) } else { self.put(plan, &adding, Position::Last) }
@@ -254,7 +254,7 @@ fn owned(text: Option<&str>) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// Dependencies; a text that names no task of the plan may name one elsewhere.
+/// Parses dependencies. A text that names no task of the plan may name one in another plan.
 fn dependencies(
     plan: &Plan,
     arguments: &Arguments<'_>,
@@ -290,7 +290,7 @@ fn status(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     Ok(EditOp::SetStatus { task, status })
 }
 
-/// Nothing is done whose result says otherwise, unless the caller is sure.
+/// Refuses a task as done if its result admits failure, unless the caller is sure.
 pub(super) fn check_false_done(result: Option<&str>, arguments: &Arguments<'_>) -> Result<(), ToolError> {
     let sure = arguments.flag("sure")?;
     match result.and_then(find_failure_phrase).filter(|_| !sure) {

@@ -1,4 +1,4 @@
-//! `events`: subscribe to events, wait for them, or read them from a cursor.
+//! `events`: subscribes to events, waits for them, or reads them from a cursor.
 
 use std::time::{Duration, Instant};
 
@@ -16,20 +16,20 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Events in one answer, unless somebody says otherwise.
+/// Number of events in a reply when the caller gives no limit.
 const EVENTS_DEFAULT: u64 = 20;
-/// Events in one answer at the most.
+/// Maximum number of events in a reply.
 pub(super) const EVENTS_PAGE_MAX: u64 = 100;
-/// Seconds that one call waits at the most.
+/// The longest that a call waits.
 pub(super) const WAIT_SECONDS_MAX: u64 = 600;
-/// How long it waits before it looks whether anybody still listens.
+/// Interval at which a waiting call checks whether the client has cancelled.
 const LOOK: Duration = Duration::from_secs(1);
-/// Bytes of what an event says.
+/// Maximum bytes of an event's details.
 const DETAIL_BYTES: usize = 160;
 
-/// Subscriptions that are looked through for what was not read.
+/// Maximum number of subscriptions that are checked for unread events.
 const UNREAD_LOOKED_AT_MAX: usize = 20;
-/// Those of them that are named.
+/// Maximum number of subscriptions with unread events that a reply names.
 const UNREAD_NAMED_MAX: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
@@ -116,7 +116,7 @@ fn filter(call: &Call, arguments: &Arguments<'_>) -> Result<EventFilter, ToolErr
     Ok(filter)
 }
 
-/// Events of a subscription that were not read yet, or events from a place in the log on.
+/// Reads a subscription's unread events, or the events after a cursor.
 fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, ToolError> {
     let limit = arguments.number("limit")?.unwrap_or(EVENTS_DEFAULT);
     if limit == 0 || limit > EVENTS_PAGE_MAX {
@@ -137,14 +137,14 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, T
         None => {
             let place = match place {
                 Some(place) => place,
-                // What comes from now on; whoever wants the past says from where.
+                // Without a cursor, only events from now on are read.
                 None => Cursor::after(call.workspace.plans().latest()?),
             };
             (place, filter(call, arguments)?)
         }
     };
     let page = wait_for(call, from, &filter, limit as usize, Duration::from_secs(wait))?;
-    // Told is read: whoever lost the answer reads again from a cursor.
+    // Returned events count as read: a client that lost the reply reads again from a cursor.
     if let Some(id) = subscription.filter(|_| place.is_none()) {
         call.service().acknowledge(owner, id, page.cursor)?;
     }
@@ -155,7 +155,7 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, T
     Ok(answer(&page, &unread))
 }
 
-/// Subscriptions of the caller in which there is something new.
+/// Returns the caller's subscriptions that have unread events.
 fn unread(call: &Call, owner: &str) -> Result<Vec<String>, ToolError> {
     let plans = call.workspace.plans();
     let mut unread = Vec::new();
@@ -171,7 +171,7 @@ fn unread(call: &Call, owner: &str) -> Result<Vec<String>, ToolError> {
     Ok(unread)
 }
 
-/// Waits until there is something, the time is over, or nobody listens any more.
+/// Waits until there are events, the time is over, or the client has cancelled.
 fn wait_for(
     call: &Call,
     from: Cursor,
@@ -236,7 +236,7 @@ fn answer(page: &EventPage, unread: &[String]) -> Answer {
     Answer { value, text: lines.join("\n") }
 }
 
-/// A field in words.
+/// Formats a field as text.
 fn field_text(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => format!("{name} {}", reply_text::cut(text, DETAIL_BYTES)),
@@ -244,9 +244,9 @@ fn field_text(name: &str, value: &Value) -> String {
     }
 }
 
-/// What an event says beside its kind and its task.
+/// Returns the fields of an event besides its kind and its task.
 fn detail(event: &LogEvent) -> Option<Map<String, Value>> {
-    // Whole plans and tasks are read as such.
+    // Whole plans and tasks are read with plan_get.
     if let EventSource::Decided(
         Event::PlanCreated { .. } | Event::TasksAdded { .. } | Event::TaskRevised { .. },
     ) = &event.event

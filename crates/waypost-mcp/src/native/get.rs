@@ -13,27 +13,27 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Bytes of the title in an overview.
+/// Maximum bytes of the title in an overview.
 const TITLE_BYTES: usize = 36;
-/// Bytes of the author's words for where the plan stands.
+/// Maximum bytes of the plan's free-text status.
 const STATUS_BYTES: usize = 20;
-/// Bytes of why a person said no.
+/// Maximum bytes of the reason for a rejection.
 const REJECTION_BYTES: usize = 80;
-/// Tasks on a page of all tasks.
+/// Maximum number of tasks on a page.
 pub(super) const TASKS_PAGE: usize = 50;
-/// Bytes of one task on it.
+/// Maximum bytes of one task on a page.
 const ROW_BYTES: usize = 1_000;
-/// Bytes of a page, at which it ends.
+/// A page takes no further task once it has this many bytes.
 const PAGE_BYTES: usize = 12_000;
-/// Bytes of the plan's own texts on the first page.
+/// Maximum bytes of the plan's own fields on the first page.
 const ABOUT_BYTES: usize = 8_000;
-/// Bytes of one task in full.
+/// Maximum bytes of one task in full.
 pub(super) const TASK_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of each thing that a task waits for.
+/// Maximum bytes of each reason why a task waits.
 const WAIT_BYTES: usize = 200;
-/// Things elsewhere that tasks wait for of which a page may tell that they are not there.
+/// Maximum number of external dependencies that are checked for missing targets.
 const WAITS_MAX: usize = 200;
-/// Names of tasks that need a task.
+/// Maximum number of dependent tasks that are named.
 const NEEDED_BY_MAX: usize = 10;
 
 const KNOWN: [&str; 5] = ["plan", "task", "full", "since", "cursor"];
@@ -62,7 +62,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     }
 }
 
-/// How a plan stands: a few words, whatever its size.
+/// Summarizes a plan; the reply is small whatever the plan's size.
 fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     let (id, version, counts) = (plan.id(), plan.version(), plan.counts());
     let title = reply_text::cut(&plan_facts::title(plan), TITLE_BYTES);
@@ -116,7 +116,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     answer
 }
 
-/// What a task that has not begun waits for, holders of locks included.
+/// Returns what a task that is neither running nor finished waits for, including holders of locks.
 fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, ToolError> {
     let Ok(task) = TaskId::new(task) else { return Ok(Vec::new()) };
     let why = waypost_service::why(call.workspace.plans(), plan, &task)?;
@@ -140,7 +140,7 @@ fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Tool
     Ok(waits.iter().map(|reason| reply_text::cut(&reason.words, WAIT_BYTES)).collect())
 }
 
-/// One task with all that is known of it.
+/// Returns one task with its state, its waits, its inputs and its dependants.
 fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, ToolError> {
     let task = plan.task(id).ok_or_else(|| ServiceError::from(plan.no_such_task(id)))?;
     let mut value = task_value(plan, task);
@@ -164,7 +164,7 @@ fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, ToolError> {
     Ok(Answer::of(value))
 }
 
-/// What its author says of a task, and what came of it, without what follows from the rest.
+/// Returns a task's spec and state with its effective status. Omits the timestamps of creation and update, and the tries.
 fn task_value(plan: &Plan, task: &Task) -> Value {
     let mut value = serde_json::to_value(&task.spec).unwrap_or_default();
     let state = serde_json::to_value(&task.state).unwrap_or_default();
@@ -181,7 +181,7 @@ fn task_value(plan: &Plan, task: &Task) -> Value {
     value
 }
 
-/// All tasks, so many at a time; what the author says of the plan comes first.
+/// Returns all tasks by page. The first page begins with the plan's own fields.
 fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, TargetStatus)]) -> Result<Answer, ToolError> {
     let mut value = json!({ "plan": plan.id(), "version": plan.version() });
     if cursor.is_none() {
@@ -221,7 +221,7 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, TargetStatus)]) -> Re
     Ok(Answer::of(value))
 }
 
-/// A task on a page: as its author wrote it, and where it stands.
+/// A task on a page: its spec, effective status and result.
 fn row(plan: &Plan, task: &Task) -> Value {
     let mut row = serde_json::to_value(&task.spec).unwrap_or_default();
     let standing = plan.effective_status(task.spec.id.as_str());
@@ -235,7 +235,7 @@ fn row(plan: &Plan, task: &Task) -> Value {
     row
 }
 
-/// What changed since a version.
+/// Returns the changes since a version.
 fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, ToolError> {
     let plans = call.workspace.plans();
     let version = call.read(plan, Plan::version)?;

@@ -16,9 +16,9 @@ use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 use crate::workspace_files;
 
-/// Bytes of the names of tasks that are to be done again.
+/// Maximum bytes of the list of tasks to be done again.
 const AGAIN_BYTES: usize = 200;
-/// Fields that a format could not hold that are told.
+/// Maximum number of lost fields that a reply lists.
 const LOSSES_MAX: usize = 10;
 
 pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
@@ -41,7 +41,7 @@ pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
     Ok(answer)
 }
 
-/// The format that a file's name speaks of.
+/// Returns the format for a file's extension; native for any other.
 fn by_name(file: &str) -> Dialect {
     match Path::new(file).extension().and_then(|ending| ending.to_str()) {
         Some("md" | "markdown") => Dialect::Markdown,
@@ -53,7 +53,7 @@ fn by_name(file: &str) -> Dialect {
     }
 }
 
-/// What was lost, by field: `notes of 3 tasks`.
+/// Describes the fields that the format cannot hold, e.g. `notes of 3 tasks`.
 fn lost(losses: &[Loss]) -> Vec<String> {
     let mut fields: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     for loss in losses {

@@ -1,4 +1,4 @@
-//! `plan_list`: plans, the latest first, a page at a time.
+//! `plan_list`: plans, the latest first, by page.
 
 use serde_json::json;
 use waypost_core::Phase;
@@ -10,9 +10,9 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Plans in one answer.
+/// Maximum number of plans in a reply.
 pub(super) const PLANS_PAGE: usize = 20;
-/// Bytes of each title.
+/// Maximum bytes of each title and owner.
 const TITLE_BYTES: usize = 60;
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {

@@ -1,4 +1,4 @@
-//! A few tools for everything, made for small contexts: answers are small whatever the size of the plan.
+//! The native toolset: few tools for everything, made for small contexts. Replies are small whatever the size of the plan.
 
 mod arguments;
 mod create;

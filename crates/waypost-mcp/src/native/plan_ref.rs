@@ -6,8 +6,9 @@ use super::arguments::Arguments;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// The plan that the call names by an id or its beginning; otherwise the one that the session worked on last, or the
-/// caller's newest that has not ended, and without such a one the newest that has: whoever looks how it ended, or tries again what failed, need not name it.
+/// Returns the plan that the call names by an id or a prefix of it. Otherwise returns the plan that the session used last, or the
+/// caller's newest unfinished plan, or else its newest finished one: a caller that reads how the plan ended, or retries what
+/// failed, need not name it.
 pub(super) fn plan(call: &Call, arguments: &Arguments<'_>) -> Result<PlanId, ToolError> {
     if let Some(id) = arguments.name("plan")? {
         let plan = call.plan(id)?;

@@ -11,8 +11,8 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// How long a call waits for a person unless it says otherwise: long enough for somebody who sits there, shorter than
-/// clients wait for an answer.
+/// Default for how long a call waits for a person: long enough for a person at the client, shorter than the tool timeout of
+/// clients.
 const WAIT_SECONDS_DEFAULT: u64 = 20;
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {

@@ -11,7 +11,7 @@ use waypost_service::NewTask;
 use super::arguments::{Arguments, kind};
 use crate::tool_error::ToolError;
 
-/// The fields of a task in the native format, but for its state, which its author does not write.
+/// The fields of a task in the native format, except its state, which its author does not write.
 pub(super) fn task_fields() -> impl Iterator<Item = &'static str> {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
         let text = waypost_formats::schema(Dialect::Native).unwrap_or_default();
@@ -21,15 +21,15 @@ pub(super) fn task_fields() -> impl Iterator<Item = &'static str> {
     fields.map(String::as_str).filter(|field| *field != "state")
 }
 
-/// Reads the tasks of a new plan. Those without an id are named by their place, `t1`, `t2`…, so that whoever writes them can
-/// know it beforehand. Returns the names, too.
+/// Parses the tasks of a new plan. A task without an id gets one from its position, `t1`, `t2`…, so that the author can know it
+/// beforehand; if that id is taken, it gets the next free number past the end. Also returns the generated ids.
 pub(super) fn read_draft(values: &[(String, Value)]) -> Result<(Vec<Task>, Vec<String>), ToolError> {
     let mut fields = fields(values)?;
     let made = name_by_position(&mut fields);
     Ok((parse(fields, &|_| false)?, made))
 }
 
-/// Reads tasks that are added to a plan. Those without an id get one when they are written.
+/// Parses tasks to be added to a plan. Tasks without an id get one when they are written.
 pub(super) fn read_added(
     values: &[(String, Value)],
     is_here: &dyn Fn(&str) -> bool,
@@ -39,7 +39,7 @@ pub(super) fn read_added(
     for ((place, _), task) in values.iter().zip(&mut fields) {
         unnamed.push(!has_id(task));
         if !has_id(task) {
-            // The format wants an id: until it has one, messages call it by its place.
+            // The format requires an id: until the task has one, messages name it by its position.
             task.insert("id".to_owned(), json!(place));
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn read_added(
     Ok(tasks.into_iter().zip(unnamed).map(new).collect())
 }
 
-/// The fields of tasks: objects, or texts that are descriptions. Each value comes with its place.
+/// Returns the fields of each task: an object, or a text that is the description. Each value comes with its position.
 fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolError> {
     let known: Vec<&str> = task_fields().collect();
     let mut fields: Vec<Map<String, Value>> = Vec::with_capacity(values.len());
@@ -96,7 +96,7 @@ fn parse(
     Ok(reading.drafts.into_iter().flat_map(|draft| draft.tasks).collect())
 }
 
-/// Whether nobody could know what to do: it has no words and no name.
+/// Whether the task has neither a description nor an id, so that it describes no work.
 fn says_nothing(task: &Map<String, Value>) -> bool {
     let is_empty = |name: &str| match task.get(name) {
         None | Some(Value::Null) => true,
@@ -129,7 +129,7 @@ fn name_by_position(fields: &mut [Map<String, Value>]) -> Vec<String> {
     made
 }
 
-/// A dependency that names no task of the plan may name one elsewhere: `agent:task`, or `plan/task`.
+/// Resolves dependencies that name no task of the plan: `agent:task` or `plan/task` names one in another plan.
 fn resolve_external(task: &mut Map<String, Value>, is_here: &dyn Fn(&str) -> bool) {
     let Some(Value::Array(dependencies)) = task.get_mut("depends_on") else { return };
     for dependency in dependencies {
@@ -139,7 +139,7 @@ fn resolve_external(task: &mut Map<String, Value>, is_here: &dyn Fn(&str) -> boo
     }
 }
 
-/// A task elsewhere, as a text names it.
+/// Parses the name of a task in another plan.
 pub(super) fn external_ref(name: &str) -> Option<Value> {
     if let Some((agent, task)) = name.split_once(':') {
         return Some(json!({ "agent": agent, "task": task }));

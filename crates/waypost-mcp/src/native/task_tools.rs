@@ -14,13 +14,13 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Bytes of a description or of notes that are handed over with a task.
+/// Maximum bytes of the description, and of the notes, in the reply to a claim.
 pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024;
-/// Bytes of all outputs of what a task depended on.
+/// Maximum bytes of all dependency outputs in the reply to a claim.
 pub(super) const OUTPUTS_BYTES_MAX: usize = 8 * 1024;
-/// Answers of persons that are handed over, the latest.
+/// Maximum number of people's answers in the reply to a claim; the latest are returned.
 const ANSWERS_MAX: usize = 5;
-/// Bytes of a reason why there is nothing to do.
+/// Maximum bytes of a reason why nothing can be claimed.
 const REASON_BYTES: usize = 160;
 
 pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
@@ -62,7 +62,7 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
     }
 }
 
-/// Takes the task that is named; one that the caller has already it has for longer.
+/// Claims the named task. If the caller holds it already, renews the lease.
 fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<Answer, ToolError> {
     if elsewhere {
         return Err(arguments.bad("task", "task excludes any and queue"));
@@ -82,7 +82,7 @@ fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
     TaskId::new(arguments.needed("task")?).map_err(|bad| arguments.bad("task", bad))
 }
 
-/// Why nobody gets a task of this plan at all.
+/// Returns why no task of this plan can be claimed at all.
 fn stopped(plan: &Plan) -> Option<String> {
     let (phase, counts) = (plan.state().phase, plan.counts());
     if phase.is_finished() {
@@ -98,7 +98,7 @@ fn nothing(why: &str) -> Answer {
     Answer { value: json!({ "task": Value::Null, "why": why }), text: format!("nothing: {why}") }
 }
 
-/// A task that is the caller's now.
+/// The reply for a claimed task.
 fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
     let missing = || ServiceError::from(plan.no_such_task(id.as_str()));
     let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
@@ -123,7 +123,7 @@ fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
     Ok(answer)
 }
 
-/// What persons have answered.
+/// Adds the answers of people.
 fn add_answers(state: &TaskState, answer: &mut Answer) {
     let answers = state.answers();
     let latest = &answers[answers.len().saturating_sub(ANSWERS_MAX)..];
@@ -139,7 +139,7 @@ fn add_answers(state: &TaskState, answer: &mut Answer) {
     answer.add("answers", told, &text);
 }
 
-/// The outputs of what it depended on, as far as there is room; of the others, how to get them.
+/// Adds the outputs of the task's dependencies as far as there is room, and how to get the rest.
 fn add_inputs(plan: &Plan, id: &TaskId, answer: &mut Answer) {
     let mut room = OUTPUTS_BYTES_MAX;
     let (mut given, mut text) = (Map::new(), String::new());
@@ -164,7 +164,7 @@ fn add_inputs(plan: &Plan, id: &TaskId, answer: &mut Answer) {
     }
 }
 
-/// What keeps a plan from going on.
+/// Describes why no task of the plan can be claimed.
 fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
     let counts = plan.counts();
     let mut parts = Vec::new();
@@ -208,7 +208,7 @@ fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
     if parts.is_empty() { "the plan has no tasks".to_owned() } else { parts.join(", ") }
 }
 
-/// What is reported.
+/// The kind of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 enum ReportStatus {
@@ -282,7 +282,7 @@ fn is_in_other_session(call: &Call, plan: &Plan, task: &TaskId) -> bool {
     worker.is_some_and(|worker| call.caller.relation_to(worker) == Holder::OtherSession)
 }
 
-/// The plan that a report is about: the one that it names, or the one in which the caller works on such a task, or the
+/// Returns the plan of a task: the one that the call names, or the one in which the caller holds a task of this id, or the
 /// caller's own.
 fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, ToolError> {
     if arguments.name("plan")?.is_none() {
@@ -304,7 +304,7 @@ fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<Plan
     plan_ref::plan(call, arguments)
 }
 
-/// What is said under a name, or as `text`.
+/// Returns the text under a name, or under `text`.
 fn text_or(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>, ToolError> {
     let named = arguments.text(name)?;
     Ok(if named.is_some() { named } else { arguments.text("text")? }.map(str::to_owned))
@@ -314,7 +314,7 @@ fn required_text(arguments: &Arguments<'_>) -> Result<String, ToolError> {
     text_or(arguments, "text")?.ok_or_else(|| arguments.missing("text"))
 }
 
-/// What came of a report, and what is ready next.
+/// The reply to a report: its effect, and the next ready tasks.
 fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u32) -> Answer {
     let state = plan.task(task.as_str()).map(|task| &task.state);
     let mut value = json!({});

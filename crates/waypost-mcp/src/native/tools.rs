@@ -1,10 +1,10 @@
-//! The definitions of the tools. Every word of them is paid for in every conversation; a test counts them.
+//! The definitions of the tools. Every conversation pays for each word of them; a test counts them.
 
 use super::{create, draft, edit, events, get, import_export, list, start, task_tools};
 use crate::hints::HintPhrases;
 use crate::tool::{Handler, Tool};
 
-/// How these tools do what a hint speaks of.
+/// This toolset's phrases for hints.
 pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "plan_get with full: true lists the tasks",
     list: "plan_list with all: true lists the plans",

@@ -11,9 +11,9 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Bytes of a log when nothing is said.
+/// Bytes of a log in a reply when the caller gives no number.
 const LOG_BYTES: u64 = 4 * 1024;
-/// Bytes of a log in one answer.
+/// Maximum bytes of a log in a reply.
 const LOG_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
         call.workspace.plans().with_plan(&id, |plan| (plan.state().phase, plan.version()))?;
     match phase {
         Phase::Cancelled if task.is_none() => return Ok(stopped(&id, version, phase, None)),
-        // What came of it stays what it was.
+        // A finished run keeps its outcome.
         Phase::Completed | Phase::Failed if task.is_none() => {
             let message = format!("plan {id} has ended as {} already", phase.as_str());
             return Err(ToolError::new(message, "nothing is left to cancel"));
@@ -84,7 +84,7 @@ pub(super) fn why(call: &Call) -> Result<Answer, ToolError> {
     let id = call.plan(&plan)?;
     let task = lookup::task(call, &id, &task)?;
     let why = waypost_service::why(call.workspace.plans(), &id, &task)?;
-    // The facts say nothing that the words do not: they are left out, so that the answer stays small.
+    // The structured facts add nothing to the messages: omit them to keep the reply small.
     let waits: Vec<Value> =
         why.reasons.iter().map(|reason| json!({ "kind": reason.kind, "message": reason.words })).collect();
     let standing = why.standing.map_or("gone", EffectiveStatus::as_str);

@@ -8,20 +8,20 @@ use crate::reply_text;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Bytes of an error, a question or a reason that are shown.
+/// Maximum bytes of an error, a question or a reason.
 const EXCERPT_BYTES: usize = 200;
 
-/// The task that an id or its beginning names.
+/// Returns the task with this id or id prefix.
 pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, ToolError> {
     Ok(call.read(plan, |plan| resolve_task(plan, word))??)
 }
 
-/// How many workers that are alive, on whatever machine, take up tasks of a plan.
+/// Returns the number of live workers, on any machine, that serve the plan.
 pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError> {
     Ok(waypost_service::workers_of(call.workspace.plans(), plan)?.1.len())
 }
 
-/// What has to happen before anything runs, if it is not up to the agent.
+/// Returns what has to happen before anything runs, if the agent cannot do it itself.
 pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
     let id = plan.id();
     let state = plan.state();
@@ -52,18 +52,18 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
     }
 }
 
-/// The beginning of a text that somebody else wrote, on one line.
+/// The beginning of a text by others, on one line.
 pub(super) fn excerpt(text: &str) -> String {
     reply_text::cut(text, EXCERPT_BYTES)
 }
 
-/// Whether there is anything left that machines do, or a check that they run.
+/// Whether an unfinished task has work or a check for machines.
 fn has_machine_work(plan: &Plan) -> bool {
     let mut left = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
     left.any(|task| task.spec.work.is_some() || task.spec.check.is_some())
 }
 
-/// Whether somebody works on it, be it on another machine.
+/// Whether a worker, on any machine, has a task of it in progress.
 fn has_worker(plan: &Plan) -> bool {
     plan.in_progress().next().is_some()
 }

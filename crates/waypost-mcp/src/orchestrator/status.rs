@@ -9,13 +9,13 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Running tasks that are named: those that have run longest.
+/// Maximum number of running tasks that are named; those that have run longest come first.
 const RUNNING_NAMED_MAX: usize = 5;
-/// Failures that are named: the latest.
+/// Maximum number of failures that are named; the latest come first.
 const FAILED_NAMED_MAX: usize = 5;
-/// Questions to people that are named.
+/// Maximum number of open questions that are named.
 const ASKING_NAMED_MAX: usize = 3;
-/// Tasks that must have ended before anybody dares to say how long the rest will take.
+/// Number of tasks that must have ended before the remaining time is estimated.
 const ENDED_FOR_ETA_MIN: u32 = 3;
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ pub(super) fn status(call: &Call) -> Result<Answer, ToolError> {
     Ok(Answer::of(Value::Object(answer)))
 }
 
-/// What every answer about a run says.
+/// The fields that every reply about a run has.
 pub(super) fn run_summary(plan: &Plan) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert("id".to_owned(), plan.id().as_str().into());
@@ -56,7 +56,7 @@ pub(super) fn run_summary(plan: &Plan) -> Map<String, Value> {
     answer
 }
 
-/// Only what there is, so that it stays short.
+/// Omits counts of zero, to keep the reply short.
 fn counts(counts: &Counts) -> Value {
     let Counts { total, ready, blocked, queued, running, done, failed, skipped, cancelled } = *counts;
     let all = [
@@ -126,7 +126,7 @@ fn asking(plan: &Plan) -> Vec<Value> {
         .collect()
 }
 
-/// How long the rest will take if it goes on as it has so far. Nothing when that cannot be said.
+/// Estimates the remaining seconds from the average pace so far; `None` if the plan makes no progress or too few tasks have ended.
 fn eta(plan: &Plan, now: Timestamp) -> Option<i64> {
     let counts = plan.counts();
     let ended = counts.done + counts.failed;

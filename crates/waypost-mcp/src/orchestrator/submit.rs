@@ -16,7 +16,7 @@ use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 use crate::workspace_files;
 
-/// Notes of a reader that an answer names.
+/// Maximum number of parser notes in a reply.
 const NOTES_MAX: usize = 5;
 
 #[derive(Deserialize)]
@@ -30,10 +30,10 @@ struct Submit {
     queue: Option<String>,
 }
 
-/// What is to be submitted.
+/// The plan to submit.
 struct Submission {
     draft: Draft,
-    /// The plan of the store, if it is one.
+    /// The id of a plan that is in the store already.
     known: Option<PlanId>,
     notes: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
     answer(call, &entered, notes)
 }
 
-/// Lets it run, or asks a person whether it may.
+/// Starts the plan, or requests approval for it.
 fn begin(call: &Call, plan: &PlanId) -> Result<(), ToolError> {
     let phase = call.workspace.plans().with_plan(plan, |plan| plan.state().phase)?;
     match phase {
@@ -101,7 +101,7 @@ fn answer(call: &Call, entered: &Submitted, mut notes: Vec<String>) -> Result<An
     Ok(Answer::of(answer))
 }
 
-/// The plan that the arguments name: exactly one of a text, a file and a plan of the store.
+/// Returns the plan that the arguments give: exactly one of a text, a file and a stored plan.
 fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
     let Submit { text, file, plan, format, id, queue: _ } = asked;
     match (text, file, plan) {
@@ -156,7 +156,7 @@ fn formats() -> String {
     format!("name the format: {}", Dialect::all().map(Dialect::name).collect::<Vec<_>>().join(", "))
 }
 
-/// Nothing is submitted that cannot run here.
+/// Refuses a draft that cannot run with this configuration.
 fn runnable(config: &Config, draft: Draft, executor: Option<&str>) -> Result<RunnableDraft, ToolError> {
     RunnableDraft::new(config, draft, executor).map_err(|problems| not_runnable(config, &problems))
 }

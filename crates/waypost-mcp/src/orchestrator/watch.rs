@@ -13,13 +13,13 @@ use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Seconds that a watch waits when nothing is said.
+/// Default for how long a watch waits.
 const SECONDS: u64 = 30;
-/// Seconds that a watch waits at the most.
+/// The longest that a watch waits.
 const SECONDS_MAX: u64 = 600;
-/// How long it waits before it looks whether anybody still listens.
+/// Interval at which a waiting call checks whether the client has cancelled.
 const LOOK: Duration = Duration::from_secs(1);
-/// Things that happened which an answer tells: the latest.
+/// Maximum number of changes in a reply; the latest are returned.
 const HAPPENED_MAX: usize = 20;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct Watch {
     until: Until,
 }
 
-/// What is waited for.
+/// The condition to wait for.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum Until {
@@ -57,14 +57,14 @@ pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
 
 fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -> Result<(), ToolError> {
     let plans = call.workspace.plans();
-    // Begun before the first look, so that nothing falls between the two.
+    // Watch before the first read, so that no change falls between the two.
     let mut watch = plans.watch()?;
     let end = Instant::now() + at_most;
     loop {
         let (version, phase) = plans.with_plan(id, |plan| (plan.version(), plan.state().phase))?;
         let over = match until {
             Until::Change => version > since || phase.is_finished(),
-            // Nor does anything happen by itself to what is paused, or was not approved.
+            // A paused or unapproved plan does not change by itself either.
             Until::End => phase.is_finished() || matches!(phase, Phase::Paused | Phase::Draft),
         };
         let left = end.saturating_duration_since(Instant::now());
@@ -85,7 +85,7 @@ fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, ToolError> {
         }
         answer
     })?;
-    // The cursor is what was told of, which may be behind the plan.
+    // The version is that of the last reported change, which may be behind the plan.
     answer.insert("version".to_owned(), happened.version.into());
     let lines: Vec<String> = happened.news.iter().map(describe_news).collect();
     let left_out = lines.len().saturating_sub(HAPPENED_MAX);

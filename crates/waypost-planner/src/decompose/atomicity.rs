@@ -1,4 +1,4 @@
-//! Whether a goal is small enough.
+//! Decides whether a goal is small enough.
 
 use serde_json::Value;
 use waypost_core::{Plan, Refinement, Task};
@@ -25,7 +25,7 @@ impl Decompose {
     ) -> Result<AnswerResult, Vec<String>> {
         let (atomic, reasoning, repairs) = verdict(answer)?;
         let reasoning = reasoning.unwrap_or_else(|| "The model gave no reason.".to_owned());
-        // A model must not be able to give a goal up by its choice of words.
+        // A model must not be able to mark a goal as given up by its choice of words.
         let reasoning = reasoning.strip_prefix(GIVEN_UP).unwrap_or(&reasoning);
         let heard = |refinement, reasoning: &str, meaning| {
             let commands = marked(task, refinement, reasoning).into_iter().collect();
@@ -45,13 +45,13 @@ impl Decompose {
     }
 }
 
-/// A clause as the beginning of a sentence.
+/// Capitalizes the first letter.
 pub(super) fn capital(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// What an answer says: whether the goal is atomic, and why.
+/// Reads whether the goal is atomic, and the reason.
 fn verdict(answer: &Answer) -> Result<(bool, Option<String>, Repairs), Vec<String>> {
     let (value, mut reading) = match json_of(answer, &|value: &Value| has_one_of(value, IS_ATOMIC)) {
         Ok(found) => found,
@@ -75,7 +75,7 @@ fn verdict(answer: &Answer) -> Result<(bool, Option<String>, Repairs), Vec<Strin
     Ok((atomic, reasoning, reading.repairs))
 }
 
-/// `is_atomic` with `true` or `false` right after it, in an answer without JSON; nothing if it says both.
+/// Finds `is_atomic` followed by `true` or `false` in an answer without JSON. `None` if the answer contains both.
 fn in_words(text: &str) -> Option<bool> {
     let text = text.to_ascii_lowercase();
     let mut said = text.match_indices("is_atomic").filter_map(|(at, name)| {

@@ -1,5 +1,5 @@
-//! What a model is told of the place of a goal: why it is wanted, what lies above and beside it, and what came of that.
-//! Bounded, whatever the size of the plan.
+//! Describes the context of a goal to a model: its ancestors, its siblings, and their results. Limited in size for
+//! plans of any size.
 
 use waypost_core::{Dependency, Plan, Status, Task};
 use waypost_text::sanitize;
@@ -8,20 +8,20 @@ use super::Decompose;
 use crate::prompts::Values;
 use crate::similarity::{cut, one_line};
 
-/// Goals above a goal that are told: the first ones and the nearest.
+/// Maximum number of ancestors in a prompt: the first ones and the nearest.
 pub(super) const ANCESTORS_TOLD_MAX: usize = 12;
-/// Goals beside a goal that are told.
+/// Maximum number of siblings in a prompt.
 pub(super) const SIBLINGS_TOLD_MAX: usize = 40;
-/// Columns of each.
+/// Maximum width of each in columns.
 pub(super) const DESCRIPTION_COLUMNS_MAX: usize = 500;
-/// Columns of a digest.
+/// Maximum width of a digest in columns.
 pub(super) const DIGEST_COLUMNS_MAX: usize = 1_200;
-/// Bytes of the goal that it is about.
+/// Maximum size of the goal itself in bytes.
 const GOAL_BYTES_MAX: usize = 20_000;
-/// Bytes of a goal's own notes.
+/// Maximum size of a goal's notes in bytes.
 const NOTES_BYTES_MAX: usize = 4_000;
 
-/// The goal itself, as whole as can be.
+/// The goal itself, truncated only if it is very long.
 pub(super) fn goal_text(task: &Task) -> String {
     let mut text = cut(&sanitize(&task.spec.description), GOAL_BYTES_MAX);
     if !task.spec.notes.is_empty() {
@@ -31,12 +31,12 @@ pub(super) fn goal_text(task: &Task) -> String {
     text
 }
 
-/// A goal in one line, with its id.
+/// A goal with its id, in one line.
 pub(super) fn line(task: &Task) -> String {
     format!("{}: {}", task.spec.id, one_line(&task.spec.description, DESCRIPTION_COLUMNS_MAX))
 }
 
-/// The goals above a goal, the highest first.
+/// The ancestors of a goal, the root first.
 pub(super) fn ancestors<'a>(plan: &'a Plan, task: &Task) -> Vec<&'a Task> {
     let mut above = Vec::new();
     let mut at = task.spec.parent.as_ref();
@@ -48,7 +48,7 @@ pub(super) fn ancestors<'a>(plan: &'a Plan, task: &Task) -> Vec<&'a Task> {
     above
 }
 
-/// The goals beside a goal, in their order, without itself.
+/// The siblings of a goal, in order, without the goal itself.
 pub(super) fn siblings<'a>(plan: &'a Plan, task: &Task) -> Vec<&'a Task> {
     let all: Vec<&Task> = match &task.spec.parent {
         Some(parent) => plan.children(parent.as_str()),
@@ -57,7 +57,7 @@ pub(super) fn siblings<'a>(plan: &'a Plan, task: &Task) -> Vec<&'a Task> {
     all.into_iter().filter(|other| other.spec.id != task.spec.id).collect()
 }
 
-/// What finished work has come to, for those who go on from it.
+/// The digest of finished work, for goals that build on it.
 pub(super) fn digest_text(task: &Task) -> Option<String> {
     let digest = task.spec.thinking.as_ref()?.digest.as_ref()?;
     let mut text = format!("  digest: {}", one_line(&digest.summary, DIGEST_COLUMNS_MAX));
@@ -69,7 +69,7 @@ pub(super) fn digest_text(task: &Task) -> Option<String> {
     Some(text)
 }
 
-/// A goal beside another: its line, what came of it, and what it was broken down into if the other waits for it.
+/// A sibling of a goal: its line, its result, and its subtasks if the goal depends on it.
 fn sibling_text(plan: &Plan, task: &Task, sibling: &Task) -> String {
     let mut text = format!("- {}", line(sibling));
     match sibling.state.status {
@@ -82,7 +82,7 @@ fn sibling_text(plan: &Plan, task: &Task, sibling: &Task) -> String {
         text.push('\n');
         text.push_str(&digest);
     } else if waits_for(task, sibling) {
-        // It has been thought through by now, so that this is the same whenever it is asked.
+        // The sibling is fully decomposed by now, so the prompt does not depend on when it is built.
         for child in plan.children(sibling.spec.id.as_str()).into_iter().take(SIBLINGS_TOLD_MAX) {
             text.push_str(&format!("\n  - {}", line(child)));
         }
@@ -95,12 +95,12 @@ pub(super) fn waits_for(task: &Task, other: &Task) -> bool {
 }
 
 impl Decompose {
-    /// The values that all prompts about one goal have.
+    /// The values shared by all prompts about one goal.
     pub(super) fn place_values(&self, plan: &Plan, task: &Task) -> Values {
         let above = ancestors(plan, task);
         let mut chain: Vec<String> = Vec::new();
         let goal = plan.spec().goal.trim();
-        // The highest goal is often the plan's own, which need not be told twice.
+        // The root goal is often the plan's own goal, which is not repeated then.
         let highest = above.first().copied().unwrap_or(task);
         if !goal.is_empty() && highest.spec.description.trim() != goal {
             chain.push(one_line(goal, DESCRIPTION_COLUMNS_MAX));
@@ -117,7 +117,7 @@ impl Decompose {
         let chain: Vec<String> =
             chain.iter().enumerate().map(|(level, line)| format!("{}- {line}", "  ".repeat(level))).collect();
         let beside = siblings(plan, task);
-        // What a goal waits for matters most, then what is finished, then the rest.
+        // Dependencies matter most, then finished siblings, then the rest.
         let mut told: Vec<&Task> = beside.iter().copied().filter(|other| waits_for(task, other)).collect();
         let others = beside.iter().copied().filter(|other| !waits_for(task, other));
         told.extend(others.clone().filter(|other| digest_text(other).is_some()));

@@ -1,4 +1,4 @@
-//! Which of the new children wait for which. With the answer the children come into the plan, all at once.
+//! The dependencies between new subtasks. The answer adds all subtasks to the plan at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::similarity::{cut, one_line};
 const DEPENDENCIES: &[&str] = &["dependencies", "depends_on"];
 const GOAL: &[&str] = &["goal_id", "id", "goal", "task"];
 
-/// What each child waits for, by id.
+/// The dependencies of each subtask, by id.
 type Edges = BTreeMap<TaskId, BTreeSet<TaskId>>;
 
 impl Decompose {
@@ -27,7 +27,7 @@ impl Decompose {
             .iter()
             .map(|child| format!("- {}: {}", child.id, one_line(&child.description, 500)))
             .collect();
-        // An id stands among our own words here, so it must be one that says nothing.
+        // The id is inserted outside of marked data here, so it must not be able to carry instructions.
         let plain = |id: &&TaskId| {
             id.as_str().chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
                 && id.as_str().len() <= 64
@@ -68,7 +68,7 @@ impl Decompose {
         Ok(AnswerResult { commands, kind: AnswerKind::Taken, repairs: reading.repairs.0 })
     }
 
-    /// No answer could be used: one after the other is always sound, and it is said.
+    /// Falls back to running the subtasks in order, which is always valid, and records that.
     pub(super) fn without_dependencies(&mut self, task: &Task, problems: Vec<String>) -> AnswerResult {
         let children = self.held.get(&task.spec.id).map_or(&[][..], |held| &held.children);
         let pairs =
@@ -110,7 +110,7 @@ fn is_edges(value: &Value, children: &[TaskSpec]) -> bool {
     }
 }
 
-/// What an answer says of who waits for whom: as a list of goals, or as an object by their ids.
+/// Reads the dependencies: a list of goals, or an object by goal id.
 fn read(value: &Value, children: &[TaskSpec], reading: &mut Reading) -> Edges {
     let mut edges = Edges::new();
     let inner = match value {
@@ -189,7 +189,7 @@ fn note(goal: &str, on: Vec<String>, children: &[TaskSpec], edges: &mut Edges, r
     }
 }
 
-/// The path of a ring of goals that wait for each other, if there is one.
+/// A cycle of dependencies, if there is one.
 fn ring(children: &[TaskSpec], edges: &Edges) -> Option<Vec<String>> {
     let mut over: BTreeSet<&TaskId> = BTreeSet::new();
     for child in children {

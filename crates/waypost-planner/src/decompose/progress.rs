@@ -1,4 +1,4 @@
-//! What of a plan is thought through, what is open, and what waits. A reading of the plan: nothing is stored.
+//! The planning progress of a plan: which goals are settled, open or waiting. Derived from the plan; stores nothing.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use waypost_core::{Dependency, Plan, Refinement, Status, Task, TaskId};
 use super::session::{ADDED, Decompose, GIVEN_UP, Progress, Refining, Stopped, reasoning_of};
 use crate::Purpose;
 
-/// Which question a goal is at.
+/// The request that a goal is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Refine,
@@ -27,12 +27,12 @@ impl Stage {
     }
 }
 
-/// How far one goal is.
+/// The planning state of one goal.
 #[derive(Clone, Debug)]
 enum GoalState {
-    /// It has children, and ends with them.
+    /// It has subtasks, and is settled when they are.
     Parent,
-    /// Nothing more is to be asked.
+    /// Nothing is left to ask.
     Settled,
     Stopped(Stopped),
     Open(Stage),
@@ -41,9 +41,9 @@ enum GoalState {
 struct Goal<'a> {
     task: &'a Task,
     state: GoalState,
-    /// The number of its parent in the list, if that is in scope.
+    /// The index of its parent, if that is in scope.
     parent: Option<usize>,
-    /// Whether it, with everything below it, is thought through.
+    /// Whether the goal and everything below it are settled.
     settled: bool,
 }
 
@@ -53,12 +53,12 @@ pub(super) struct ProgressView<'a> {
     numbers: HashMap<&'a str, usize>,
 }
 
-/// Whether anybody may still think about a task: it has not begun, and is not a machine's.
+/// Whether planning may change a task: it has not started, is not skipped, and has no work for a machine.
 pub(super) fn is_goal(task: &Task) -> bool {
     task.state.status == Status::Pending && task.spec.work.is_none() && !task.spec.skip
 }
 
-/// Whether nobody has thought about a goal yet.
+/// Whether planning has not touched a goal yet.
 pub(super) fn is_untouched(plan: &Plan, task: &Task) -> bool {
     let refinement = task.spec.thinking.as_ref().and_then(|thinking| thinking.refinement);
     is_goal(task) && refinement.is_none() && plan.children(task.spec.id.as_str()).is_empty()
@@ -99,7 +99,7 @@ impl<'a> ProgressView<'a> {
         view
     }
 
-    /// The goals that something can be asked about now.
+    /// The goals that can be asked about now.
     pub(super) fn open(&self) -> impl Iterator<Item = (&'a Task, Stage)> {
         self.goals.iter().filter_map(|goal| match goal.state {
             GoalState::Open(stage) if !self.waits(goal) => Some((goal.task, stage)),
@@ -115,7 +115,7 @@ impl<'a> ProgressView<'a> {
         }
     }
 
-    /// Whether something that it, or a goal above it, depends on has not been thought through.
+    /// Whether the goal or an ancestor depends on a goal that is not settled.
     fn waits(&self, goal: &Goal<'_>) -> bool {
         let mut at = Some(goal);
         while let Some(goal) = at {
@@ -155,7 +155,7 @@ fn state_of(session: &Decompose, plan: &Plan, task: &Task, depth: usize) -> Goal
     match task.spec.thinking.as_ref().and_then(|thinking| thinking.refinement) {
         None => GoalState::Open(first_stage(session, plan, task)),
         Some(Refinement::Atomic) => GoalState::Settled,
-        // A goal whose children were taken out again is broken down anew.
+        // A goal whose subtasks were removed is decomposed again.
         Some(Refinement::Decomposing | Refinement::Decomposed) => {
             if let Some(why) = reasoning_of(task).strip_prefix(GIVEN_UP) {
                 return GoalState::Stopped(Stopped::GivenUp { why: why.to_owned() });
@@ -171,7 +171,7 @@ fn state_of(session: &Decompose, plan: &Plan, task: &Task, depth: usize) -> Goal
     }
 }
 
-/// A goal that waited for its siblings is looked at with the rest first.
+/// A goal that depended on its siblings is refined first.
 fn first_stage(session: &Decompose, plan: &Plan, task: &Task) -> Stage {
     let waited = match session.refining {
         Refining::Nothing => false,

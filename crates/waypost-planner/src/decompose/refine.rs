@@ -1,5 +1,5 @@
-//! What of the rest changes, now that a part has been thought through: asked before a goal that waited for its siblings is
-//! looked at. Only goals that nobody has begun can change, and what an answer changes can be told to the plan twice.
+//! Refines the remaining goals after a part was decomposed, before a goal that depended on its siblings is considered.
+//! Changes only untouched goals. Applying the same answer twice has no further effect.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use crate::lenient_fields::{Reading, has_one_of, json_of, kind_of};
 use crate::prompts::Values;
 use crate::similarity::{cut, one_line, restates, same};
 
-/// Goals that one answer may add.
+/// Maximum number of goals that one answer may add.
 pub(super) const ADDED_MAX: usize = 3;
 const FIELDS: &[&str] = &["revise", "drop", "add"];
 
-/// What an answer wants changed.
+/// The changes that an answer requests.
 #[derive(Default)]
 struct Changes {
     revised: Vec<(TaskId, String)>,
@@ -28,7 +28,7 @@ struct Changes {
     reasoning: Option<String>,
 }
 
-/// A goal with those beside it that wait for it, and the others.
+/// A goal with the siblings that depend on it, and the other siblings.
 struct RemainingGoals<'a> {
     rest: Vec<&'a Task>,
     settled: Vec<&'a Task>,
@@ -84,7 +84,7 @@ impl Decompose {
             .plain("added_max", self.added_max(plan, &parts))
     }
 
-    /// How many goals may be added beside these.
+    /// How many siblings may be added.
     fn added_max(&self, plan: &Plan, parts: &RemainingGoals<'_>) -> usize {
         let beside = self.bounds.children_max.saturating_sub(parts.rest.len() + parts.settled.len());
         ADDED_MAX.min(beside).min(self.bounds.goals_max.saturating_sub(self.goals(plan)))
@@ -131,7 +131,7 @@ impl Decompose {
                 Some(one) => {
                     reading.problem(format!("goal {} is settled and cannot be dropped", one.spec.id))
                 }
-                // What is not there need not be dropped; it may have been by this very answer.
+                // A missing goal may have been dropped by this same answer.
                 None => {}
             }
         }
@@ -170,7 +170,7 @@ impl Decompose {
                 reading.problem("a goal of `add` has no description; say what is to be done");
                 continue;
             }
-            // It is there already: perhaps because of this very answer.
+            // An existing goal may have been added by this same answer.
             if parts.rest.iter().chain(&parts.settled).any(|one| same(&one.spec.description, &text)) {
                 continue;
             }
@@ -196,7 +196,7 @@ impl Decompose {
     }
 }
 
-/// The objects of a list; what is none becomes a problem.
+/// The objects of a list; other values are reported as problems.
 fn objects<'a>(
     map: &'a Map<String, Value>,
     name: &str,
@@ -220,7 +220,7 @@ fn objects<'a>(
     objects
 }
 
-/// Notes whether a description says what another goal says.
+/// Reports a description that restates the parent goal or duplicates another goal.
 fn judge<'a>(
     plan: &Plan,
     task: &Task,
@@ -248,7 +248,7 @@ fn commands(plan: &Plan, task: &Task, parts: &RemainingGoals<'_>, changes: Chang
             let mut spec = TaskSpec::new(id, description);
             spec.parent.clone_from(&task.spec.parent);
             spec.depends_on = on.into_iter().map(Dependency::Task).collect();
-            // It is known by this, so that what was added adds nothing in its turn.
+            // Marks the goal as added, so that it does not trigger a refinement itself.
             let reasoning = Some(cut(&format!("{ADDED}{why}"), REASONING_BYTES_MAX));
             spec.thinking = Some(Box::new(PlannerNotes { reasoning, ..PlannerNotes::default() }));
             spec
@@ -266,7 +266,7 @@ fn commands(plan: &Plan, task: &Task, parts: &RemainingGoals<'_>, changes: Chang
             if dropped.contains(&after.spec.id) || !rewired.insert(&after.spec.id) {
                 continue;
             }
-            // Whoever waited for what is dropped waits for what that waited for.
+            // Dependants of a dropped goal inherit its dependencies.
             let depends_on = Some(instead(plan, &after.spec.depends_on, dropped));
             let changes = TaskChanges { depends_on, ..TaskChanges::default() };
             commands.push(Command::ReviseTask { task: after.spec.id.clone(), changes: Box::new(changes) });
@@ -277,7 +277,7 @@ fn commands(plan: &Plan, task: &Task, parts: &RemainingGoals<'_>, changes: Chang
     commands
 }
 
-/// Dependencies without those that are dropped, and with what these depended on.
+/// Replaces dropped dependencies by the dependencies of the dropped goals.
 fn instead(plan: &Plan, on: &[Dependency], dropped: &BTreeSet<TaskId>) -> Vec<Dependency> {
     let mut left: Vec<Dependency> = on.iter().rev().cloned().collect();
     let mut seen: BTreeSet<TaskId> = BTreeSet::new();
@@ -296,7 +296,7 @@ fn instead(plan: &Plan, on: &[Dependency], dropped: &BTreeSet<TaskId>) -> Vec<De
     instead
 }
 
-/// Ids for goals that are added when a goal is looked at: named after it, because no other is ever looked at in its place.
+/// Ids for goals added while refining a goal. Derived from its id: no other goal is ever refined in its place.
 fn new_ids(plan: &Plan, task: &Task, count: usize) -> Vec<TaskId> {
     let mut ids = Vec::new();
     let mut number = 0_usize;

@@ -1,4 +1,4 @@
-//! What a session that breaks goals down knows besides the plan, its bounds, and what it can say of a goal.
+//! The state of a decomposition session, its limits and its results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,30 +10,30 @@ use crate::prompting::Tries;
 use crate::repair::Repair;
 use crate::similarity::cut;
 
-/// What the reasoning of a goal begins with that was given up.
+/// Prefix of the reasoning of a goal that was given up.
 pub const GIVEN_UP: &str = "Given up: ";
 
-/// What the reasoning of a goal begins with that was added when the rest was looked at.
+/// Prefix of the reasoning of a goal that was added by a refinement.
 pub const ADDED: &str = "Added: ";
 
-/// Bytes of the reasons that are kept on a goal.
+/// Maximum size of the reasoning stored on a goal in bytes.
 pub const REASONING_BYTES_MAX: usize = 4_000;
 
-/// The most that `children_max` may be.
+/// Upper limit of `children_max`.
 pub const CHILDREN_LIMIT: usize = 100;
 
-/// How far goals are broken down.
+/// Limits on decomposition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Goals with so many goals above them are not broken down any more.
+    /// Goals with this many ancestors are not decomposed.
     pub depth_max: usize,
-    /// Children that a goal has at least.
+    /// Minimum number of subtasks of a goal.
     pub children_min: usize,
-    /// Children that a goal has at the most.
+    /// Maximum number of subtasks of a goal.
     pub children_max: usize,
-    /// Tasks that the plan has at the most.
+    /// Maximum number of tasks in the plan.
     pub goals_max: usize,
-    /// Questions that are open at once.
+    /// Maximum number of pending requests.
     pub parallel_max: usize,
 }
 
@@ -43,31 +43,31 @@ impl Default for Bounds {
     }
 }
 
-/// Whether the rest is looked at again when a part has been thought through.
+/// Whether remaining goals are refined after a part was decomposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refining {
-    /// Before a goal that waited for others is looked at, it and what waits for it may be changed.
+    /// Before a goal that depended on siblings is considered, it and its dependants may be changed.
     #[default]
     Rest,
-    /// Goals stay as they were first written.
+    /// Goals stay as first written.
     Nothing,
 }
 
-/// Why a goal that is not small enough is left as it is.
+/// Why a goal that is not atomic is not decomposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// A bound forbids it.
+    /// A limit prevents it.
     Bound { bound: Bound, max: usize },
-    /// No answer could be used, or the plan would not take it.
+    /// No answer was usable, or the plan refused it.
     GivenUp {
-        /// Why, as it stands on the goal.
+        /// The reason, as recorded on the goal.
         why: String,
     },
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnswerResult {
-    /// What the plan is to be told, in this order; all of it can be told twice.
+    /// The commands to apply, in this order. Applying them twice has no further effect.
     pub commands: Vec<Command>,
     pub kind: AnswerKind,
     pub repairs: Vec<Repair>,
@@ -75,47 +75,47 @@ pub struct AnswerResult {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
-    /// Something to go on with.
+    /// The answer was used.
     Taken,
-    /// It cannot be used: the next question of [`Decompose::next`] tells the model why.
+    /// The answer is unusable. The next request of [`Decompose::next`] reports the problems to the model.
     Again {
-        /// What is wrong, one sentence each.
+        /// One sentence each.
         problems: Vec<String>,
     },
-    /// The goal is left as it is, and the reason stands on it.
+    /// The goal is left as it is, and the reason is recorded on it.
     Stopped(Stopped),
-    /// Asked often enough, it is done without: the repairs say how.
+    /// No attempt was usable, and planning continues without the answer; `repairs` lists the fallback.
     Without {
-        /// What is wrong with the last answer, one sentence each.
+        /// The problems of the last answer, one sentence each.
         problems: Vec<String>,
     },
-    /// The plan has changed since, and nobody needs it any more.
+    /// The plan has changed since, and the answer is no longer needed.
     Stale,
 }
 
-/// Where the thinking about a plan stands.
+/// The planning progress of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Goals in all.
+    /// All goals in scope.
     pub goals: usize,
-    /// Goals that were broken down.
+    /// Goals that were decomposed.
     pub decomposed: usize,
-    /// Goals that are small enough, and tasks that nobody has to think about: those of machines, and those that have begun.
+    /// Goals that are atomic, and tasks that are not planned: tasks with work for a machine, skipped and started ones.
     pub atomic: usize,
-    /// Goals that somebody has to think about still.
+    /// Goals with something left to ask.
     pub open: usize,
     /// Goals that were left as they are.
     pub stopped: Vec<(TaskId, Stopped)>,
 }
 
-/// Children that are not in the plan yet: their dependencies are being asked for.
+/// Subtasks that are not in the plan yet, because their dependencies are being asked for.
 #[derive(Clone, Debug)]
 pub(super) struct PendingSubtasks {
     pub(super) children: Vec<TaskSpec>,
     pub(super) reasoning: String,
 }
 
-/// The command that notes how far the thinking has come; none if that stands there already.
+/// The command that records the refinement of a goal; `None` if it is already recorded.
 pub(super) fn marked(task: &Task, refinement: Refinement, reasoning: &str) -> Option<Command> {
     let reasoning = cut(reasoning, REASONING_BYTES_MAX);
     let thinking = task.spec.thinking.as_ref();
@@ -126,7 +126,7 @@ pub(super) fn marked(task: &Task, refinement: Refinement, reasoning: &str) -> Op
     (!stands).then_some(Command::RefineTask { task, refinement, reasoning: Some(reasoning), tokens: 0 })
 }
 
-/// The reasons that stand on a goal.
+/// The reasoning recorded on a goal.
 pub(super) fn reasoning_of(task: &Task) -> &str {
     task.spec.thinking.as_ref().and_then(|thinking| thinking.reasoning.as_deref()).unwrap_or_default()
 }
@@ -151,23 +151,23 @@ impl std::fmt::Display for Stopped {
     }
 }
 
-/// A session that breaks goals down.
+/// A session that decomposes goals.
 #[derive(Clone, Debug, Default)]
 pub struct Decompose {
     pub(super) manner: PromptPolicy,
     pub(super) bounds: Bounds,
     pub(super) refining: Refining,
-    /// The goal below which everything is looked at; none: the whole plan.
+    /// The root of the goals in scope; `None` for the whole plan.
     pub(super) scope: Option<TaskId>,
     pub(super) held: BTreeMap<TaskId, PendingSubtasks>,
     pub(super) refined: BTreeSet<TaskId>,
     pub(super) stopped: BTreeMap<TaskId, Stopped>,
-    /// Questions whose answers were returned, by their first slot.
+    /// Requests with rejected answers, by their first slot.
     pub(super) tries: BTreeMap<String, Tries>,
 }
 
 impl Decompose {
-    /// A session over the whole plan, or over a goal and what lies below it.
+    /// A session for the whole plan, or for a goal and everything below it. Limits are clamped to valid values.
     pub fn new(manner: PromptPolicy, bounds: Bounds, refining: Refining, scope: Option<TaskId>) -> Self {
         let children_max = bounds.children_max.clamp(2, CHILDREN_LIMIT);
         let children_min = bounds.children_min.clamp(2, children_max);
@@ -176,12 +176,12 @@ impl Decompose {
         Self { manner, bounds, refining, scope, ..Self::default() }
     }
 
-    /// Goals of the plan, with those that will be in it as soon as their dependencies are known.
+    /// The number of tasks in the plan, including subtasks whose dependencies are not known yet.
     pub(super) fn goals(&self, plan: &Plan) -> usize {
         plan.len() + self.held.values().map(|held| held.children.len()).sum::<usize>()
     }
 
-    /// The bound that keeps a goal at this depth from being broken down, if one does.
+    /// The limit that prevents decomposing a goal at this depth, if any.
     pub(super) fn bound_at(&self, depth: usize, goals: usize) -> Option<Stopped> {
         let bounds = &self.bounds;
         if depth >= bounds.depth_max {

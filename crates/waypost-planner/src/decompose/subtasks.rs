@@ -1,4 +1,4 @@
-//! The children of a goal.
+//! The subtasks of a goal.
 
 use serde_json::{Map, Value};
 use waypost_core::{Plan, Refinement, Task, TaskId, TaskSpec};
@@ -15,7 +15,7 @@ use crate::similarity::{cut, one_line, restates, same};
 
 const CHILDREN: &[&str] = &["sub_goals", "subgoals", "children", "goals", "tasks", "subtasks", "sub_tasks"];
 const DESCRIPTION: &[&str] = &["description", "title", "name", "goal"];
-/// Bytes of a child's description.
+/// Maximum size of a subtask's description in bytes.
 pub(super) const CHILD_BYTES_MAX: usize = 4_000;
 
 impl Decompose {
@@ -37,7 +37,7 @@ impl Decompose {
         if reading.problems.is_empty() {
             self.judge(plan, task, &specs, &mut reading);
         }
-        // A list that broke off leaves a part of the goal out: it is never taken for a whole one.
+        // A list that was cut off covers only a part of the goal, so it is never used.
         if let Some(problem) = reading.broke_off(answer, specs.len(), "goals") {
             reading.problems.insert(0, problem);
         }
@@ -67,7 +67,7 @@ impl Decompose {
         Ok(AnswerResult { commands: Vec::new(), kind: AnswerKind::Taken, repairs: reading.repairs.0 })
     }
 
-    /// Notes what is wrong with children as children of this goal.
+    /// Reports problems of the subtasks.
     fn judge(&self, plan: &Plan, task: &Task, children: &[TaskSpec], reading: &mut Reading) {
         let (min, max, found) = (self.bounds.children_min, self.bounds.children_max, children.len());
         if found < min {
@@ -113,13 +113,13 @@ impl Decompose {
     }
 }
 
-/// Ids for so many new children: the parent's with a number after it, none of them in use.
+/// Unused ids for new subtasks: the parent's id with a number.
 fn child_ids(plan: &Plan, parent: &TaskId, count: usize) -> Vec<TaskId> {
     let mut ids = Vec::with_capacity(count);
     let mut number = 0_usize;
     while ids.len() < count {
         number += 1;
-        // A name that has become too long gives way to a short one.
+        // An id that would be too long is replaced by a short one.
         let id = TaskId::new(format!("{parent}.{number}")).or_else(|_| TaskId::new(format!("g{number}")));
         if let Ok(id) = id
             && plan.task(id.as_str()).is_none()
@@ -146,7 +146,7 @@ fn is_list(list: &[Value]) -> bool {
     !list.is_empty() && list.iter().all(|item| item.is_string() || has_words(item))
 }
 
-/// The children in an answer, without ids of their own, and the reasons for them.
+/// Reads the subtasks, with placeholder ids, and the reasoning.
 fn read(value: &Value, reading: &mut Reading) -> (Vec<TaskSpec>, Option<String>) {
     let (list, reasoning) = match value {
         Value::Array(list) => {
@@ -200,7 +200,7 @@ fn child(number: usize, item: &Value, reading: &mut Reading) -> Option<TaskSpec>
         reading.problem(format!("{whose} has no description; say what is to be done"));
         return None;
     };
-    // The id is only held open here.
+    // A placeholder id.
     let id = TaskId::new(number.to_string()).ok()?;
     let mut spec = TaskSpec::new(id, cut(&description, CHILD_BYTES_MAX));
     spec.complexity = reading.complexity(fields, &whose);

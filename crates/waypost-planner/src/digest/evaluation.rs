@@ -1,4 +1,4 @@
-//! An exam: questions with answers, answers from the digest, marks.
+//! The exam of a digest: questions with answers, answers from the digest, grades.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use crate::lenient_fields::{Reading, has_one_of, json_of};
 use crate::repair::{Repair, Repairs};
 use crate::similarity::{one_line, same};
 
-/// Questions of an exam at the most.
+/// Maximum number of questions in an exam.
 pub const QUESTIONS_MAX: usize = 20;
-/// Columns of a question or an answer.
+/// Maximum width of a question or an answer in columns.
 const COLUMNS_MAX: usize = 500;
 
-/// A question with its right answer.
+/// A question with its correct answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) question: String,
     pub(super) right: String,
 }
 
-/// A question with the right answer and the one that was given.
+/// A question with the correct answer and the given one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) question: String,
@@ -32,7 +32,7 @@ pub(super) struct Given {
 type Items = Vec<Map<String, Value>>;
 type Read<T> = Result<(T, Repairs), Vec<String>>;
 
-/// The questions of an exam: at least one, at most as many as were wanted.
+/// Reads the questions of an exam: at least one, at most `wanted`.
 pub(super) fn questions(answer: &Answer, wanted: usize) -> Read<Vec<Question>> {
     let (list, mut reading) = items(answer, "questions", &["question"])?;
     let mut questions: Vec<Question> = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn questions(answer: &Answer, wanted: usize) -> Read<Vec<Question>> {
     finish(questions, reading)
 }
 
-/// The answers that were given; a question without one has none.
+/// Reads the given answers; a missing one counts as "unknown".
 pub(super) fn given(answer: &Answer, questions: &[Question]) -> Read<Vec<Given>> {
     let (list, mut reading) = items(answer, "answers", &["answer"])?;
     let by_number = numbered(&list, questions.len(), &mut reading, |item, reading| {
@@ -69,7 +69,7 @@ pub(super) fn given(answer: &Answer, questions: &[Question]) -> Read<Vec<Given>>
     finish(given.collect(), reading)
 }
 
-/// How many answers agree. Every question must have its mark.
+/// Counts the answers that agree. Every question must be graded.
 pub(super) fn agreed(answer: &Answer, given: &[Given]) -> Read<usize> {
     const AGREES: &[&str] = &["agrees", "agree", "correct"];
     let (list, mut reading) = items(answer, "marks", AGREES)?;
@@ -82,7 +82,7 @@ pub(super) fn agreed(answer: &Answer, given: &[Given]) -> Read<usize> {
             reading.problem(format!("question {number} has no mark; `agrees` must be true or false"));
         }
     }
-    // Nobody's mark turns a question that was not answered into one that was.
+    // An unanswered question never counts as correct, whatever its grade.
     let right = |(place, one): &(usize, &Given)| {
         marks.get(&(place + 1)) == Some(&true) && !one.given.trim().eq_ignore_ascii_case("unknown")
     };
@@ -99,7 +99,7 @@ fn text(item: &Map<String, Value>, names: &[&str], reading: &mut Reading) -> Str
     one_line(&text, COLUMNS_MAX)
 }
 
-/// The objects of the list that an answer is.
+/// Reads the objects of the list in an answer.
 fn items(answer: &Answer, name: &str, fields: &[&str]) -> Result<(Items, Reading), Vec<String>> {
     let is_list = |value: &Value| {
         value
@@ -126,7 +126,8 @@ fn items(answer: &Answer, name: &str, fields: &[&str]) -> Result<(Items, Reading
     Ok((objects, reading))
 }
 
-/// Values by the number of their question; the first for each counts. What has no number stands for its own place.
+/// Values by the number of their question; the first value for each counts. An entry without a number belongs to
+/// the question at its position.
 fn numbered<T>(
     list: &[Map<String, Value>],
     count: usize,

@@ -1,18 +1,18 @@
-//! What came of a task, in words: what a digest is made from and examined against. Bounded.
+//! The result of a task as text, from which a digest is made and examined. Limited in size.
 
 use waypost_core::{Digest, Plan, Task};
 use waypost_text::sanitize;
 
 use crate::similarity::cut;
 
-/// Bytes of the original that a model is given.
+/// Maximum size of the original in bytes.
 pub(super) const ORIGINAL_BYTES_MAX: usize = 60_000;
-/// Bytes of one part of it.
+/// Maximum size of one part of it in bytes.
 const PART_BYTES_MAX: usize = 20_000;
-/// Children that are told of.
+/// Maximum number of subtasks included.
 const CHILDREN_TOLD_MAX: usize = 100;
 
-/// Everything that is known of a finished task.
+/// Everything known about a finished task.
 pub(super) fn text_of(plan: &Plan, task: &Task) -> String {
     let mut text = own(task);
     let children = plan.children(task.spec.id.as_str());

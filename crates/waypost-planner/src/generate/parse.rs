@@ -1,4 +1,4 @@
-//! The tasks in an answer: clido's flat form, its wrapped form, or a bare list.
+//! Reads the tasks of an answer: clido's flat form, its wrapped form, or a bare list.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ pub(super) fn is_plan(value: &Value) -> bool {
     }
 }
 
-/// The tasks of an answer. What is wrong with them is noted in `reading`; each keeps its place and has an id of its own.
+/// Reads the tasks of an answer, in order and each with an id. Problems are added to `reading`.
 pub(super) fn tasks(value: &Value, reading: &mut Reading) -> Vec<TaskSpec> {
     let list = match value {
         Value::Array(list) => {
@@ -132,7 +132,7 @@ fn id_of(
     })
 }
 
-/// An id for a task that has none: `t3` for the third, or the next that nobody else has.
+/// An id for a task without one: `t3` for the third task, or the next unused number.
 fn stand_in(mut number: usize, named: &mut HashSet<String>) -> TaskId {
     loop {
         let name = format!("t{number}");

@@ -1,44 +1,44 @@
-//! A reader of JSON that forgives what models get wrong and says what it forgave. Bounded in depth; every slip of syntax
-//! that has two readings is an error.
+//! A lenient JSON parser that accepts common errors of models and records each repair. Limited in depth; a syntax error
+//! with two possible meanings is an error.
 
 use serde_json::{Map, Number, Value};
 
 use crate::repair::{Repair, Repairs};
 
-/// Levels of nested lists and objects.
+/// Maximum nesting of lists and objects.
 pub const JSON_DEPTH_MAX: usize = 64;
 
-/// A value that was read.
+/// A parsed value.
 pub(super) struct Parsed {
     pub(super) value: Value,
-    /// The place after it.
+    /// The position after it.
     pub(super) end: usize,
     pub(super) repairs: Repairs,
-    /// Whether the text ended before it did.
+    /// Whether the text ended inside of the value.
     pub(super) truncated: bool,
 }
 
-/// Why there is no value here.
+/// There is no value at this position.
 struct Unreadable;
 
-/// A value, and whether it is whole.
+/// A value, and whether it is complete.
 enum Read {
     Whole(Value),
-    /// The text ended inside it; this much of it was whole.
+    /// The text ended inside of the value; this is the complete part.
     Part(Value),
-    /// The text ended, and nothing of it was whole.
+    /// The text ended, and no part of the value is complete.
     Nothing,
 }
 
 type Outcome = Result<Read, Unreadable>;
 
-/// Reads the object or list that begins at `at`; if there is none, says where it ceased to be one.
+/// Parses the object or list at `at`. The error is the position at which parsing failed.
 pub(super) fn parse(text: &str, at: usize) -> Result<Parsed, usize> {
     let mut reader = Reader { text, at, repairs: Repairs::default(), lost: false };
     let read = reader.value(0).map_err(|Unreadable| reader.at)?;
     let (value, truncated) = match read {
         Read::Whole(value) => (value, false),
-        // A bracket that nothing follows is no JSON that broke off.
+        // A bracket followed by nothing is not JSON that was cut off.
         Read::Part(value) if value.as_object().is_some_and(Map::is_empty) => return Err(reader.at),
         Read::Part(value) if value.as_array().is_some_and(Vec::is_empty) => return Err(reader.at),
         Read::Part(value) => (value, true),
@@ -54,11 +54,11 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     repairs: Repairs,
-    /// Whether more was to come when the text ended, or may have been.
+    /// Whether content is missing, or may be missing, at the end of the text.
     lost: bool,
 }
 
-/// What comes between two elements.
+/// What follows an element.
 enum Between {
     Next,
     Closed,
@@ -82,7 +82,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Goes over spaces and comments.
+    /// Skips spaces and comments.
     fn skip(&mut self) {
         loop {
             let space = self.rest().len() - self.rest().trim_start().len();
@@ -117,7 +117,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is whole of a value of which more was to come.
+    /// The complete part of a value whose rest is missing.
     fn lose(&mut self, value: Value) -> Read {
         self.lost = true;
         Read::Part(value)
@@ -172,7 +172,7 @@ impl Reader<'_> {
         loop {
             match self.value(depth + 1)? {
                 Read::Whole(value) => list.push(value),
-                // An element that is not whole is left out: half a task is no task.
+                // An incomplete element is dropped: half a task is not a task.
                 Read::Part(_) | Read::Nothing => return Ok(self.lose(Value::Array(list))),
             }
             match self.between(']')? {
@@ -200,11 +200,11 @@ impl Reader<'_> {
         }
         match self.peek() {
             None => Ok(Between::Ended),
-            // A fence that closes where brackets should: the model forgot them.
+            // A fence that closes in place of brackets: the model forgot the brackets.
             Some('`' | '~') if self.rest().starts_with("```") || self.rest().starts_with("~~~") => {
                 Ok(Between::Ended)
             }
-            // Two elements in a row have one reading only.
+            // Two adjacent elements can only mean a missing comma.
             Some('"' | '{') => {
                 self.repairs.note(Repair::MissingComma);
                 Ok(Between::Next)
@@ -213,7 +213,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text in whichever quotes; `None` when the text ends inside it.
+    /// Parses a string in any kind of quotes; `None` if the text ends inside of it.
     fn string(&mut self) -> Result<Option<String>, Unreadable> {
         let open = self.peek().ok_or(Unreadable)?;
         self.at += open.len_utf8();
@@ -287,7 +287,7 @@ impl Reader<'_> {
         Ok(Some(self.character(first)))
     }
 
-    /// The character of a code point; half of a pair stands for nothing.
+    /// The character of a code point; half of a surrogate pair becomes the replacement character.
     fn character(&mut self, point: u32) -> char {
         char::from_u32(point).unwrap_or_else(|| {
             self.repairs.note(Repair::BadEscape);

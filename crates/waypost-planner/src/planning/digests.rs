@@ -1,4 +1,4 @@
-//! Digests of all finished work of a plan that has none: children before parents, so that a parent's is made of theirs.
+//! Digests finished work that has no digest yet: subtasks before parents, so that a parent's digest includes theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::Session;
 pub struct Digests {
     manner: PromptPolicy,
     fidelity: Fidelity,
-    /// The task at and below which work is digested; none: the whole plan.
+    /// The root of the tasks in scope; `None` for the whole plan.
     scope: Option<TaskId>,
     parallel_max: usize,
     under_way: BTreeMap<TaskId, Digesting>,
@@ -23,7 +23,7 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Over the whole plan, or over a task and what lies below it.
+    /// A session for the whole plan, or for a task and everything below it.
     pub fn new(manner: PromptPolicy, fidelity: Fidelity, scope: Option<TaskId>, parallel_max: usize) -> Self {
         Self {
             manner,
@@ -36,23 +36,23 @@ impl Digests {
         }
     }
 
-    /// Tasks that have no digest because no answer could be used, and why.
+    /// Tasks without a digest because no answer was usable, with the reasons.
     pub fn given_up(&self) -> &BTreeMap<TaskId, String> {
         &self.given_up
     }
 
-    /// Digests of which nobody knows how faithful they are, though that was wanted, and why.
+    /// Digests whose fidelity could not be measured although that was requested, with the reasons.
     pub fn unexamined(&self) -> &BTreeMap<TaskId, Vec<String>> {
         &self.unexamined
     }
 
-    /// The tasks that want a digest, as far as nothing below them does.
+    /// The tasks that need a digest now: no task below them needs one.
     fn wanting<'a>(&self, plan: &'a Plan) -> Vec<&'a Task> {
         let inside: Option<BTreeSet<&TaskId>> = self.scope.as_ref().map(|scope| family(plan, scope));
         let mut blocked: BTreeSet<TaskId> = BTreeSet::new();
         let mut found = Vec::new();
         let tasks: Vec<&Task> = plan.tasks().map(|(task, _)| task).collect();
-        // Children stand behind their parents.
+        // Children come after their parents.
         for task in tasks.into_iter().rev() {
             let id = &task.spec.id;
             if inside.as_ref().is_some_and(|inside| !inside.contains(id)) || !self.wants(task) {

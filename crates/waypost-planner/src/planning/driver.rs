@@ -1,4 +1,4 @@
-//! The loop: asks what a session wants to know, several questions at once, and hears the answers one after the other.
+//! The planning loop: sends the requests of a session, several at once, and handles the answers one by one.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -17,33 +17,33 @@ use super::stale_answers::{changed_since, forget_outdated};
 use super::token_charges::{charge, lacking};
 use waypost_llm::{CancelToken, Journal, Model, ModelError, Progress, Reply, Stop};
 
-/// How often it is looked whether somebody has paused the plan or asked to end.
+/// How often to check whether the plan was paused or an end was requested.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// How often an answer is understood anew because somebody wrote in between.
+/// How often an answer is interpreted again because the plan changed meanwhile. The last time, it is written unconditionally.
 const CONFLICTS_MAX: usize = 100;
-/// How often the answer to one question may be heard: what is of no use twice is of no use.
+/// How often one request may be answered; an answer that was useless twice will stay useless.
 const HEARD_MAX: u32 = 3;
 
-/// Who is told how the thinking goes.
+/// Receives the progress of planning.
 pub trait PlanningObserver: Progress {
-    /// An answer was understood, and the plan was told.
+    /// An answer was interpreted, and its commands were applied to the plan.
     fn on_step(&self, step: &Step<'_>);
 }
 
-/// An answer that was understood.
+/// An answer that was interpreted.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     pub ask: &'a ModelRequest,
     pub kind: &'a AnswerKind,
     pub repairs: &'a [Repair],
-    /// Why the plan did not take it, if it did not.
+    /// Why the plan refused the commands, if it did.
     pub refusal: Option<&'a Refusal>,
     pub description: &'a str,
-    /// Goals above it.
+    /// The number of ancestors of the goal.
     pub depth: usize,
-    /// Goals right below it.
+    /// The number of direct subtasks of the goal.
     pub children: usize,
-    /// How far the thinking about it has come.
+    /// The planning state of the goal.
     pub refinement: Option<Refinement>,
 }
 
@@ -52,35 +52,35 @@ pub enum Steps {
     /// Until nothing is left to ask.
     #[default]
     All,
-    /// Until one answer could be used.
+    /// Until one answer was usable.
     One,
 }
 
-/// What a question costs at the most, whoever answers it, if that is known of all who may.
+/// The maximum price of a request over all models that may answer it; `None` if any of their prices is unknown.
 pub type Prices<'a> = &'a (dyn Fn(&ModelRequest) -> Option<Price> + Sync);
 
-/// Everything that thinking about a plan needs.
+/// Everything needed to plan.
 pub struct PlanningDriver<'a> {
-    /// Through which the plan is read and written.
+    /// Reads and writes the plan.
     pub service: &'a Service,
     pub plan: PlanId,
-    /// In whose name the plan is told.
+    /// The actor in whose name the plan is changed.
     pub by: Actor,
-    /// Who is asked. Keeps its answers in `journal`.
+    /// Stores its answers in `journal`.
     pub model: &'a dyn Model,
     /// The journal of this plan.
     pub journal: &'a Journal,
-    /// Calls that the plan was charged with before this journal was begun.
+    /// Calls that the plan was charged for before this journal was started.
     pub calls_before: u64,
-    /// What may be spent; of the budget of tokens here and the one that the plan has itself, the smaller holds.
+    /// Of these limits' token budget and the plan's own, the smaller applies.
     pub limits: Limits,
     pub prices: Prices<'a>,
-    /// Questions that are under way at once.
+    /// Maximum number of pending requests.
     pub parallel_max: usize,
     pub steps: Steps,
-    /// Ends it after what is under way.
+    /// Ends planning after the pending requests.
     pub halt: CancelToken,
-    /// Ends it at once.
+    /// Ends planning at once.
     pub stop: Stop,
     pub watcher: &'a dyn PlanningObserver,
 }
@@ -88,24 +88,24 @@ pub struct PlanningDriver<'a> {
 struct CallResult {
     ask: ModelRequest,
     answer: Result<Reply, ModelError>,
-    /// Whether it was given up only because one more call could not be paid.
+    /// Whether it was given up only because the budget did not allow one more call.
     broke: bool,
 }
 
 struct Run<'a, S> {
     session: &'a mut S,
     shared_budget: &'a SharedBudget,
-    /// Questions that are under way, with the version of the plan that each is about.
+    /// Pending requests by slot, with the version of the plan that each is based on.
     under_way: BTreeMap<String, u64>,
     heard: BTreeMap<String, u32>,
     ending: Option<StopReason>,
-    /// Said when there is an ending: then nothing is asked anew either.
+    /// Cancelled when there is a stop reason, so that failed calls are not retried either.
     over: CancelToken,
     thought: PlanningResult,
 }
 
 impl PlanningDriver<'_> {
-    /// Thinks until the session is over or something ends it. Answers that are under way then are waited for, and kept.
+    /// Plans until the session is over or something ends it. Pending answers are awaited and stored.
     pub fn run<S: Session>(&self, session: &mut S) -> Result<PlanningResult, PlanningError> {
         charge(self.service, &self.plan, &self.by, self.journal, self.calls_before)?;
         let begun = Instant::now();
@@ -145,13 +145,13 @@ impl PlanningDriver<'_> {
         Ok(run.thought)
     }
 
-    /// What may be spent, and was.
+    /// The limits, and the amounts spent so far.
     fn budget(&self) -> Result<Budget, PlanningError> {
         let (used, own) = self.service.plans().with_plan(&self.plan, |plan| {
             (u64::try_from(plan.state().tokens_used).unwrap_or(0), plan.spec().token_budget)
         })?;
         let totals = self.journal.totals();
-        // Whoever wrote the plan may spend less than the operator allows, and not more.
+        // The plan's author may lower the operator's limit, but not raise it.
         let tokens_max = own.into_iter().chain(self.limits.tokens_max).min();
         let limits = Limits { tokens_max, ..self.limits };
         let (calls, cost_micros) = (totals.attempts(), totals.all.cost.0);
@@ -159,7 +159,7 @@ impl PlanningDriver<'_> {
         Ok(Budget::new(limits, spent))
     }
 
-    /// Looks whether the thinking is to end, and whether others have changed what was asked about.
+    /// Checks whether planning must end, and forgets answers about goals that others changed.
     fn check_plan<S: Session>(&self, run: &mut Run<'_, S>, version: &mut u64) -> Result<(), PlanningError> {
         if run.ending.is_some() {
             return Ok(());
@@ -181,7 +181,7 @@ impl PlanningDriver<'_> {
         Ok(())
     }
 
-    /// Sends every question on its way that can be asked now.
+    /// Sends every request that can be sent now.
     fn ask_what_can_be<'scope, S: Session>(
         &'scope self,
         run: &mut Run<'_, S>,
@@ -203,7 +203,7 @@ impl PlanningDriver<'_> {
             }
             let reserve = match self.set_aside(run, &ask)? {
                 Ok(reserve) => reserve,
-                // What is set aside for others may be given back.
+                // Reservations of pending requests may be released.
                 Err(_) if !run.under_way.is_empty() => break,
                 Err(broken) => {
                     run.ending = Some(StopReason::Bound(broken));
@@ -219,7 +219,7 @@ impl PlanningDriver<'_> {
             scope.spawn(move || {
                 let answer = self.model.ask(&ask, &paying, &stop);
                 let broke = paying.end(&answer);
-                // Whoever wanted to know has failed meanwhile: the journal has it.
+                // The receiver is gone if planning failed meanwhile; the journal has the answer.
                 let _gone = tell.send(CallResult { ask, answer, broke });
             });
         }
@@ -229,7 +229,7 @@ impl PlanningDriver<'_> {
         Ok(())
     }
 
-    /// Sets aside what a question may cost, or says which bound it would break. What the journal has costs nothing.
+    /// Reserves the maximum cost of a request, or returns the limit that it would exceed. An answer in the journal costs nothing.
     fn set_aside<S: Session>(
         &self,
         run: &mut Run<'_, S>,
@@ -245,7 +245,7 @@ impl PlanningDriver<'_> {
             Err(broken) if !run.under_way.is_empty() => return Ok(Err(broken)),
             Err(broken) => broken,
         };
-        // Somebody may have raised the plan's budget meanwhile.
+        // The plan's budget may have been raised meanwhile.
         let again = self.budget()?;
         let mut budget = run.shared_budget.budget();
         let seconds = budget.spent().seconds;
@@ -254,7 +254,7 @@ impl PlanningDriver<'_> {
         Ok(budget.reserve(ask, price).map(Some).map_err(|_| broken))
     }
 
-    /// Waits for an answer, or for the time to look again.
+    /// Waits for an answer, or until it is time to check the plan again.
     fn handle_answer<S: Session>(
         &self,
         run: &mut Run<'_, S>,
@@ -282,11 +282,11 @@ impl PlanningDriver<'_> {
             Err(error) => {
                 self.charge_lost(run)?;
                 if broke && !self.halt.is_cancelled() {
-                    // It is asked for again if others give back what they do not need; otherwise the bound is told.
+                    // Asked again if other requests release their reservations; otherwise the limit is reported.
                     return Ok(());
                 }
                 run.ending.get_or_insert(match error {
-                    // Whoever asked to end it need not be told what went wrong then: it is in the journal.
+                    // After a requested end, failures are not reported; they are in the journal.
                     _ if self.halt.is_cancelled() => StopReason::Halted,
                     ModelError::Stopped => StopReason::Halted,
                     ModelError::OutOfTime { .. } => {
@@ -299,7 +299,7 @@ impl PlanningDriver<'_> {
         }
     }
 
-    /// Charges the plan with calls that broke off.
+    /// Charges the plan for failed calls.
     fn charge_lost<S: Session>(&self, run: &mut Run<'_, S>) -> Result<(), PlanningError> {
         match charge(self.service, &self.plan, &self.by, self.journal, self.calls_before) {
             Err(WriteError::Refused(Refusal::Archived {}) | WriteError::NotFound(_)) => {
@@ -310,14 +310,14 @@ impl PlanningDriver<'_> {
         }
     }
 
-    /// Whether somebody has changed the goal while the model thought about it.
+    /// Whether others changed the goal while the model was working on it.
     fn is_outdated(&self, ask: &ModelRequest, version: u64) -> Result<bool, PlanningError> {
         let Some(task) = &ask.task else { return Ok(false) };
         let changed = changed_since(self.service.plans(), &self.plan, &self.by, version, None)?;
         Ok(changed.contains_key(task))
     }
 
-    /// Leaves an answer aside that is about a goal as it was; it was paid for all the same.
+    /// Discards an answer about an earlier state of a goal. It is charged nevertheless.
     fn drop_answer<S: Session>(&self, run: &mut Run<'_, S>, ask: &ModelRequest) -> Result<(), PlanningError> {
         self.journal.forget("the goal was changed meanwhile", |entry| entry.slot == ask.slot)?;
         charge(self.service, &self.plan, &self.by, self.journal, self.calls_before)?;
@@ -326,8 +326,7 @@ impl PlanningDriver<'_> {
         Ok(())
     }
 
-    /// Understands an answer against the plan as it is, and tells the plan, unless somebody has changed it in between: then
-    /// it is understood anew.
+    /// Interprets an answer against the current plan and applies the result. If the plan changed in between, interprets it again.
     fn take<S: Session>(
         &self,
         run: &mut Run<'_, S>,
@@ -362,7 +361,7 @@ impl PlanningDriver<'_> {
                     return Ok(());
                 }
                 Err(WriteError::Refused(refusal)) => {
-                    // The answer was paid for, whatever comes of it.
+                    // The answer is charged in any case.
                     charge(self.service, &self.plan, &self.by, self.journal, self.calls_before)?;
                     if let Some(task) = &ask.task {
                         session.refused(task, &refusal.to_string());
@@ -386,8 +385,7 @@ impl PlanningDriver<'_> {
         self.service.record(Record { plan, by, commands, known_version, lease_seconds: None }).map(drop)
     }
 
-    /// Where one step is wanted, it is an answer that was given now and could be used: what the journal had leads only to where
-    /// the process before was.
+    /// Counts a step. Only a new, usable answer counts: answers from the journal merely restore the state of an earlier process.
     fn count_step<S: Session>(&self, run: &mut Run<'_, S>, meaning: &AnswerKind) {
         let is_step = match meaning {
             AnswerKind::Taken | AnswerKind::Stopped(_) | AnswerKind::Without { .. } => true,
@@ -421,28 +419,28 @@ impl PlanningDriver<'_> {
                 refinement: thinking.and_then(|thinking| thinking.refinement),
             });
         });
-        // A plan that is gone is noticed when it is looked at next.
+        // A plan that is gone is noticed at the next check.
         let _gone = told;
     }
 }
 
-/// When the thinking that has begun then is to end.
+/// The deadline of planning that began at `begun`.
 pub(super) fn end_of(begun: Instant, limits: &Limits) -> Option<Instant> {
     begun.checked_add(Duration::from_secs(limits.seconds_max?))
 }
 
-/// How many goals stand above one.
+/// The number of ancestors of a goal.
 fn depth(plan: &Plan, task: &Task) -> usize {
     let above = |task: &Task| task.spec.parent.as_ref().and_then(|parent| plan.task(parent.as_str()));
     std::iter::successors(above(task), |task| above(task)).count()
 }
 
-/// Why nobody is to think about a plan, if so.
+/// Why planning must not continue, if so.
 fn ending_of(plan: &Plan) -> Option<StopReason> {
     match plan.state().phase {
         _ if plan.state().archived => Some(StopReason::Gone),
         Phase::Paused => Some(StopReason::Paused),
-        // A plan that has ended may have finished work to digest.
+        // A finished plan may have work to digest.
         Phase::Draft
         | Phase::AwaitingApproval
         | Phase::Active
@@ -452,7 +450,7 @@ fn ending_of(plan: &Plan) -> Option<StopReason> {
     }
 }
 
-/// The command without what it says of tokens: those are charged by the number of the call.
+/// The command without tokens, which are charged by call number instead.
 fn without_tokens(mut command: Command) -> Command {
     if let Command::RefineTask { tokens, .. }
     | Command::DecomposeTask { tokens, .. }

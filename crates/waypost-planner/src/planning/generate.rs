@@ -1,4 +1,4 @@
-//! The conversation that ends in a plan. There is no plan in the store while it goes on: the journal alone has the answers.
+//! The conversation that generates a plan. The plan is not in the store meanwhile: only the journal has the answers.
 
 use std::time::Instant;
 
@@ -9,32 +9,32 @@ use super::shared_budget::{CallReservation, SharedBudget};
 
 use waypost_llm::{CancelToken, Journal, Model, ModelError, Progress, Stop};
 
-/// A plan that a model has written, and how it came about.
+/// A plan written by a model, with statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drafted {
     pub planned: Planned,
-    /// Answers that models gave now.
+    /// New answers from models.
     pub asked: u64,
-    /// Answers that were in the journal already.
+    /// Answers from the journal.
     pub recalled: u64,
-    /// The model that wrote it, as the configuration calls it.
+    /// The configured name of the model that wrote it.
     pub from: String,
 }
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoDraft {
-    /// No answer could be used.
+    /// No answer was usable.
     GaveUp(GenerationFailed),
-    /// The next question would go over a bound.
+    /// The next request would exceed a limit.
     Bound(Broken),
     /// No model answered.
     Trouble(ModelError),
-    /// Somebody asked to end it.
+    /// An end was requested.
     Halted,
 }
 
-/// Asks until there is a plan, or none can be had.
+/// Sends requests until there is a plan or a failure.
 pub fn generate(
     session: &mut Generate,
     model: &dyn Model,
@@ -75,9 +75,9 @@ pub fn generate(
         let broke = paying.end(&answer);
         let reply = match answer {
             Ok(reply) => reply,
-            // Whoever asked to end it need not be told what went wrong then: it is in the journal.
+            // After a requested end, failures are not reported; they are in the journal.
             Err(_) if halt.is_cancelled() => return Err(NoDraft::Halted),
-            // Either there is enough for a shorter answer, or the bound is told.
+            // Either the budget allows a shorter answer, or the limit is reported.
             Err(ModelError::Stopped) if broke => continue,
             Err(ModelError::Stopped) => return Err(NoDraft::Halted),
             Err(ModelError::OutOfTime { .. }) => {

@@ -1,4 +1,4 @@
-//! What was asked to be thought about, kept beside the journal so that another process can go on with it.
+//! Planning requests, stored next to the journal so that another process can resume them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,9 +10,9 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use waypost_core::{PlanId, TaskId};
 
-/// Orders that are looked at.
+/// Maximum number of directory entries read.
 const ORDERS_MAX: usize = 100_000;
-/// Bytes of an order that are read.
+/// Maximum size of a stored request in bytes.
 const ORDER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A text that the model was given to read.
@@ -28,42 +28,41 @@ pub enum PlanningGoal {
     /// A plan for a goal.
     Plan {
         goal: String,
-        /// Texts to read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<Text>,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         map: String,
-        /// What the plan must heed.
+        /// Constraints on the plan.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         constraints: Vec<String>,
-        /// Tasks that it may have.
+        /// Maximum number of tasks.
         tasks_max: usize,
-        /// Whether its tasks are broken down afterwards.
+        /// Whether its tasks are decomposed afterwards.
         #[serde(default)]
         decompose: bool,
-        /// Whether a plan in prose is taken.
+        /// Whether a plan in prose is accepted.
         #[serde(default)]
         prose: bool,
     },
-    /// Goals that are small enough.
+    /// Decomposition of goals.
     Decompose {
-        /// The goal; none: all of the plan.
+        /// The goal; `None` for the whole plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
     },
     /// Digests of finished work.
     Digest {
-        /// The task; none: all of the plan.
+        /// The task; `None` for the whole plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
-        /// Whether it is measured how faithful they are.
+        /// Whether their fidelity is measured.
         #[serde(default)]
         examined: bool,
     },
 }
 
 impl PlanningGoal {
-    /// Whether nothing of the other is left when this is done.
+    /// Whether completing this goal also completes the other.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Decompose { task: None }, Self::Decompose { task: Some(_) }) => true,
@@ -81,17 +80,17 @@ impl PlanningGoal {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestLimits {
-    /// Goals with so many goals above them are not broken down any more.
+    /// Goals with this many ancestors are not decomposed.
     pub depth_max: usize,
-    /// Children that a goal has at the most.
+    /// Maximum number of subtasks of a goal.
     pub children_max: usize,
-    /// Tasks that the plan has at the most.
+    /// Maximum number of tasks in the plan.
     pub goals_max: usize,
-    /// Questions that are under way at once.
+    /// Maximum number of pending requests.
     pub parallel_max: usize,
-    /// Whether the rest is looked at again when a part has been thought through.
+    /// Whether remaining goals are refined after a part was decomposed.
     pub refine: bool,
-    /// What may be spent. The budget of tokens stands on the plan as well, as soon as there is one.
+    /// Limits on the total spent. The plan also stores the token budget, once it exists.
     #[serde(default)]
     pub limits: Limits,
 }
@@ -111,7 +110,6 @@ impl Default for RequestLimits {
 }
 
 impl RequestLimits {
-    /// The bounds of a session.
     pub fn bounds(&self) -> Bounds {
         Bounds {
             depth_max: self.depth_max,
@@ -122,28 +120,27 @@ impl RequestLimits {
         }
     }
 
-    /// Whether the rest is refined.
     pub fn refining(&self) -> Refining {
         if self.refine { Refining::Rest } else { Refining::Nothing }
     }
 }
 
-/// How far an order has come.
+/// The progress of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestProgress {
     /// Something is left to ask.
     Open,
-    /// Nothing is left to ask but of goals that a bound keeps from being broken down.
+    /// Nothing is left to ask within the limits, but limits prevented some goals from being decomposed.
     Bounded,
     /// A plan was shown and not saved.
     Shown,
-    /// It was done, or given up for good.
+    /// Completed, or given up for good.
     Closed,
 }
 
 impl RequestProgress {
-    /// Whether somebody may go on with it.
+    /// Whether the request can be resumed.
     pub fn is_unfinished(self) -> bool {
         match self {
             Self::Open | Self::Bounded => true,
@@ -154,44 +151,42 @@ impl RequestProgress {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanningRequest {
-    /// The plan, which may have to be made yet.
+    /// The plan, which may not exist yet.
     pub plan: PlanId,
     #[serde(flatten)]
     pub want: PlanningGoal,
     pub extent: RequestLimits,
-    /// The model that is asked instead of the configured ones.
+    /// A model to use instead of the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Calls that the plan was charged with before its journal was begun.
+    /// Calls that the plan was charged for before its journal was started.
     #[serde(default)]
     pub calls_before: u64,
-    /// How far it has come.
     pub stand: RequestProgress,
-    /// What was wanted of the same plan before and is unfinished, the latest last. It is gone on with when this order is closed.
+    /// Earlier unfinished requests for the same plan, the latest last. They are resumed when this request is closed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Unfinished>,
 }
 
-/// What an order was, while another one stands in its place.
+/// An earlier request that another one has displaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfinished {
     #[serde(flatten)]
     pub want: PlanningGoal,
     pub extent: RequestLimits,
-    /// The model that is asked instead of the configured ones.
+    /// A model to use instead of the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How far it has come.
     pub stand: RequestProgress,
 }
 
 impl PlanningRequest {
-    /// An order that nobody has begun with.
+    /// A request that has not been started.
     pub fn new(plan: PlanId, want: PlanningGoal, extent: RequestLimits, model: Option<String>) -> Self {
         Self { plan, want, extent, model, calls_before: 0, stand: RequestProgress::Open, earlier: Vec::new() }
     }
 
-    /// Takes the place of the order that the plan has had, and keeps what of that is unfinished and not a part of this.
+    /// Displaces the plan's current request. Keeps its unfinished parts, unless this request covers them.
     pub fn replace(&mut self, known: Self) {
         let Self { want, extent, model, stand, earlier, .. } = known;
         self.earlier = earlier;
@@ -202,7 +197,7 @@ impl PlanningRequest {
         self.earlier.retain(|one| !whole.covers(&one.want));
     }
 
-    /// Is done with. What was unfinished before it is the order of the plan again.
+    /// Closes the request. The latest earlier unfinished one, if any, becomes the plan's request again.
     pub fn close(&mut self) {
         match self.earlier.pop() {
             Some(Unfinished { want, extent, model, stand }) => {
@@ -212,7 +207,7 @@ impl PlanningRequest {
         }
     }
 
-    /// Has nothing left to ask within its bounds. What was unfinished before it and has comes first again.
+    /// Marks the request as bounded. The latest earlier request that is still open, if any, takes its place.
     pub fn bound(&mut self) {
         self.stand = RequestProgress::Bounded;
         let Some(place) = self.earlier.iter().rposition(|one| one.stand == RequestProgress::Open) else {
@@ -228,20 +223,20 @@ impl PlanningRequest {
         self.earlier.push(bounded);
     }
 
-    /// A fingerprint of what is wanted, and of whom.
+    /// A fingerprint of the goal and the model.
     pub fn fingerprint(&self) -> String {
         let said = serde_json::to_string(&(&self.want, &self.model)).unwrap_or_default();
         digest(&SHA256, said.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Why an order cannot be read or written.
+/// Why a stored request cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The disk, or the rights to it.
+    /// An I/O error.
     #[error("{}: {error}", path.display())]
     File { path: PathBuf, error: io::Error },
-    /// It is no order.
+    /// The file is not a stored request.
     #[error("{}: not a saved planning request: {why}", path.display())]
     Corrupt { path: PathBuf, why: String },
 }
@@ -254,19 +249,19 @@ impl RequestError {
     }
 }
 
-/// The folder of orders and journals.
+/// The directory of requests and journals.
 #[derive(Clone, Debug)]
 pub struct RequestStore {
     folder: PathBuf,
 }
 
 impl RequestStore {
-    /// In this folder, which need not be there.
+    /// The directory need not exist.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Where the journal of a plan is.
+    /// The path of a plan's journal.
     pub fn journal(&self, plan: &PlanId) -> PathBuf {
         self.folder.join(format!("{plan}.jsonl"))
     }
@@ -275,12 +270,12 @@ impl RequestStore {
         self.folder.join(format!("{plan}.json"))
     }
 
-    /// The order of a plan, if there is one.
+    /// The request of a plan, if there is one.
     pub fn find(&self, plan: &PlanId) -> Result<Option<PlanningRequest>, RequestError> {
         read(&self.path(plan))
     }
 
-    /// All orders that can be read, the latest first, and why the others cannot: one bad file keeps nobody from the rest.
+    /// All readable requests, the latest first, and errors for the others: one corrupt file does not hide the rest.
     pub fn all(&self) -> Result<(Vec<PlanningRequest>, Vec<RequestError>), RequestError> {
         let failed = |error| RequestError::File { path: self.folder.clone(), error };
         let entries = match fs::read_dir(&self.folder) {
@@ -305,7 +300,7 @@ impl RequestStore {
         Ok((found.into_iter().map(|(_, order)| order).collect(), bad))
     }
 
-    /// Keeps an order in the place of the one before it. It is on the disk when this returns.
+    /// Stores a request in place of the previous one. It is synced to disk when this returns.
     pub fn keep(&self, order: &PlanningRequest) -> Result<(), RequestError> {
         let path = self.path(&order.plan);
         let failed = |error| RequestError::File { path: path.clone(), error };

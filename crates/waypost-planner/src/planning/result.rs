@@ -1,4 +1,4 @@
-//! What came of planning with a model, and why it ended.
+//! The result of planning, and why it ended.
 
 use waypost_llm::ModelError;
 use waypost_store::WriteError;
@@ -7,24 +7,24 @@ use crate::{Broken, Repair};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
-    /// There is nothing left to ask.
+    /// Nothing is left to ask.
     #[default]
     Over,
-    /// One step was wanted, and was made.
+    /// A single step was requested and made.
     Stepped,
-    /// Somebody asked to end it.
+    /// An end was requested.
     Halted,
     /// The plan was paused.
     Paused,
-    /// The plan was put away, has ended, or is gone.
+    /// The plan was archived or deleted.
     Gone,
-    /// The next question would go over a bound.
+    /// The next request would exceed a limit.
     Bound(Broken),
     /// No model answered.
     Trouble(ModelError),
-    /// The same answer was of no use again and again.
+    /// The same request was answered several times without effect.
     Circles {
-        /// To which question.
+        /// The slot of the request.
         slot: String,
     },
 }
@@ -32,22 +32,22 @@ pub enum StopReason {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanningResult {
     pub ending: StopReason,
-    /// Answers that models gave now.
+    /// New answers from models.
     pub asked: u64,
-    /// Answers that were in the journal already.
+    /// Answers from the journal.
     pub recalled: u64,
-    /// Tokens of the answers that were given now.
+    /// Tokens of the new answers.
     pub tokens: u64,
-    /// What had to be put right in answers, each as often as it happened.
+    /// All repairs of answers, repeated as often as they occurred.
     pub repairs: Vec<Repair>,
-    /// Answers that were returned to the model.
+    /// Answers that were rejected and returned to the model.
     pub returned: u64,
 }
 
-/// Why nothing can be thought.
+/// Why planning failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanningError {
-    /// The store, or the plan in it.
+    /// The store failed, or refused a write.
     #[error(transparent)]
     Store(#[from] WriteError),
     #[error(transparent)]

@@ -1,15 +1,15 @@
-//! What the loop knows of a session.
+//! The interface between the planning loop and a session.
 
 use crate::{Answer, AnswerResult, Decompose, ModelRequest};
 use waypost_core::{Plan, TaskId};
 
-/// A conversation about a plan that is in the store. Cheap to clone: what it knows is what is not in the plan yet.
+/// A conversation about a stored plan. Cheap to clone: it holds only what is not in the plan yet.
 pub trait Session: Clone {
-    /// Every question that can be asked now; questions that are under way are among them.
+    /// The requests that can be sent now, including pending ones.
     fn next(&self, plan: &Plan) -> Vec<ModelRequest>;
-    /// What an answer means for the plan as it is.
+    /// Interprets an answer against the current plan.
     fn interpret(&mut self, plan: &Plan, ask: &ModelRequest, answer: &Answer) -> AnswerResult;
-    /// The plan did not take what an answer had led to.
+    /// The plan refused the commands of an answer.
     fn refused(&mut self, task: &TaskId, why: &str);
 }
 

@@ -1,5 +1,5 @@
-//! What may be spent, shared by the questions that are under way. Every call is paid for by itself: what one has cost that broke
-//! off is gone, and the next is made only if there is enough for it. Knows nothing of plans and journals.
+//! A budget shared by pending requests. Every call is paid separately: a failed call is charged, and a retry is made only if the
+//! budget allows it. Knows no plans and no journals.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,18 +19,18 @@ impl SharedBudget {
     }
 }
 
-/// A question that is under way, and what is set aside for its next answer.
+/// A pending request, with the reservation for its next call.
 pub(super) struct CallReservation<'a> {
     shared_budget: &'a SharedBudget,
     price: Option<Price>,
     progress: &'a dyn Progress,
     reserve: Mutex<Option<Reserve>>,
-    /// Said when one more call cannot be paid.
+    /// Cancelled when the budget does not allow one more call.
     broke: CancelToken,
 }
 
 impl<'a> CallReservation<'a> {
-    /// What is in the journal already costs nothing, and nothing is set aside for it.
+    /// Without a reservation for answers from the journal, which cost nothing.
     pub(super) fn new(
         shared_budget: &'a SharedBudget,
         price: Option<Price>,
@@ -40,19 +40,19 @@ impl<'a> CallReservation<'a> {
         Self { shared_budget, price, progress, reserve: Mutex::new(reserve), broke: CancelToken::default() }
     }
 
-    /// Said when one more call cannot be paid.
+    /// Cancelled when the budget does not allow one more call.
     pub(super) fn broke(&self) -> &CancelToken {
         &self.broke
     }
 
-    /// The question is over. Returns whether it was given up only because one more call could not be paid.
+    /// Ends the request. Returns whether it was given up only because the budget did not allow one more call.
     pub(super) fn end(&self, answer: &Result<Reply, ModelError>) -> bool {
         match answer {
             Ok(reply) if !reply.recalled => {
                 self.pay(reply.answer.tokens(), reply.cost.unwrap_or_default().0);
             }
             Ok(_) | Err(ModelError::Stopped) => {}
-            // A model that does not tell of its calls has made one.
+            // A model that does not report its calls counts as one call.
             Err(_) => {
                 if let Some(reserve) = self.reserve().take() {
                     self.shared_budget.budget().settle(reserve, 0, 0);
@@ -76,7 +76,7 @@ impl<'a> CallReservation<'a> {
         }
     }
 
-    /// Sets aside what one more call may cost.
+    /// Reserves the maximum cost of one more call.
     fn set_aside(&self, ask: &ModelRequest) {
         let mut reserve = self.reserve();
         if reserve.is_some() {

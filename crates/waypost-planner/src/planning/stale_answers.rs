@@ -1,5 +1,4 @@
-//! Answers about goals that somebody has changed since. They are forgotten, so that the model is asked about the goal as it
-//! is now.
+//! Forgets answers about goals that were changed since, so that the model is asked about the current goal.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +8,11 @@ use waypost_store::{PlanStore, StoreError, VersionRecord, WriteError};
 use super::result::PlanningError;
 use waypost_llm::Journal;
 
-/// Versions that are read at a time.
+/// Number of versions read at a time.
 const VERSIONS_PER_PAGE: usize = 500;
 
-/// Forgets the answers about goals that others than `by` have changed after they came. Looks at the versions after `after`.
+/// Forgets answers about goals that actors other than `by` changed later, or that were rolled back or removed. Reads the
+/// versions after `after`.
 pub fn forget_outdated(
     plans: &PlanStore,
     plan: &PlanId,
@@ -59,7 +59,7 @@ pub(super) fn changed_since(
     }
 }
 
-/// Everything that went with these tasks at a version: their names may come again for other goals.
+/// All tasks that were removed together with these at a version. Their ids may be reused for other goals.
 fn below(
     plans: &PlanStore,
     plan: &PlanId,
@@ -67,7 +67,7 @@ fn below(
     tasks: &[TaskId],
 ) -> Result<Vec<TaskId>, PlanningError> {
     let before = match plans.at_version(plan, version.saturating_sub(1)) {
-        // Nobody remembers what was there.
+        // The earlier version was pruned.
         Err(WriteError::NoSuchVersion { .. } | WriteError::Store(StoreError::Pruned { .. })) => {
             return Ok(Vec::new());
         }
@@ -82,8 +82,7 @@ fn below(
     Ok(found)
 }
 
-/// The goal about which an event makes earlier answers worthless: whoever takes thinking back, or words a goal anew, wants
-/// other answers.
+/// The goal about which an event makes earlier answers obsolete: rolling back or rewording a goal asks for new answers.
 fn outdates<'a>(event: &'a Event, entry: &VersionRecord, by: &Actor) -> Option<&'a TaskId> {
     if let Event::TaskRolledBack { task, .. } = event {
         return Some(task);

@@ -1,12 +1,12 @@
-//! Charges a plan with what its journal has and it lacks. The number of a call is its place in the journal; the plan keeps
-//! the number of the latest, so that whatever is said twice is charged once.
+//! Charges a plan for calls in its journal that it was not charged for. A call's number is its position in the journal;
+//! the plan records the latest number, so that a repeated charge has no effect.
 
 use waypost_core::{Actor, Command, Plan, PlanId};
 use waypost_llm::Journal;
 use waypost_service::{Record, Service};
 use waypost_store::WriteError;
 
-/// The commands that charge a plan with what it lacks.
+/// The commands for the missing charges.
 pub(super) fn lacking(plan: &Plan, journal: &Journal, calls_before: u64) -> Vec<Command> {
     let known = plan.state().calls.saturating_sub(calls_before);
     let calls = (plan.state().calls.max(calls_before) + 1)..;
@@ -19,7 +19,7 @@ pub(super) fn lacking(plan: &Plan, journal: &Journal, calls_before: u64) -> Vec<
         .collect()
 }
 
-/// Charges a plan with every answer of its journal that it was not charged with. Returns how many those were.
+/// Charges a plan for every call in its journal that it was not charged for. Returns their number.
 pub fn charge(
     service: &Service,
     plan: &PlanId,

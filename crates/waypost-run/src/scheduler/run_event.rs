@@ -32,7 +32,7 @@ pub enum RunEvent {
     TaskProgressed {
         plan: PlanId,
         task: TaskId,
-        /// The latest report; it replaces earlier ones that were not reported yet.
+        /// The latest report; it replaces earlier ones that were not delivered yet.
         progress: String,
     },
     /// A task was reported as done; its check has yet to pass.
@@ -49,16 +49,16 @@ pub enum RunEvent {
         /// Why it was released, as a message.
         reason: String,
     },
-    /// A task asks a person, and waits.
+    /// A task asks a person a question, and waits.
     QuestionAsked {
         plan: PlanId,
         task: TaskId,
         question: String,
-        /// The possible answers; empty: any text.
+        /// The possible answers; if empty, any text is accepted.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         choices: Vec<String>,
     },
-    /// A person has answered.
+    /// A person answered a question.
     QuestionAnswered {
         plan: PlanId,
         task: TaskId,
@@ -73,7 +73,7 @@ pub enum RunEvent {
         status: Status,
         /// The attempt that it ended with; 0 if it was never started.
         attempt: u32,
-        /// The duration of that attempt.
+        /// The duration of that attempt in seconds.
         #[serde(skip_serializing_if = "Option::is_none")]
         seconds: Option<f64>,
         /// The reason, unless the task is done.
@@ -83,10 +83,9 @@ pub enum RunEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
     },
-    /// The plan entered another phase. Programs that read events know it by its first name.
+    /// The plan entered another phase. Its JSON name, `plan_is`, is kept for compatibility.
     #[serde(rename = "plan_is")]
     PlanPhaseChanged {
-        /// The plan.
         plan: PlanId,
         /// The new phase.
         phase: Phase,
@@ -96,34 +95,32 @@ pub enum RunEvent {
 /// Something that happened to a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
-    /// Whatever a run is told of.
+    /// An event that observers of a run also receive.
     Notice(RunEvent),
-    /// A person was asked whether it may run.
+    /// Approval was requested from a person.
     ApprovalRequested,
-    /// A person allowed it.
+    /// A person approved the plan.
     Approved {
-        /// Who.
         by: Actor,
-        /// Of which version.
+        /// The approved version.
         version: u64,
     },
-    /// A person did not allow it.
+    /// A person rejected the plan.
     Rejected {
-        /// Who.
         by: Actor,
-        /// Why.
+        /// The person's reason.
         reason: String,
     },
-    /// What machines will run is no longer what was approved.
+    /// The approval is void, because the work for machines has changed.
     ApprovalVoided,
 }
 
-/// What a version is told as to whoever watches a run, given the plan after it.
+/// The events of a version for observers of a run, given the plan after it.
 pub(crate) fn notices_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<RunEvent> {
     decisions_and_notices(plan, events, touched).1
 }
 
-/// The same with the words of persons about the plan, which come first.
+/// Like [`notices_of`], preceded by decisions about approval.
 pub(crate) fn news_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Vec<News> {
     let (mut news, notices) = decisions_and_notices(plan, events, touched);
     news.extend(notices.into_iter().map(News::Notice));
@@ -223,7 +220,7 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
     }
     for task in &touched.finished {
         let Some(found) = plan.task(task.as_str()) else { continue };
-        // A group ends with its children, which have been reported.
+        // A group ends with its subtasks, which have been reported.
         if !plan.children(task.as_str()).is_empty() {
             continue;
         }
@@ -243,7 +240,7 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
         notices.push(RunEvent::TaskEnded { plan: id(), task, status, attempt, seconds, why, evidence });
     }
     for (task, attempt) in &touched.started {
-        // A queued attempt starts later, with an event of its own.
+        // A queued attempt starts later, with its own event.
         if let Some(at) = plan.task(task.as_str()).and_then(|task| task.state.started_at) {
             let (task, attempt) = (task.clone(), *attempt);
             notices.push(RunEvent::TaskStarted { plan: id(), task, attempt, at: Some(at) });

@@ -1,4 +1,4 @@
-//! From rows of a database to values, for SQLite and PostgreSQL. Knows the columns, not how a database hands them out.
+//! Converts database rows to values, for SQLite and PostgreSQL. Knows the columns, but not how a database returns them.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,12 +9,12 @@ use crate::log::subscription::Subscription;
 use crate::rows::{HeldLock, Lease, PlanSummary, Pruned, TaskProgress, Totals, VersionRecord, Wait};
 use crate::workers::{AttemptLog, Worker};
 
-/// The columns of one row. An empty column is nothing.
+/// The columns of one row. A NULL column is `None`.
 pub(super) trait Columns {
-    /// A text as the database holds it.
+    /// Returns a text as the database stores it.
     fn stored_text(&self, column: usize) -> Result<Option<&str>>;
 
-    /// A text as it was written.
+    /// Returns a text as it was written.
     fn text(&self, column: usize) -> Result<Option<String>> {
         Ok(self.stored_text(column)?.map(str::to_owned))
     }
@@ -28,7 +28,7 @@ pub(super) fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
 }
 
-/// A value as JSON.
+/// Serializes a value as JSON.
 pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
     serde_json::to_string(value).map_err(|error| StoreError::Database(error.to_string()))
 }
@@ -49,7 +49,7 @@ fn time(row: &impl Columns, column: usize) -> Result<Option<Timestamp>> {
     Ok(row.number(column)?.map(Timestamp::from_micros))
 }
 
-/// A value that is stored as JSON.
+/// Reads a value that is stored as JSON.
 fn from_json<T: DeserializeOwned>(
     row: &impl Columns,
     column: usize,
@@ -81,7 +81,7 @@ fn counts(row: &impl Columns, from: usize) -> Result<Counts> {
     Ok(counts.with_queued())
 }
 
-/// The columns of [`super::list_query::HEAD`].
+/// Reads the columns of [`super::list_query::HEAD`].
 pub(super) fn head(row: &impl Columns) -> Result<PlanSummary> {
     let id = text(row, 0)?;
     let what = || format!("the row of plan {id}");
@@ -109,7 +109,7 @@ pub(super) fn head(row: &impl Columns) -> Result<PlanSummary> {
     })
 }
 
-/// The columns `sequence, version, at, actor, command, events` from `from` on.
+/// Reads the columns `sequence, version, at, actor, command, events` from `from` on.
 pub(super) fn entry(row: &impl Columns, from: usize, plan: PlanId) -> Result<VersionRecord> {
     let version = number(row, from + 1)?;
     let what = || format!("version {version} of plan {plan}");
@@ -124,14 +124,14 @@ pub(super) fn entry(row: &impl Columns, from: usize, plan: PlanId) -> Result<Ver
     })
 }
 
-/// `key, shared, plan, task`
+/// Reads the columns `key, shared, plan, task`.
 pub(super) fn held_lock(row: &impl Columns) -> Result<HeldLock> {
     let mode = if row.flag(1)? { LockMode::Shared } else { LockMode::Exclusive };
     let lock = Lock { key: text(row, 0)?, mode };
     Ok(HeldLock { lock, plan: plan_id(text(row, 2)?)?, task: task_id(text(row, 3)?)? })
 }
 
-/// `plan, task, on_agent, on_plan, on_task`
+/// Reads the columns `plan, task, on_agent, on_plan, on_task`.
 pub(super) fn wait(row: &impl Columns) -> Result<Wait> {
     let on = ExternalTaskRef {
         agent: row.text(2)?,
@@ -177,13 +177,13 @@ pub(super) fn subscription(row: &impl Columns) -> Result<Subscription> {
     })
 }
 
-/// `name, record`
+/// Reads the columns `name, record`.
 pub(super) fn worker(row: &impl Columns) -> Result<Worker> {
     let name = text(row, 0)?;
     from_json(row, 1, || format!("the row of worker {name:?}"))
 }
 
-/// `task, attempt, worker, at, ended, bytes, text`
+/// Reads the columns `task, attempt, worker, at, ended, bytes, text`.
 pub(super) fn attempt_log(row: &impl Columns, plan: &PlanId) -> Result<AttemptLog> {
     Ok(AttemptLog {
         plan: plan.clone(),
@@ -197,7 +197,7 @@ pub(super) fn attempt_log(row: &impl Columns, plan: &PlanId) -> Result<AttemptLo
     })
 }
 
-/// `up_to, at, by`
+/// Reads the columns `up_to, at, by`.
 pub(super) fn pruned(row: &impl Columns) -> Result<Pruned> {
     let by = text(row, 2)?.parse();
     let by = by.map_err(|error: waypost_core::BadActor| {
@@ -206,7 +206,8 @@ pub(super) fn pruned(row: &impl Columns) -> Result<Pruned> {
     Ok(Pruned { from: 1, up_to: number(row, 0)?, at: Timestamp::from_micros(number(row, 1)?), by })
 }
 
-/// Adds the plans of one phase: its word, how many they are, the sums of their counts, and since when one has ready tasks.
+/// Adds the plans of one phase: its name, their number, the sums of their counts, and the earliest last change of one
+/// with ready tasks.
 pub(super) fn add_phase(totals: &mut Totals, row: &impl Columns) -> Result<()> {
     let word = text(row, 0)?;
     if let Some(place) = Phase::ALL.iter().position(|phase| phase.as_str() == word) {

@@ -1,25 +1,26 @@
 //! Plans as JSON files in a folder, for people who want them in version control.
 //!
 //! ```text
-//! store.json            the format of the folder, and the number of the latest version in the log
-//! plans/ID.json         a plan as it is now, in the native format: to be read, searched and compared
-//! history/ID.jsonl      its versions, one a line: the truth
+//! store.json            the format of the folder, and the sequence number of the latest version in the log
+//! plans/ID.json         the current plan in the native format: to be read, searched and compared
+//! history/ID.jsonl      its versions, one per line: the source of truth
 //! pruned/ID.json        the plan after the last of its pruned versions: its history continues from there
-//! leases.json           until when running tasks are believed to be worked on
-//! subscriptions.json    who wants to hear of what, and how far each has read
-//! workers.json          who runs plans of the folder, and when each was last heard of
+//! leases.json           when the leases of running tasks expire
+//! subscriptions.json    who receives which events, and how far each has read
+//! workers.json          who runs plans of the folder, and the last heartbeat of each
 //! damaged/              copies of damaged files, made before they were repaired
-//! edited/ID@N.json      what somebody had written into plans/ID.json by hand before version N replaced it
-//! .relay-NAME           held by the process that sends a reporter its events
-//! .bell                 opened and closed by writers, so that those who watch the folder hear of it
-//! .lock                 held by writers alone, by readers together
+//! edited/ID@N.json      manual edits of plans/ID.json that version N replaced
+//! .relay-NAME           locked by the process that sends a reporter its events
+//! .bell                 opened and closed by writers, which wakes processes that watch the folder
+//! .lock                 locked by writers exclusively, by readers jointly
 //! .journal.json         a commit in progress; the next process completes it
-//! .pending/             files that a commit will put into their places
+//! .pending/             files that a commit will move into place
 //! .snapshots/ID         a plan at some version, in a form that loads fast; never needed
 //! ```
 //!
-//! The cost of a write grows with the size of the plan, and that of lists, locks and ready tasks with the number of plans:
-//! two files of each are checked, and read again if they have changed. For many or large plans SQLite is the better choice.
+//! The cost of a write grows with the size of the plan, and that of lists, locks and ready tasks with the number of
+//! plans: two files of each plan are checked, and read again if they have changed. For many or large plans SQLite is
+//! the better choice.
 
 mod check;
 mod fs;
@@ -47,17 +48,18 @@ use layout::{Layout, StoreFile};
 use plan_cache::PlanFiles;
 use transaction::{Access, LeaseEnds, Session};
 
-/// What version control should not keep: it belongs to one machine and one moment.
+/// Files that version control should ignore: they belong to one machine and one moment.
 const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
 
-/// A store in a folder of JSON files.
+/// A store in a folder of JSON files, shared by the processes of one machine.
 pub struct FileStore {
     files: PlanFiles,
     bell: ChangeSignal,
 }
 
 impl FileStore {
-    /// Opens the folder, makes it when it is not there, and completes a commit that was interrupted.
+    /// Opens the folder, creates it if it does not exist, and completes an interrupted commit. Fails if a newer Waypost
+    /// wrote the folder.
     pub fn open(folder: &Path) -> Result<Self> {
         let layout = Layout { root: folder.to_owned() };
         fs::make_folder(folder)?;
@@ -80,17 +82,18 @@ impl FileStore {
             store.make()?;
         }
         drop(store.shared()?);
-        // A damaged one stops writers; plans can still be read and the store repaired. Another format is refused.
+        // A damaged `store.json` stops writers; plans can still be read and the store repaired. Another format is
+        // refused.
         if let Ok(Some(file)) = fs::read_json::<StoreFile>(&store.files.layout.store()) {
             file.check_format(&store.files.layout)?;
         }
         Ok(store)
     }
 
-    /// Makes an empty folder a store. Others may try the same at this moment, so this runs under the lock.
+    /// Turns an empty folder into a store. Runs under the lock, because another process may do the same at this moment.
     fn make(&self) -> Result<()> {
         let is_store = fs::read(&self.files.layout.store())?.is_some();
-        // One that lost its file is not taken for an empty one.
+        // A store that lost its `store.json` must not be taken for an empty one.
         if is_store || !fs::names(&self.files.layout.histories(), ".jsonl")?.is_empty() {
             return Ok(());
         }
@@ -102,7 +105,7 @@ impl FileStore {
         fs::replace(&self.files.layout.store(), &fs::pretty(&StoreFile::at(0))?)
     }
 
-    /// Waits until nobody writes, and completes what a writer that died has left.
+    /// Waits until no process writes, and completes the commit of a writer that died.
     fn shared(&self) -> Result<Guard> {
         loop {
             let guard = Guard::shared(&self.files.layout.lock())?;

@@ -1,4 +1,4 @@
-//! Lists for backends that have no query language: filters, order, pages. Knows nothing of where the rows come from.
+//! Lists for backends without a query language: filters, order, pages. Does not know where the rows come from.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use crate::rows::{
 use crate::store::Read;
 use crate::workers::Worker;
 
-/// Where a plan stands in a list. The id makes it unique, so that a page can go on exactly there even when plans before
-/// or after it have changed.
+/// The sort value of a plan in a list. Together with the id it is unique, so that the next page continues exactly there
+/// even when plans before or after it have changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Latest(Reverse<i64>),
@@ -33,7 +33,7 @@ fn value(head: &PlanSummary, sort: Sort) -> Value {
     }
 }
 
-/// The id stands first: it cannot hold the sign between the two, a title can.
+/// The id comes first: it cannot contain the separator, but a title can.
 fn cursor(value: &Value, id: &str) -> String {
     match value {
         Value::Latest(Reverse(micros)) => format!("{id}|{micros}"),
@@ -52,7 +52,7 @@ fn parse_cursor(text: &str, sort: Sort) -> Option<(Value, String)> {
     Some((value, id.to_owned()))
 }
 
-/// Whether a plan belongs into the list that `query` asks for.
+/// Returns whether `query` selects a plan.
 fn is_wanted(head: &PlanSummary, query: &Query) -> bool {
     let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
     let on_shelf = match query.shelf {
@@ -73,7 +73,7 @@ fn is_wanted(head: &PlanSummary, query: &Query) -> bool {
         && (same(&query.queue, &head.queue) || query.is_of_default_queue() && head.queue.is_empty())
 }
 
-/// The page of `heads` that `query` asks for.
+/// Returns the page of `heads` that `query` selects.
 pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a PlanSummary>, query: &Query) -> Page<PlanSummary> {
     let mut wanted: Vec<(Value, &PlanSummary)> =
         heads.filter(|head| is_wanted(head, query)).map(|head| (value(head, query.sort), head)).collect();
@@ -91,7 +91,7 @@ pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a PlanSummary>, query: &Que
     Page { items, total, next, ..Page::default() }
 }
 
-/// Leases: those that never end first, then the earliest end.
+/// Filters and sorts leases: those that never expire first, then by the earliest end.
 pub(crate) fn leases(mut leases: Vec<Lease>, filter: &LeaseFilter<'_>, limit: usize) -> Vec<Lease> {
     leases.retain(|lease| filter.admits(lease));
     leases.sort_by(|a, b| (a.until, &a.plan, &a.task).cmp(&(b.until, &b.plan, &b.task)));
@@ -99,12 +99,12 @@ pub(crate) fn leases(mut leases: Vec<Lease>, filter: &LeaseFilter<'_>, limit: us
     leases
 }
 
-/// The holders of `keys`.
+/// Returns the holders of the locks `keys`.
 pub(crate) fn locks<'a>(locks: impl Iterator<Item = &'a HeldLock>, keys: &[&str]) -> Vec<HeldLock> {
     locks.filter(|held| keys.contains(&held.lock.key.as_str())).cloned().collect()
 }
 
-/// The tasks that wait for a task of `plan` or of `agent`'s plans, or only for the one called `task`.
+/// Returns the waits for a task of `plan` or of `agent`'s plans; with `task`, only waits for a task of that id.
 pub(crate) fn waits<'a>(
     waits: impl Iterator<Item = &'a Wait>,
     plan: &PlanId,
@@ -124,7 +124,7 @@ pub(crate) fn waits<'a>(
     found
 }
 
-/// How much there is, counted plan by plan.
+/// Counts everything, plan by plan.
 pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals> {
     const HEADS_READ_MAX: usize = 500;
     let mut totals = Totals::default();
@@ -144,7 +144,7 @@ pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals> {
     Ok(totals)
 }
 
-/// The subscriptions of an owner, or of all: the oldest first.
+/// Returns the subscriptions of one owner, or of all: the oldest first.
 pub(crate) fn subscriptions<'a>(
     subscriptions: impl Iterator<Item = &'a Subscription>,
     owner: Option<&str>,
@@ -156,7 +156,7 @@ pub(crate) fn subscriptions<'a>(
     found.into_iter().take(limit).cloned().collect()
 }
 
-/// Who has slots of a queue, and how many.
+/// Returns the workers that hold slots of a queue, and how many each: expired leases do not count.
 pub(crate) fn slots<'a>(
     leases: impl Iterator<Item = &'a Lease>,
     queue: &str,
@@ -170,7 +170,7 @@ pub(crate) fn slots<'a>(
     slots.into_iter().map(|(worker, count)| (worker.to_owned(), count)).collect()
 }
 
-/// One page of workers, which come in the order of their names.
+/// Returns one page of workers, which must be sorted by name.
 pub(crate) fn workers<'a>(
     workers: impl ExactSizeIterator<Item = &'a Worker>,
     after: Option<&str>,
@@ -182,7 +182,7 @@ pub(crate) fn workers<'a>(
     page_of_workers(items, total, limit)
 }
 
-/// The page that `items` make, of which there may be one more than fits on it.
+/// Builds a page from `items`, which may contain one more than fits.
 pub(crate) fn page_of_workers(mut items: Vec<Worker>, total: u64, limit: usize) -> Page<Worker> {
     let more = items.len() > limit;
     items.truncate(limit);

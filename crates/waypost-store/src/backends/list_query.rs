@@ -1,40 +1,40 @@
-//! The SQL of one page of plans, for SQLite and PostgreSQL. The cursor is the id and the sort value of the last plan, so that
-//! nothing is missed or shown twice when others write in between. Knows no connection.
+//! The SQL of one page of plans, for SQLite and PostgreSQL. The cursor is the id and the sort value of the last plan,
+//! so that no plan is missed or repeated because of concurrent writes. Knows no connection.
 
 use waypost_core::Timestamp;
 
 use crate::rows::{ATTENTION, ArchiveFilter, Page, PlanSummary, Query, Sort};
 
-/// The columns of a head, in the order in which both backends read them.
+/// The columns of a plan summary, in the order in which both backends read them.
 pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
      archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking, goals, \
      atomic";
 
-/// How a database writes what the two have different words for.
+/// The differences between the SQL of the two databases.
 pub(super) struct Dialect {
     pub(super) table: &'static str,
-    /// The sign before the number of a parameter.
+    /// The character before the number of a parameter.
     pub(super) parameter: char,
     /// The condition that a flag is set, or that it is not: indexes are only used for one wording of it.
     pub(super) flag: fn(column: &str, set: bool) -> String,
-    /// The order of columns that may be empty, the latest first.
+    /// The order of columns that may be NULL, the latest first.
     pub(super) latest_first: &'static str,
-    /// A text as the database keeps it.
+    /// Converts a text to the form in which the database stores it.
     pub(super) text: fn(&str) -> String,
-    /// A text to search for as [`Dialect::contains`] wants it.
+    /// Converts a search text to the form that [`Dialect::contains`] needs.
     pub(super) search: fn(&str) -> String,
     /// The condition that a column contains the text of a parameter, ignoring case.
     pub(super) contains: fn(column: &str, parameter: &str) -> String,
 }
 
-/// A parameter.
+/// The value of a parameter.
 #[derive(Clone)]
 pub(super) enum Value {
     Text(String),
     Number(i64),
 }
 
-/// Two statements: the first counts the plans, the second reads one page of them and one plan more.
+/// Two statements: the first counts the plans, the second reads one page of them and one more plan.
 pub(super) struct ListQuery {
     pub(super) count: String,
     pub(super) page: String,
@@ -63,7 +63,7 @@ impl ListQuery {
             if let Some(wanted) = wanted {
                 values.push(Value::Text(text(wanted)));
                 let at = values.len();
-                // Plans that name no queue are of the default queue.
+                // Plans that name no queue belong to the default queue.
                 let also = if column == "queue" && query.is_of_default_queue() { ", ''" } else { "" };
                 conditions.push(format!("{column} IN ({parameter}{at}{also})"));
             }
@@ -89,7 +89,7 @@ impl ListQuery {
             Sort::Urgency => ("urgency", "DESC", "<"),
             Sort::Attention => (ATTENTION, "DESC", "<"),
         };
-        // The id stands first: it cannot hold the sign between the two, a title can.
+        // The id comes first: it cannot contain the separator, but a title can.
         if let Some((id, value)) = query.after.as_deref().and_then(|after| after.split_once('|')) {
             values.push(match query.sort {
                 Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
@@ -111,7 +111,7 @@ impl ListQuery {
     }
 }
 
-/// The page that the rows make, of which there may be one more than fits on it.
+/// Builds a page from the rows, which may contain one more than fits.
 pub(super) fn page(query: &Query, mut items: Vec<PlanSummary>, total: u64) -> Page<PlanSummary> {
     let more = items.len() > query.limit;
     items.truncate(query.limit);

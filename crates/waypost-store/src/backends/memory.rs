@@ -1,5 +1,5 @@
-//! Plans in memory: for tests, and for work that nobody needs to find again. An SQLite database without a file, on one
-//! connection, because another would see a database of its own.
+//! Plans in memory: for tests, and for work that need not outlive the process. It is an SQLite database without a file,
+//! on one connection, because another connection would see a database of its own.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,10 @@ use crate::named_lock::NamedLock;
 use crate::rows::Totals;
 use crate::store::{Look, Maintenance, SharingScope, Store, Work};
 
-/// Says what time it is.
+/// Returns the current time.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// A store that lives as long as it is held.
+/// A store in memory. Its content is lost when it is dropped.
 pub struct MemoryStore {
     /// Opened by the first use, which can fail.
     connection: Mutex<Option<Connection>>,
@@ -27,7 +27,7 @@ pub struct MemoryStore {
     held: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What somebody in this process has.
+/// A named lock of this process.
 struct Has {
     name: String,
     all: Arc<Mutex<BTreeSet<String>>>,
@@ -52,18 +52,19 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store that goes by the machine's clock.
+    /// Creates an empty store that uses the system clock.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(clock::now))
     }
 
-    /// An empty store that goes by this clock.
+    /// Creates an empty store that uses this clock.
     pub fn with_clock(clock: Clock) -> Self {
         Self { connection: Mutex::default(), clock, bell: MemorySignal::default(), held: Arc::default() }
     }
 
     fn with_connection<R>(&self, work: impl FnOnce(&mut Connection) -> Result<R>) -> Result<R> {
-        // A transaction that panicked was rolled back on the way out, so the database behind a poisoned lock is whole.
+        // A transaction that panicked was rolled back during unwinding, so the database behind a poisoned lock is
+        // consistent.
         let mut slot = lock(&self.connection);
         work(match slot.as_mut() {
             Some(connection) => connection,
@@ -86,7 +87,7 @@ impl Store for MemoryStore {
             transaction.commit()?;
             Ok(wrote)
         })?;
-        // Watchers that wake up read what was committed.
+        // Signalled after the commit, so that woken watchers read what was committed.
         if wrote {
             self.bell.ring();
         }

@@ -1,8 +1,8 @@
 //! Plans in a PostgreSQL database, shared by any number of processes on any number of machines.
 //!
-//! One writer at a time among all of them: the one that has locked the row of `waypost_control`. The row holds the latest number of the log,
-//! so that numbers have no gaps and a reader that sees a number sees all before it. A write takes two round trips however many
-//! commands it holds (`transaction.rs`).
+//! There is one writer at a time among all of them: the one that has locked the row of `waypost_control`. The row
+//! contains the latest sequence number of the log, so that numbers have no gaps and a reader that sees a number sees
+//! all before it. A write takes two round trips regardless of how many commands it contains (`transaction.rs`).
 
 mod connection;
 mod connection_config;
@@ -36,7 +36,7 @@ use crate::named_lock::NamedLock;
 use crate::rows::Totals;
 use crate::store::{Look, Maintenance, SharingScope, Store, Work};
 
-/// Numbers of the log, the latest ones, of which a check sees whether any is missing.
+/// Maximum number of the latest sequence numbers of the log that a check examines for gaps.
 const CHECKED_MAX: i64 = 100_000;
 
 /// A store in a PostgreSQL database.
@@ -45,20 +45,20 @@ pub struct PostgresStore {
     /// Writers of this process queue here rather than at the server.
     alone: Mutex<()>,
     ears: OnceLock<Listener>,
-    /// Whether the database can tell others of a commit.
+    /// Whether the database supports notifications of commits.
     notifies: AtomicBool,
 }
 
-/// How one try of a write ended.
+/// The outcome of one try of a write.
 enum Try {
     Done,
-    /// The work itself said no.
+    /// The work itself returned an error.
     NotDone(StoreError),
     Failed(Failure),
 }
 
 impl PostgresStore {
-    /// Opens the database that `url` names and brings its schema up to date.
+    /// Opens the database that `url` names and migrates its schema. Fails if a newer Waypost has migrated it.
     pub fn open(url: &str, durability: Durability) -> Result<Self> {
         let pool = Arc::new(Pool::new(url, durability)?);
         let (notifies, alone) = (AtomicBool::new(true), Mutex::new(()));
@@ -71,7 +71,7 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// The schema of a database as it stands, before it is brought up to date; nothing where there is none.
+    /// Returns the current schema of a database without migrating it; `None` if it has no Waypost schema.
     pub fn schema_of(url: &str) -> Result<Option<u32>> {
         let pool = Arc::new(Pool::new(url, Durability::Full)?);
         let store =
@@ -79,7 +79,7 @@ impl PostgresStore {
         store.pool.on_link(&mut RetryDeadline::to_open(), schema::version)
     }
 
-    /// How much this process has asked of the server.
+    /// Returns how much this process has sent to the server.
     pub fn traffic(&self) -> Traffic {
         self.pool.traffic()
     }
@@ -101,7 +101,7 @@ impl PostgresStore {
                 return Try::Done;
             }
             if begun.is_ok() {
-                // The holder of the row knows that it never will be.
+                // The control row is locked now, so the commit in doubt can no longer happen.
                 *doubt = None;
             }
         }
@@ -128,7 +128,8 @@ impl PostgresStore {
         }
     }
 
-    /// Whether a commit failed only because the database cannot tell others of it.
+    /// Returns whether a commit failed only because the database does not support notifications. The next try omits
+    /// them.
     fn learns_to_be_silent(&self, failure: &Failure) -> bool {
         let cannot = matches!(failure, Failure::Refused { code, text }
             if matches!(code.as_str(), "42883" | "0A000") && text.contains("pg_notify"));

@@ -1,4 +1,5 @@
-//! Plans in one SQLite file, shared by any number of processes. Durable by default: write-ahead log, `synchronous=FULL`.
+//! Plans in one SQLite file, shared by any number of processes. Durable by default: write-ahead log,
+//! `synchronous=FULL`.
 
 mod maintenance;
 mod rows;
@@ -32,7 +33,7 @@ use crate::workers::{AttemptLog, Worker};
 
 const STATEMENTS_CACHED_MAX: usize = 64;
 
-/// What a crash of the machine may take away.
+/// What a crash of the machine may lose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Nothing that was acknowledged.
@@ -42,7 +43,7 @@ pub enum Durability {
     Relaxed,
 }
 
-/// A store in one SQLite file.
+/// A store in one SQLite file, shared by the processes of one machine.
 pub struct SqliteStore {
     path: PathBuf,
     durability: Durability,
@@ -63,7 +64,7 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// Waits until others may have written, `tries` times before; `false` after [`BUSY_SECONDS_MAX`]. A commit takes a
+/// Waits for another writer, after `tries` earlier waits; returns `false` after [`BUSY_SECONDS_MAX`]. A commit takes a
 /// millisecond or two, and SQLite's own handler soon sleeps for tens of them.
 fn wait_for_others(tries: i32) -> bool {
     const SHORT: (i32, u64) = (50, 200);
@@ -78,7 +79,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An empty database that ends with its connection.
+/// Opens an empty database that ends with its connection.
 pub(super) fn in_memory() -> Result<Connection> {
     let mut connection = Connection::open_in_memory()?;
     schema::bring_up_to_date(&mut connection, "memory:")?;
@@ -87,7 +88,8 @@ pub(super) fn in_memory() -> Result<Connection> {
 }
 
 impl SqliteStore {
-    /// Opens the file, makes it when it is not there, and brings its schema up to date.
+    /// Opens the file, creates it if it does not exist, and migrates its schema. Fails if a newer Waypost has migrated
+    /// it.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             crate::dirs::make_folder(folder)?;
@@ -106,7 +108,7 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// The schema of a file as it stands, before it is brought up to date; nothing where there is no file.
+    /// Returns the current schema of a file without migrating it; `None` if there is no file.
     pub fn schema_of(path: &Path) -> Result<Option<u32>> {
         if !path.exists() {
             return Ok(None);
@@ -171,7 +173,7 @@ impl Store for SqliteStore {
         })();
         *slot = Some(connection);
         drop(slot);
-        // Watchers that wake up read what was committed.
+        // Signalled after the commit, so that woken watchers read what was committed.
         if outcome.as_ref().is_ok_and(|&wrote| wrote) {
             self.bell.ring();
         }
@@ -179,7 +181,7 @@ impl Store for SqliteStore {
     }
 
     fn read(&self, look: Look<'_>) -> Result<()> {
-        // A process that only looks once, as most commands do, needs no second connection.
+        // A process that reads only once, as most commands do, needs no second connection.
         if let Ok(mut slot) = self.writer.try_lock()
             && let Some(connection) = slot.as_mut()
         {
@@ -260,16 +262,16 @@ impl Maintenance for SqliteStore {
     }
 }
 
-/// Rows of one transaction.
+/// The tables during one transaction.
 pub(super) struct Rows<'a> {
     connection: &'a Connection,
     clock: &'a dyn Fn() -> Timestamp,
     pending: PendingPlans,
-    /// The latest number of the log, once it is known to this transaction.
+    /// The latest sequence number of the log, once this transaction knows it.
     sequence: Option<i64>,
-    /// Whether watchers are to be woken: a version was appended, a plan purged, or progress reported.
+    /// Whether watchers must be woken: a version was appended or imported, a plan purged, or progress reported.
     wrote: bool,
-    /// Whether the table of waits has rows, once it was looked at.
+    /// Whether the table of waits has rows, once it was read.
     has_waits: Option<bool>,
 }
 
@@ -285,13 +287,13 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Writes what is pending before the commit. Returns whether watchers are to be woken after it.
+    /// Writes everything pending before the commit. Returns whether watchers must be woken after it.
     pub(super) fn finish(mut self) -> Result<bool> {
         self.flush()?;
         Ok(self.wrote)
     }
 
-    /// Writes what is pending, so that the tables say what is true.
+    /// Writes everything pending, so that the tables are current.
     fn flush(&mut self) -> Result<()> {
         if self.pending.has_waits() {
             self.has_waits = None;
@@ -299,7 +301,8 @@ impl<'a> Rows<'a> {
         write_buffer::flush(&mut self.pending, self.connection)
     }
 
-    /// Whether the table of waits has rows at all. In most stores it has none, and then nothing else is asked.
+    /// Returns whether the table of waits has any rows. In most stores it has none, and then no further query is
+    /// needed.
     fn has_waits(&mut self) -> Result<bool> {
         if self.pending.has_waits() {
             return Ok(true);
@@ -312,7 +315,8 @@ impl<'a> Rows<'a> {
         Ok(found)
     }
 
-    /// The next number of the log. Not `last_insert_rowid`: a number must never be given twice, not even after a purge.
+    /// Returns the next sequence number of the log. Not `last_insert_rowid`: a number must never be assigned twice, not
+    /// even after a purge.
     fn next_sequence(&mut self) -> Result<i64> {
         let latest = match self.sequence {
             Some(latest) => latest,
@@ -322,7 +326,7 @@ impl<'a> Rows<'a> {
         Ok(latest + 1)
     }
 
-    /// The number under which a plan's rows stand, unless it was purged.
+    /// Returns the key of a plan's row, unless the plan was purged.
     fn key(&self, plan: &PlanId) -> Result<Option<i64>> {
         if let Some(pending) = self.pending.get(plan) {
             return Ok(Some(pending.key));
@@ -365,7 +369,7 @@ impl Read for Rows<'_> {
     }
 
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>> {
-        // Everything that begins with the prefix lies between it and the prefix with the highest character behind it.
+        // All ids with this prefix are between the prefix and the prefix followed by the highest character.
         let sql = "SELECT id FROM plans
              WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND purged_at IS NULL ORDER BY id LIMIT ?2";
         rows::query(self.connection, sql, params![prefix, limit as i64], |row| rows::plan_id(row.get(0)?))
@@ -389,10 +393,10 @@ impl Read for Rows<'_> {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as usize))
         });
         let Some((row, version, length)) = found.optional()? else {
-            // None of the versions before it has a snapshot.
+            // There is no snapshot at this version or before: only the state kept for pruned events is left.
             return maintenance::snapshot(self.connection, key, at_most);
         };
-        // Read page by page into its place: a large value as a column would be put together first and copied then.
+        // Read directly into the buffer: SQLite would first assemble a large column value and then copy it.
         let mut bytes = vec![0; length];
         let mut blob = self.connection.blob_open(rusqlite::MAIN_DB, "snapshots", "bytes", row, true)?;
         blob.read_exact(&mut bytes).map_err(|error| StoreError::Database(error.to_string()))?;
@@ -407,7 +411,7 @@ impl Read for Rows<'_> {
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
-        // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
+        // For one plan, the index of its versions is in the order of the log, so versions of other plans are not read.
         let sql = match filter.plan {
             Some(_) => {
                 "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
@@ -434,7 +438,7 @@ impl Read for Rows<'_> {
     }
 
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
-        // The events stand behind all other columns: they are not read.
+        // The events are the last column, so they are not read.
         let mut statement = self.connection.prepare_cached(
             "SELECT p.id, max(l.version), max(l.sequence), count(*)
              FROM (SELECT plan, version, sequence FROM log WHERE sequence > ?1 ORDER BY sequence LIMIT ?2) l
@@ -673,7 +677,7 @@ impl Rewrite for Rows<'_> {
         self.connection.execute("DELETE FROM snapshots WHERE plan = ?1", [key])?;
         self.connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
         self.connection.execute("DELETE FROM pruned WHERE plan = ?1", [key])?;
-        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
+        // The rows of the log stay, empty: their sequence numbers are never reused, and readers of the log see no gap.
         self.connection.execute("UPDATE log SET events = '[]', command = 'purged' WHERE plan = ?1", [key])?;
         self.connection.execute(
             "UPDATE plans SET purged_at = ?2, title = '', status = '', owner = '', queue = '' WHERE key = ?1",

@@ -1,5 +1,5 @@
-//! What a transaction has yet to write beside the log. Versions that are committed together move a plan's head and the tables
-//! of its tasks once, to where the last one leaves them. Knows no database.
+//! The pending writes of a transaction besides the log. Versions that are committed together update a plan's summary
+//! and index tables once, to the state after the last version. Knows no database.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use waypost_core::{ExternalTaskRef, Lock, PlanId, TaskId};
 
 use crate::rows::{IndexChanges, Lease, PlanSummary};
 
-/// All plans' shares.
+/// The pending writes of all plans.
 #[derive(Default)]
 pub(crate) struct PendingPlans(pub(crate) HashMap<PlanId, PendingPlan>);
 
@@ -20,12 +20,12 @@ impl PendingPlans {
         self.0.get_mut(plan)
     }
 
-    /// Whether any task of them waits for tasks elsewhere from now on.
+    /// Returns whether any pending task waits for a task of another plan.
     pub(crate) fn has_waits(&self) -> bool {
         self.0.values().any(|plan| plan.waits.values().any(|waits| !waits.is_empty()))
     }
 
-    /// Takes a plan up whose row has this number.
+    /// Adds a plan with the key of its row, or returns the one that was added before.
     pub(crate) fn begin(&mut self, key: i64, head: &PlanSummary, replay_bytes: u64) -> &mut PendingPlan {
         let (running, waits) = (HashMap::new(), HashMap::new());
         let new = || PendingPlan { key, head: head.clone(), replay_bytes, running, waits };
@@ -33,22 +33,22 @@ impl PendingPlans {
     }
 }
 
-/// One plan's share.
+/// The pending writes of one plan.
 pub(crate) struct PendingPlan {
-    /// The number of its row.
+    /// The key of its row.
     pub(crate) key: i64,
-    /// Its head after the last version.
+    /// Its summary after the last version.
     pub(crate) head: PlanSummary,
-    /// What a reader has to replay since the latest snapshot.
+    /// The bytes that a reader has to replay since the latest snapshot.
     pub(crate) replay_bytes: u64,
-    /// Tasks that began to run, with their leases and locks, and tasks that no longer do.
+    /// Tasks that started or were queued, with their leases and locks, and tasks that no longer run (`None`).
     pub(crate) running: HashMap<TaskId, Option<(Lease, Vec<Lock>)>>,
-    /// Tasks whose waits elsewhere are now these.
+    /// Tasks with changed waits for other plans, each with all its current ones.
     pub(crate) waits: HashMap<TaskId, Vec<ExternalTaskRef>>,
 }
 
 impl PendingPlan {
-    /// Adds what one version changes.
+    /// Adds the changes of one version.
     pub(crate) fn add(&mut self, head: &PlanSummary, bytes: u64, changes: &IndexChanges) {
         self.head.clone_from(head);
         self.replay_bytes += bytes;

@@ -1,8 +1,8 @@
-//! What happens in one plan is told to tasks of other plans that wait for it, in the same transaction: whoever sees that a
-//! task has ended, or is to be done again, sees that those who wait for it know.
+//! Delivers the outcomes of tasks to tasks of other plans that wait for them, in the same transaction: a reader that
+//! sees that a task has ended, or was reopened, also sees that the waiting tasks were notified.
 //!
-//! Each time a waiting task is told how things stand, not what has just happened: so it does not matter how often, or in
-//! which order, it is told. Decides nothing: what a waiting task makes of it is decided by its own plan.
+//! Each delivery states the current status of the target and not the last change, so repetition and order do not
+//! matter. This module decides nothing: the plan of the waiting task decides what a delivery changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -17,24 +17,25 @@ use crate::plans::transaction::write;
 use crate::rows::Wait;
 use crate::store::Transaction;
 
-/// How often one task is told of one other by what follows from one write. Nothing that is no ring needs more than a few.
+/// Maximum number of deliveries to one task about one other task that follow from one write. Only a cycle needs more
+/// than a few.
 const TOLD_MAX: u32 = 8;
-/// Tasks of one version that are looked up one by one among those that are waited for.
+/// Maximum number of changed tasks of one version for which waits are looked up one by one.
 const LOOKUPS_MAX: usize = 32;
 
-/// What there is to tell of a task elsewhere.
+/// The current state of a task in another plan, as a waiting task should see it.
 enum Truth {
-    /// It has ended.
+    /// The task has ended.
     Ended(UpstreamResult),
-    /// It will not come, as things stand.
+    /// The task will not be done in the current state of its plan: it was archived or purged, or lacks the task.
     Never(UpstreamResult),
-    /// It has yet to be done.
+    /// The task is not finished.
     Open,
-    /// It is not there, and what was heard of it stays.
+    /// There is no such task. A result that was already received stays.
     Absent,
 }
 
-/// How a task ended, for the tasks that wait for it; nothing while it is open.
+/// Returns the outcome of a task for the tasks that wait for it, or `None` while the task is open.
 fn ending(plan: &Plan, task: &TaskId) -> Option<UpstreamResult> {
     let found = plan.task(task.as_str()).filter(|task| task.state.status.is_finished())?;
     Some(UpstreamResult {
@@ -45,8 +46,8 @@ fn ending(plan: &Plan, task: &TaskId) -> Option<UpstreamResult> {
     })
 }
 
-/// Tells what `news` of a plan means to others, and to itself what has happened elsewhere already; then what follows from
-/// that, and so on.
+/// Delivers the `news` of a plan to the plans that wait for it, and to the plan itself the results that already exist
+/// elsewhere; then delivers the changes that follow, until there are none.
 pub(crate) fn deliver(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
@@ -76,7 +77,7 @@ pub(crate) fn deliver(
     Ok(())
 }
 
-/// Delivers what was written to the plans that wait for it.
+/// Delivers the news of a completed write to the plans that wait for it.
 pub(crate) fn and_tell(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
@@ -85,7 +86,7 @@ pub(crate) fn and_tell(
 ) -> Done {
     if let Some(news) = cache.take_news(&done.plan) {
         deliver(transaction, cache, by, &done.plan, news)?;
-        // It may have heard something itself.
+        // The plan may itself have received results, which makes a later version.
         if let Some(plan) = cache.get(&done.plan) {
             done.version = plan.version();
         }
@@ -93,7 +94,7 @@ pub(crate) fn and_tell(
     Ok(done)
 }
 
-/// How often who was told.
+/// The number of deliveries of each wait.
 type DeliveryCounts = HashMap<Wait, u32>;
 
 fn letters(
@@ -130,7 +131,8 @@ fn letters(
     Ok(letters)
 }
 
-/// The waits that the news may mean something to; with each, the plan that the news is of unless that is the one who waits.
+/// Returns the waits that the news may affect. Each comes with the plan that changed, unless the waiting plan is that
+/// plan.
 fn concerned<'a>(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
@@ -150,7 +152,7 @@ fn concerned<'a>(
             return Ok(BTreeMap::new());
         };
         if news.whole {
-            // While it was archived it received nothing.
+            // The plan may have been archived, and an archived plan receives no results: check all its waits.
             found.extend(transaction.index(plan)?.waits);
             found.extend(transaction.waits(plan, &owner, None)?);
         } else if news.outcomes.len() > LOOKUPS_MAX {
@@ -179,11 +181,11 @@ fn never(reason: String, plan: Option<&PlanId>) -> UpstreamResult {
     }
 }
 
-/// One who waits, and what it has heard so far.
+/// A waiting task and the result that it has received so far.
 struct Recipient<'a> {
     wait: &'a Wait,
     heard: Option<&'a UpstreamResult>,
-    /// Whether its plan has ended.
+    /// Whether the plan of the waiting task has finished.
     has_ended: bool,
 }
 
@@ -192,7 +194,7 @@ impl Recipient<'_> {
         self.heard.is_some_and(|heard| heard.status == Status::Done)
     }
 
-    /// How things stand with what it waits for. `from` has just changed.
+    /// Returns the current state of the task that the recipient waits for. `from` is the plan that has just changed.
     fn truth(
         &self,
         transaction: &mut dyn Transaction,
@@ -230,8 +232,9 @@ impl Recipient<'_> {
         })
     }
 
-    /// Who waits for an agent, whatever its plan, listens to the plan from which it has heard; to another one only for
-    /// something better. Nothing when it has yet to be looked which plan is meant.
+    /// Returns the state of a target that is named by agent only. The recipient follows the plan from which it received
+    /// its result, and takes another plan of the agent only for a better result. Returns `None` when the plan has yet
+    /// to be located.
     fn truth_of_agent(
         &self,
         transaction: &mut dyn Transaction,
@@ -264,7 +267,7 @@ impl Recipient<'_> {
         if of_source.is_none() && self.has_result() {
             return Ok(Some(Truth::Absent));
         }
-        // What has ended for want of one plan is not opened by another of the same agent.
+        // A plan that finished without the result of one plan is not reopened by another plan of the same agent.
         let listens = self.heard.is_none() || !self.has_ended;
         if let Some(from) = from.filter(|_| listens)
             && let Some(Some(ending)) = end_in(from)?
@@ -274,13 +277,13 @@ impl Recipient<'_> {
         }
         Ok(match (of_source, self.heard) {
             (Some(Some(ending)), _) => Some(Truth::Ended(ending)),
-            // It is to be done again.
+            // The task was reopened, or nothing was received yet: locate the plan.
             (Some(None), _) | (None, None) => None,
             (None, Some(_)) => Some(Truth::Absent),
         })
     }
 
-    /// What is to be told, if it is not known.
+    /// Returns the command that delivers the truth, or `None` if the recipient already has it.
     fn command(&self, truth: Truth) -> Option<Command> {
         let (task, from) = (self.wait.task.clone(), self.wait.on.clone());
         let receive = |received: UpstreamResult| {
@@ -289,11 +292,11 @@ impl Recipient<'_> {
         };
         let is_withdrawn = match truth {
             Truth::Ended(received) => return receive(received),
-            // What was given stays given.
+            // A result that was delivered stays.
             Truth::Never(_) if self.has_result() => false,
             Truth::Never(received) => return receive(received),
             Truth::Open => self.heard.is_some(),
-            // A bad end that is gone is no end.
+            // An unsuccessful outcome is withdrawn when its task no longer exists.
             Truth::Absent => from.plan.is_some() && self.heard.is_some() && !self.has_result(),
         };
         is_withdrawn.then_some(Command::WithdrawOutput { task, from })

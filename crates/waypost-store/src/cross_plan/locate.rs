@@ -1,4 +1,4 @@
-//! Finds the task of another plan that a task waits for, and refuses waits that can never end. Changes nothing.
+//! Locates the task of another plan that a task waits for, and refuses waits that can never end. Changes nothing.
 
 use waypost_core::{
     Dependency, Event, ExternalTaskRef, Plan, PlanId, Problem, ProblemKind, Refusal, Status, TaskId,
@@ -12,7 +12,7 @@ use crate::plans::request::WriteError;
 use crate::rows::{Wait, open_waits};
 use crate::store::Read;
 
-/// Tasks whose waits the answer to a write warns of.
+/// Maximum number of unresolved waits that the reply to a write lists.
 pub const WARNINGS_MAX: usize = 10;
 
 fn there(plan: &Plan, task: &TaskId) -> Option<TargetStatus> {
@@ -32,7 +32,7 @@ fn there(plan: &Plan, task: &TaskId) -> Option<TargetStatus> {
     })
 }
 
-/// Looks where the task is that a task of the plan `of` means.
+/// Locates the task that a task of the plan `of` refers to.
 pub(crate) fn locate(
     read: &mut dyn Read,
     cache: &mut Cache,
@@ -74,7 +74,7 @@ fn locate_by_agent(
     let (mut has_plans, mut put_away) = (false, None);
     for id in candidates(read, on)? {
         if id == *of {
-            // The plan that waits is not meant, but its agent has one.
+            // The waiting plan is never the target, but its agent has a plan.
             has_plans |= cache.get(&id).is_some_and(|plan| plan.task(on.task.as_str()).is_none());
             continue;
         }
@@ -96,15 +96,15 @@ fn locate_by_agent(
     }))
 }
 
-/// Whether a task that has not begun has not got this yet.
+/// Returns whether a task that has not started still lacks a successful result of this wait.
 pub(crate) fn is_open(plan: &Plan, wait: &Wait) -> bool {
     let task = plan.task(wait.task.as_str()).filter(|task| task.state.status == Status::Pending);
     let heard = task.map(|task| task.state.received.get(&wait.on.key()).map(|heard| heard.status));
     heard.is_some_and(|heard| heard != Some(Status::Done))
 }
 
-/// What `events` make tasks of `plan` wait for that they did not wait for before. `plan` is as they leave it, and the tables
-/// have not heard of them.
+/// Returns the waits that `events` add to tasks of `plan`. `plan` is the state after the events; the tables do not
+/// contain them yet.
 fn new_waits(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<Vec<Wait>> {
     let elsewhere = |on: &[Dependency]| on.iter().any(|on| on.external().is_some());
     let mut tasks: Vec<&TaskId> = Vec::new();
@@ -132,14 +132,14 @@ fn new_waits(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<Vec<W
     Ok(now.filter(|wait| before.binary_search(wait).is_err()).collect())
 }
 
-/// Refuses what waits for something that can never be; tells of what is not there so far.
+/// Refuses waits that can never end, and returns those whose target does not exist yet.
 pub(crate) fn check_waits(
     read: &mut dyn Read,
     plan: &Plan,
     events: &[Event],
 ) -> Result<Vec<(Wait, TargetStatus)>, WriteError> {
     let (mut problems, mut missing) = (Vec::new(), Vec::new());
-    // The plan that is being written stands in the cache itself, and is not to be touched.
+    // The plan that is being written is in the shared cache and must not be touched.
     let mut cache = Cache::default();
     for wait in new_waits(read, plan, events)? {
         let heard =

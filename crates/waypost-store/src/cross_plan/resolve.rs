@@ -1,4 +1,5 @@
-//! Which task is meant by a name elsewhere, and whether tasks of several plans would wait for each other. Changes nothing.
+//! Finds the plan that a reference to another plan's task means, and refuses cycles of tasks across plans. Changes
+//! nothing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,16 +13,17 @@ use crate::plans::request::WriteError;
 use crate::rows::{ArchiveFilter, Query, Sort};
 use crate::store::Read;
 
-/// Plans of an agent that are searched for a task.
+/// Maximum number of an agent's plans that are searched for a task, once among the open plans and once among all.
 pub const AGENT_PLANS_MAX: usize = 20;
-/// Tasks that a search for a ring across plans visits. Rings that are longer are not found, and wait visibly.
+/// Maximum number of tasks that a search for a cycle across plans visits. A longer cycle is not found; its tasks stay
+/// visibly waiting.
 pub const RING_TASKS_MAX: usize = 10_000;
 
-/// The phases of plans that go on.
+/// The phases of unfinished plans.
 const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, Phase::Paused];
 
-/// The plans in which the task can be that is meant, the most likely first: of an agent those that go on before those that
-/// have ended, and the latest of each.
+/// Returns the plans that may contain the referenced task, the most likely first. For an agent, open plans precede
+/// finished ones, and later plans precede earlier ones.
 pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result<Vec<PlanId>> {
     let agent = match (&there.plan, &there.agent) {
         (Some(plan), None) => return Ok(vec![plan.clone()]),
@@ -44,10 +46,10 @@ pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result
     Ok(found)
 }
 
-/// Refuses what would make tasks of several plans wait for each other. `plan` is as `events` leave it.
+/// Refuses events that would make tasks of several plans wait for each other. `plan` is the state after `events`.
 pub(crate) fn no_ring(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<(), WriteError> {
     let starts = starts(plan, events);
-    // A ring goes through another plan that waits already, and leaves this one.
+    // A cycle leaves this plan and passes through another plan that already waits.
     if starts.is_empty() || !plan.waits_for_external() {
         return Ok(());
     }
@@ -62,7 +64,7 @@ pub(crate) fn no_ring(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Res
     }
 }
 
-/// The tasks that now wait for something else than before: a ring that was closed goes through one of them.
+/// Returns the tasks whose waits changed: every newly closed cycle passes through one of them.
 fn starts(plan: &Plan, events: &[Event]) -> Vec<TaskId> {
     let waits_there = |on: &[Dependency]| on.iter().any(|on| on.external().is_some());
     let waiting = || -> Vec<TaskId> {
@@ -72,7 +74,7 @@ fn starts(plan: &Plan, events: &[Event]) -> Vec<TaskId> {
     let mut starts = Vec::new();
     for event in events {
         if let Event::PlanCreated { .. } = event {
-            // Nobody knew of a new plan: what leaves it begins at these.
+            // No other plan could refer to a new plan, so every path out of it begins at these tasks.
             starts.extend(waiting());
         } else if let Event::TasksAdded { tasks, .. } = event {
             starts.extend(tasks.iter().map(|spec| spec.id.clone()));
@@ -81,10 +83,10 @@ fn starts(plan: &Plan, events: &[Event]) -> Vec<TaskId> {
         } else if let Event::TaskMoved { task, .. } = event {
             starts.push(task.clone());
         } else if let Event::TasksRetried { tasks } | Event::TasksReset { tasks } = event {
-            // Those who wait for them wait again, and what they depend on may have changed since.
+            // Tasks that depend on these wait again, and the dependencies of these may have changed since.
             starts.extend(tasks.iter().cloned());
         } else if let Event::PlanRevised { owner: Some(_), .. } = event {
-            // Others may mean tasks of this plan now.
+            // References by agent may now mean tasks of this plan.
             starts.extend(waiting());
         }
     }
@@ -93,20 +95,20 @@ fn starts(plan: &Plan, events: &[Event]) -> Vec<TaskId> {
 
 type Node = (PlanId, TaskId);
 
-/// A search from task to task, across plans.
+/// A depth-first search along dependencies, across plans.
 struct Search<'a> {
     read: &'a mut dyn Read,
-    /// The plan as it would be.
+    /// The plan after the events, which are not yet written.
     own: &'a Plan,
     others: HashMap<PlanId, Option<Plan>>,
 }
 
 impl Search<'_> {
-    /// The path of a ring through other plans that can be reached; the last is the first.
+    /// Returns the path of a reachable cycle; its last element repeats its first.
     fn ring(&mut self, starts: Vec<TaskId>) -> Result<Option<Vec<String>>> {
         let mut seen: HashSet<Node> = HashSet::new();
         for start in starts {
-            // Each step of the path with what it has yet to follow.
+            // Each node of the path with the nodes it has yet to follow.
             let mut path: Vec<(Node, Vec<Node>)> = Vec::new();
             let mut next = Some((self.own.id().clone(), start));
             loop {
@@ -146,10 +148,10 @@ impl Search<'_> {
         Ok(self.others.get(id).and_then(Option::as_ref))
     }
 
-    /// What must end before this task can: what it and the tasks around it depend on, and its children.
+    /// Returns the tasks that must end before this one can: its children, its dependencies and those of its ancestors.
     fn waits_for(&mut self, (id, task): &Node) -> Result<Vec<Node>> {
         let Some(plan) = self.plan(id)? else { return Ok(Vec::new()) };
-        // What was skipped because of another comes back when that one is done again.
+        // A task that was skipped because of another is reopened when that one is redone.
         let may_wait = |task: &&Task| !task.state.status.is_finished() || task.state.because_of.is_some();
         let Some(found) = plan.task(task.as_str()).filter(may_wait) else {
             return Ok(Vec::new());
@@ -163,7 +165,7 @@ impl Search<'_> {
                 match dependency {
                     Dependency::Task(on) => waits_for.push((id.clone(), on.clone())),
                     Dependency::External(on) => {
-                        // What it has heard may be taken back: by the plan from which it has heard, if that is known.
+                        // A received result may be withdrawn, by the plan that delivered it if that is known.
                         let heard = found.state.received.get(&on.key());
                         let source = heard.and_then(|heard| heard.plan.clone());
                         there.push(((**on).clone(), source));
@@ -185,7 +187,7 @@ impl Search<'_> {
         let is_agents = there.agent.as_deref().is_none_or(|agent| agent == self.own.spec().owner);
         let is_named = there.plan.as_ref().is_none_or(|plan| *plan == own);
         if is_agents && is_named && !plans.contains(&own) {
-            // It is being made, so it is the latest.
+            // The plan is just being created, so it is the latest.
             plans.insert(0, own);
         }
         for plan in plans.into_iter().filter(|plan| plan != of) {
@@ -197,7 +199,7 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// As a dependency on it would be written.
+    /// Returns the node as a dependency on it is written.
     fn name(&self, (id, task): &Node) -> String {
         let plan =
             if id == self.own.id() { Some(self.own) } else { self.others.get(id).and_then(Option::as_ref) };

@@ -2,59 +2,59 @@
 
 use waypost_core::{EffectiveStatus, ExternalTaskRef, Phase, PlanId};
 
-/// What is known of a task elsewhere.
+/// The known status of a task in another plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetStatus {
-    /// A plan has it.
+    /// A plan contains the task.
     There {
-        /// Which plan.
+        /// The id of the plan.
         plan: PlanId,
-        /// Where the task stands.
+        /// The effective status of the task.
         standing: EffectiveStatus,
-        /// Where its plan stands.
+        /// The phase of the plan.
         phase: Phase,
         /// Whether the plan is archived.
         archived: bool,
-        /// Who works on it, or why it stands as it does.
+        /// The worker that runs the task, or the reason for its status.
         more: Option<String>,
     },
-    /// No plan has that id so far.
+    /// No plan has that id yet.
     NoSuchPlan(PlanId),
-    /// The plan was purged, and ids are never used twice.
+    /// The plan was purged. Ids are never reused.
     Purged(PlanId),
-    /// The plan itself is named, as if it were another.
+    /// The reference names the plan of the waiting task as if it were another plan.
     OwnPlan(PlanId),
-    /// The plan belongs to somebody else than the agent that is named.
+    /// The plan does not belong to the agent that the reference names.
     OwnedBy {
-        /// Which plan.
+        /// The id of the plan.
         plan: PlanId,
-        /// Whose it is; empty when it is nobody's.
+        /// The agent that owns the plan; empty when the plan has no owner.
         owner: String,
     },
-    /// The plan has no such task.
+    /// The plan does not contain the task.
     NoSuchTask {
-        /// Which plan.
+        /// The id of the plan.
         plan: PlanId,
-        /// Where it stands.
+        /// The phase of the plan.
         phase: Phase,
-        /// Whether it is archived.
+        /// Whether the plan is archived.
         archived: bool,
     },
-    /// The agent has no plan so far.
+    /// The agent has no plan yet.
     NoPlanOf(String),
-    /// No plan of the agent has such a task so far.
+    /// No plan of the agent contains the task yet.
     NoTaskOf(String),
-    /// A text that no agent can be called by.
+    /// The text cannot be the name of an agent.
     NoName(String),
 }
 
 impl TargetStatus {
-    /// Whether there is such a task.
+    /// Returns whether the task exists.
     pub fn is_there(&self) -> bool {
         matches!(self, Self::There { .. })
     }
 
-    /// Whether there can never be one, as things stand.
+    /// Returns whether the task can never exist as things are. A write that adds such a wait is refused.
     pub fn can_never_be(&self) -> bool {
         match self {
             Self::Purged(_) | Self::OwnPlan(_) | Self::OwnedBy { .. } | Self::NoName(_) => true,
@@ -63,13 +63,13 @@ impl TargetStatus {
         }
     }
 
-    /// What is known, behind the name of what it is known of: `lib/build (running)`, `lib/build: there is no plan …`.
+    /// Returns the status after the name of the task: `lib/build (running)`, `lib/build: there is no plan …`.
     pub fn named(&self, there: &ExternalTaskRef) -> String {
         let (name, words) = (there.key(), self.describe(there));
         if self.is_there() { format!("{name} ({words})") } else { format!("{name}: {words}") }
     }
 
-    /// What is known, in words. May hold text of a plan.
+    /// Returns the status as text. It may contain text of a plan.
     pub fn describe(&self, there: &ExternalTaskRef) -> String {
         let task = &there.task;
         match self {
@@ -103,7 +103,7 @@ impl TargetStatus {
                 (false, true) => format!("plan {plan} was archived, and has no task {task}"),
                 (false, false) => format!("plan {plan} has no task {task} so far"),
             },
-            // A person can give a plan to anybody, but no agent comes in under such a name.
+            // A person can assign a plan to any name, but an agent that calls never has a colon in its name.
             Self::NoPlanOf(agent) if agent.contains(':') => {
                 format!("agent {agent} has no plan so far, and no agent that calls has a colon in its name")
             }

@@ -1,7 +1,8 @@
-//! Waiting until somebody may have written, without looking again and again. Knows nothing of what was written.
+//! Waits until a store may have been written, without polling. Does not know what was written.
 //!
-//! Beside a store on a disk lies a bell: a file that every writer opens and closes once its commit can be seen. Watching
-//! the database's own files would not do: they change before the commit can be seen, and nothing tells when it can.
+//! A store on a disk has a signal file next to it, which every writer opens and closes once its commit is visible.
+//! Watching the database's own files is not enough: they change before the commit is visible, and no event marks when
+//! it becomes visible.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,25 +12,25 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 
-/// The least time between two reports of a watch: a busy writer wakes nobody more than a hundred times a second.
+/// Minimum time between two reports of a watch: a busy writer wakes a reader at most a hundred times a second.
 pub const WATCH_PAUSE: Duration = Duration::from_millis(10);
-/// Between two reports where the system tells nothing about writes, as on network file systems.
+/// Time between two reports where the system does not report writes, as on network file systems.
 pub const WATCH_SLOWLY: Duration = Duration::from_secs(1);
 
-/// Tells that somebody, this process included, may have written.
+/// Reports that a process, this one included, may have written.
 pub trait Watch: Send {
-    /// Waits until something may have been written since the last report, or since the watch began; at most so long. Returns
-    /// whether something may have been. What is written after a report and before the next call is reported by that call,
-    /// so that a reader that reads after each report misses nothing.
+    /// Waits until something may have been written since the last report, or since the watch began; at most `at_most`.
+    /// Returns whether something may have been written. A write between a report and the next call is reported by that
+    /// call, so a reader that reads after each report misses nothing.
     fn wait(&mut self, at_most: Duration) -> Result<bool>;
 }
 
-/// Rung by writers of a store on a disk.
+/// The signal file of a store on a disk, touched by its writers.
 #[derive(Debug)]
 pub(crate) struct ChangeSignal {
     path: PathBuf,
-    /// Open from the first write on: if this process dies between a commit and the ring, the system closes it, and that
-    /// rings.
+    /// Open from the first write on: if this process dies between a commit and its signal, the operating system closes
+    /// the file, which is a signal.
     held: OnceLock<Option<File>>,
 }
 
@@ -42,19 +43,19 @@ impl ChangeSignal {
         OpenOptions::new().create(true).truncate(false).write(true).open(&self.path)
     }
 
-    /// To be called before the first commit.
+    /// Opens the file. Must be called before the first commit.
     pub(crate) fn keep_open(&self) {
         self.held.get_or_init(|| self.open().ok());
     }
 
-    /// Wakes all watchers. Closing a file that could have been written is an event although nothing is written to the disk.
-    /// Where it cannot be opened, those who watch find out more slowly.
+    /// Wakes all watchers. Closing a file that was open for writing is an event although nothing is written to the
+    /// disk. If the file cannot be opened, watchers learn of the commit later.
     pub(crate) fn ring(&self) {
         drop(self.open());
     }
 
     pub(crate) fn watch(&self) -> Box<dyn Watch> {
-        // The file has to be there for nobody; its folder is watched, so that it may come and go.
+        // The folder is watched and not the file, so the file need not exist and may be replaced.
         match system::Inotify::at(&self.path) {
             Some(ears) => Box::new(SignalWatch { ears, reported: None }),
             None => Box::new(SlowWatch { reported: Instant::now() }),
@@ -64,7 +65,7 @@ impl ChangeSignal {
 
 pub(crate) use system::pause;
 
-/// How long from now until `until`, if that is later.
+/// Returns the time from now until `until`, or `None` once it has passed.
 fn left(until: Instant) -> Option<Duration> {
     Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }
@@ -91,7 +92,7 @@ impl Watch for SignalWatch {
     }
 }
 
-/// Where nothing tells about writes.
+/// The fallback where the system does not report writes.
 struct SlowWatch {
     reported: Instant,
 }
@@ -111,7 +112,7 @@ impl Watch for SlowWatch {
     }
 }
 
-/// Rung by writers of a store in memory.
+/// The change signal of a store in memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemorySignal(Arc<(Mutex<u64>, Condvar)>);
 
@@ -146,14 +147,14 @@ impl Watch for MemoryWatch {
                 return Ok(true);
             }
             let Some(rest) = left(until) else { return Ok(false) };
-            // Once something has been heard, only the pause is left to wait for.
+            // With a change pending, only the pause remains to be waited for.
             let rest = if *now != self.heard { pause.unwrap_or(rest).min(rest) } else { rest };
             now = changed.wait_timeout(now, rest).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-/// Waits for events of a folder's files.
+/// Waits for events of the files of a folder.
 #[cfg(target_os = "linux")]
 mod system {
     use std::ffi::OsString;
@@ -169,14 +170,14 @@ mod system {
 
     use super::{WATCH_SLOWLY, left};
 
-    /// File systems whose files others change without this system hearing of it: NFS, SMB, CIFS, AFS, 9P, Ceph, FUSE.
+    /// File systems whose remote changes this system does not see: NFS, SMB, CIFS, SMB2, AFS, 9P, Ceph, FUSE.
     const DEAF: [u32; 8] =
         [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x0102_1997, 0x00c3_6400, 0x6573_5546];
 
     pub(super) struct Inotify {
         inotify: OwnedFd,
         name: OsString,
-        /// The folder was removed, so there are no more events: from then on it is polled.
+        /// Set once the folder was removed. There are no more events then, so the watch polls.
         deaf: Option<Instant>,
     }
 
@@ -196,7 +197,7 @@ mod system {
             Some(Self { inotify, name: bell.file_name()?.to_owned(), deaf: None })
         }
 
-        /// Whether the bell was rung since this was last asked.
+        /// Returns whether the file was touched since the last call.
         pub(super) fn has_event(&mut self) -> bool {
             if let Some(since) = self.deaf {
                 let is_due = left(since + WATCH_SLOWLY).is_none();
@@ -227,7 +228,7 @@ mod system {
             }
         }
 
-        /// Waits until there may be something to hear.
+        /// Waits until there may be an event.
         pub(super) fn listen(&self, at_most: Duration) {
             if self.deaf.is_some() {
                 return pause(at_most.min(WATCH_SLOWLY));
@@ -243,7 +244,7 @@ mod system {
         }
     }
 
-    /// Lets time pass.
+    /// Sleeps for `span`, or less if a signal interrupts it.
     pub(crate) fn pause(span: Duration) {
         let _interrupted = poll(&mut [], Some(&timespec(span)));
     }
@@ -256,7 +257,7 @@ mod system {
 
     use rustix::event::{Timespec, poll};
 
-    /// Nothing is heard here.
+    /// This system has no inotify.
     pub(super) enum Inotify {}
 
     impl Inotify {
@@ -271,19 +272,19 @@ mod system {
         }
     }
 
-    /// Lets time pass.
+    /// Sleeps for `span`, or less if a signal interrupts it.
     pub(crate) fn pause(span: Duration) {
         let span = Timespec { tv_sec: span.as_secs() as _, tv_nsec: span.subsec_nanos() as _ };
         let _interrupted = poll(&mut [], Some(&span));
     }
 }
 
-/// Watches a file that others write or replace, as editors do. Each report means that it may be another one now.
+/// Watches a file that others write or replace, as editors do. Each report means that its content may have changed.
 pub fn watch_file(path: &Path) -> Box<dyn Watch> {
     ChangeSignal::new(path.to_owned()).watch()
 }
 
-/// A file beside a database file.
+/// Returns the path of a file next to a database file: its name with `-` and `what` appended.
 pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!("-{what}"));

@@ -1,5 +1,5 @@
-//! The commit hook: called for each version that this process commits, once it is durable. Without a hook a commit costs
-//! one check of a flag.
+//! The commit hook: called for each version that this process commits, once it is durable. Without a hook a commit
+//! costs one check of a flag.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use waypost_core::{Actor, Command, Plan, TaskId};
 
 use crate::plans::request::{Committed, WriteRequest};
 
-/// Maximum number of tasks that the hook is given for one version.
+/// Maximum number of tasks that the hook receives for one version.
 const TASKS_NAMED_MAX: usize = 32;
 
 /// A version that was committed.
 pub struct CommitInfo<'a> {
-    /// The plan after it.
+    /// The plan after the version.
     pub plan: &'a Plan,
-    /// The version.
+    /// The number of the version in its plan.
     pub version: u64,
-    /// Who.
+    /// The actor that wrote the version.
     pub actor: &'a Actor,
-    /// The names of its commands.
+    /// The names of the request's commands, each once.
     pub commands: Vec<&'static str>,
-    /// Tasks that it starts or ends, the first of them.
+    /// The first 32 tasks that the request's commands queue, start or finish.
     pub tasks: Vec<&'a TaskId>,
-    /// How long the commit took that it was part of.
+    /// How long the commit that contains the version took.
     pub took: Duration,
 }
 
@@ -31,18 +31,19 @@ type Hook = Box<dyn Fn(&CommitInfo<'_>) + Send + Sync>;
 
 static HOOK: OnceLock<Hook> = OnceLock::new();
 
-/// Has `hook` called for each version from now on. Once in a process: says whether this was the first time.
+/// Sets the hook that is called for each version from now on. A process can set one hook: returns `false`, and changes
+/// nothing, if there already is one.
 pub fn set_commit_hook(hook: impl Fn(&CommitInfo<'_>) + Send + Sync + 'static) -> bool {
     HOOK.set(Box::new(hook)).is_ok()
 }
 
-/// What somebody who hears of it is told of a write.
+/// Calls the hook for a write, if it changed the plan.
 pub(crate) fn tell(request: &WriteRequest, done: &Committed, plan: Option<&Plan>, took: Duration) {
     let commands: Vec<&Command> = request.commands.iter().collect();
     tell_of(&commands, &request.by, done, plan, took);
 }
 
-/// The same of any commands.
+/// Calls the hook for any list of commands.
 pub(crate) fn tell_of(
     commands: &[&Command],
     actor: &Actor,

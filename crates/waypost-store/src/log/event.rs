@@ -1,25 +1,25 @@
-//! Events of the log, places between them, and filters of those that somebody wants to read. Knows no store.
+//! Events of the log, cursors between them, and filters. Does not access a store.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use waypost_core::{Actor, ActorKind, DerivedEvent, Event, PlanId, TaskId, Timestamp, limits};
 
-/// Names that each list of a filter may hold.
+/// Maximum number of names in each list of a filter.
 pub const FILTER_NAMES_MAX: usize = 100;
 
-/// A place in the log: all events up to a version, and `part` events of the next one.
+/// A position in the log: after all events of version `sequence` and after `part` events of the next version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cursor {
-    /// The number of the last version that was read to its end.
+    /// The sequence number of the last version that was read completely.
     pub sequence: u64,
-    /// How many events of the version behind it were read as well.
+    /// The number of events of the next version that were read as well.
     pub part: u32,
 }
 
 impl Cursor {
-    /// Behind the version of this number.
+    /// Returns the position right after the version of this sequence number.
     pub fn after(sequence: u64) -> Self {
         Self { sequence, part: 0 }
     }
@@ -34,7 +34,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// A text that is not a place in the log.
+/// The text is not a cursor of the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a cursor of the log: pass a sequence number such as 120, or a cursor from an earlier reply"
@@ -63,93 +63,92 @@ impl From<Cursor> for String {
     }
 }
 
-/// Something that happened: written down, or worked out from what was.
+/// An event that was stored, or one that is derived from stored events.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum EventSource {
-    /// Somebody's command was decided so.
+    /// A command led to this event; it is stored.
     Decided(Event),
-    /// It followed by the graph.
+    /// The event follows from stored events by the graph.
     Followed(DerivedEvent),
 }
 
-/// One event, as readers are told of it. Its JSON is a promise: a golden file holds it.
+/// One event, as readers receive it. Its JSON format is stable: a golden file holds it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LogEvent {
-    /// The number of its version in the log.
+    /// The sequence number of its version in the log.
     pub sequence: u64,
-    /// Its place among the events of that version, from 0.
+    /// Its position among the events of that version, from 0.
     pub index: u32,
-    /// When.
+    /// When the version was written.
     pub at: Timestamp,
-    /// Who wrote the version.
+    /// The actor that wrote the version.
     pub actor: Actor,
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// The version of the plan that it belongs to.
+    /// The version of the plan that the event belongs to.
     pub version: u64,
-    /// The agent that the plan belongs to now; nothing where it belongs to none.
+    /// The agent that owns the plan now; empty when the plan has no owner.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub owner: String,
-    /// The word for it.
+    /// The kind of the event, one of [`Event::KINDS`] or [`DerivedEvent::KINDS`].
     pub kind: &'static str,
-    /// The task that it is about, when it is about one.
+    /// The id of the task that the event is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Whether it only followed from the others of its version: it is worked out when it is read, and stands in no history.
+    /// Whether the event follows from the others of its version: it is computed when it is read, and is not stored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub derived: bool,
-    /// The event.
+    /// The event itself.
     pub event: EventSource,
 }
 
 impl LogEvent {
-    /// The place in the log right behind it.
+    /// Returns the position right after this event.
     pub fn cursor(&self) -> Cursor {
         Cursor { sequence: self.sequence - 1, part: self.index + 1 }
     }
 }
 
-/// Which events somebody wants to hear of. An empty list leaves that open; what is named in several lists must agree with
-/// each of them.
+/// Selects events. An empty list admits everything; an event must match every list that is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventFilter {
-    /// Agents by name: plans that belong to one of them, and what one of them did. `person:ada` and the like name
-    /// an actor.
+    /// Names of agents: admits events of plans that one of them owns, and events that one of them caused. `person:ada`
+    /// and the like name any actor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// Words for events ([`Event::KINDS`], [`DerivedEvent::KINDS`]).
+    /// Kinds of events ([`Event::KINDS`], [`DerivedEvent::KINDS`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
-    /// Plans.
+    /// Ids of plans.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<PlanId>,
-    /// Tasks.
+    /// Ids of tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskId>,
 }
 
-/// Why a filter is invalid.
+/// The reason why a filter is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadFilter {
-    /// No event is called that.
+    /// There is no event kind of that name.
     #[error("no event is called {0:?}")]
     NoSuchKind(String),
-    /// A list is too long.
+    /// A list has more than [`FILTER_NAMES_MAX`] names.
     #[error("a filter may name at most {FILTER_NAMES_MAX} {list}, and this one names {found}")]
     TooManyNames {
-        /// Of what.
+        /// The name of the list.
         list: &'static str,
-        /// How many.
+        /// The number of names in it.
         found: usize,
     },
-    /// A name is too long.
+    /// The name of an agent has more bytes than a line of text may have.
     #[error("a name in a filter may have at most {} bytes", limits::LINE_BYTES_MAX)]
     NameTooLong,
 }
 
 impl BadFilter {
-    /// What to do next.
+    /// Returns what the user can do next.
     pub fn hint(&self) -> String {
         match self {
             Self::NoSuchKind(_) => format!("write one of {}", waypost_core::event_kinds().join(", ")),
@@ -160,7 +159,7 @@ impl BadFilter {
 }
 
 impl EventFilter {
-    /// Says what is wrong with it.
+    /// Checks the lengths of the lists and names, and that each kind exists.
     pub fn check(&self) -> Result<(), BadFilter> {
         let lists = [
             ("agents", self.agents.len()),
@@ -181,7 +180,7 @@ impl EventFilter {
         }
     }
 
-    /// Whether an event is one of those that are wanted.
+    /// Returns whether the filter selects an event.
     pub fn admits(&self, event: &LogEvent) -> bool {
         let is_about = |task: &TaskId| match &event.event {
             EventSource::Decided(decided) => decided.is_about(task),
@@ -193,7 +192,8 @@ impl EventFilter {
             && self.admits_task(is_about)
     }
 
-    /// Whether the progress of a task is wanted. Who owns the plan is not known to a report, so a filter for agents wants none.
+    /// Returns whether the filter selects the progress of a task. A progress report does not contain the owner of the
+    /// plan, so a filter by agents selects none.
     pub fn admits_progress(&self, plan: &PlanId, task: &TaskId) -> bool {
         self.agents.is_empty()
             && (self.plans.is_empty() || self.plans.contains(plan))

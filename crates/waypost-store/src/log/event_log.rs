@@ -1,5 +1,5 @@
-//! The log as single events, each for itself: what was decided, and what followed from it by the graph. Reads in bounded
-//! pages from a cursor, and chooses while it reads. Writes nothing.
+//! Reads the log as single events: those that were decided, and those that follow from them by the graph. Reads bounded
+//! pages from a cursor and filters while it reads. Writes nothing.
 
 use std::collections::HashMap;
 use std::sync::TryLockError;
@@ -16,26 +16,26 @@ use crate::plans::PlanStore;
 use crate::rows::{LogFilter, VersionRecord};
 use crate::store::Read;
 
-/// Events that one page holds at the most.
+/// Maximum number of events of one page.
 pub const EVENTS_MAX: usize = 1_000;
-/// Versions that one page looks at at the most, whether they hold anything that is wanted or not.
+/// Maximum number of versions that one page reads, whether they match or not.
 pub const EVENT_VERSIONS_MAX: usize = 1_000;
-/// Versions that are read at a time at the least.
+/// Minimum number of versions that are read at a time.
 const VERSIONS_READ_MIN: usize = 32;
-/// How long one wait for events may last.
+/// Maximum number of seconds that one wait for events lasts.
 pub const EVENTS_WAIT_SECONDS_MAX: u64 = 3_600;
 
-/// Events from a place in the log on.
+/// Events of the log from a cursor on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EventPage {
-    /// What was found, in its order.
+    /// The matching events, in the order of the log.
     pub events: Vec<LogEvent>,
-    /// Where to go on. Nothing that is wanted lies before it but what is on this page.
+    /// The position to continue from. Every matching event before it is on this page or an earlier one.
     pub cursor: Cursor,
     /// Whether the log has versions after the cursor; none of them may match.
     pub more: bool,
-    /// How many versions between the two places have no events any more: they were pruned, or their plan was purged. What
-    /// was in them cannot be told.
+    /// The number of versions between the two positions whose events no longer exist: they were pruned, or their plan
+    /// was purged. Their content is lost.
     #[serde(skip_serializing_if = "is_zero")]
     pub forgotten: u64,
 }
@@ -46,8 +46,8 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl PlanStore {
-    /// Events behind `after` that `filter` admits, at most `limit` and at most [`EVENTS_MAX`]. Looks at
-    /// [`EVENT_VERSIONS_MAX`] versions at most: a page may be empty although the log has more.
+    /// Returns events after `after` that `filter` admits: at most `limit` and at most [`EVENTS_MAX`]. Reads at most
+    /// [`EVENT_VERSIONS_MAX`] versions, so a page may be empty although the log has more.
     pub fn events(&self, after: Cursor, filter: &EventFilter, limit: usize) -> Result<EventPage> {
         let mut own = Follower::default();
         // A second reader at the same time replays the plans for itself.
@@ -64,8 +64,8 @@ impl PlanStore {
         Ok(page)
     }
 
-    /// The same, and waits until there is something, at most so long and at most [`EVENTS_WAIT_SECONDS_MAX`]. A page that
-    /// is empty says how far the log was read.
+    /// Returns the same as [`PlanStore::events`], but waits for a matching event, for at most `at_most` and at most
+    /// [`EVENTS_WAIT_SECONDS_MAX`]. The cursor of an empty page shows how far the log was read.
     pub fn wait_for_events(
         &self,
         after: Cursor,
@@ -74,7 +74,7 @@ impl PlanStore {
         at_most: Duration,
     ) -> Result<EventPage> {
         let until = Instant::now() + at_most.min(Duration::from_secs(EVENTS_WAIT_SECONDS_MAX));
-        // Begun before the first look, so that nothing falls between the two.
+        // The watch begins before the first read, so no version between the two is missed.
         let mut watch = self.watch()?;
         let mut after = after;
         loop {
@@ -91,7 +91,7 @@ impl PlanStore {
     }
 }
 
-/// One page while it is being read.
+/// Reads one page.
 struct Reader<'a> {
     read: &'a mut dyn Read,
     follower: &'a mut Follower,
@@ -99,7 +99,7 @@ struct Reader<'a> {
     owners: HashMap<PlanId, String>,
 }
 
-/// Versions that come next, and the number up to which there are no others that matter.
+/// The next versions, and the sequence number up to which no other version can match.
 struct Stretch {
     entries: Vec<VersionRecord>,
     up_to: u64,
@@ -140,7 +140,7 @@ impl Reader<'_> {
         Ok(page)
     }
 
-    /// The next versions, about `count` of them.
+    /// Returns about `count` of the next versions.
     fn stretch(&mut self, after: u64, count: usize, latest: u64) -> Result<Stretch> {
         if self.filter.plans.is_empty() {
             let entries = self.read.log(after, &LogFilter::default(), count)?;
@@ -164,7 +164,7 @@ impl Reader<'_> {
         Ok(stretch)
     }
 
-    /// The events of a version that are wanted. Of a purged plan nothing is left to tell.
+    /// Returns the events of a version that the filter admits. A purged plan has none.
     fn wanted(&mut self, entry: VersionRecord) -> Result<Vec<LogEvent>> {
         let filter = self.filter;
         if entry.events.is_empty() {

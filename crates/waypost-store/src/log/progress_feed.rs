@@ -1,5 +1,5 @@
-//! The progress of tasks as it is reported. Reports stand beside the log and replace each other, so a feed delivers the latest of
-//! each attempt, and not every one.
+//! The progress of tasks as it is reported. Reports are not part of the log and replace each other, so a feed delivers
+//! the latest report of each attempt and not every report.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,18 @@ use crate::error::Result;
 use crate::plans::PlanStore;
 use crate::rows::{Lease, LeaseFilter};
 
-/// Attempts whose progress is read at once.
+/// Maximum number of attempts whose progress is read at once.
 const ATTEMPTS_MAX: usize = 10_000;
 
-/// What one reader has been given so far.
+/// The reports that one reader has already received.
 #[derive(Debug, Default)]
 pub struct ProgressFeed {
     seen: HashMap<(PlanId, TaskId), (u32, Timestamp)>,
 }
 
 impl ProgressFeed {
-    /// The leases of attempts with progress that was reported since the last call; at first, of all that have any.
+    /// Returns the leases of attempts that reported progress since the last call; the first call returns all that have
+    /// any.
     pub fn poll(&mut self, plans: &PlanStore) -> Result<Vec<Lease>> {
         let leases = plans.store().query(|read| read.leases(&LeaseFilter::default(), ATTEMPTS_MAX))?;
         let mut seen = HashMap::new();

@@ -1,5 +1,5 @@
-//! Plans as a reader of the log has come to know them: each at the version before the one that is read next, so that what
-//! follows from that one can be told. Knows nothing of who wants to hear it.
+//! Plans as a reader of the log replays them: each at the version before the one that is read next, so that the events
+//! derived from that version can be computed. Does not filter.
 
 use waypost_core::{DerivedEvent, Event, Plan};
 
@@ -8,19 +8,20 @@ use crate::plans::cache::{load, replay};
 use crate::rows::VersionRecord;
 use crate::store::Read;
 
-/// Plans that are followed at the same time.
+/// Maximum number of plans that are kept at the same time.
 const PLANS_FOLLOWED_MAX: usize = 64;
-/// Maximum number of tasks of all of them; the plan being read is kept at any size.
+/// Maximum number of tasks of all kept plans; the plan being read is kept at any size.
 const TASKS_FOLLOWED_MAX: usize = 250_000;
 
-/// Plans, the one that was read last behind all others.
+/// The kept plans, the least recently read first.
 #[derive(Default)]
 pub(crate) struct Follower {
     plans: Vec<Plan>,
 }
 
 impl Follower {
-    /// What followed from a version by the graph. Costs one replay of the plan where it was not read before.
+    /// Returns the events that follow from a version by the graph. Costs one replay of the plan if it was not read
+    /// before.
     pub(crate) fn consequences(
         &mut self,
         read: &mut dyn Read,
@@ -32,7 +33,7 @@ impl Follower {
         }
         let mut plan = match self.plan_before(read, entry, before) {
             Ok(plan) => plan,
-            // What was decided can be told all the same; the doctor names what is damaged.
+            // The stored events can be returned all the same; `waypost doctor` reports the damage.
             Err(StoreError::Corrupt { .. } | StoreError::Pruned { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };

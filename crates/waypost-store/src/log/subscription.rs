@@ -1,35 +1,35 @@
-//! A stored subscription: whose it is, which events it is for, and how far its owner has read.
+//! A stored subscription: its owner, the events it selects, and how far its owner has read.
 
 use serde::{Deserialize, Serialize};
 use waypost_core::Timestamp;
 
 use crate::log::event::{Cursor, EventFilter};
 
-/// A stored filter with a place in the log.
+/// A stored filter with a cursor of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
-    /// Its name: short, random, never the same as another's.
+    /// The id of the subscription: short, random and unique.
     pub id: String,
-    /// Whose it is: `agent:planner`, `reporter:hook`.
+    /// The owner: `agent:planner`, `reporter:hook`.
     pub owner: String,
-    /// What the owner wants to hear of.
+    /// The events that the owner receives.
     pub filter: EventFilter,
     /// How far the owner has read.
     pub cursor: Cursor,
-    /// When it was made.
+    /// When the subscription was created.
     pub created_at: Timestamp,
-    /// What its owner could not make use of, if that happened.
+    /// The events that the owner failed to process, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<DroppedEvents>,
 }
 
-/// Events that an owner gave up on. Kept until the doctor has told of it and was asked to put it right.
+/// Events that an owner gave up on. Kept until `waypost doctor` has reported them and was asked to repair them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedEvents {
-    /// How many.
+    /// The number of events that were given up.
     pub lost: u64,
     /// When the last of them was given up.
     pub at: Timestamp,
-    /// What stood in its way.
+    /// The reason why the last of them was given up.
     pub why: String,
 }

@@ -1,5 +1,5 @@
-//! Subscriptions: stored filters with a cursor. A subscription outlives the process that made it; only its owner reads by it
-//! or ends it.
+//! Subscriptions: stored filters with a cursor. A subscription outlives the process that created it; only its owner
+//! reads from it or ends it.
 
 use waypost_core::limits;
 
@@ -13,13 +13,13 @@ use crate::plans::PlanStore;
 use crate::plans::transaction::random_name;
 use crate::store::{Read, Transaction};
 
-/// Subscriptions that one owner may have.
+/// Maximum number of subscriptions of one owner.
 pub const SUBSCRIPTIONS_MAX: usize = 100;
 
-/// Subscriptions of all owners that a check looks at.
+/// Maximum number of subscriptions of all owners that a check reads.
 const CHECKED_MAX: usize = 100_000;
 
-/// What a person should hear of, given the end of the log.
+/// Returns what `waypost doctor` should report about a subscription, given the end of the log.
 fn complaint(subscription: &Subscription, latest: u64) -> Option<String> {
     let (id, owner) = (&subscription.id, &subscription.owner);
     if let Some(from) = unfinished(subscription) {
@@ -36,33 +36,33 @@ fn complaint(subscription: &Subscription, latest: u64) -> Option<String> {
     Some(format!("{owner} gave up on {lost} {events}, the last one at {at}: {why}"))
 }
 
-/// From where on a new subscription hears.
+/// The position in the log where a new subscription begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Since {
-    /// Everything written after the subscription was made.
+    /// Everything that is written after the subscription was created.
     #[default]
     Now,
-    /// All that was ever written.
+    /// The whole log.
     Beginning,
-    /// From a place in the log on.
+    /// Everything after a cursor; a cursor beyond the end of the log means the end.
     After(Cursor),
 }
 
-/// Why a subscription cannot be made or used.
+/// The reason why a subscription cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum SubscriptionError {
-    /// There are enough.
+    /// The owner already has [`SUBSCRIPTIONS_MAX`] subscriptions. Carries the owner.
     #[error("{0} has reached the limit of {SUBSCRIPTIONS_MAX} subscriptions")]
     TooMany(String),
-    /// Nobody has it, or somebody else does.
+    /// There is no such subscription, or it belongs to another owner.
     #[error("{owner} has no subscription {id:?}")]
     NotFound {
-        /// Who asked.
+        /// The owner that made the request.
         owner: String,
-        /// For which.
+        /// The requested id.
         id: String,
     },
-    /// The name of an owner is empty or too long.
+    /// The name of the owner is empty or too long.
     #[error("a subscription needs an owner of 1 to {} bytes", limits::LINE_BYTES_MAX)]
     BadOwner,
     /// The filter is invalid.
@@ -83,7 +83,7 @@ impl SubscriptionError {
         }
     }
 
-    /// What to do next.
+    /// Returns what the user can do next.
     pub fn hint(&self) -> String {
         match self {
             Self::TooMany(_) => "end one that is not needed any more".to_owned(),
@@ -96,7 +96,7 @@ impl SubscriptionError {
 }
 
 impl PlanStore {
-    /// Makes a subscription. Durable when this returns.
+    /// Creates a subscription. Durable when this returns.
     pub fn subscribe(
         &self,
         owner: &str,
@@ -125,7 +125,7 @@ impl PlanStore {
         })
     }
 
-    /// The subscriptions of an owner, the oldest first.
+    /// Returns the subscriptions of an owner, the oldest first.
     pub fn subscriptions(&self, owner: &str) -> Result<Vec<Subscription>> {
         self.store().query(|read| read.subscriptions(Some(owner), SUBSCRIPTIONS_MAX))
     }
@@ -150,25 +150,26 @@ impl PlanStore {
         })
     }
 
-    /// What an owner has not read yet, at most `limit` events. They stay unread until they are acknowledged with the
-    /// cursor of the page.
+    /// Returns the events that an owner has not read yet, at most `limit`. They stay unread until they are acknowledged
+    /// with the cursor of the page.
     pub fn unread(&self, owner: &str, id: &str, limit: usize) -> Result<EventPage, SubscriptionError> {
         let subscription = self.store().query(|read| own(read, owner, id))??;
         let page = self.events(subscription.cursor, &subscription.filter, limit)?;
         if page.events.is_empty() && page.more {
-            // Nothing was wanted in a whole page: the next reader need not look through it again.
+            // The whole page contains no match, so the next reader need not read it again.
             self.acknowledge(owner, id, page.cursor)?;
         }
         Ok(page)
     }
 
-    /// Says that everything up to `cursor` was read. The place of a subscription moves forward, never back, and not beyond
-    /// the end of the log. Returns where it stands.
+    /// Records that everything up to `cursor` was read. The cursor of a subscription never moves back, nor beyond the
+    /// end of the log. Returns its new position.
     pub fn acknowledge(&self, owner: &str, id: &str, cursor: Cursor) -> Result<Cursor, SubscriptionError> {
         self.settle(owner, id, cursor, None)
     }
 
-    /// The same for an owner that gave up on `lost` events, most recently because of `why`. The doctor tells of it.
+    /// Records the same for an owner that gave up on `lost` events, the last time because of `why`. `waypost doctor`
+    /// reports them.
     pub fn give_up(
         &self,
         owner: &str,
@@ -207,7 +208,7 @@ impl PlanStore {
         })
     }
 
-    /// Subscriptions whose readers gave up on something, or that stand where the log has not come to yet.
+    /// Returns subscriptions whose readers gave up on events, or whose cursor is beyond the end of the log.
     pub(crate) fn check_subscriptions(&self, repair: bool) -> Result<Vec<Finding>> {
         let read = self.store().query(|read| Ok((read.subscriptions(None, CHECKED_MAX)?, read.latest()?)));
         let (all, latest) = match read {
@@ -224,7 +225,7 @@ impl PlanStore {
             let repair = repair && unfinished(&subscription).is_none();
             if repair {
                 self.change_subscriptions(|transaction| {
-                    // It may have moved on, or ended, since.
+                    // The subscription may have moved on, or ended, since it was read.
                     let Some(now) = transaction.subscription(&subscription.id)? else { return Ok(Ok(())) };
                     let cursor = now.cursor.min(Cursor::after(transaction.latest()?));
                     let now = Subscription { cursor, trouble: None, ..now };
@@ -238,7 +239,7 @@ impl PlanStore {
         Ok(findings)
     }
 
-    /// Runs `change` in a transaction of its own. No versions are written, so that no writer is in anybody's way.
+    /// Runs `change` in a transaction of its own. It writes no versions, so it does not delay group commits.
     fn change_subscriptions<R>(
         &self,
         mut change: impl FnMut(&mut dyn Transaction) -> Result<Result<R, SubscriptionError>>,
@@ -252,7 +253,7 @@ impl PlanStore {
     }
 }
 
-/// A subscription, if it is the owner's.
+/// Returns a subscription if it belongs to the owner.
 fn own<T: Read + ?Sized>(
     read: &mut T,
     owner: &str,

@@ -1,9 +1,10 @@
-//! All plans of one store into another that is empty: ids, versions, numbers in the log, history, leases, subscriptions,
-//! the copies of attempts' logs, and what was archived, pruned or purged. Reads one plan, or one page of the log, at a
-//! time, and changes nothing in the store that it reads. Workers are left out: they register where they work.
+//! Copies all plans of one store into another that is empty: ids, versions, sequence numbers of the log, history,
+//! leases, subscriptions, the copies of attempt logs, and which plans are archived, pruned or purged. Reads one plan,
+//! or one page of the log, at a time, and does not change the source. Workers are not copied: they register where they
+//! work.
 //!
-//! A plan is copied in one transaction, so that it is there as a whole or not at all. An interrupted copy continues where it
-//! stopped: until it has been verified, a subscription in the target says from where it comes and how far it reaches.
+//! Each plan is copied in one transaction, so it is complete or absent. An interrupted copy resumes where it stopped:
+//! until the copy has been verified, a subscription in the target records its source and how far it reaches.
 
 use ring::digest::{Context, SHA256};
 use waypost_core::{Plan, PlanId, TaskId};
@@ -18,105 +19,105 @@ use crate::rows::{
 };
 use crate::store::{Pruning, Read, Store, Transaction};
 
-/// The subscription by which an unfinished copy is known. Random names are longer.
+/// The id of the subscription that marks an unfinished copy. Random ids are longer.
 const MARK: &str = "copying";
-/// Whose it is, before the name of the store that is read.
+/// The owner of the mark, followed by the location of the source.
 const MARK_OWNER: &str = "copy:";
-/// Versions that are read at a time.
+/// Maximum number of versions that are read at a time.
 const VERSIONS_READ_MAX: usize = 1_000;
-/// Heads that are read at a time.
+/// Maximum number of plan summaries that are read at a time.
 const PLANS_READ_MAX: usize = 500;
-/// Copies of attempts' logs that are read at a time.
+/// Maximum number of attempt logs that are read at a time.
 const LOGS_READ_MAX: usize = 50;
-/// Subscriptions that can be copied.
+/// Maximum number of subscriptions that can be copied.
 pub const SUBSCRIPTIONS_COPIED_MAX: usize = 100_000;
 /// Bytes of versions after which a copied plan gets a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
-/// Leases that a refusal names.
+/// Maximum number of leases that a refusal lists.
 const LEASES_NAMED_MAX: usize = 5;
 
-/// What a copy may do.
+/// Whether a store may be copied while its tasks run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Running {
-    /// Nobody may work on a task in the store that is read.
+    /// Refuse the copy while a lease in the source has yet to expire.
     #[default]
     Refuse,
-    /// Running tasks continue in the source; in the copy they run again when their leases end.
+    /// Copy anyway: running tasks continue in the source, and run again in the copy once their leases expire.
     Allow,
 }
 
-/// How far a copy has come.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Whether the second look, which only compares, has begun.
+    /// Whether the second pass, which only compares, has begun.
     pub verifying: bool,
-    /// Versions that were looked at.
+    /// The number of versions that this pass has processed.
     pub versions: u64,
-    /// The total.
+    /// The number of versions to process.
     pub versions_total: u64,
 }
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Copied {
-    /// Plans that are there, archived ones included.
+    /// The number of plans, archived ones included.
     pub plans: u64,
-    /// Plans of which only the id is left.
+    /// The number of purged plans, of which only the id is left.
     pub purged: u64,
-    /// Versions: the number of the last one in the log.
+    /// The number of versions: the sequence number of the last one in the log.
     pub versions: u64,
-    /// Subscriptions.
+    /// The number of subscriptions.
     pub subscriptions: usize,
-    /// A fingerprint (SHA-256) of all versions in their order. The same for both stores.
+    /// A fingerprint (SHA-256, in hex) of all versions in the order of the log, the same for both stores.
     pub digest: String,
-    /// Whether it continued an earlier copy.
+    /// Whether this call resumed an interrupted copy.
     pub resumed: bool,
-    /// Versions that were written into the source since the copy began: they are not in it.
+    /// The number of versions that were written to the source since the copy began and are not in the copy.
     pub written_since: u64,
 }
 
-/// Why a store was not copied.
+/// The reason why a store was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// Both names mean one store.
+    /// Source and target are the same store.
     #[error("{0} cannot be copied into itself")]
     Same(String),
-    /// Something is there already.
+    /// The target already has versions or subscriptions.
     #[error("{location} is not empty: it has {versions} versions and {subscriptions} subscriptions")]
     NotEmpty {
-        /// The target.
+        /// The location of the target.
         location: String,
-        /// How many versions it has.
+        /// The number of versions that it has.
         versions: u64,
-        /// How many subscriptions it has; more than one counts as two.
+        /// The number of subscriptions that it has, counted up to 2.
         subscriptions: usize,
     },
-    /// The target holds a part of another store.
+    /// The target contains an unfinished copy of another store.
     #[error("{location} holds an unfinished copy of {other}")]
     OfAnother {
-        /// The target.
+        /// The location of the target.
         location: String,
-        /// Where its plans come from.
+        /// The location of the store that it is a copy of.
         other: String,
     },
-    /// Somebody works on tasks.
+    /// Tasks are running in the source.
     #[error("tasks are worked on in {location}: {}", leases.iter().map(|lease| format!("{} of plan {} by {}", lease.task, lease.plan, lease.worker)).collect::<Vec<_>>().join(", "))]
     WorkGoesOn {
-        /// The source.
+        /// The location of the source.
         location: String,
-        /// The first of them.
+        /// The first live leases, at most five.
         leases: Vec<Lease>,
     },
-    /// The second look found something else than the first wrote.
+    /// The verification found that the copy differs from the source.
     #[error("the copy differs: {0}")]
     Differs(String),
-    /// A store failed.
+    /// One of the stores failed.
     #[error("{0}")]
     Store(#[from] StoreError),
 }
 
 impl CopyError {
-    /// What to do next.
+    /// Returns what the user can do next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Same(_) => "name another store with --to",
@@ -133,7 +134,7 @@ impl CopyError {
     }
 }
 
-/// Copies all of `from` into `to`, and verifies it.
+/// Copies all of `from` into `to`, and verifies the copy. Resumes an interrupted copy of the same source.
 pub fn copy(
     from: &dyn Store,
     to: &dyn Store,
@@ -159,7 +160,8 @@ fn latest(store: &dyn Store) -> Result<u64> {
     store.query(|read| read.latest())
 }
 
-/// Refuses while leases run that workers renew. What has no end is a person's or an agent's own claim, and goes along.
+/// Refuses while there are live leases that workers renew. A lease without an end is a claim of a person or an agent,
+/// and is copied.
 fn no_live_leases(from: &dyn Store) -> Result<(), CopyError> {
     let (now, mut leases) =
         from.query(|read| Ok((read.now(), read.leases(&LeaseFilter::default(), usize::MAX >> 1)?)))?;
@@ -168,8 +170,8 @@ fn no_live_leases(from: &dyn Store) -> Result<(), CopyError> {
     if leases.is_empty() { Ok(()) } else { Err(CopyError::WorkGoesOn { location: from.location(), leases }) }
 }
 
-/// Marks an empty target as the copy of `from`, or finds the mark of an earlier try. Returns the last number of the log
-/// that belongs to the copy, and whether it goes on.
+/// Marks an empty target as the copy of `from`, or finds the mark of an earlier try. Returns the last sequence number
+/// that belongs to the copy, and whether the copy is resumed.
 fn begin(from: &dyn Store, to: &dyn Store) -> Result<(u64, bool), CopyError> {
     let (up_to, owner) = (latest(from)?, format!("{MARK_OWNER}{}", from.location()));
     let mut outcome = Err(StoreError::Database("the store gave no answer".to_owned()).into());
@@ -198,7 +200,7 @@ fn begin(from: &dyn Store, to: &dyn Store) -> Result<(u64, bool), CopyError> {
     outcome
 }
 
-/// From where an unfinished copy in this store comes.
+/// Returns the location of the source if the subscription marks an unfinished copy.
 pub(crate) fn unfinished(subscription: &Subscription) -> Option<&str> {
     let owner = Some(&subscription.owner).filter(|_| subscription.id == MARK);
     owner.and_then(|owner| owner.strip_prefix(MARK_OWNER))
@@ -207,15 +209,15 @@ pub(crate) fn unfinished(subscription: &Subscription) -> Option<&str> {
 struct Copying<'a> {
     from: &'a dyn Store,
     to: &'a dyn Store,
-    /// The last number of the log that belongs to the copy: what is written later does not.
+    /// The last sequence number that belongs to the copy: later versions do not.
     up_to: u64,
 }
 
-/// A plan that was read from its history.
+/// A plan that was replayed from its history.
 struct ReplayedPlan {
     plan: Plan,
     rows: IndexRows,
-    /// What was forgotten, and the plan as that left it.
+    /// The range of pruned versions, and the plan at the end of that range.
     kept: Option<(Pruned, Plan)>,
 }
 
@@ -237,7 +239,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Copies one plan, if it is not there already.
+    /// Copies one plan, unless the target already has it.
     fn plan(&self, id: &PlanId) -> Result<(), CopyError> {
         let is_there = self.to.query(|read| read.was_used(id))?;
         if is_there {
@@ -266,8 +268,8 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Takes over the versions of a plan, page by page. Returns the plan that they tell; nothing in it if it was purged, and
-    /// nothing at all if all its versions are too late.
+    /// Imports the versions of a plan, page by page. Returns the replayed plan: the inner option is `None` if the plan
+    /// was purged, the outer one if all its versions are later than the copy.
     fn import_versions(
         &self,
         read: &mut dyn Read,
@@ -312,8 +314,8 @@ impl Copying<'_> {
         Ok(Some(Some(ReplayedPlan { plan, rows, kept })))
     }
 
-    /// Compares everything: each version, each head, and each plan as its history and its snapshots tell it. Returns how
-    /// many plans there are, how many were purged, and the fingerprint.
+    /// Compares everything: each version, each summary, and each plan as its history and its snapshots yield it.
+    /// Returns the number of plans, the number of purged plans, and the fingerprint.
     fn verify(&self, progress: &mut dyn FnMut(Progress)) -> Result<(u64, u64, String), CopyError> {
         let end = latest(self.to)?;
         if end != self.up_to {
@@ -344,7 +346,7 @@ impl Copying<'_> {
         Ok((self.verify_plans()?, purged, digest))
     }
 
-    /// Whether a plan is there, in both stores; in neither if it was purged.
+    /// Returns whether a plan is present in both stores; `false` if it was purged in both.
     fn same_presence(&self, id: &PlanId) -> Result<bool, CopyError> {
         let of = |store: &dyn Store| -> Result<(bool, bool)> {
             store.query(|read| Ok((read.head(id)?.is_some(), read.was_used(id)?)))
@@ -400,7 +402,7 @@ impl Copying<'_> {
         Err(CopyError::Differs(format!("plan {id} {what}")))
     }
 
-    /// Copies the subscriptions and takes the mark away: from here on the copy is a store like any other.
+    /// Copies the subscriptions and removes the mark: from here on the copy is a complete store.
     fn finish(&self) -> Result<usize, CopyError> {
         let mut all = self.from.query(|read| read.subscriptions(None, SUBSCRIPTIONS_COPIED_MAX + 1))?;
         all.retain(|subscription| subscription.id != MARK);
@@ -420,7 +422,7 @@ impl Copying<'_> {
     }
 }
 
-/// Takes over the copies of a plan's logs, where both stores keep any.
+/// Copies a plan's attempt logs, where both stores keep any.
 fn attempt_logs(read: &mut dyn Read, transaction: &mut dyn Transaction, id: &PlanId) -> Result<()> {
     let mut after: Option<(TaskId, u32)> = None;
     loop {

@@ -1,4 +1,4 @@
-//! Looks after a whole store: does every plan follow from its events, and do the tables beside it agree?
+//! Checks a whole store: every plan must follow from its events, and the tables derived from it must agree.
 
 use serde::Serialize;
 use waypost_core::{Plan, PlanId};
@@ -9,25 +9,25 @@ use crate::plans::cache::load;
 use crate::rows::{ArchiveFilter, IndexRows, PlanSummary, Query, Sort};
 use crate::store::Read;
 
-/// Versions that one page of a history shows.
+/// Number of versions on one page of a history.
 pub const HISTORY_PAGE: usize = 50;
-/// Plans that a check reads heads of at a time.
+/// Number of plan summaries that a check reads at a time.
 const PLANS_PER_PAGE: usize = 500;
 
-/// Something that is not as it should be.
+/// A problem that the check found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The plan, or nothing for the store itself.
+    /// The id of the plan, or `None` for the store itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanId>,
-    /// What is wrong.
+    /// The description of the problem.
     pub what: String,
-    /// Whether it was put right.
+    /// Whether the problem was repaired.
     pub repaired: bool,
 }
 
 impl PlanStore {
-    /// Checks everything; with `repair`, what can be rebuilt from the events is.
+    /// Checks the store and all its plans; with `repair`, rebuilds from the events whatever can be rebuilt.
     pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         if repair {
@@ -46,7 +46,7 @@ impl PlanStore {
                 Ok(compared) => compared,
                 Err(error) => {
                     let what = error.to_string();
-                    // A damaged file of the store itself stands in the way of many plans, and is named once.
+                    // A damaged file of the store itself affects many plans, and is reported once.
                     if !findings.iter().any(|found| found.what == what) {
                         findings.push(Finding { plan: Some(id), what, repaired: false });
                     }
@@ -56,7 +56,7 @@ impl PlanStore {
             let repaired = repair && !wrong.is_empty() && right.is_some();
             if repaired {
                 self.store().write(&mut |transaction| {
-                    // Look again under the lock: somebody may have written since.
+                    // Read again under the lock: another process may have written since.
                     let Some(head) = transaction.head(&id)? else { return Ok(()) };
                     let plan = load(transaction, &id, head.version)?;
                     let mut rows = IndexRows::of(&plan);
@@ -85,12 +85,12 @@ impl PlanStore {
     }
 }
 
-/// What the plan's rows say otherwise than its events, and the plan.
+/// Returns how the rows of a plan differ from its events, and the plan. The plan is `None` when its history has a gap.
 fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan>)> {
     let Some(head) = read.head(id)? else { return Ok((Vec::new(), None)) };
     let mut wrong = Vec::new();
-    // From the very beginning, so that no snapshot can hide a difference; of versions that were pruned, only what was kept
-    // in their place can tell.
+    // Replays from the first version, so that no snapshot can hide a difference. For pruned versions, only the kept
+    // state can be used.
     let mut plan = match read.pruned(id)? {
         Some(pruned) => load(read, id, pruned.up_to)?,
         None => Plan::blank(id.clone()),
@@ -133,7 +133,7 @@ fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan
     Ok((wrong, Some(plan)))
 }
 
-/// How long a lease lasts, since when, and whose slot it takes is known only to its row.
+/// Copies the columns that only the stored rows know: a lease's duration, start, end, progress and queue.
 pub(crate) fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
     for lease in &mut rows.leases {
         let same =

@@ -1,5 +1,5 @@
-//! Forgets the events of plans that ended long ago. What a plan came to stays, as do its line in the list and the numbers,
-//! times and names in the log; how it came to that goes. Nothing is pruned unless somebody asks.
+//! Prunes the events of plans that finished long ago. The final state of a plan stays, as do its summary and the
+//! sequence numbers, times and actors in the log; its events are removed. Nothing is pruned automatically.
 
 use serde::Serialize;
 use waypost_core::{Actor, ActorKind, Event, Phase, Plan, PlanId, Refusal, Timestamp};
@@ -12,71 +12,72 @@ use crate::plans::request::WriteError;
 use crate::rows::{ArchiveFilter, PlanSummary, Pruned, Query, Sort, VersionRecord, Wait};
 use crate::store::{Pruning, Read, Transaction};
 
-/// Days after which a subscription that has not read a plan's events holds them back no longer.
+/// Days after which a subscription with unread events of a plan no longer prevents its pruning.
 pub const UNREAD_DAYS_MAX: u64 = 90;
-/// Plans that are looked at at a time.
+/// Maximum number of plans that are read at a time.
 const PLANS_READ_MAX: usize = 500;
-/// Versions that are read at a time.
+/// Maximum number of versions that are read at a time.
 const VERSIONS_READ_MAX: usize = 1_000;
-/// Subscriptions that can hold events back.
+/// Maximum number of subscriptions that can prevent pruning.
 const SUBSCRIPTIONS_READ_MAX: usize = 100_000;
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-/// What of a plan was forgotten, or would be.
+/// The part of a plan that was pruned, or would be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PrunedPlan {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// Its title.
+    /// The title of the plan.
     pub title: String,
-    /// When it ended.
+    /// When the plan finished.
     pub ended_at: Timestamp,
-    /// Its version: this one and all before it have no events any more.
+    /// The version of the plan: this one and all earlier versions have no events any more.
     pub up_to: u64,
-    /// How many versions lost their events.
+    /// The number of versions whose events were removed.
     pub versions: u64,
-    /// How many bytes these events had.
+    /// The size of these events in bytes, as JSON.
     pub bytes: u64,
 }
 
-/// Why a plan that ended long ago was left alone.
+/// The reason why a plan that finished long ago was not pruned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum HeldBack {
     /// A task of another plan waits for one of its tasks.
     Awaited {
-        /// The plan of the task that waits.
+        /// The plan of the waiting task.
         by: PlanId,
     },
-    /// A subscription has not read all of it; for at most [`UNREAD_DAYS_MAX`].
+    /// A subscription has not read all its events; this prevents pruning for at most [`UNREAD_DAYS_MAX`] days.
     Unread {
-        /// Whose it is.
+        /// The owner of the subscription.
         owner: String,
-        /// Its id.
+        /// The id of the subscription.
         subscription: String,
     },
 }
 
-/// What was looked at.
+/// The outcome for one plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Looked {
-    /// Its events went, or would go.
+    /// The events were removed, or would be.
     Pruned(PrunedPlan),
-    /// It stays as it is.
+    /// The plan is unchanged, for this reason.
     Kept(PlanId, HeldBack),
 }
 
-/// Whether anything is changed.
+/// Whether the events are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It is.
+    /// Remove the events.
     Act,
-    /// It is only said what would be.
+    /// Only report what would be removed.
     DryRun,
 }
 
 impl PlanStore {
-    /// Forgets the events of plans that ended `seconds` ago or earlier, and tells of each plan. Only a person can.
+    /// Removes the events of plans that finished at least `seconds` ago, and reports each plan to `tell`. Only a person
+    /// may prune; a dry run is open to every actor.
     pub fn prune(
         &self,
         seconds: u64,
@@ -114,13 +115,13 @@ impl PlanStore {
         }
     }
 
-    /// What of a plan's history was forgotten, if anything was.
+    /// Returns the range of a plan's versions whose events were pruned or lost, if any.
     pub fn pruned(&self, plan: &PlanId) -> Result<Option<Pruned>> {
         self.store().query(|read| read.pruned(plan))
     }
 }
 
-/// One round through all plans.
+/// One pass over all plans.
 struct Round<'a> {
     plans: &'a PlanStore,
     by: &'a Actor,
@@ -130,11 +131,11 @@ struct Round<'a> {
     subscriptions: Vec<Subscription>,
 }
 
-/// A plan whose events can go.
+/// A plan whose events can be removed.
 struct Candidate {
     plan: Plan,
     found: PrunedPlan,
-    /// The number of its latest version in the log.
+    /// The sequence number of its latest version in the log.
     sequence: u64,
 }
 
@@ -156,7 +157,7 @@ impl Round<'_> {
         }
     }
 
-    /// A plan that ended long enough ago and has events left.
+    /// Returns the plan if it finished long enough ago and still has events.
     fn candidate(&self, read: &mut dyn Read, head: &PlanSummary) -> Result<Option<Candidate>> {
         let id = &head.id;
         let after = read.pruned(id)?.map_or(0, |pruned| pruned.up_to);
@@ -200,7 +201,7 @@ impl Round<'_> {
         let (id, up_to) = (&candidate.found.plan, candidate.found.up_to);
         let mut pruned = false;
         self.plans.store().write(&mut |transaction| {
-            // It may have been reopened since.
+            // The plan may have been reopened since it was read.
             pruned = transaction.version(id)? == Some(up_to);
             if !pruned {
                 return Ok(());
@@ -212,7 +213,7 @@ impl Round<'_> {
         Ok(pruned.then_some(candidate.found))
     }
 
-    /// A subscriber that has not read them by then loses them; the doctor reports it.
+    /// Records for each subscription that has not read the events that it loses them; `waypost doctor` reports it.
     fn tell_the_unread(&self, transaction: &mut dyn Transaction, candidate: &Candidate) -> Result<()> {
         for known in self.subscriptions.iter().filter(|one| is_behind(one, candidate)) {
             let now = transaction.subscription(&known.id)?.filter(|one| is_behind(one, candidate));
@@ -234,14 +235,14 @@ impl Round<'_> {
     }
 }
 
-/// Whether a subscription has yet to read events of a plan that it may want.
+/// Returns whether a subscription has yet to read events of a plan that its filter may admit.
 fn is_behind(subscription: &Subscription, candidate: &Candidate) -> bool {
     let plans = &subscription.filter.plans;
     subscription.cursor.sequence < candidate.sequence
         && (plans.is_empty() || plans.contains(&candidate.found.plan))
 }
 
-/// Bytes of a version's events.
+/// Returns the size of a version's events in bytes, as JSON.
 fn size(entry: &VersionRecord) -> u64 {
     let bytes = |event: &Event| serde_json::to_vec(event).map_or(0, |bytes| bytes.len() as u64);
     entry.events.iter().map(bytes).sum()

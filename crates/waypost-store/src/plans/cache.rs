@@ -1,4 +1,4 @@
-//! The plans that a process works on, in memory at a known version, and how they get there. Decides nothing.
+//! The plans that a process works on, cached at a known version, and how they are loaded. Decides nothing.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use crate::error::{Result, StoreError};
 use crate::rows::{Pruned, VersionRecord, Wait};
 use crate::store::Read;
 
-/// Plans that a process keeps in memory at the most.
+/// Maximum number of plans that a process caches.
 pub(super) const PLANS_CACHED_MAX: usize = 64;
-/// Versions that one read takes from the store at the most.
+/// Maximum number of versions that one read returns.
 pub(super) const VERSIONS_READ_MAX: usize = 1_000;
 
-/// Plans in memory, each at the version that this process has seen.
+/// Cached plans, each at the version that this process has seen.
 #[derive(Default)]
 pub(crate) struct Cache {
     pub(super) plans: HashMap<PlanId, Cached>,
@@ -23,35 +23,35 @@ pub(crate) struct Cache {
 
 pub(super) struct Cached {
     pub(super) plan: Plan,
-    /// When it was last used, as a count of uses.
+    /// The use counter at its last use.
     pub(super) used: u64,
-    /// How many versions were replayed to load it. After many, the next write makes a snapshot.
+    /// How many versions were replayed to load it. After many, a snapshot is stored sooner.
     pub(super) replayed: u64,
-    /// What its latest version means to other plans.
+    /// The consequences of its latest version for other plans.
     pub(super) news: Option<News>,
-    /// Its versions since somebody who follows it asked.
+    /// Its versions since a caller that follows it last asked.
     pub(super) kept: Option<RecentVersions>,
 }
 
-/// What a version means to tasks that wait for tasks of other plans.
+/// The consequences of a version for tasks that wait for tasks of other plans.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// Tasks whose end is not what it was.
+    /// Tasks whose outcome changed.
     pub(crate) outcomes: Vec<TaskId>,
-    /// Whether the plan itself is not what it was to others.
+    /// Whether the plan as a whole changed for others, so that all waits have to be checked.
     pub(crate) whole: bool,
-    /// Tasks that now wait for something elsewhere.
+    /// Tasks that now wait for a task of another plan.
     pub(crate) waits: Vec<(TaskId, Vec<ExternalTaskRef>)>,
-    /// Of a plan that was purged.
+    /// Set when the plan was purged.
     pub(crate) purged: Option<Purged>,
 }
 
-/// The tasks that waited for a plan that was purged.
+/// The tasks that waited for a purged plan.
 #[derive(Debug)]
 pub(crate) struct Purged {
-    /// Those who did.
+    /// The waits for its tasks.
     pub(crate) waits: Vec<Wait>,
-    /// The tasks that it had, of those that they wait for.
+    /// The tasks it contained, among those waited for.
     pub(crate) tasks: Vec<TaskId>,
 }
 
@@ -60,7 +60,7 @@ impl Cache {
         self.plans.get(plan).map(|cached| &cached.plan)
     }
 
-    /// From now on versions are kept.
+    /// Returns the recent versions of a plan, and keeps further ones from now on.
     pub(super) fn take_kept(&mut self, id: &PlanId, known: u64, version: u64) -> Option<Vec<VersionRecord>> {
         self.plans.get_mut(id)?.kept.get_or_insert_default().take(known, version)
     }
@@ -82,7 +82,7 @@ impl Cache {
     }
 }
 
-/// Brings a plan in the cache to the version that is stored.
+/// Brings a cached plan to the stored version, or loads it.
 pub(crate) fn catch_up(read: &mut dyn Read, cache: &mut Cache, id: &PlanId, version: u64) -> Result<()> {
     cache.uses += 1;
     let uses = cache.uses;
@@ -107,12 +107,12 @@ pub(crate) fn catch_up(read: &mut dyn Read, cache: &mut Cache, id: &PlanId, vers
     Ok(())
 }
 
-/// Reads a plan as it was at `version`: from the latest snapshot that can be read, then version by version.
+/// Loads a plan as it was at `version`: from the latest readable snapshot, then version by version.
 pub(crate) fn load(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<Plan> {
     load_counting(read, id, version).map(|(plan, _)| plan)
 }
 
-/// Also says how many versions were replayed.
+/// Loads a plan, and also returns how many versions were replayed.
 fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan, u64)> {
     let mut at_most = version;
     let mut plan = loop {
@@ -120,7 +120,7 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
             None => break Plan::blank(id.clone()),
             Some((at, bytes)) => match Plan::from_snapshot(bytes) {
                 Ok(plan) if plan.version() == at && plan.id() == id => break plan,
-                // A snapshot is only a shortcut: an unreadable one is left aside and the events tell the same.
+                // A snapshot is only a shortcut: an unreadable one is ignored, and the events yield the same state.
                 Ok(_) | Err(_) if at > 1 => at_most = at - 1,
                 Ok(_) | Err(_) => break Plan::blank(id.clone()),
             },
@@ -147,7 +147,7 @@ pub(crate) fn replay(read: &mut dyn Read, plan: &mut Plan, version: u64) -> Resu
     replay_each(read, plan, version, drop)
 }
 
-/// The same, and hands on each version.
+/// Brings a plan to a later version and passes each version to `each`.
 fn replay_each(
     read: &mut dyn Read,
     plan: &mut Plan,

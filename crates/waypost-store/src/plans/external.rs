@@ -1,4 +1,4 @@
-//! Dependencies of a plan on tasks of other plans.
+//! Queries about dependencies of a plan on tasks of other plans.
 
 use waypost_core::{ExternalTaskRef, PlanId};
 
@@ -10,7 +10,7 @@ use crate::cross_plan::target_status::TargetStatus;
 use crate::rows::Wait;
 
 impl PlanStore {
-    /// Where the task is that a task of the plan `of` means by a name elsewhere, as things stand.
+    /// Returns the current status of the task of another plan that a task of the plan `of` refers to.
     pub fn target_status(&self, of: &PlanId, on: &ExternalTaskRef) -> Result<TargetStatus, WriteError> {
         let mut found = TargetStatus::NoPlanOf(String::new());
         self.looking(&mut |read, cache| {
@@ -20,7 +20,8 @@ impl PlanStore {
         Ok(found)
     }
 
-    /// What the tasks of a plan wait for elsewhere and have not got, each with what is known of it; at most `limit`.
+    /// Returns the waits of a plan's pending tasks for other plans that lack a successful result, each with the status
+    /// of its target; at most `limit`.
     pub fn external_waits(
         &self,
         plan: &PlanId,

@@ -1,14 +1,14 @@
-//! Writers who wait together are served together: one of them does the work of all that have queued up meanwhile.
-//! Knows nothing of what the work is.
+//! Group commit: one waiting writer executes the jobs of all that have queued meanwhile. Does not know what the jobs
+//! do.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Jobs that are committed in one transaction at the most.
+/// Maximum number of queued entries that are committed in one transaction.
 const JOBS_MAX: usize = 512;
 
 enum Turn<R> {
     Waiting,
-    /// Nobody works: this one is to.
+    /// No thread is working: this caller leads.
     Lead,
     Done(R),
     /// The thread that did the work panicked.
@@ -25,12 +25,12 @@ struct Queue<J, R> {
     busy: bool,
 }
 
-/// A queue of jobs that are done in groups, in their order.
+/// A queue of jobs that are executed in groups, in their order.
 pub(crate) struct Group<J, R> {
     queue: Mutex<Queue<J, R>>,
 }
 
-/// A poisoned lock only says that another thread panicked; what it guards here is whole at every moment.
+/// A poisoned lock only means that another thread panicked; the guarded data is consistent at every moment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -40,8 +40,8 @@ impl<J, R> Group<J, R> {
         Self { queue: Mutex::new(Queue { jobs: Vec::new(), busy: false }) }
     }
 
-    /// Queues `job` and returns its result once it is done, by this caller or by another. `work` gets a group of jobs and
-    /// returns their results in the same order. Nothing when another caller panicked while it did the work.
+    /// Queues `job` and returns its result once this caller or another has executed it. `work` receives a group of jobs
+    /// and returns their results in the same order. Returns `None` when another caller panicked during the work.
     pub(crate) fn run(&self, job: J, work: impl FnOnce(Vec<J>) -> Vec<R>) -> Option<R> {
         let ticket = Arc::new(Ticket { turn: Mutex::new(Turn::Waiting), changed: Condvar::new() });
         {
@@ -68,7 +68,7 @@ impl<J, R> Group<J, R> {
     fn lead(&self, mine: &Arc<Ticket<R>>, work: impl FnOnce(Vec<J>) -> Vec<R>) -> Option<R> {
         let (jobs, tickets): (Vec<J>, Vec<Arc<Ticket<R>>>) = {
             let mut queue = lock(&self.queue);
-            // Whoever leads stands first in the queue: earlier ones were served before it was told to lead.
+            // The leader is first in the queue: all earlier callers were served before it became the leader.
             let count = queue.jobs.len().min(JOBS_MAX);
             queue.jobs.drain(..count).unzip()
         };
@@ -93,7 +93,7 @@ impl<R> Ticket<R> {
     }
 }
 
-/// Passes the lead on when the work is over, also when it panicked: then those who waited for it are told.
+/// Passes the lead on when the work ends. If the work panicked, it first notifies the callers that waited for it.
 struct Handover<'a, J, R> {
     group: &'a Group<J, R>,
     waiting: Vec<Arc<Ticket<R>>>,

@@ -1,4 +1,4 @@
-//! What a group of jobs will ask the store for, as far as that can be told from what is in memory. Reads nothing.
+//! Predicts what a group of jobs will read from the store, as far as the cache allows. Reads nothing.
 
 use waypost_core::{Command, PlanId};
 
@@ -6,7 +6,7 @@ use super::cache::Cache;
 use super::request::{Job, Write, WriteRequest};
 use crate::store::ReadHints;
 
-/// What these jobs will ask for.
+/// Returns what these jobs will read.
 pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> ReadHints {
     let mut expected = ReadHints::default();
     for job in jobs {
@@ -32,7 +32,7 @@ pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> ReadHints {
     expected
 }
 
-/// What a look at one plan will ask for.
+/// Returns what a read of one plan needs.
 pub(super) fn of_plan(plan: &PlanId, cache: &Cache) -> ReadHints {
     let mut expected = ReadHints::default();
     add(&mut expected, cache, plan);
@@ -41,12 +41,12 @@ pub(super) fn of_plan(plan: &PlanId, cache: &Cache) -> ReadHints {
 
 fn add(expected: &mut ReadHints, cache: &Cache, plan: &PlanId) {
     if expected.plans.iter().all(|(other, _)| other != plan) {
-        // Who has it in memory wants what came since; who has not will look for a snapshot first.
+        // A cached plan needs the versions since; for any other, a snapshot is looked up first.
         expected.plans.push((plan.clone(), cache.get(plan).map(|plan| plan.version())));
     }
 }
 
-/// The locks of tasks that are to start.
+/// Adds the locks of tasks that the request starts.
 fn add_locks(expected: &mut ReadHints, cache: &Cache, request: &WriteRequest) {
     let Some(plan) = cache.get(&request.plan) else { return };
     for command in &request.commands {

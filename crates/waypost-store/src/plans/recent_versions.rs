@@ -1,5 +1,5 @@
-//! Versions that this process has read or written itself, kept for followers of their plan: a run that writes a plan
-//! together with others need not read from the store what its own write has just shown it.
+//! Versions that this process has read or written, kept for followers of their plan: a run that shares a plan with
+//! others need not read from the store what its own write has just returned.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::rows::VersionRecord;
 /// Maximum number of events kept for one plan. Followers that need more read them from the store.
 const EVENTS_KEPT_MAX: usize = 50_000;
 
-/// The latest versions of a plan without gaps, since somebody asked for them.
+/// The latest versions of a plan without gaps, since a follower first asked for them.
 #[derive(Default)]
 pub(super) struct RecentVersions {
     entries: VecDeque<VersionRecord>,
@@ -16,7 +16,7 @@ pub(super) struct RecentVersions {
 }
 
 impl RecentVersions {
-    /// Whether there is room for one more.
+    /// Keeps a version; a gap discards the earlier ones. Returns `false` when the limit is exceeded.
     pub(super) fn keep(&mut self, entry: VersionRecord) -> bool {
         if self.entries.back().is_some_and(|last| last.version + 1 != entry.version) {
             self.entries.clear();
@@ -27,7 +27,7 @@ impl RecentVersions {
         self.events <= EVENTS_KEPT_MAX
     }
 
-    /// All versions after `known`, if those up to `version` are among them.
+    /// Removes and returns all versions after `known`, if they reach `version` without a gap.
     pub(super) fn take(&mut self, known: u64, version: u64) -> Option<Vec<VersionRecord>> {
         self.events = 0;
         let mut entries = std::mem::take(&mut self.entries);
@@ -39,7 +39,7 @@ impl RecentVersions {
     }
 }
 
-/// Keeps a version if somebody follows the plan.
+/// Keeps a version if the plan has a follower.
 pub(super) fn keep(kept: &mut Option<RecentVersions>, entry: impl FnOnce() -> VersionRecord) {
     if let Some(asked) = kept
         && !asked.keep(entry())
@@ -78,7 +78,7 @@ mod tests {
             NewPlan { id: None, by: Actor::person("ada"), draft: Draft::new("p"), approval_required: None };
         let id = ours.create(new).unwrap().plan;
         add(&theirs, &id, "a");
-        // The first time nothing was kept, so it is read.
+        // The first time no versions were kept, so they are read.
         assert!(ours.cached_versions(&id, 1, 2).is_none());
         assert_eq!(versions(&ours.versions_since(&id, 1, 10).unwrap()), [(2, "a")]);
         add(&theirs, &id, "b");
@@ -86,7 +86,7 @@ mod tests {
         let version = add(&ours, &id, "d");
         let at_hand = ours.cached_versions(&id, 2, version).unwrap();
         assert_eq!(versions(&at_hand), [(3, "b"), (4, "c"), (5, "d")]);
-        // They were handed out once; the next caller reads them.
+        // Kept versions are returned once; the next caller reads them from the store.
         assert!(ours.cached_versions(&id, 2, version).is_none());
         assert_eq!(ours.versions_since(&id, 2, 10).unwrap(), at_hand);
         assert_eq!(ours.versions_since(&id, version, 10).unwrap(), []);
@@ -106,7 +106,7 @@ mod tests {
         };
         assert!(kept.keep(entry(1, EVENTS_KEPT_MAX)));
         assert!(!kept.keep(entry(2, 1)), "one past the bound");
-        // A gap makes what was before it useless.
+        // A gap makes the versions before it useless.
         let mut kept = RecentVersions::default();
         assert!(kept.keep(entry(1, 1)) && kept.keep(entry(3, 1)));
         assert!(kept.take(0, 3).is_none());

@@ -9,58 +9,59 @@ use crate::error::StoreError;
 use crate::rows::Wait;
 use crate::workers::Slots;
 
-/// A plan that is to be made.
+/// A request to create a plan.
 #[derive(Clone, Debug)]
 pub struct NewPlan {
-    /// The id that it should have; without one it gets a new one.
+    /// The id of the plan; `None` for a random one.
     pub id: Option<PlanId>,
-    /// Who makes it.
+    /// The actor that creates the plan.
     pub by: Actor,
-    /// What it is to be.
+    /// The content of the plan.
     pub draft: Draft,
-    /// Whether machines may run it only after a person has approved; see [`Command::Create`].
+    /// Whether machines may run the plan only after a person has approved it; see [`Command::Create`].
     pub approval_required: Option<bool>,
 }
 
 /// Commands for one plan that become one version, all or none.
 #[derive(Clone, Debug)]
 pub struct WriteRequest {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// Who asks.
+    /// The actor that makes the request.
     pub by: Actor,
-    /// Each is decided on the plan as the ones before it leave it.
+    /// The commands. Each is decided on the state that the previous ones leave.
     pub commands: Vec<Command>,
-    /// The version that the caller knew, when it matters: then nothing is written if the plan has moved on.
+    /// The version that the caller has read, if it matters: the write then fails with a conflict if the plan has
+    /// changed since. [`crate::PlanStore::write_partial`] ignores it.
     pub known_version: Option<u64>,
-    /// The lease duration of started tasks.
+    /// The lease duration of started tasks in seconds; `None` for leases that never expire.
     pub lease_seconds: Option<u32>,
 }
 
-/// What was written.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// Its version now.
+    /// The version of the plan after the write.
     pub version: u64,
-    /// The number of that version in the log; 0 when nothing was written.
+    /// The sequence number of that version in the log; 0 when nothing was written.
     pub sequence: u64,
-    /// Whether anything was written: what is as asked already makes no version.
+    /// Whether a version was written: commands that change nothing make none.
     pub changed: bool,
-    /// Of [`crate::PlanStore::write_partial`]: the commands that were refused, by their place in the request.
+    /// For [`crate::PlanStore::write_partial`]: the refused commands, by their index in the request.
     pub rejected: Vec<(usize, Refusal)>,
-    /// What tasks now wait for elsewhere that is not there so far: the first [`crate::WARNINGS_MAX`].
+    /// The new waits for tasks of other plans that do not exist yet: the first [`crate::WARNINGS_MAX`].
     pub unresolved: Vec<(Wait, TargetStatus)>,
 }
 
 impl Committed {
-    /// Nothing was written: the plan is at this version.
+    /// Returns the result of a write that changed nothing: the plan is at this version.
     pub fn unchanged(plan: PlanId, version: u64) -> Self {
         Self { plan, version, sequence: 0, changed: false, rejected: Vec::new(), unresolved: Vec::new() }
     }
 
-    /// What tasks now wait for that is not there so far, in words.
+    /// Returns the unresolved waits as texts for the user.
     pub fn warnings(&self) -> Vec<String> {
         let words = |(wait, found): &(Wait, TargetStatus)| {
             format!("{} waits for {}", wait.task, found.named(&wait.on))
@@ -72,24 +73,24 @@ impl Committed {
 /// The plan has changed since the caller read it.
 #[derive(Clone, Debug)]
 pub struct Conflict {
-    /// The plan.
+    /// The id of the plan.
     pub plan: PlanId,
-    /// The version that the caller knew.
+    /// The version that the caller had read.
     pub known: u64,
-    /// The version that stands.
+    /// The current version.
     pub current: u64,
-    /// What differs between the two, up to a bound.
+    /// The differences between the two versions, at most 50; none if the known version cannot be read any more.
     pub differences: Vec<Difference>,
-    /// How many differences there are.
+    /// The number of all differences.
     pub differences_total: usize,
-    /// Who wrote since.
+    /// The actors that have written since.
     pub writers: Vec<Actor>,
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// A rule of the plan refuses it.
+    /// A rule of the plan refuses the write.
     #[error("{0}")]
     Refused(Refusal),
     /// Another writer was faster.
@@ -98,25 +99,25 @@ pub enum WriteError {
     /// No plan has that id.
     #[error("no plan is called {0}")]
     NotFound(String),
-    /// Several plans begin like that.
+    /// Several plan ids begin with the prefix.
     #[error("{prefix} could be any of {}", candidates.iter().map(PlanId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
-        /// The beginning that was given.
+        /// The prefix that was given.
         prefix: String,
-        /// Ids that begin so.
+        /// Ids that begin with it, at most ten.
         candidates: Vec<PlanId>,
     },
     /// The plan has no such version.
     #[error("plan {plan} has versions 1 to {current}, and no version {wanted}")]
     NoSuchVersion {
-        /// The plan.
+        /// The id of the plan.
         plan: PlanId,
-        /// The version that was asked for.
+        /// The requested version.
         wanted: u64,
-        /// The version that stands.
+        /// The current version.
         current: u64,
     },
-    /// The id was used before, and ids are never used twice.
+    /// The id was used before. Ids are never reused.
     #[error("the id {0} was used before")]
     IdUsed(PlanId),
     /// The store failed.
@@ -131,7 +132,7 @@ impl From<Refusal> for WriteError {
 }
 
 impl WriteError {
-    /// What to do next.
+    /// Returns what the user can do next.
     pub fn hint(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal.hint(),
@@ -147,45 +148,45 @@ impl WriteError {
     }
 }
 
-/// Makes the commands of a write from the plan as it is inside the transaction, so that nothing can come between what was
-/// read and what is written. It may be called again when the backend has to start over. Nothing: the write is given up, for a reason that
-/// the caller knows.
+/// Builds the commands of a write from the plan inside the transaction, so that no other write can come between the
+/// read and the write. It may be called again when the backend retries the transaction. Returns `None` to abandon the
+/// write, for a reason that the caller knows.
 pub type BuildCommands = Arc<dyn Fn(&Plan) -> Option<Vec<Command>> + Send + Sync>;
 
-/// What becomes of a write when some of its commands are refused.
+/// What happens to a write when some of its commands are refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRefusal {
     /// Nothing is written.
     Fail,
-    /// They are left out, and the answer says which.
+    /// The refused commands are left out, and the answer lists them.
     Skip,
 }
 
-/// One version of a plan that is to be written.
+/// One version of a plan to be written.
 pub(crate) struct Write {
     pub(crate) request: WriteRequest,
-    /// The slots that tasks take that it starts.
+    /// The slots that the started tasks take.
     pub(crate) slots: Option<Slots>,
-    /// Makes the commands, in place of those of the request.
+    /// Builds the commands that replace those of the request.
     pub(crate) build: Option<BuildCommands>,
     pub(crate) on_refusal: OnRefusal,
 }
 
-/// A write that waits for its turn.
+/// A queued write.
 pub(super) enum Job {
     Create(Option<PlanId>, Actor, Command),
     Write(Box<Write>),
     Purge(PlanId, Actor),
 }
 
-/// What was written, or why nothing was.
+/// The result of a write, or the reason why nothing was written.
 pub type Answer = Result<Committed, WriteError>;
 
-/// Why a job of a group was not done.
+/// The reason why a job of a group failed.
 pub(crate) enum BatchError {
-    /// It concerns this job alone.
+    /// Only this job fails.
     OfTheJob(WriteError),
-    /// It happened while something was written: it concerns all.
+    /// The store failed during a write: the whole group fails.
     OfTheStore(StoreError),
 }
 

@@ -1,5 +1,5 @@
-//! Slots of a queue that all workers of a store share. A task starts in a write transaction, and writers are serialized, so
-//! that counting is enough.
+//! Slots of a queue that all workers of a store share. Tasks start in write transactions, which are serialized, so
+//! counting is enough.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use super::request::{WriteError, WriteRequest};
 use crate::store::Transaction;
 use crate::workers::Slots;
 
-/// How many tasks of a request may still start.
+/// The number of tasks of a request that may still start.
 pub(super) struct SlotQuota<'a> {
     slots: Option<&'a Slots>,
-    /// Where in the request each task is last ended: what begins before that never runs beside anything.
+    /// The index of the last command that ends each task: a task that starts before it never runs alongside another.
     ends: HashMap<&'a str, usize>,
     worker: &'a str,
-    /// Once it was counted.
+    /// The free slots, once they were counted.
     left: Option<u32>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> SlotQuota<'a> {
         let left = match self.left {
             Some(left) => left,
             None => {
-                // What this worker has is known better to itself: of some the end is only now being written.
+                // The worker knows its own slots better than the store: this very request may end some of its tasks.
                 let taken = transaction.slots(&slots.queue)?;
                 let others = taken.iter().filter(|(worker, _)| worker != self.worker);
                 let others = others.map(|(_, count)| *count).sum::<u32>();

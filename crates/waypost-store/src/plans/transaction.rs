@@ -1,5 +1,5 @@
-//! What happens inside the store's transaction: a command is decided on the plan as it stands, and its events are appended as
-//! one version. Knows nothing of other writers: it is alone while it runs.
+//! The body of the store's transaction: decides commands on the current plan and appends their events as one version.
+//! There are no concurrent writers while it runs.
 
 use std::borrow::Cow;
 
@@ -19,11 +19,11 @@ use crate::store::{Append, Transaction};
 
 /// Bytes of versions after which even a small plan gets a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
-/// Versions that a process may have had to replay to load a plan before it makes a snapshot as soon as it writes.
+/// Number of versions replayed to load a plan after which a snapshot is due at a sixth of the usual bytes per task.
 const REPLAYED_MAX: u64 = 500;
-/// Tasks that a plan may have for its start to be replayed rather than kept in a snapshot.
+/// Maximum number of tasks of a plan whose start is replayed rather than stored as a snapshot.
 const TASKS_BEGUN_MAX: usize = 1_000;
-/// Differences that a conflict lists.
+/// Maximum number of differences that a conflict lists.
 const CONFLICT_DIFFERENCES_MAX: usize = 50;
 
 pub(super) fn create(
@@ -55,7 +55,7 @@ pub(super) fn create(
     Ok(Committed { unresolved, ..committed })
 }
 
-/// A long list of small edits is named once each.
+/// Joins the names of commands; each appears once, however many small edits there are.
 fn joined(all: Vec<&str>) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in all {
@@ -66,7 +66,7 @@ fn joined(all: Vec<&str>) -> String {
     names.join("+")
 }
 
-/// Decides all commands in turn on the plan as it stands, and appends what follows as one version.
+/// Decides all commands in turn on the current plan, and appends their events as one version.
 pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write: &Write) -> Done {
     let Write { request, slots, build, on_refusal } = write;
     let (id, slots) = (&request.plan, slots.as_ref());
@@ -86,7 +86,7 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
                 WriteError::Store(StoreError::Database("the caller gave the write up".into()))
             })?),
         };
-    // A clock that was set back does not turn a plan's history around.
+    // A clock that was set back must not make the history of a plan run backwards.
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
     let (mut all, mut names, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
     let mut room = SlotQuota::of(request, slots);
@@ -109,7 +109,7 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
                 rejected.push((place, refusal));
             }
             Err(error) => {
-                // What the commands before it did to this copy never happened.
+                // The events of the earlier commands changed the cached copy but are not written.
                 if !all.is_empty() {
                     cache.plans.remove(id);
                 }
@@ -140,14 +140,14 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
     Ok(Committed { rejected, unresolved, ..committed })
 }
 
-/// Locks are global, so that no single plan can decide about them.
+/// Checks that the locks of started tasks are free. Locks are global, so no single plan can decide about them.
 fn locks_are_free(
     transaction: &mut dyn Transaction,
     plan: &Plan,
     events: &[Event],
 ) -> Result<(), WriteError> {
     for event in events {
-        // A start that is recorded later has its locks since it was queued.
+        // A start that is recorded later holds its locks since the task was queued.
         let (Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. }) = event
         else {
             continue;
@@ -156,8 +156,8 @@ fn locks_are_free(
             continue;
         };
         let keys: Vec<&str> = found.spec.locks.iter().map(|lock| lock.key.as_str()).collect();
-        // What this plan's own tasks hold is known better from the plan: earlier commands of the same request have moved it
-        // on, and the tables have not heard of that yet.
+        // The plan knows the locks of its own tasks better: earlier commands of the same request have changed it, and
+        // the tables do not contain that yet.
         let elsewhere = transaction.locks(&keys)?.into_iter().filter(|held| held.plan != *plan.id());
         let here = plan.in_progress().flat_map(|task| {
             let held = task.spec.locks.iter().filter(|lock| keys.contains(&lock.key.as_str()));
@@ -202,11 +202,11 @@ fn append(
     let append = Append { head: &head, at, actor: by, command, events, index: &index, plan };
     let sequence = transaction.append(&append).map_err(BatchError::OfTheStore)?;
     let replay = transaction.bytes_since_snapshot(plan.id()).map_err(BatchError::OfTheStore)?;
-    // A snapshot costs as much as the plan is large, so it waits until replaying would cost as much. A process that only
-    // writes what it has in memory can wait longer than those that load the plan for every command.
+    // A snapshot costs as much as the plan is large, so it waits until replaying costs as much. A process that only
+    // writes plans from its cache can wait longer than processes that load the plan for every command.
     let often_loaded = cached.replayed > REPLAYED_MAX || plan.state().phase.is_finished();
     let worthwhile = plan.len() as u64 * if often_loaded { 8 } else { 48 };
-    // The start of a plan is a small event that looks at every task, so that nobody should have to replay it.
+    // The start of a plan is a small event that visits every task, so replaying it should be avoided.
     let begins =
         events.iter().any(|event| matches!(event, Event::PlanActivated {} | Event::PlanApproved { .. }));
     if replay > SNAPSHOT_BYTES_MIN.max(worthwhile) || begins && plan.len() > TASKS_BEGUN_MAX {
@@ -230,7 +230,7 @@ fn conflict(
     if let Some(current) = current.filter(|_| (1..version).contains(&known)) {
         match load(transaction, id, known) {
             Ok(plan) => found = differences(&plan.to_draft(), &current),
-            // What differed is not known any more; that the plan has moved on is.
+            // The differences are lost, but the conflict is certain.
             Err(StoreError::Pruned { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -253,7 +253,7 @@ fn conflict(
     })))
 }
 
-/// Removes a plan. Also returns what others have to hear of it.
+/// Removes a plan. Also returns the news for plans that wait for it.
 pub(super) fn purge(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
@@ -271,30 +271,30 @@ pub(super) fn purge(
     Ok((done, News { purged: Some(purged), ..News::default() }))
 }
 
-/// The tasks that wait for a plan that is to be purged.
+/// Returns the tasks that wait for a plan that is to be purged.
 fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &PlanSummary) -> Result<Purged> {
     let mut waits = transaction.waits(&head.id, &head.owner, None)?;
     waits.retain(|wait| wait.plan != head.id);
     let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();
-    // What cannot be read any more can be purged all the same.
+    // An unreadable plan can be purged all the same.
     let is_known = !tasks.is_empty() && catch_up(transaction, cache, &head.id, head.version).is_ok();
     let plan = cache.get(&head.id).filter(|_| is_known);
     tasks.retain(|task| plan.is_some_and(|plan| plan.task(task.as_str()).is_some()));
     Ok(Purged { waits, tasks })
 }
 
-/// Ten random characters that are easy to read aloud.
+/// Returns ten random characters that are easy to read aloud.
 pub(crate) fn random_name() -> Result<String> {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0u8; 10];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
-    // The first is a letter, so that nobody's shell or spreadsheet takes an id for a number.
+    // The first character is a letter, so that shells and spreadsheets do not take an id for a number.
     let first = ALPHABET[10 + usize::from(bytes[0]) % 22] as char;
     let rest = bytes[1..].iter().map(|byte| ALPHABET[usize::from(byte % 32)] as char);
     Ok(std::iter::once(first).chain(rest).collect())
 }
 
-/// An id that no plan has had.
+/// Returns an id that no plan has ever had.
 fn fresh_id(transaction: &mut dyn Transaction) -> Result<PlanId, WriteError> {
     for _ in 0..100 {
         let id = PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))?;

@@ -9,23 +9,24 @@ use crate::rows::{Lease, LeaseFilter, Page, PlanProgress};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
 impl PlanStore {
-    /// Workers by their names, at most `limit` after `after`; and what time it is.
+    /// Returns workers sorted by name, at most `limit` after `after` and at most [`WORKERS_PAGE_MAX`]; and the time by
+    /// the clock of the store.
     pub fn workers(&self, after: Option<&str>, limit: usize) -> Result<(Page<Worker>, Timestamp)> {
         self.store().query(|read| Ok((read.workers(after, limit.min(WORKERS_PAGE_MAX))?, read.now())))
     }
 
-    /// What a worker works on, at most `limit` of it.
+    /// Returns the leases of a worker, at most `limit`.
     pub fn leases_of(&self, worker: &str, limit: usize) -> Result<Vec<Lease>> {
         self.store()
             .query(|read| read.leases(&LeaseFilter { worker: Some(worker), ended_before: None }, limit))
     }
 
-    /// The latest progress of the tasks of a plan that run.
+    /// Returns the latest progress of the running tasks of a plan.
     pub fn progress(&self, plan: &PlanId) -> Result<PlanProgress> {
         Ok(PlanProgress::of(self.store().query(|read| read.index(plan))?.leases))
     }
 
-    /// Reads a plan as it is now, with the latest progress of its tasks.
+    /// Calls `look` with the current state of a plan and the latest progress of its tasks.
     pub fn with_progress<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
         let progress = self.progress(id)?;
         if progress.is_empty() {
@@ -36,7 +37,8 @@ impl PlanStore {
         Ok(look(&plan))
     }
 
-    /// Asks a worker to take nothing new and to end when what it runs has ended. `false`: there is no such worker.
+    /// Asks a worker to take no new tasks and to exit when its running tasks have ended. Returns `false` if there is no
+    /// such worker.
     pub fn drain(&self, worker: &str) -> Result<bool> {
         let mut found = false;
         self.store().write(&mut |transaction| {
@@ -51,9 +53,9 @@ impl PlanStore {
         Ok(found)
     }
 
-    /// The copy of an attempt's log, if the store has one.
+    /// Returns the copy of an attempt's log, if the store has one.
     pub fn attempt_log(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<Option<AttemptLog>> {
-        // Logs come by task and attempt, so the wanted one is the first after the attempt before it.
+        // Logs are sorted by task and attempt, so the wanted one is the first after the previous attempt.
         let before = Some((task, attempt.saturating_sub(1)));
         let logs = self.store().query(|read| read.attempt_logs(plan, before, 1))?;
         Ok(logs.into_iter().find(|log| log.task == *task && log.attempt == attempt))

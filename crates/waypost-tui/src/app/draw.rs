@@ -1,4 +1,4 @@
-//! Draws the program: the screen on top, and a dialog over it. Changes nothing.
+//! Draws the program: the screen on top, and a dialog over it. Changes no state.
 
 use ratatui::Frame;
 use ratatui::layout::Position;
@@ -35,7 +35,7 @@ pub fn render(app: &App, frame: &mut Frame<'_>) {
 }
 
 impl App {
-    /// The action of the key in the footer at a place of the terminal.
+    /// The action of the footer key at a position of the terminal.
     pub(super) fn footer_hit(&self, at: Position) -> Option<Action> {
         let footer = parts(self.size).footer;
         let top = self.top().filter(|top| footer.contains(at) && self.note.is_none() && !top.is_typing())?;

@@ -1,4 +1,4 @@
-//! Quitting: asks about unsaved edits on any screen, and about the runs of this process.
+//! Quitting: asks about unsaved edits on any screen, and about runs of this process.
 
 use super::{App, Screen};
 use crate::dialog::{Button, Choice, Dialog};
@@ -10,7 +10,7 @@ use crate::screen::Event;
 use crate::text;
 
 impl App {
-    /// Unsaved edits by plan, on all screens but one.
+    /// Unsaved edits by plan, on all screens except the one at `besides`.
     fn unsaved(&self, besides: usize) -> Vec<(PlanKey, usize)> {
         let others = self.screens.iter().enumerate().filter(|(at, _)| *at != besides);
         let edits = others.filter_map(|(_, screen)| match screen {
@@ -20,7 +20,7 @@ impl App {
         edits.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// The plans with unsaved edits, as texts for recovery.
+    /// The plans with unsaved edits, as texts that can be restored after a crash.
     pub fn unsaved_texts(&self) -> Vec<(PlanKey, String)> {
         let texts = self.screens.iter().filter_map(|screen| match screen {
             Screen::Editor(editor) => Some((editor.plan().clone(), editor.unsaved_text()?)),
@@ -29,8 +29,7 @@ impl App {
         texts.collect()
     }
 
-    /// Leaves, unless something would be lost: then a person says what becomes of it. The screen at `asked` has asked about
-    /// its own.
+    /// Quits, or asks first if unsaved edits would be lost. The screen at `asked` has already asked about its own edits.
     pub(super) fn quit(&mut self, asked: usize, effects: &mut Vec<Effect>) {
         let unsaved = self.unsaved(asked);
         if unsaved.is_empty() {
@@ -56,7 +55,7 @@ impl App {
         self.dispatch_top(Event::Shown)
     }
 
-    /// Leaves, unless this process runs something: then a person says what becomes of it.
+    /// Quits, or asks first if this process runs plans.
     pub(super) fn quit_after_edits(&mut self, effects: &mut Vec<Effect>) {
         if self.runs.is_empty() {
             return effects.push(Effect::Quit);
@@ -73,7 +72,7 @@ impl App {
         self.dialog = Some(Dialog::new("Quit Waypost", lines, buttons));
     }
 
-    /// Tracks the runs of this process.
+    /// Tracks the runs of this process, and quits after the last one if the user chose to wait for it.
     pub(super) fn track_run(&mut self, reply: &RunReply) -> Vec<Effect> {
         match reply {
             RunReply::Started(plan, Ok(Started::Runs)) => {
@@ -87,7 +86,7 @@ impl App {
                 });
                 if std::mem::take(&mut self.quit_after_runs) {
                     self.quit_after_runs = !self.runs.is_empty();
-                    // Whoever types is not asked: the next key would be an answer.
+                    // No dialog here: the user may be typing, and the next key would answer it.
                     let unsaved: usize =
                         self.unsaved(self.screens.len()).iter().map(|(_, count)| count).sum();
                     match (self.quit_after_runs, unsaved) {

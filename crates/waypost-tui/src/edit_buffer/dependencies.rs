@@ -6,14 +6,14 @@ use waypost_core::{Dependency, TaskId};
 
 use super::Row;
 
-/// The arrows of the graph, both ways, each in one flat list.
+/// The edges of the graph in both directions.
 #[derive(Clone, Debug, Default)]
 pub struct DependencyGraph {
     prerequisites: AdjacencyList,
     dependants: AdjacencyList,
 }
 
-/// Lists of numbers, one behind the other.
+/// Lists of numbers, stored one after the other: list `n` is `items[starts[n]..starts[n + 1]]`.
 #[derive(Clone, Debug, Default)]
 struct AdjacencyList {
     starts: Vec<u32>,
@@ -21,7 +21,7 @@ struct AdjacencyList {
 }
 
 impl AdjacencyList {
-    /// From pairs of whose list and what is in it.
+    /// Builds the lists from pairs of a list's number and an item.
     fn of(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut starts = vec![0u32; count + 1];
         for (whose, _) in pairs.clone() {
@@ -62,17 +62,17 @@ impl DependencyGraph {
         }
     }
 
-    /// What the task at a place waits for.
+    /// The rows of the tasks that the task at a row depends on.
     pub fn prerequisites(&self, at: usize) -> impl Iterator<Item = usize> {
         self.prerequisites.get(at)
     }
 
-    /// What waits for the task at a place.
+    /// The rows of the tasks that depend on the task at a row.
     pub fn dependants(&self, at: usize) -> impl Iterator<Item = usize> {
         self.dependants.get(at)
     }
 
-    /// Everything that waits for the task at a place, directly or not, that task included.
+    /// Marks all tasks that depend on the task at a row, directly or indirectly, including that task.
     pub fn all_dependants(&self, at: usize) -> Vec<bool> {
         let mut reached = vec![false; self.dependants.starts.len().saturating_sub(1)];
         let mut stack = vec![at];

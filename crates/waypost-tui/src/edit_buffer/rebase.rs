@@ -1,5 +1,5 @@
-//! Rebases edits on a newer version: a three-way merge by field. Where both sides changed the same, mine wins and theirs is
-//! reported, so that nothing is dropped silently.
+//! Rebases edits on a newer version: a three-way merge by field. Where both sides changed the same field, mine wins and
+//! theirs is reported, so that no change is dropped silently.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,20 +9,20 @@ use super::EditBuffer;
 use crate::plan::{LoadedPlan, task_number};
 use crate::text;
 
-/// Columns of a text that is quoted where both changed it.
+/// Columns of a quoted text that both sides changed.
 const QUOTED_MAX: usize = 120;
 
-/// Edits that were made on another version of the plan.
+/// Edits rebased on another version of the plan.
 #[derive(Debug)]
 pub struct Rebased {
-    /// The plan with the edits.
+    /// The newer version with the edits applied.
     pub buffer: EditBuffer,
-    /// Where mine and theirs met, and what became of it, one sentence each.
+    /// Where the edits of both sides overlap and how that was resolved, one sentence each.
     pub overlaps: Vec<String>,
 }
 
 impl EditBuffer {
-    /// The plan as others have left it, with the edits of this buffer made on it. They can be taken back as one.
+    /// Applies the edits of this buffer to a newer version. Undo removes them in one step.
     pub fn rebased(&self, loaded: LoadedPlan) -> Rebased {
         let mut buffer = Self::new(loaded);
         let mut overlaps = Vec::new();
@@ -51,7 +51,7 @@ impl EditBuffer {
         Draft { spec, tasks, ..theirs.clone() }
     }
 
-    /// Other ids for my new tasks whose ids others used meanwhile, also for tasks that are removed again.
+    /// New ids for my new tasks whose ids others have used meanwhile, including for tasks that were removed again.
     fn other_names(
         &self,
         base: &HashMap<&TaskId, &TaskSpec>,
@@ -82,7 +82,7 @@ fn by_id(tasks: &[Task]) -> HashMap<&TaskId, &TaskSpec> {
     tasks.iter().map(|task| (&task.spec.id, &task.spec)).collect()
 }
 
-/// A task of mine under the names that hold now.
+/// A task of mine with the new ids.
 fn renamed(spec: &TaskSpec, names: &HashMap<TaskId, TaskId>) -> TaskSpec {
     let mut spec = spec.clone();
     if names.is_empty() {
@@ -101,11 +101,11 @@ fn renamed(spec: &TaskSpec, names: &HashMap<TaskId, TaskId>) -> TaskSpec {
     spec
 }
 
-/// What the plan was when I began, and what I made of it.
+/// The common base, and my version.
 struct Sides<'a> {
     base: HashMap<&'a TaskId, &'a TaskSpec>,
     mine: &'a [TaskSpec],
-    /// Where each of mine stands.
+    /// The index of each task in `mine`.
     places: HashMap<&'a TaskId, usize>,
 }
 
@@ -114,7 +114,7 @@ impl Sides<'_> {
         self.places.get(id).map(|&at| &self.mine[at])
     }
 
-    /// A task of theirs with my edits; nothing if I took it out.
+    /// A task of theirs with my edits; `None` if I removed it.
     fn merged(&self, theirs: &Task, overlaps: &mut Vec<String>) -> Option<Task> {
         let id = &theirs.spec.id;
         let spec = match (self.base.get(id), self.mine(id)) {
@@ -131,7 +131,7 @@ impl Sides<'_> {
         Some(Task { spec, state: theirs.state.clone() })
     }
 
-    /// Whether I changed a task, other than that it forgot one that I took out.
+    /// Whether I changed a task, apart from losing dependencies on tasks that I removed.
     fn is_edited(&self, base: &TaskSpec, mine: &TaskSpec) -> bool {
         let mut base = base.clone();
         let stands = |on: &Dependency| on.here().is_none_or(|on| self.places.contains_key(on));
@@ -139,8 +139,8 @@ impl Sides<'_> {
         base != *mine
     }
 
-    /// My new tasks, and those that I edited and others took out: each behind the row that it stands behind on my buffer, as
-    /// far as that is still there.
+    /// Inserts my new tasks, and tasks that I edited and others removed: each after the task that precedes it in my buffer
+    /// and is still present.
     fn put_mine(&self, tasks: &mut Vec<Task>, overlaps: &mut Vec<String>) {
         let mut here: HashSet<TaskId> = tasks.iter().map(|task| task.spec.id.clone()).collect();
         for (at, mine) in self.mine.iter().enumerate() {
@@ -160,7 +160,7 @@ impl Sides<'_> {
         }
     }
 
-    /// My order, if I moved anything: tasks that others added stay behind those that they stood behind.
+    /// Restores my order if I moved anything. Tasks that others added stay behind the same task as in theirs.
     fn reorder(&self, base: &[Task], theirs: &[Task], tasks: &mut Vec<Task>, overlaps: &mut Vec<String>) {
         let others = by_id(theirs);
         let stayed = |id: &&TaskId| {
@@ -189,8 +189,8 @@ impl Sides<'_> {
         *tasks = order.into_iter().map(|at| tasks[at].clone()).collect();
     }
 
-    /// Parents and dependencies that are no longer there. What I ask to wait for stays asked for, and is a problem that is
-    /// shown.
+    /// Removes references to parents and dependencies that no longer exist. A dependency that I added stays, and is shown
+    /// as a problem.
     fn tie_up(&self, theirs: &HashMap<&TaskId, &TaskSpec>, tasks: &mut [Task], overlaps: &mut Vec<String>) {
         let here: HashSet<TaskId> = tasks.iter().map(|task| task.spec.id.clone()).collect();
         let known = |id: &TaskId| self.mine(id).or_else(|| theirs.get(id).or(self.base.get(id)).copied());
@@ -198,7 +198,7 @@ impl Sides<'_> {
             let (id, base) = (spec.id.clone(), self.base.get(&spec.id));
             if let Some(parent) = spec.parent.clone().filter(|parent| !here.contains(parent)) {
                 let mut above = known(&parent).and_then(|parent| parent.parent.clone());
-                // As many steps as there are tasks, in case that parents go round in a cycle.
+                // Limited to the number of tasks, in case the parents form a cycle.
                 for _ in 0..here.len() {
                     let Some(gone) = above.as_ref().filter(|above| !here.contains(*above)) else { break };
                     above = known(gone).and_then(|gone| gone.parent.clone());
@@ -222,23 +222,23 @@ impl Sides<'_> {
     }
 }
 
-/// One task, or the plan, of which each field is merged by itself.
+/// A task or the plan, merged field by field.
 struct Fields<'a, T> {
     base: &'a T,
     mine: &'a T,
     theirs: &'a T,
-    /// Whose they are: `t3: `.
+    /// The prefix of its messages: `t3: `.
     whose: String,
     overlaps: &'a mut Vec<String>,
 }
 
 impl<T> Fields<'_, T> {
-    /// The field of mine where I changed it, of theirs where I did not.
+    /// My value if I changed the field, theirs otherwise.
     fn pick<F: PartialEq + Clone>(&mut self, name: &str, field: impl Fn(&T) -> &F) -> F {
         self.merge(name, field, |_| String::new())
     }
 
-    /// The same of a text; theirs is quoted.
+    /// Like `pick`, for a text: the losing text of theirs is quoted.
     fn pick_text(&mut self, name: &str, field: impl Fn(&T) -> &String) -> String {
         self.merge(name, field, |theirs| format!(", theirs was: {}", text::truncate(theirs, QUOTED_MAX)))
     }

@@ -5,19 +5,17 @@ use std::sync::Arc;
 
 use waypost_core::{EffectiveStatus, Task, TaskId, TaskSpec};
 
-/// One task, where it stands in the tree and in its life.
+/// One task, with its place in the tree and its status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The task.
     pub task: Arc<Task>,
-    /// Where it stood when the plan was read.
+    /// Its status when the plan was read.
     pub standing: EffectiveStatus,
-    /// How many tasks it is a part of, one inside the other.
+    /// The number of its ancestors.
     pub depth: u16,
 }
 
 impl Row {
-    /// What its author says.
     pub fn spec(&self) -> &TaskSpec {
         &self.task.spec
     }
@@ -27,12 +25,11 @@ impl Row {
     }
 }
 
-/// The row with another spec.
 pub(super) fn with_spec(row: &Row, spec: TaskSpec) -> Row {
     Row { task: Arc::new(Task { spec, state: row.task.state.clone() }), ..*row }
 }
 
-/// A family whose first has another parent, so much deeper or less deep.
+/// Moves a family to another parent; `deeper` is added to the depth of every row.
 pub(super) fn reparented(family: &[Row], parent: Option<TaskId>, deeper: i32) -> Vec<Row> {
     let mut rows: Vec<Row> = family.to_vec();
     for row in &mut rows {
@@ -46,7 +43,8 @@ pub(super) fn reparented(family: &[Row], parent: Option<TaskId>, deeper: i32) ->
     rows
 }
 
-/// Tasks as rows: each parent right before its parts. A task whose parent is nowhere, or inside itself, is a root.
+/// Tasks as rows, each parent right before its subtasks. A task with an unknown parent is a root, and
+/// so is the first task of a parent cycle.
 pub(super) fn rows_of(tasks: &[Task], standings: &[EffectiveStatus]) -> Vec<Row> {
     let places: HashMap<&TaskId, usize> =
         tasks.iter().enumerate().map(|(at, task)| (&task.spec.id, at)).collect();
@@ -72,7 +70,7 @@ pub(super) fn rows_of(tasks: &[Task], standings: &[EffectiveStatus]) -> Vec<Row>
         }
     };
     walk(roots, &mut rows);
-    // Parents that form a cycle have no root; they are shown nevertheless, with their problem.
+    // Tasks whose parents form a cycle are below no root. They are shown nevertheless, with their problem.
     walk((0..tasks.len()).collect(), &mut rows);
     rows
 }

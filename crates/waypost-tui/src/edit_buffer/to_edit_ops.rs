@@ -1,6 +1,6 @@
 //! The smallest list of edit operations that turns the stored plan into the buffer.
 //!
-//! Dependencies are removed first and added last, so that no step in between has a cycle that the result does not have.
+//! Dependencies are removed first and added last, so that no intermediate state has a cycle that the result does not have.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,8 +46,8 @@ impl EditBuffer {
         ops
     }
 
-    /// Adds what is new and moves what stands elsewhere, parents first, siblings from the first to the last. Returns the
-    /// new tasks that have got their dependencies at once.
+    /// Adds new tasks and moves others into place: parents first, siblings from first to last. Returns the new tasks
+    /// that were added with their dependencies.
     fn put_in_place(&self, old: &HashMap<&TaskId, &TaskSpec>, ops: &mut Vec<EditOp>) -> HashSet<&TaskId> {
         let mut children: HashMap<Option<&TaskId>, Vec<&TaskId>> = HashMap::new();
         for row in &self.rows {
@@ -88,7 +88,7 @@ impl EditBuffer {
     }
 }
 
-/// A new task behind `before`; together with that one, when it was added right before.
+/// Adds a task after `before`. If the previous operation added `before`, the task joins that operation.
 fn add(spec: TaskSpec, position: Position, before: Option<&TaskId>, ops: &mut Vec<EditOp>) {
     if let Some(EditOp::AddTasks { tasks, .. }) = ops.last_mut()
         && let Some(last) = tasks.last()
@@ -105,7 +105,7 @@ fn revise(task: &TaskId, changes: TaskChanges) -> EditOp {
     EditOp::ReviseTask { task: task.clone(), changes: Box::new(changes) }
 }
 
-/// As many of `numbers` as can be, so that each is larger than the one before.
+/// The longest increasing subsequence, in reverse.
 fn longest_rising(numbers: &[usize]) -> Vec<usize> {
     let mut tails: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; numbers.len()];
@@ -123,7 +123,7 @@ fn longest_rising(numbers: &[usize]) -> Vec<usize> {
     rising
 }
 
-/// What differs between two specs of a task, but for its place and for dependencies that are no more.
+/// The differences between two specs of a task, except for its place and for removed dependencies.
 pub(super) fn task_changes(old: &TaskSpec, new: &TaskSpec) -> Option<TaskChanges> {
     fn changed<T: PartialEq + Clone>(old: &T, new: &T) -> Option<T> {
         (old != new).then(|| new.clone())

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use waypost_core::{Draft, Problem, ProblemKind, ProblemLocation, validate};
 
-/// Problems, and at which tasks they are shown.
+/// Problems, and the tasks at which they are shown.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
     list: Vec<Problem>,
@@ -35,22 +35,19 @@ impl Problems {
         Self { list, by_task }
     }
 
-    /// All of them.
     pub fn all(&self) -> &[Problem] {
         &self.list
     }
 
-    /// Those of a task.
     pub fn of_task(&self, id: &str) -> impl Iterator<Item = &Problem> {
         self.by_task.get(id).into_iter().flatten().filter_map(|&at| self.list.get(at))
     }
 
-    /// Whether a task has one.
     pub fn has(&self, id: &str) -> bool {
         self.by_task.contains_key(id)
     }
 
-    /// The cycle that a task is on.
+    /// The cycle that a task is part of.
     pub fn cycle(&self, id: &str) -> Option<&[String]> {
         self.of_task(id).find_map(|problem| match &problem.wrong {
             ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } => Some(path.as_slice()),

@@ -17,7 +17,7 @@ use crate::screen::DrawContext;
 use crate::text;
 use crate::theme::{Theme, phase_word, sign};
 
-/// Columns of the deepest indentation that is drawn.
+/// Columns of the deepest indentation drawn.
 const INDENT_MAX: usize = 16;
 
 impl Editor {
@@ -90,7 +90,7 @@ impl Editor {
         let theme = context.settings.theme;
         if let Some(find) = &self.find {
             put(frame.buffer_mut(), (area.x, area.y), area.width, " find: ", theme.accent());
-            // A note stands beside what is being typed, not instead of it.
+            // A note is shown next to the typed text, not instead of it.
             let (hint, style) = match context.note {
                 _ if self.not_found => ("no task matches   Esc close", theme.warning()),
                 Some(note) => (note.text.as_str(), theme.warning()),
@@ -116,7 +116,7 @@ impl Editor {
         }
     }
 
-    /// What the heading says at its right end.
+    /// The facts at the right end of the heading.
     fn facts(&self, context: DrawContext<'_>, buffer: &EditBuffer) -> Vec<Span<'static>> {
         let theme = context.settings.theme;
         let mut facts = Vec::new();
@@ -278,7 +278,7 @@ fn indent(row: &Row) -> usize {
     (usize::from(row.depth) * 2).min(INDENT_MAX)
 }
 
-/// The spaces before a task; a task that is deeper than is drawn shows its depth.
+/// The indentation of a task; beyond the limit, the depth is shown as a number.
 fn indentation(row: &Row) -> String {
     let columns = indent(row);
     if usize::from(row.depth) * 2 > columns {
@@ -297,17 +297,16 @@ fn complexity(complexity: Option<Complexity>) -> &'static str {
     }
 }
 
-/// The sign of a row, and how it looks.
 fn row_sign(row: &Row, theme: Theme) -> (&'static str, Style) {
     let passed_over = row.spec().skip && row.task.state.status == waypost_core::Status::Pending;
     let standing = if passed_over { EffectiveStatus::Skipped } else { row.standing };
     (sign(standing), if passed_over { theme.quiet() } else { theme.task_status(standing) })
 }
 
-/// Names of tasks in a line of the details; the others are counted.
+/// Maximum number of tasks named in a line of the details; the others are counted.
 const NAMES_MAX: usize = 12;
 
-/// What there is to know of a task: what is wrong first.
+/// The details of a task, problems first.
 fn details(buffer: &EditBuffer, at: usize, theme: Theme) -> Vec<(&'static str, String, Style)> {
     let row = &buffer.rows()[at];
     let (spec, state) = (row.spec(), &row.task.state);

@@ -1,4 +1,4 @@
-//! Draws what lies over the list of tasks: the task form and the task picker.
+//! Draws the overlays of the editor: the task form and the task picker.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::MouseEvent;
@@ -17,15 +17,15 @@ use crate::theme::{Theme, sign};
 
 const LABEL_COLUMNS: u16 = 13;
 
-/// How wide something is that lies over the rest: as wide as all where no more than a few columns would be seen beside it.
+/// The width of an overlay: the full width if fewer than 20 columns would remain beside it.
 fn over(columns: u16, wanted: u16) -> u16 {
     if columns < wanted + 20 { columns } else { wanted }
 }
 
-/// Where the form stands, and the rows of each field.
+/// The frame of the form, and the area of each field.
 fn form_layout(area: Rect) -> (Rect, Vec<(Field, Rect)>) {
     let width = over(area.width, 100);
-    // Fields of one row each, the edge and the line of help take nine; what is left is for the two texts.
+    // Single-row fields, border and help take seven rows, and two stay free; the rest is for the two texts.
     let room = area.height.saturating_sub(9).max(2);
     let description = (room / 2).clamp(1, 4);
     let notes = (room - description.min(room)).clamp(1, 6);
@@ -48,7 +48,7 @@ fn form_layout(area: Rect) -> (Rect, Vec<(Field, Rect)>) {
     (frame, fields)
 }
 
-/// The field at a place of the terminal.
+/// The field at the position of the mouse.
 pub(super) fn field_at(_form: &Form, area: Rect, mouse: MouseEvent) -> Option<Field> {
     let (frame, fields) = form_layout(area);
     let at = Position::new(mouse.column, mouse.row);
@@ -109,8 +109,8 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
     }
 }
 
-/// Text of several lines, broken where the field ends, scrolled so that the cursor is seen. Arrows in this style say that there
-/// is more of it.
+/// Draws a text of several lines, wrapped at the width of the field and scrolled to the cursor. Arrows in this style show that
+/// there is more text.
 fn draw_text(input: &TextInput, focused: bool, style: Style, frame: &mut Frame<'_>, place: Rect) {
     if place.is_empty() {
         return;
@@ -151,7 +151,7 @@ fn draw_text(input: &TextInput, focused: bool, style: Style, frame: &mut Frame<'
     for (row, line) in (place.y..place.bottom()).zip(lines.iter().skip(top)) {
         put(frame.buffer_mut(), (place.x, row), place.width, line, Style::new());
     }
-    // Beside the text, where no character has to give way.
+    // In the column to the right of the text, so that no character is covered.
     let (above, below) = (top > 0, lines.len() > top + rows);
     let mut mark = |row: u16, sign: &str| put(frame.buffer_mut(), (place.right(), row), 1, sign, style);
     match rows {
@@ -186,7 +186,7 @@ pub(super) fn picker_rows(area: Rect) -> usize {
     usize::from(picker_layout(area).1.height)
 }
 
-/// The row of the list at a place of the terminal.
+/// The row of the list at the position of the mouse.
 pub(super) fn picker_row_at(area: Rect, mouse: MouseEvent) -> Option<usize> {
     let (_, list) = picker_layout(area);
     list.contains(Position::new(mouse.column, mouse.row)).then(|| usize::from(mouse.row - list.y))

@@ -1,4 +1,4 @@
-//! The form of one task. Changes nothing before it is accepted.
+//! The form of one task. Changes nothing until it is accepted.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Complexity, Dependency, TaskId, TaskSpec};
@@ -6,7 +6,7 @@ use waypost_core::{Complexity, Dependency, TaskId, TaskSpec};
 use crate::keys::{Action, Keys, Place};
 use crate::text_input::TextInput;
 
-/// The fields, in their order.
+/// The fields, in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     Description,
@@ -32,7 +32,7 @@ impl Field {
         }
     }
 
-    /// The line below the form.
+    /// The help text of the field.
     pub(crate) fn help(self) -> &'static str {
         match self {
             Self::Description | Self::Notes => "Alt-Enter: new line · Ctrl-E: $EDITOR",
@@ -110,7 +110,7 @@ impl Form {
             }
             return Outcome::Open;
         }
-        // Inside a text of several lines, up and down are its own as long as there is a line to go to.
+        // In a text of several lines, up and down move the cursor as long as there is a line to move to.
         let inside = matches!(key.code, KeyCode::Up | KeyCode::Down)
             && self.input().is_some_and(|input| input.key(key));
         if inside {
@@ -164,7 +164,7 @@ impl Form {
         Field::ALL[(at + by) % Field::ALL.len()]
     }
 
-    /// Puts a text into the field that has the keys, as if it had been typed instead of what is there.
+    /// Replaces the text of the focused field.
     pub(crate) fn set_text(&mut self, text: &str) {
         if let Some(input) = self.input() {
             *input = if input.has_many_lines() {

@@ -1,11 +1,11 @@
-//! Where the tasks, the details and the graph of the editor stand on the screen.
+//! The layout of the editor: tasks, details and graph.
 
 use ratatui::layout::{Margin, Position, Rect};
 
-/// Columns from which the graph is next to the list.
+/// Minimum width at which the graph is drawn next to the list.
 const WIDE: u16 = 110;
 
-/// The parts of the editor, with their borders.
+/// The parts of the editor, including their borders.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Areas {
     pub(super) list: Rect,
@@ -41,12 +41,12 @@ pub(super) fn inside(area: Rect) -> Rect {
     area.inner(Margin::new(1, 1))
 }
 
-/// Tasks that fit into the list.
+/// The number of tasks that fit into the list.
 pub(super) fn rows(area: Rect, graph: Option<bool>) -> usize {
     usize::from(inside(areas(area, graph).list).height)
 }
 
-/// The row of the list at a place of the terminal, counted from the first that is seen.
+/// The visible row of the list at a position of the terminal, counted from the first.
 pub(super) fn row_at(areas: &Areas, at: Position) -> Option<usize> {
     let list = inside(areas.list);
     list.contains(at).then(|| usize::from(at.y - list.y))

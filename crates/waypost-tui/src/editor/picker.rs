@@ -1,4 +1,4 @@
-//! Chooses the dependencies of a task from a list with a filter, and marks those that would close a cycle.
+//! Chooses the dependencies of a task from a list with a filter. Marks tasks that would close a cycle.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use waypost_core::{Dependency, TaskId};
@@ -7,15 +7,14 @@ use crate::edit_buffer::EditBuffer;
 use crate::keys::{Action, Keys, Place};
 use crate::text_input::TextInput;
 
-/// Chooses the dependencies of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Picker {
     /// `None` for a new task.
     pub(crate) task: Option<TaskId>,
-    /// Whether the choice goes into the open form.
+    /// Whether the choice is for the open form.
     pub(crate) for_form: bool,
     pub(crate) filter: TextInput,
-    /// What is chosen, in the order of choice. Dependencies elsewhere stay as they are.
+    /// In the order of choice. Dependencies on other plans are not listed and stay.
     pub(crate) chosen: Vec<Dependency>,
     /// Rows of the tasks that match the filter.
     pub(crate) found: Vec<usize>,

@@ -16,13 +16,13 @@ use crate::plan::{LoadedPlan, PlanKey};
 use crate::screen::{Context, Destination, Flow};
 use crate::text;
 
-/// Differences that a conflict shows; the others are counted.
+/// Maximum number of differences that a conflict shows; the others are counted.
 const DIFFERENCES_MAX: usize = 12;
 
-/// Above the overlaps.
+/// Shown above the overlaps.
 const OVERLAP_INTRODUCTION: &str = "Nothing is saved yet. Undo shows the plan without your edits.";
 const OVERLAP_COLUMNS_MAX: usize = 90;
-/// Lines of one overlap.
+/// Maximum number of lines of one overlap.
 const OVERLAP_ROWS_MAX: usize = 4;
 /// Rows for the border of the dialog, its buttons and the introduction.
 const OVERLAP_ROWS_TAKEN: usize = 8;
@@ -73,8 +73,8 @@ impl Editor {
         }
     }
 
-    /// The plan as the store has it. Edits stay: they are made on it if it says what it said before, and kept apart from
-    /// it if not. What is being typed or chosen counts as an edit: it was begun on what was read before.
+    /// Takes over a loaded version. Edits are kept: they are based on it if its specs are unchanged, and kept apart from
+    /// it otherwise. An open form or picker counts as an edit, because it was opened on the previous version.
     fn take(&mut self, loaded: &LoadedPlan, context: &mut Context<'_>) {
         self.awaits_approval = loaded.awaits_approval;
         self.error = None;
@@ -94,7 +94,7 @@ impl Editor {
                 context.notify(NoteKind::Good, format!("your edits are based on version {version} now"));
             }
         } else if self.saving.is_some() {
-            // It may be what is being saved; that is known when the answer is there.
+            // This version may be the one being saved; the reply to the save will show that.
             self.overtaken = true;
         } else if self.form.is_some() || self.picker.is_some() {
             self.theirs = Some(Box::new(loaded.clone()));
@@ -115,7 +115,7 @@ impl Editor {
         self.select_task(look.as_ref());
     }
 
-    /// Makes the edits on what others made of the plan, and says where the two met.
+    /// Rebases the edits on a newer version, and shows the overlaps.
     fn rebase(&mut self, loaded: &LoadedPlan, context: &mut Context<'_>) {
         let Some(buffer) = &mut self.buffer else { return };
         let version = loaded.draft.version;
@@ -135,7 +135,7 @@ impl Editor {
         self.show_overlaps(context)
     }
 
-    /// What both sides changed, as much as there is room for.
+    /// Shows as many overlaps as fit.
     fn show_overlaps(&mut self, context: &mut Context<'_>) {
         if self.overlaps.is_empty() {
             return;
@@ -153,7 +153,7 @@ impl Editor {
         context.ask(Dialog { marked: 0, ..Dialog::new("Both of you changed these", lines, buttons) });
     }
 
-    /// When a form or a choice is closed: what others wrote meanwhile, unless there are edits that are made on what was before.
+    /// After a form or picker closes, takes over the version that others wrote meanwhile, unless there are edits.
     pub(super) fn catch_up(&mut self, context: &mut Context<'_>) {
         let is_changed = self.buffer.as_ref().is_some_and(EditBuffer::is_changed);
         if self.form.is_some() || self.picker.is_some() || is_changed && !self.rebasing {
@@ -175,7 +175,7 @@ impl Editor {
             return;
         }
         if !buffer.is_changed() {
-            // The question may have stood there while the edits were being saved.
+            // The question may have been open while the edits were being saved.
             if matches!(then, AfterSave::Leave | AfterSave::Quit) {
                 return self.leave(then, context);
             }
@@ -212,7 +212,7 @@ impl Editor {
                 match then {
                     AfterSave::Stay => self.read(context),
                     AfterSave::Leave | AfterSave::Quit => {
-                        // Keys that came before the answer may have made more edits.
+                        // Keys pressed before the reply may have made more edits.
                         if self.is_typing() {
                             self.read(context);
                             return;
@@ -327,7 +327,7 @@ impl Editor {
         }
     }
 
-    /// A plan that was edited as text becomes one edit, which can be taken back. What was typed is never thrown away.
+    /// Makes a plan edited as text one undoable edit. A text that cannot be parsed is kept, and can be edited again.
     fn take_text(&mut self, typed: &str, context: &mut Context<'_>) {
         let Some(buffer) = &mut self.buffer else { return };
         let (wrong, mut drafts, assigned_ids) = match read(typed, Some(Dialect::Markdown), None) {
@@ -372,14 +372,14 @@ impl Editor {
     }
 }
 
-/// What came of a text that another program was to edit, with the file that it may be kept in: more than a line can hold.
+/// Shows why an edited text was not used, and the file that keeps it; too long for a note.
 fn not_edited(error: &ErrorMessage, context: &mut Context<'_>) {
     let mut lines: Vec<String> = error.what.split("; ").map(|part| part.trim().to_owned()).collect();
     lines.extend(Some(error.hint.clone()).filter(|hint| !hint.is_empty()));
     context.ask(Dialog::new("The text was not used", lines, vec![Button::close('b', "back")]));
 }
 
-/// What changed since, and what can be done about it. The edits stay in any case.
+/// Shows what changed since, and offers a choice. The edits stay unless the user discards them.
 fn conflict_dialog(conflict: &Conflict) -> Dialog {
     let mut writers: Vec<String> = conflict.writers.iter().map(ToString::to_string).collect();
     writers.dedup();

@@ -7,7 +7,7 @@ use super::Editor;
 use super::form::{Form, Target};
 
 impl Editor {
-    /// Edits that are nowhere but in memory; a form or a choice that is open counts as one.
+    /// The number of edits that are only in memory; a changed form or picker counts as one.
     pub(crate) fn unsaved(&self) -> usize {
         let changed = self.buffer.as_ref().filter(|buffer| buffer.is_changed());
         let edits = changed.map_or(0, |buffer| buffer.edits().max(1));
@@ -21,7 +21,7 @@ impl Editor {
         edits + usize::from(chosen || self.form.as_ref().is_some_and(Form::is_changed))
     }
 
-    /// The plan with all of that, as a text; nothing when nothing would be lost.
+    /// The plan with all unsaved edits, as text; `None` if nothing would be lost.
     pub(crate) fn unsaved_text(&self) -> Option<String> {
         let buffer = self.buffer.as_ref().filter(|_| self.unsaved() > 0)?;
         let mut draft = buffer.draft();
@@ -35,7 +35,7 @@ impl Editor {
             task.spec.depends_on.clone_from(&picker.chosen);
         }
         let written = write(&draft, Dialect::Markdown, Shape::Document);
-        // What has no Markdown has the form in which the store keeps it.
+        // A plan that cannot be written as Markdown is written in the native format.
         let written = written.or_else(|_| write(&draft, Dialect::Native, Shape::AsRead));
         written.ok().map(|writing| writing.text)
     }

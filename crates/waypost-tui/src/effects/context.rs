@@ -1,4 +1,4 @@
-//! What effects need on every thread: the stores, the caller, and the way back to the event loop.
+//! The context of effects on every thread: the stores, the caller, and the sender to the event loop.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Errors of the service, as the person at the terminal reads them: what failed, on what, and what to do next.
+//! Errors of the service as messages for the user: what failed, on what, and what to do next.
 
 use waypost_core::Problem;
 use waypost_run::RunError;
@@ -8,7 +8,7 @@ use waypost_store::{StoreError, WriteError};
 
 use crate::note::ErrorMessage;
 
-/// Problems that one message names.
+/// Maximum number of problems that one message names.
 const PROBLEMS_NAMED_MAX: usize = 3;
 
 impl From<ServiceError> for ErrorMessage {
@@ -22,7 +22,7 @@ impl From<ServiceError> for ErrorMessage {
             Hint::ListVersions(_) => "h lists the versions".to_owned(),
             Hint::ReadChanges { .. } => "review what changed (h), then try again".to_owned(),
             Hint::FixProblems => "fix the listed problems".to_owned(),
-            // No screen takes an id, a text with a name or a task of another session.
+            // Screens do not accept ids, named texts or tasks held by another session, so these hints cannot occur.
             Hint::None
             | Hint::LongerId
             | Hint::OtherId
@@ -71,7 +71,7 @@ impl From<SubmitError> for ErrorMessage {
 }
 
 impl ErrorMessage {
-    /// The first few of many problems by name.
+    /// Names the first few problems.
     pub(super) fn of_problems(what: &str, problems: &[Problem]) -> Self {
         let named: Vec<String> = problems.iter().take(PROBLEMS_NAMED_MAX).map(ToString::to_string).collect();
         let more = match problems.len().saturating_sub(PROBLEMS_NAMED_MAX) {

@@ -1,4 +1,4 @@
-//! Reads for the screens, bounded to what they can show.
+//! Reads for the screens, limited to what they can show.
 
 use std::io;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::plan::{LoadedPlan, PlanKey};
 use crate::run_view::{LOG_BYTES_MAX, PlanSnapshot, Preview, RunReply, TaskDetail};
 use crate::text;
 
-/// Written versions that are read at a time.
+/// Maximum number of changes read at a time.
 const NEWS_MAX: usize = 1_000;
-/// How long to wait for a change before the store's clock is read again.
+/// How long to wait for a change before reading the store's clock again.
 const QUIET_MAX: Duration = Duration::from_secs(10);
-/// How long to wait after a store could not be read.
+/// How long to wait after a failed read.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Columns of a value in a comparison.
 const VALUE_COLUMNS: usize = 60;
@@ -38,7 +38,7 @@ pub(crate) fn now(plans: &PlanStore) -> Result<Timestamp, StoreError> {
 }
 
 impl EffectContext {
-    /// Watches a store, and tells the event loop what anybody writes.
+    /// Watches a store on a thread, and reports all changes to the event loop, including those by other processes.
     pub(super) fn watch(&self, store: usize) -> io::Result<()> {
         let Ok(workspace) = self.workspace(store) else { return Ok(()) };
         let (plans, context) = (workspace.plans(), self.clone());
@@ -53,14 +53,14 @@ impl EffectContext {
         Ok(())
     }
 
-    /// Reports what is written after `seen` until the workspace has another store.
+    /// Reports changes after `seen`. Returns when the workspace has another store.
     fn follow(&self, store: usize, plans: &Arc<PlanStore>, seen: &mut Option<u64>) -> Result<(), StoreError> {
         let mut watch = plans.watch()?;
         let mut up_to = match *seen {
             Some(seen) => seen,
             None => plans.latest()?,
         };
-        // No watch reports what was written while the store could not be read.
+        // The watch does not report changes made while the store could not be read.
         let mut has_news = true;
         while self.workspace(store).is_ok_and(|workspace| Arc::ptr_eq(&workspace.plans(), plans)) {
             self.send(Message::Tick(now(plans)?));

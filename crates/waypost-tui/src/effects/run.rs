@@ -1,4 +1,4 @@
-//! Runs of this process: the same runner as `waypost run`, on a thread for each plan.
+//! Runs of this process: the same runner as `waypost run`, on one thread per plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use crate::plan::PlanKey;
 use crate::run_view::{RunReply, Started};
 use crate::text;
 
-/// How often a run looks up while nothing happens.
+/// The interval of the runner's ticks while nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The runs of this process.
@@ -37,26 +37,26 @@ impl ActiveRuns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says to a run that it is to end.
+    /// Asks a run to end.
     pub(super) fn end(&self, plan: &PlanKey, control: Control) {
         if let Some(going) = self.lock().get(plan) {
             going.controller.say(control);
         }
     }
 
-    /// Stops all runs, and waits until what they did is written.
+    /// Stops all runs, and waits until their state is written.
     pub(super) fn stop_all(&self) {
         let going = std::mem::take(&mut *self.lock());
         for run in going.values() {
             run.controller.say(Control::Stop);
         }
         for run in going.into_values() {
-            // One that broke down has said so by its panic.
+            // A run that panicked has already reported that.
             let _broken = run.thread.join();
         }
     }
 
-    /// Begins to run a plan, if it may be run.
+    /// Starts to run a plan, if it may run.
     pub(super) fn start(&self, context: &EffectContext, plan: PlanKey) {
         let goes_on = self.lock().contains_key(&plan);
         let started = if goes_on { Ok(Started::Runs) } else { self.begin(context, &plan) };
@@ -88,7 +88,7 @@ impl ActiveRuns {
         let runner = Runner::with(Arc::clone(&plans), Arc::clone(&workspace.config), around, options)?;
         let controller = runner.controller();
         let run = RunThread { runs: self.clone(), context: context.clone(), plan: plan.clone(), service };
-        // Held until the run is known, so that its end cannot come before its beginning.
+        // Locked until the run is registered, so that it cannot end before it is.
         let mut going = self.lock();
         let thread = std::thread::Builder::new().name("run".to_owned()).spawn(move || run.go(runner, relay));
         let thread = thread.map_err(|error| ErrorMessage {
@@ -119,7 +119,7 @@ fn check_runnable(workspace: &Workspace, service: &Service, plan: &PlanKey) -> R
     })
 }
 
-/// One run.
+/// The thread of one run.
 struct RunThread {
     runs: ActiveRuns,
     context: EffectContext,
@@ -141,7 +141,7 @@ impl RunThread {
         self.context.reply(Reply::Run(RunReply::Ended(self.plan, words)));
     }
 
-    /// What came of it.
+    /// Describes the result for the user.
     fn describe(&self, ended: Result<bool, RunError>) -> Result<String, ErrorMessage> {
         let was_asked = ended?;
         let (phase, counts) =
@@ -167,7 +167,7 @@ impl RunThread {
     }
 }
 
-/// What is seen of a run comes from the store, as it does for runs of others.
+/// Forwards warnings only: the screens read everything else from the store, as for runs of other processes.
 struct WarningForwarder<'a>(&'a EffectContext);
 
 impl RunObserver for WarningForwarder<'_> {

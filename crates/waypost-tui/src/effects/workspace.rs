@@ -1,4 +1,4 @@
-//! A store with its service, and what the work of its plans finds around it.
+//! A store with its service, and the environment of its plans.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,9 +8,9 @@ use waypost_store::PlanStore;
 
 use crate::note::ErrorMessage;
 
-/// A store, and everything that its plans find around them.
+/// A store, and the environment of its plans.
 pub struct Workspace {
-    /// What the list of plans calls it.
+    /// Its name in the list of plans.
     pub name: String,
     pub(super) config: Arc<Config>,
     pub(super) around: ExecutionEnv,
@@ -22,7 +22,7 @@ pub struct Workspace {
 pub type CreateStore = Box<dyn FnOnce() -> Result<Arc<PlanStore>, ErrorMessage> + Send>;
 
 impl Workspace {
-    /// `create_store` creates the store when the first plan is written, where there is none yet.
+    /// `create_store` creates a store that does not exist yet, when the first plan is created.
     pub fn new(
         name: impl Into<String>,
         plans: Arc<PlanStore>,
@@ -39,12 +39,12 @@ impl Workspace {
         self.service.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The plans, to read them.
+    /// For reading; writes go through the service.
     pub(crate) fn plans(&self) -> Arc<PlanStore> {
         Arc::clone(self.service().plans())
     }
 
-    /// Creates the store if there is none yet; whether it did.
+    /// Creates the store if it does not exist yet. Returns whether it did.
     pub(super) fn ensure_store(&self) -> Result<bool, ErrorMessage> {
         let create_store = self.create_store.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(create_store) = create_store else { return Ok(false) };

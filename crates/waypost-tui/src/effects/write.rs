@@ -1,4 +1,4 @@
-//! Writes for the person at the terminal, each one call of the service.
+//! Writes for the user, each one call of the service.
 
 use waypost_core::{Draft, Phase, PlanId, PlanSpec};
 use waypost_service::{CreateOptions, EditOp, Guard, ServiceError, WriteReply};
@@ -22,7 +22,7 @@ impl EffectContext {
         self.reply(Reply::Saved { plan, saved });
     }
 
-    /// Shows what the author should know of a write that was done.
+    /// Shows the notes of a completed write.
     fn warned(&self, written: WriteReply) -> WriteReply {
         written.notes().into_iter().for_each(|text| self.warn(text));
         written
@@ -36,7 +36,7 @@ impl EffectContext {
     fn created(&self, store: usize, title: String) -> Result<PlanId, ErrorMessage> {
         let workspace = self.workspace(store)?;
         if workspace.ensure_store()? {
-            // The watch so far is on the store that did not exist.
+            // The existing watch is on the placeholder for the missing store.
             self.watch(store).map_err(|error| ErrorMessage {
                 what: format!("the new store cannot be watched: {error}"),
                 hint: "restart the program".to_owned(),
@@ -71,7 +71,7 @@ impl EffectContext {
         }?)
     }
 
-    /// Approves the version that was shown; if the plan has changed since, nothing is approved.
+    /// Approves the version that was shown, and fails if the plan has changed since.
     pub(super) fn approve(&self, plan: PlanKey, version: u64) {
         let approved = self.workspace(plan.store).and_then(|workspace| {
             workspace.service().approve(&self.by, &plan.id, version, "", Guard::at(version))?;

@@ -1,4 +1,4 @@
-//! The edges of the graph: which cell has which box character. Knows rows and columns, not tasks.
+//! The edges of the graph: the box character of each cell. Knows rows and columns, not tasks.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ const RIGHT: u8 = 2;
 const DOWN: u8 = 4;
 const LEFT: u8 = 8;
 
-/// Box characters by the sides that they lead to.
+/// Box characters, indexed by the sides that they connect.
 const SIGNS: [&str; 16] = [" ", "╵", "╶", "╰", "╷", "│", "╭", "├", "╴", "╯", "─", "┴", "╮", "┤", "┬", "┼"];
 
-/// One cell: the sides that lines lead to, and whether one of them touches the task that is selected.
+/// One cell: the sides that lines connect, whether a line of the selected task passes, and whether it is an arrowhead.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     sides: u8,
@@ -25,7 +25,7 @@ pub(super) struct Edges {
     cells: BTreeMap<(usize, usize), Cell>,
 }
 
-/// What leaves one node for the next layer.
+/// The edges from one node to the next layer.
 struct Bus {
     from: usize,
     to: Vec<usize>,
@@ -41,7 +41,7 @@ impl Bus {
 }
 
 impl Edges {
-    /// The edges between nodes of layers of these widths, and the first column of each layer.
+    /// Draws the edges between layers of these widths. Also returns the first column of each layer.
     pub(super) fn of(
         layout: &Layout,
         widths: &[usize],
@@ -56,7 +56,7 @@ impl Edges {
             starts.push(x);
             let mut buses = buses(layout, layer);
             let tracks = assign(&mut buses, layout);
-            // A column of air, the tracks, and one for the head of the arrow.
+            // One empty column, the tracks, and one column for the arrowhead.
             let gutter = x + width + 1;
             let next = gutter + if tracks == 0 { 3 } else { tracks + 3 };
             for bus in &buses {
@@ -68,7 +68,7 @@ impl Edges {
                         .iter()
                         .any(|&(from, part_to, which)| from == bus.from && part_to == to && touches(which));
                     let target = layout.y[to];
-                    // A bend goes on in the next layer, where its line begins.
+                    // A bend has no arrowhead: its line continues in the next layer.
                     let end = if to < layout.nodes { next - 1 } else { next };
                     edges.add(begin, y, LEFT, marked);
                     if bus.is_straight() {
@@ -93,7 +93,7 @@ impl Edges {
         self.cells.keys().map(|(y, _)| y + 1).max().unwrap_or(0)
     }
 
-    /// Column, row, character, and whether it is a line of the selected task.
+    /// Column, row, character, and whether it belongs to an edge of the selected task.
     pub(super) fn cells(&self) -> impl Iterator<Item = (usize, usize, &'static str, bool)> {
         self.cells.iter().map(|(&(y, x), cell)| {
             let sign = if cell.head { "▸" } else { SIGNS[usize::from(cell.sides & 15)] };
@@ -107,7 +107,7 @@ impl Edges {
         cell.marked |= marked;
     }
 
-    /// From one column to another, both included; the line goes on to the left of the first.
+    /// Draws a horizontal line between two columns, both included.
     fn across(&mut self, from: usize, to: usize, y: usize, marked: bool) {
         for x in from..to {
             self.add(x, y, RIGHT, marked);
@@ -138,15 +138,14 @@ fn buses(layout: &Layout, layer: usize) -> Vec<Bus> {
     buses
 }
 
-/// Gives every bus a column of its own where it runs up or down; those that lead to the same share one. A bus that begins in
-/// a row where another ends stands left of it, so that the two do not run into each other. Returns how many columns there
-/// are.
+/// Assigns every bus a column for its vertical part; buses to the same targets share one. A bus that begins in a row where
+/// another ends is placed left of it, so that the two do not merge. Returns the number of columns.
 fn assign(buses: &mut [Bus], layout: &Layout) -> usize {
     let left_of = |a: &Bus, b: &Bus| a.to != b.to && b.to.iter().any(|&to| layout.y[to] == layout.y[a.from]);
     let mut waiting: Vec<usize> = (0..buses.len()).filter(|&bus| !buses[bus].is_straight()).collect();
     let mut placed: Vec<usize> = Vec::new();
     while !waiting.is_empty() {
-        // Where the wishes go round in a cycle, the first goes first.
+        // If these constraints form a cycle, the first bus is placed first.
         let free = waiting
             .iter()
             .position(|&bus| {

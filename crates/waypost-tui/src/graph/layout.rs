@@ -2,10 +2,10 @@
 
 use waypost_formats::{backward, depths};
 
-/// How often the order inside the layers is improved.
+/// Number of passes that improve the order inside the layers.
 const SWEEPS: usize = 6;
 
-/// Nodes, and the bends of arrows that are longer than one layer.
+/// Nodes, and bends of arrows that span more than one layer.
 pub(super) struct Layout {
     /// The layer of each node and bend.
     pub(super) layer: Vec<usize>,
@@ -13,12 +13,12 @@ pub(super) struct Layout {
     pub(super) y: Vec<usize>,
     /// The nodes and bends of each layer, from top to bottom.
     pub(super) layers: Vec<Vec<usize>>,
-    /// Arrows from one layer to the next: from, to, and which arrow it is a part of.
+    /// Parts of arrows from one layer to the next: from, to, and the index of the arrow.
     pub(super) parts: Vec<(usize, usize, usize)>,
     pub(super) arrows: Vec<(usize, usize)>,
-    /// Nodes that are on a cycle.
+    /// Nodes at the ends of an arrow that closes a cycle.
     pub(super) cycles: Vec<bool>,
-    /// How many are nodes; the others are bends.
+    /// The number of nodes; higher indices are bends.
     pub(super) nodes: usize,
 }
 
@@ -54,7 +54,7 @@ impl Layout {
         layout
     }
 
-    /// Each towards the middle of what it is connected with, so that fewer lines cross.
+    /// Moves each node towards the mean position of its neighbours, to reduce crossings.
     fn sort(&mut self) {
         let count = self.layer.len();
         let (mut before, mut after) = (vec![Vec::new(); count], vec![Vec::new(); count]);
@@ -89,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// Rows: each as near as possible to the middle of what it comes from, `gap` below the one above.
+    /// Assigns rows: each node as near as possible to the mean row of its predecessors, at least `gap` below the node above.
     fn place(&mut self, gap: usize) {
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); self.layer.len()];
         for &(from, to, _) in &self.parts {
@@ -103,7 +103,7 @@ impl Layout {
                     [] => free,
                     all => all.iter().map(|&on| self.y[on]).sum::<usize>() / all.len(),
                 };
-                // Those that follow need room, too.
+                // Leaves room for the nodes below.
                 let latest = highest.saturating_sub((layer.len() - 1 - place) * gap);
                 self.y[node] = wanted.min(latest).max(free);
                 free = self.y[node] + gap;

@@ -1,15 +1,15 @@
-//! Where the versions and the differences stand on the screen.
+//! The layout of the history: versions and differences.
 
 use ratatui::layout::Rect;
 
-/// From this width on, both are side by side.
+/// Minimum width at which both are side by side.
 const SIDE_BY_SIDE: u16 = 100;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
-    /// With its border.
+    /// Including the border.
     pub(super) list: Rect,
-    /// With its border.
+    /// Including the border.
     pub(super) diff: Rect,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn parts(area: Rect) -> Parts {
     Parts { list: Rect { height: above, ..area }, diff }
 }
 
-/// Visible versions.
+/// The number of visible versions.
 pub(super) fn list_rows(area: Rect) -> usize {
     usize::from(parts(area).list.height.saturating_sub(2))
 }

@@ -1,4 +1,4 @@
-//! What the history asks the event loop for, and what it gets. Types only.
+//! Effects and replies of the history. Types only.
 
 use waypost_core::Timestamp;
 use waypost_service::Sign;
@@ -6,29 +6,29 @@ use waypost_service::Sign;
 use crate::note::ErrorMessage;
 use crate::plan::PlanKey;
 
-/// Versions that are read at a time.
+/// Number of versions loaded at a time.
 pub const VERSIONS_PAGE: usize = 200;
-/// Lines of a comparison that are shown.
+/// Maximum number of lines of a comparison.
 pub const DIFF_LINES_MAX: usize = 2_000;
 
-/// What the history asks the event loop for.
+/// A request of the history to the event loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistoryEffect {
-    /// The page of versions before this one, or the latest page.
+    /// Load the page of versions before this one; with `None`, the latest page.
     Versions(PlanKey, Option<u64>),
-    /// Differences between two versions; 0 is the empty plan.
+    /// Compare two versions; 0 is the empty plan.
     Compare(PlanKey, u64, u64),
-    /// Restore a version, if the plan is still at the known version.
+    /// Restore a version, provided the plan is still at the known version.
     Restore { plan: PlanKey, version: u64, known: u64 },
 }
 
-/// What the history gets from the event loop.
+/// A reply to the history.
 #[derive(Clone, Debug)]
 pub enum HistoryReply {
-    /// A page of versions, and what was asked for.
+    /// A page of versions, with the requested `before`.
     Versions(PlanKey, Option<u64>, Result<Box<Versions>, ErrorMessage>),
     Compared(PlanKey, (u64, u64), Result<Box<Compared>, ErrorMessage>),
-    /// The restored version, and the new one.
+    /// The restored version, and the new version with its content.
     Restored(PlanKey, u64, Result<u64, ErrorMessage>),
 }
 
@@ -48,7 +48,7 @@ pub struct Version {
     pub at: Timestamp,
     pub who: String,
     pub what: String,
-    /// Whether its events were pruned: it cannot be compared any more.
+    /// Whether its events were pruned, so that it can no longer be compared.
     pub forgotten: bool,
 }
 
@@ -56,6 +56,6 @@ pub struct Version {
 pub struct Compared {
     /// At most [`DIFF_LINES_MAX`].
     pub lines: Vec<(Sign, String)>,
-    /// Number of all lines.
+    /// The number of lines before truncation.
     pub total: usize,
 }

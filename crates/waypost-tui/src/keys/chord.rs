@@ -1,4 +1,4 @@
-//! A key with its modifiers: as it is pressed, as it is written in the configuration, as it is shown.
+//! A key with its modifiers: as pressed, as written in the configuration, and as displayed.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Chord {
 }
 
 impl Chord {
-    /// Of a key that was pressed. Capital letters are themselves, with or without a word about Shift.
+    /// The chord of a pressed key. Shift is dropped from characters, because a capital letter implies it.
     pub fn of(key: KeyEvent) -> Self {
         let kept = KeyModifiers::CONTROL | KeyModifiers::ALT;
         let shift = match key.code {
@@ -22,7 +22,7 @@ impl Chord {
         Self { code: key.code, modifiers: key.modifiers & kept | shift }.folded()
     }
 
-    /// As terminals tell it: together with Ctrl, a letter has no size.
+    /// Normalizes case: with Ctrl, terminals do not distinguish capital letters.
     fn folded(self) -> Self {
         match self.code {
             KeyCode::Char(letter) if self.modifiers.contains(KeyModifiers::CONTROL) => {
@@ -32,7 +32,7 @@ impl Chord {
         }
     }
 
-    /// A key whose name has Shift in it, as terminals tell it: a capital letter, or nothing where they tell nothing of it.
+    /// A configured chord with Shift, as terminals report it. `None` if terminals do not report Shift for that key.
     fn shifted(code: KeyCode, modifiers: KeyModifiers) -> Option<Self> {
         let others = modifiers - KeyModifiers::SHIFT;
         match code {
@@ -51,17 +51,17 @@ impl Chord {
         }
     }
 
-    /// Whether it is a character where text is typed.
+    /// Whether it is a character in a text input.
     pub fn is_character(self) -> bool {
         matches!(self.code, KeyCode::Char(_)) && self.modifiers.is_empty()
     }
 
-    /// The key, pressed.
+    /// The event of pressing it.
     pub fn event(self) -> KeyEvent {
         KeyEvent::new(self.code, self.modifiers)
     }
 
-    /// Reads a name such as `ctrl+s`, `alt+up`, `f5`, `space`, `?`.
+    /// Parses a name such as `ctrl+s`, `alt+up`, `f5`, `space`, `?`.
     pub fn parse(name: &str) -> Option<Self> {
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = name;

@@ -14,7 +14,7 @@ use crate::screen::DrawContext;
 use crate::theme::{Theme, phase_word};
 use crate::{text, theme};
 
-/// How wide the columns are; 0 is left out.
+/// The widths of the columns; 0 hides a column.
 struct Columns {
     scope: usize,
     name: usize,
@@ -28,7 +28,7 @@ struct Columns {
 
 const GAP: usize = 2;
 
-/// What keys do while the filter is typed.
+/// The keys while the filter is typed.
 const TYPING_KEYS: [(&str, &str); 3] = [("Enter", "apply"), ("Esc", "clear"), ("↑ ↓", "select")];
 
 impl Columns {
@@ -115,7 +115,7 @@ impl PlanList {
         put(frame.buffer_mut(), (area.x + 2, area.y + 2), area.width.saturating_sub(2), said, theme.quiet());
     }
 
-    /// The filter, and what could not be read.
+    /// Draws the filter, and read errors.
     fn draw_bottom(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
         let mut x = area.x + 1;
         if self.typing || !self.filter.text().is_empty() {
@@ -145,7 +145,7 @@ impl PlanList {
     }
 }
 
-/// Puts one value after the other, with gaps; what has no columns is left out.
+/// Draws values one after the other, with gaps; skips hidden columns.
 struct Pen<'f, 'b> {
     frame: &'f mut Frame<'b>,
     x: u16,

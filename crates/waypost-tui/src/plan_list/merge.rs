@@ -1,10 +1,10 @@
-//! Sorted lists of several stores as one. Knows nothing of screens.
+//! Merges the sorted lists of several stores. Knows no screen.
 
 use std::cmp::{Ordering, Reverse};
 
 use waypost_store::{PlanSummary, Sort};
 
-/// The order that the stores use, too.
+/// The same order as in the stores.
 fn compare(a: &PlanSummary, b: &PlanSummary, sort: Sort) -> Ordering {
     let by_value = match sort {
         Sort::Updated => Reverse(a.updated_at).cmp(&Reverse(b.updated_at)),
@@ -17,8 +17,8 @@ fn compare(a: &PlanSummary, b: &PlanSummary, sort: Sort) -> Ordering {
     by_value.then_with(|| a.id.cmp(&b.id))
 }
 
-/// One list, as (store, place in its list). Of a store that has more, nothing is known behind its last plan: there the list
-/// ends, so that nothing has to be put in between later.
+/// Merges the lists into one of (store, index into its list). Where a store has more plans than are loaded, the result ends
+/// after its last loaded plan, so that a later page never has to be inserted in between.
 pub(super) fn merge<'a>(
     sides: impl Iterator<Item = (&'a [PlanSummary], bool)>,
     sort: Sort,

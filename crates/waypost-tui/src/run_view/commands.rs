@@ -1,4 +1,4 @@
-//! What a person can do to a plan from the run view: the dialogs, and the actions that follow.
+//! The user's actions on a plan in the run view, and their dialogs.
 
 use waypost_core::Phase;
 use waypost_run::Control;
@@ -10,13 +10,13 @@ use crate::screen::{Context, Flow};
 use crate::text;
 
 impl RunView {
-    /// A dialog that this screen opens.
+    /// Opens a dialog of this screen.
     fn dialog(&mut self, about: OpenDialog, dialog: Dialog, context: &mut Context<'_>) {
         self.open_dialog = Some(about);
         context.ask(dialog);
     }
 
-    /// Why it does not run, with what to do about it: more than a line at the bottom can hold.
+    /// Shows why the plan does not run and what to do; too long for a note.
     pub(super) fn not_started(&mut self, error: &ErrorMessage, context: &mut Context<'_>) {
         self.open_dialog = None;
         let lines = vec![error.what.clone(), String::new(), error.hint.clone()];
@@ -42,7 +42,7 @@ impl RunView {
         }
     }
 
-    /// The first time nothing new is started, the second time what runs is stopped.
+    /// The first time, no new tasks start; the second time, running tasks are stopped.
     pub(super) fn stop(&mut self, context: &mut Context<'_>) {
         let control = match self.local_run {
             LocalRun::Running => Control::Drain,
@@ -181,13 +181,13 @@ impl RunView {
             (OpenDialog::Reject, _) => {
                 self.write(PlanAction::Reject(typed.to_owned()), "rejected", context);
             }
-            // Enter pressed twice is no answer, and what is for a person to do would be done by it.
+            // An empty answer is most likely Enter pressed twice, and it would complete a task for a person.
             (OpenDialog::Answer(_), _) if typed.trim().is_empty() => {
                 context.notify(NoteKind::Warning, "an answer must not be empty");
                 self.answer(context);
             }
             (OpenDialog::Answer(task), _) => {
-                // What is asked next, or runs now, is more interesting than what has its answer.
+                // The next question or a running task is more interesting than the answered one.
                 self.chosen = None;
                 let success = format!("answered {task}");
                 self.write(PlanAction::Answer(task, typed.to_owned()), &success, context);

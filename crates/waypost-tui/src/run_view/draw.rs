@@ -1,4 +1,4 @@
-//! Draws the run view: the progress, the tasks, and details of one of them.
+//! Draws the run view: the progress, the tasks, and details of the selected task.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -16,15 +16,14 @@ use crate::screen::{DrawContext, Settings};
 use crate::text;
 use crate::theme::{Theme, phase_word, sign};
 
-/// Maximum width of an id.
 const ID_COLUMNS: usize = 24;
-/// Lines of a description that are shown above a log.
+/// Maximum number of lines of the description above a log.
 const DESCRIPTION_LINES: usize = 3;
-/// Lines of its result that are shown above a log.
+/// Maximum number of lines of the result or a question above a log.
 const SAID_LINES: usize = 4;
 
 impl RunView {
-    /// Tasks that are seen at the same time; the last row says how many the list leaves out.
+    /// The number of visible tasks. If the snapshot leaves tasks out, the last row is reserved for their number.
     pub(super) fn list_rows(&self, area: Rect) -> usize {
         let leaves_out = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.left_out > 0);
         usize::from(parts(area).list.height.saturating_sub(2 + u16::from(leaves_out))).max(1)
@@ -54,7 +53,7 @@ impl RunView {
         (format!("Run: {title}"), facts)
     }
 
-    /// The keys that make sense now, the most useful first.
+    /// The available keys, the most useful first.
     pub(crate) fn keys(&self, settings: &Settings) -> Vec<Action> {
         let mut keys = Vec::new();
         let phase = self.snapshot.as_ref().map(|snapshot| snapshot.phase);
@@ -110,7 +109,7 @@ impl RunView {
         }
     }
 
-    /// Where it runs, since when and how fast, or why it does not.
+    /// Where the plan runs, for how long and how fast, or why it does not run.
     fn state_line(&self, snapshot: &PlanSnapshot, context: DrawContext<'_>) -> (String, Style) {
         let theme = context.settings.theme;
         let key = |action: Action| {
@@ -190,7 +189,7 @@ impl RunView {
         };
         let inside = frame::framed(theme, frame, area, &title, self.focus == Focus::Text);
         let rows = usize::from(inside.height);
-        // What is on top of a task stays; the log below it follows its end.
+        // The head of a task stays in place; the log below it scrolls.
         let head = lines.head.len().min(rows);
         let room = rows - head;
         let from = match self.shows_preview() {
@@ -203,7 +202,7 @@ impl RunView {
         }
     }
 
-    /// Wraps the preview once, not at every key.
+    /// Wraps the preview once per width, not at every key.
     pub(super) fn wrap_preview(&mut self, area: Rect) {
         let columns = usize::from(parts(area).text.width.saturating_sub(2));
         if let Some(preview) = &self.preview
@@ -213,7 +212,7 @@ impl RunView {
         }
     }
 
-    /// Lines of the text that can be scrolled.
+    /// The number of lines that scroll.
     pub(super) fn text_lines(&self, area: Rect) -> usize {
         let parts = parts(area);
         self.lines(Theme::Plain, parts.text, Timestamp::from_micros(0)).tail.len()
@@ -260,7 +259,7 @@ impl RunView {
         add(&row.said, SAID_LINES, theme.text());
         let detail = self.detail.as_ref().filter(|(task, _)| *task == row.id).map(|(_, detail)| detail);
         let Some(detail) = detail else { return lines };
-        // A question to a person does not wait for a worker.
+        // A task for a person does not wait for a worker.
         for why in detail.why.iter().filter(|_| row.question.is_none()) {
             add(&format!("waits for {why}"), SAID_LINES, theme.quiet());
         }
@@ -293,7 +292,7 @@ struct Lines {
     tail: Vec<(String, Style)>,
 }
 
-/// Everything that will run with its inputs: an approval needs all of it.
+/// Everything that will run, with its inputs: an approval requires all of it to be visible.
 fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
     let mut lines = Vec::new();
     for task in &preview.tasks {
@@ -308,7 +307,6 @@ fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
     lines
 }
 
-/// One task in the list.
 fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
     let took = match (row.standing, row.started_at, row.finished_at) {
         (EffectiveStatus::Running, Some(from), _) => text::duration(now.since(from)),
@@ -321,7 +319,7 @@ fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
     format!(" {} {id} {} {again}{about}", sign_of(row), text::fit_right(&took, 6))
 }
 
-/// The sign of a task; one that a person has to do has its own.
+/// The sign of a task. Tasks for a person have their own.
 fn sign_of(row: &Row) -> &'static str {
     match row.group {
         Group::Asking if row.standing != EffectiveStatus::Asking => StatusSign::Person.glyph(),
@@ -350,7 +348,7 @@ fn bar_style(theme: Theme, snapshot: &PlanSnapshot) -> Style {
     if snapshot.counts.failed > 0 { theme.wrong() } else { theme.good() }
 }
 
-/// `██████▌░░░░`: what is settled of all.
+/// `██████░░░░`: finished tasks of all tasks.
 fn bar(counts: &Counts, columns: usize) -> String {
     let total = u64::from(counts.total.max(1));
     let full = (u64::from(counts.finished()) * columns as u64 / total) as usize;

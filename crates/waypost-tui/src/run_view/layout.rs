@@ -1,8 +1,8 @@
-//! Where the summary, the tasks and the text stand on the screen.
+//! The layout of the run view: summary, tasks and text.
 
 use ratatui::layout::Rect;
 
-/// From this width on, both are side by side.
+/// Minimum width at which tasks and text are side by side.
 const SIDE_BY_SIDE: u16 = 100;
 /// Rows above the tasks.
 const SUMMARY_ROWS: u16 = 2;
@@ -10,9 +10,9 @@ const SUMMARY_ROWS: u16 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     pub(super) summary: Rect,
-    /// With its border.
+    /// Including the border.
     pub(super) list: Rect,
-    /// With its border.
+    /// Including the border.
     pub(super) text: Rect,
 }
 

@@ -1,4 +1,4 @@
-//! What the run view asks the event loop for, and what it gets.
+//! Effects and replies of the run view.
 
 use waypost_config::Config;
 use waypost_core::{Plan, TaskId};
@@ -10,18 +10,18 @@ use crate::note::ErrorMessage;
 use crate::plan::PlanKey;
 use crate::text;
 
-/// Bytes of the end of a log that are read.
+/// Maximum number of bytes read from the end of a log.
 pub const LOG_BYTES_MAX: u64 = 64 * 1024;
-/// Tasks that a preview shows.
+/// Maximum number of tasks in a preview.
 pub const PREVIEW_TASKS_MAX: usize = 1_000;
-/// Bytes of all its texts.
+/// Maximum size of a preview in bytes.
 pub const PREVIEW_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of one of them.
+/// Maximum size of one text in a preview in bytes.
 pub const PARTICULAR_BYTES_MAX: usize = 32 * 1024;
 
-/// Columns before a program.
+/// Indentation of a program.
 const PROGRAM_COLUMNS: usize = 2;
-/// Columns before its inputs, so that no text can look like a program.
+/// Indentation of its inputs: deeper, so that no input can look like a program.
 const ABOUT_COLUMNS: usize = 6;
 
 /// Why the run view is opened.
@@ -32,29 +32,29 @@ pub enum Intent {
     Execute,
 }
 
-/// What the run view asks the event loop for.
+/// A request of the run view to the event loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEffect {
     LoadSnapshot(PlanKey),
-    /// What one task waits for, and its log.
+    /// Load the reasons why a task waits, and its log.
     LoadTaskDetail(PlanKey, TaskId),
-    /// What would run.
+    /// Load what would run.
     Preview(PlanKey),
     /// Run the plan in this process.
     Start(PlanKey),
-    /// Approve the version that was shown.
+    /// Approve this version, which was shown.
     Approve(PlanKey, u64),
     Write {
         plan: PlanKey,
         action: PlanAction,
-        /// The note when it is written.
+        /// The note to show on success.
         success: String,
     },
     /// End a run of this process.
     End(PlanKey, Control),
 }
 
-/// What a person can do to a plan from the run view.
+/// The writes of the run view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanAction {
     Reject(String),
@@ -64,11 +64,11 @@ pub enum PlanAction {
     CancelPlan,
     RetryTask(TaskId),
     RetryAll,
-    /// Answer what a task asks, or end a task that is for a person to do.
+    /// Answer the question of a task, or complete a task for a person.
     Answer(TaskId, String),
 }
 
-/// What the run view gets from the event loop.
+/// A reply to the run view.
 #[derive(Clone, Debug)]
 pub enum RunReply {
     Snapshot(PlanKey, Result<Box<PlanSnapshot>, ErrorMessage>),
@@ -77,7 +77,7 @@ pub enum RunReply {
     Started(PlanKey, Result<Started, ErrorMessage>),
     /// The approved version.
     Approved(PlanKey, Result<u64, ErrorMessage>),
-    /// A run of this process ended, and how.
+    /// How a run of this process ended.
     Ended(PlanKey, Result<String, ErrorMessage>),
 }
 
@@ -88,29 +88,29 @@ pub enum Started {
     NeedsApproval,
 }
 
-/// What would run.
+/// What would run, for review before approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
     pub version: u64,
-    /// The tasks, at most [`PREVIEW_TASKS_MAX`] and as many as [`PREVIEW_BYTES_MAX`] hold.
+    /// At most [`PREVIEW_TASKS_MAX`], with at most [`PREVIEW_BYTES_MAX`] in total.
     pub tasks: Vec<PreviewedTask>,
-    /// All tasks for machines.
+    /// Number of tasks for machines, including those left out.
     pub for_machines: usize,
-    /// All tasks for people.
+    /// Number of tasks for people, including those left out.
     pub for_people: usize,
 }
 
 /// One task that would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviewedTask {
-    /// Its id and its program, as a person would type it.
+    /// Its id and its command line.
     pub program: String,
-    /// What the author of the plan says to the program, each with its name.
+    /// Named inputs of the program, written by the author of the plan.
     pub particulars: Vec<(&'static str, String)>,
 }
 
 impl PreviewedTask {
-    /// One, each of its texts cut to what may be shown of it.
+    /// Truncates each input to [`PARTICULAR_BYTES_MAX`].
     fn of(id: &TaskId, disclosure: ApprovalPreview) -> Self {
         let ApprovalPreview { program, particulars } = disclosure;
         let shown = |text: String| match text::head_bytes(&text, PARTICULAR_BYTES_MAX) {
@@ -127,7 +127,7 @@ impl PreviewedTask {
         self.program.len() + self.particulars.iter().map(|(_, text)| text.len()).sum::<usize>()
     }
 
-    /// It in lines, those about it further in; a text has as many as its author gave it.
+    /// The program and its inputs, each with its indentation. An input may contain line breaks.
     pub(super) fn lines(&self) -> impl Iterator<Item = (usize, String)> {
         let about = self.particulars.iter().map(|(name, text)| (ABOUT_COLUMNS, format!("{name}: {text}")));
         std::iter::once((PROGRAM_COLUMNS, self.program.clone())).chain(about)
@@ -135,7 +135,7 @@ impl PreviewedTask {
 }
 
 impl Preview {
-    /// What a plan would have done: the programs, and what its author says to them.
+    /// Previews the remaining tasks of a plan.
     pub fn of(config: &Config, plan: &Plan) -> Self {
         let tasks = plan.tasks().map(|(task, _)| task).filter(|task| is_to_be_run(task));
         let mut preview = Self { version: plan.version(), ..Self::default() };
@@ -145,7 +145,7 @@ impl Preview {
                 true => preview.for_people += 1,
                 false => preview.for_machines += 1,
             }
-            // What is shown is the beginning without a gap, so that what is counted is all of the rest.
+            // Stops at the first task that does not fit, so that the shown tasks have no gap.
             if is_full {
                 continue;
             }
@@ -159,7 +159,6 @@ impl Preview {
         preview
     }
 
-    /// A summary line.
     pub(super) fn describe(&self) -> String {
         let people = match self.for_people {
             0 => String::new(),
@@ -173,7 +172,7 @@ impl Preview {
         }
     }
 
-    /// Tasks that are not shown.
+    /// The number of tasks left out.
     pub(super) fn left_out(&self) -> usize {
         (self.for_machines + self.for_people).saturating_sub(self.tasks.len())
     }
@@ -182,12 +181,12 @@ impl Preview {
 /// The details of one task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskDetail {
-    /// What it waits for.
+    /// The reasons why it waits.
     pub why: Vec<String>,
     /// The end of its log.
     pub log: String,
-    /// Bytes of the whole log.
+    /// Size of the whole log in bytes.
     pub log_bytes: u64,
-    /// Where the log is from, or why there is none.
+    /// The origin of the log, or why there is none.
     pub log_note: String,
 }

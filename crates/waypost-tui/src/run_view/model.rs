@@ -1,23 +1,22 @@
-//! A plan as the run view shows it: counts and a bounded list of tasks, the most interesting first. Reads a
-//! plan and nothing else.
+//! A plan as the run view shows it: counts and a bounded list of tasks, the most interesting first. Depends on the plan only.
 
 use waypost_core::{Counts, EffectiveStatus, Phase, Plan, Question, Status, Task, TaskId, Timestamp};
 
-/// Tasks that the list holds.
+/// Maximum number of tasks in the list.
 pub const ROWS_MAX: usize = 500;
-/// Bytes of a text that are kept of each.
+/// Maximum size of each text in bytes.
 const TEXT_BYTES_MAX: usize = 2_000;
-/// Seconds over which the rate is counted.
+/// The period over which the rate is counted.
 const RATE_SECONDS: i64 = 60;
 
 /// Groups of tasks, in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Waits for a person.
+    /// Waiting for a person.
     Asking,
     Running,
     Failed,
-    /// Ready or blocked.
+    /// Ready, blocked, reported or queued.
     Waiting,
     /// Done, skipped or cancelled.
     Ended,
@@ -30,13 +29,13 @@ pub struct Row {
     pub description: String,
     pub standing: EffectiveStatus,
     pub group: Group,
-    /// The latest attempt; 0: none.
+    /// The number of the latest attempt; 0 before the first.
     pub attempt: u32,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     /// The current or last worker.
     pub worker: Option<String>,
-    /// The latest progress or the result.
+    /// Progress of a running task, result of a done one, the reason otherwise.
     pub said: String,
     pub question: Option<TaskQuestion>,
     /// Its index among all tasks.
@@ -46,9 +45,9 @@ pub struct Row {
 /// A question for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuestion {
-    /// For a task that a person does: its description.
+    /// For a task without a question: its description.
     pub text: String,
-    /// The possible answers; empty: any.
+    /// The possible answers; if empty, any answer is possible.
     pub choices: Vec<String>,
 }
 
@@ -59,21 +58,21 @@ pub struct PlanSnapshot {
     pub version: u64,
     pub phase: Phase,
     pub needs_approval: bool,
-    /// The reason of the rejection, until approval is requested again.
+    /// The reason of the rejection, until approval is requested again or given.
     pub rejected: Option<String>,
     pub counts: Counts,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// Tasks that finished in the last minute.
+    /// Number of tasks that finished in the last minute.
     pub rate: usize,
     /// At most [`ROWS_MAX`].
     pub rows: Vec<Row>,
-    /// Tasks that are not in the list.
+    /// Number of tasks beyond [`ROWS_MAX`].
     pub left_out: usize,
 }
 
 impl PlanSnapshot {
-    /// Of a plan at a time; `is_for_people` says which tasks a person does.
+    /// `is_for_people` decides which tasks a person does.
     pub fn of(plan: &Plan, now: Timestamp, is_for_people: &dyn Fn(&Task) -> bool) -> Self {
         let state = plan.state();
         let mut order: Vec<(Group, i64, usize, &Task, EffectiveStatus)> = Vec::new();
@@ -88,7 +87,7 @@ impl PlanSnapshot {
             let is_recent = |at: Timestamp| now.as_micros() - at.as_micros() < RATE_SECONDS * 1_000_000;
             rate += usize::from(finished.is_some_and(is_recent));
             let group = group(standing, state.phase == Phase::Active && is_for_people(task));
-            // What ended last is the most interesting of what ended; of the rest, the plan's own order holds.
+            // Of ended tasks, the last to end is the most interesting; the others keep the order of the plan.
             let latest = match group {
                 Group::Ended => finished.map_or(0, |at| -at.as_micros()),
                 Group::Asking | Group::Running | Group::Failed | Group::Waiting => 0,
@@ -106,7 +105,7 @@ impl PlanSnapshot {
             phase: state.phase,
             needs_approval: state.phase == Phase::AwaitingApproval
                 || state.phase == Phase::Draft && state.approval_required && state.approval.is_none(),
-            // A request for approval, and an approval, replace the reason of a rejection.
+            // Requesting or giving approval replaces the reason of a rejection.
             rejected: Some(state.reason.trim())
                 .filter(|reason| state.phase == Phase::Draft && !reason.is_empty())
                 .map(beginning),
@@ -167,7 +166,7 @@ fn row(group: Group, place: usize, task: &Task, standing: EffectiveStatus) -> Ro
     }
 }
 
-/// The beginning of a text, more than a screen shows.
+/// The beginning of a text, longer than a screen can show.
 fn beginning(text: &str) -> String {
     waypost_text::head_bytes(text, TEXT_BYTES_MAX).to_owned()
 }

@@ -1,4 +1,4 @@
-//! Reads keys, mouse events and pastes on a thread, which pauses while another program has the terminal.
+//! Reads keys, mouse events and pastes on a thread, which pauses while another program uses the terminal.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -7,9 +7,9 @@ use std::time::Duration;
 use crossterm::event::{self, Event};
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// How long it is waited for the rest of a key that came in pieces.
+/// How long to wait for the rest of a key that arrives in parts.
 const REST_OF_A_KEY: Duration = Duration::from_millis(1);
-/// How long it is waited for the thread to leave the terminal alone.
+/// How long to wait for the thread to pause.
 const CLOSE_WAIT: Duration = Duration::from_millis(200);
 
 /// Whether the thread may read.
@@ -34,7 +34,7 @@ pub(crate) struct InputReader {
 }
 
 impl InputReader {
-    /// Starts reading. `on_event` gets each event until it returns false, and `None` at the end of the input.
+    /// Starts reading. Calls `on_event` with each event until it returns false, and with `None` at the end of the input.
     pub(crate) fn start(on_event: impl FnMut(Option<Event>) -> bool + Send + 'static) -> io::Result<Self> {
         let (woken, wake) = io::pipe()?;
         let shared = Arc::new(Shared { gate: Mutex::new(Gate::Open), changed: Condvar::new() });
@@ -43,13 +43,13 @@ impl InputReader {
         Ok(Self { shared, wake })
     }
 
-    /// Stops reading.
+    /// Pauses reading.
     pub(crate) fn close(&mut self) {
         let mut gate = self.shared.lock();
         if *gate == Gate::Open {
             *gate = Gate::Closing;
             let _over = self.wake.write_all(b".");
-            // A thread that is in the middle of a key may keep us waiting, but not for long.
+            // The thread may be in the middle of a key, so wait for it, but not forever.
             let closing = |gate: &mut Gate| *gate == Gate::Closing;
             let waited = self.shared.changed.wait_timeout_while(gate, CLOSE_WAIT, closing);
             drop(waited);
@@ -100,7 +100,7 @@ impl Shared {
                     return;
                 }
             }
-            // What was typed before the terminal went away has been heard.
+            // Everything typed before the terminal disappeared has been read.
             if keys.intersects(PollFlags::HUP | PollFlags::ERR) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Handles signals, depending on who has the terminal.
+//! Handles signals, depending on which program uses the terminal.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,25 +17,25 @@ pub(crate) enum SignalRequest {
     Resize,
 }
 
-/// Who has the terminal.
+/// The program that uses the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TerminalOwner {
     Waypost,
-    /// A program that we wait for, which handles its own keys.
+    /// A program that Waypost waits for; it handles its own keys.
     OtherProgram,
-    /// No longer ours, while what we run is brought to its end since that time: the end that is asked for is on its way.
+    /// Waypost has released the terminal, and has been stopping its runs since this time.
     Finishing(Instant),
     /// Signals have their default effect.
     Released,
 }
 
-/// How long what we run may take to end before somebody who asks again is obeyed at once.
+/// How long runs may take to stop before a repeated signal takes effect at once.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SignalAction {
     Nothing,
-    /// The system's default.
+    /// The system's default effect.
     Default,
     Request(SignalRequest),
 }
@@ -44,12 +44,12 @@ fn signal_action(owner: TerminalOwner, signal: i32, now: Instant) -> SignalActio
     match (owner, signal) {
         (TerminalOwner::Released | TerminalOwner::Finishing(_), SIGWINCH)
         | (TerminalOwner::OtherProgram, SIGINT) => SignalAction::Nothing,
-        // A window that is closed says so several times: the shell and the terminal both do.
+        // Closing a window sends several of these: from the shell and from the terminal.
         (TerminalOwner::Finishing(_), SIGHUP) => SignalAction::Nothing,
         (TerminalOwner::Finishing(since), SIGINT | SIGTERM) if now.duration_since(since) < GRACE => {
             SignalAction::Nothing
         }
-        // Whatever has the terminal is asked to stop as well, and we stop with it.
+        // The program that uses the terminal receives the signal as well, and Waypost stops together with it.
         (TerminalOwner::Released | TerminalOwner::Finishing(_), _)
         | (TerminalOwner::OtherProgram, SIGTSTP) => SignalAction::Default,
         (TerminalOwner::Waypost, SIGINT) => SignalAction::Request(SignalRequest::Interrupt),
@@ -68,7 +68,7 @@ fn signal_action(owner: TerminalOwner, signal: i32, now: Instant) -> SignalActio
 pub(crate) struct Signals(Arc<Mutex<TerminalOwner>>);
 
 impl Signals {
-    /// Begins to on_signal them.
+    /// Starts the thread.
     pub(crate) fn start(on_signal: impl Fn(SignalRequest) + Send + 'static) -> io::Result<Self> {
         let mut listening = Listening::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH])?;
         let signals = Self(Arc::new(Mutex::new(TerminalOwner::Waypost)));

@@ -1,4 +1,4 @@
-//! `waypost answer`: what waits for a person's word, and giving it.
+//! `waypost answer`: lists what waits for a person's answer, or answers it.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ use crate::load_config;
 use crate::options::{Guard, within};
 use crate::view::text;
 
-/// Rows on a page, unless somebody says otherwise.
+/// Rows on a page by default.
 const ROWS_DEFAULT: usize = 20;
-/// Rows on a page at the most.
+/// Maximum number of rows on a page.
 const ROWS_MAX: usize = 1_000;
-/// Plans that are looked for at a time.
+/// Plans fetched at a time.
 const PLANS_PAGE: usize = 100;
 
 const EXAMPLES: &str = "\
@@ -30,7 +30,6 @@ Examples:
   waypost answer kq3 deploy yes
   waypost answer kq3 release 'use the second candidate'";
 
-// What, and with what.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Answer {
@@ -51,7 +50,6 @@ pub(crate) struct Answer {
     guard: Guard,
 }
 
-/// Something that waits for a person.
 struct Row {
     plan: PlanId,
     task: String,
@@ -129,7 +127,8 @@ impl Answer {
         Ok(())
     }
 
-    /// Everything that waits in plans that have begun, one more than fits on the page at least if there is more.
+    /// Everything that waits in active and paused plans and those awaiting approval. If there is more than a page, at
+    /// least one row more than fits.
     fn all(&self, plans: &PlanStore, from: Option<&str>, config: &Config) -> Outcome<Vec<Row>> {
         let mut query = Query {
             phases: vec![Phase::Active, Phase::Paused, Phase::AwaitingApproval],
@@ -146,7 +145,7 @@ impl Answer {
             let page = plans.heads(&query)?;
             for head in page.items.iter().filter(may_wait) {
                 rows.extend(plans.with_plan(&head.id, |plan| rows_of(plan, config))?);
-                // What stood on earlier pages may be among them.
+                // Rows of earlier pages may be among them.
                 if rows.len() > self.limit && from.is_none_or(|from| head.id.as_str() > from) {
                     return Ok(rows);
                 }
@@ -159,7 +158,7 @@ impl Answer {
     }
 }
 
-/// What waits for a person in one plan: questions first, then tasks.
+/// Everything in one plan that waits for a person: questions first, then tasks.
 fn rows_of(plan: &Plan, config: &Config) -> Vec<Row> {
     let id = plan.id();
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Putting plans away, and taking them out again. To forget one for good takes a person at a terminal.
+//! Archives and restores plans. Deleting one for good requires a person at a terminal.
 
 use clap::Args;
 use serde_json::json;
@@ -8,7 +8,6 @@ use crate::context::{Context, PlanWrite};
 use crate::error::{Failure, Outcome};
 use crate::output;
 
-// Put away.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
     #[command(flatten)]
@@ -23,7 +22,6 @@ impl Archive {
     }
 }
 
-// Take out.
 #[derive(Debug, Args)]
 pub(crate) struct Unarchive {
     #[command(flatten)]
@@ -38,7 +36,6 @@ impl Unarchive {
     }
 }
 
-// Put away, or forget.
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
     #[command(flatten)]

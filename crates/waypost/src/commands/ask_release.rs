@@ -1,4 +1,4 @@
-//! Leaving a task without ending it: `waypost ask` a person and wait, `waypost release` it for others.
+//! Gives up a task without finishing it: `waypost ask` waits for a person's answer, `waypost release` leaves it to others.
 
 use clap::Args;
 use waypost_core::QuestionRequest as Question;
@@ -16,7 +16,6 @@ Examples:
   waypost ask kq3 t2 'Which of the two schemas is the right one?'
   waypost ask kq3 t2 'May I drop the table?' --choice yes --choice no";
 
-// A question.
 #[derive(Debug, Args)]
 #[command(after_help = ASK_EXAMPLES)]
 pub(crate) struct AskPerson {
@@ -49,7 +48,6 @@ impl AskPerson {
     }
 }
 
-// Back on the list.
 #[derive(Debug, Args)]
 pub(crate) struct Release {
     #[command(flatten)]

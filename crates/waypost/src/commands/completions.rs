@@ -1,4 +1,4 @@
-//! `waypost completions`: a script that completes command lines.
+//! `waypost completions`: prints a shell completion script.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -11,7 +11,6 @@ Examples:
   waypost completions bash > ~/.local/share/bash-completion/completions/waypost
   waypost completions fish > ~/.config/fish/completions/waypost.fish";
 
-// For which shell.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Completions {

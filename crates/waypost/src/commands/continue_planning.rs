@@ -1,4 +1,4 @@
-//! `waypost continue`: goes on with thinking that has not come to its end, in a new process, from the same place.
+//! `waypost continue`: resumes unfinished planning in a new process, from the same point.
 
 use clap::Args;
 use waypost_planner::planning::{
@@ -20,7 +20,6 @@ Examples:
   waypost continue kq3
   waypost continue kq3 --budget 200000 --max-depth 6";
 
-// What to go on with.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Continue {
@@ -77,21 +76,21 @@ impl Continue {
         }
     }
 
-    /// The order that is meant.
+    /// Finds the request to resume.
     fn find(&self, context: &mut Context, planning: &PlanningSession) -> Outcome<PlanningRequest> {
         let (orders, bad) = planning.orders.all().map_err(|error| of_order(&error))?;
         let Some(word) = &self.plan else {
             let latest = |stand: RequestProgress| {
                 orders.iter().find(|order| order.stand == stand && is_current(planning, order)).cloned()
             };
-            // What a bound keeps waits for somebody to raise it, so it keeps nobody from what is open.
+            // A request that reached a limit waits until someone raises it, so open requests come first.
             let found = latest(RequestProgress::Open).or_else(|| latest(RequestProgress::Bounded));
             return match (found, bad.first()) {
                 (Some(order), _) => {
                     note_bad(context, &bad);
                     Ok(order)
                 }
-                // It may be the very one that was meant.
+                // The unreadable request may be the one that was meant.
                 (None, Some(error)) => Err(of_order(error)),
                 (None, None) => Err(Failure::not_found(
                     "no planning is unfinished",
@@ -112,7 +111,7 @@ impl Continue {
             }
         };
         let known = planning.orders.find(&id).map_err(|error| of_order(&error))?;
-        // Whoever names a plan that nobody has begun to think about wants just that.
+        // Naming a plan without any planning starts its decomposition.
         Ok(known.unwrap_or_else(|| {
             PlanningRequest::new(id, PlanningGoal::Decompose { task: None }, planning.extent(), None)
         }))
@@ -131,7 +130,7 @@ impl Continue {
     }
 }
 
-/// Says that a model has written the plan before, and that nothing was done about it now.
+/// Reports that a model wrote the plan earlier and that nothing was done now.
 fn written_before(context: &mut Context, planning: PlanningSession, order: PlanningRequest) -> Outcome {
     let found = planning.found(order.plan);
     if found.read(|plan| plan.state().archived)? {
@@ -151,7 +150,7 @@ fn written_before(context: &mut Context, planning: PlanningSession, order: Plann
     Ok(())
 }
 
-/// Whether an order is about a plan that can be thought about, or about one that is to be made yet.
+/// Whether a request belongs to a plan that is not archived, or to one that does not exist yet.
 fn is_current(planning: &PlanningSession, order: &PlanningRequest) -> bool {
     match planning.plans.with_plan(&order.plan, |plan| !plan.state().archived) {
         Ok(current) => current,

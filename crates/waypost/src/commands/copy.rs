@@ -1,4 +1,4 @@
-//! `waypost copy`: all plans of one store into another, with everything that is known of them; verified at the end.
+//! `waypost copy`: copies all plans of one store into another, with their history, and verifies the copy.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,9 @@ Examples:
   waypost copy --from sqlite:.waypost/waypost.db --to postgres://db.example.org/plans
   waypost copy --from sqlite:.waypost/waypost.db --to file:plans --json";
 
-/// Between two words about how far it is.
+/// The interval between two progress messages.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-// From where, to where.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Copy {
@@ -39,7 +38,7 @@ pub(crate) struct Copy {
     while_running: bool,
 }
 
-/// Says now and then how far a copy is.
+/// Reports the progress of a copy at intervals.
 struct Teller<'a> {
     context: &'a Context,
     next: Instant,

@@ -1,4 +1,4 @@
-//! `waypost cost`: what models were asked and what it cost, of one plan or of all. Reads journals, never plans but their heads.
+//! `waypost cost`: model calls, tokens and cost of one plan or of all. Reads journals, and for a single plan also its budget.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::planning::{self, report};
 use crate::view::table::{self, Cell};
 
-/// Journals that are read.
+/// Maximum number of folder entries that are read.
 const JOURNALS_MAX: usize = 10_000;
 
 const EXAMPLES: &str = "\
@@ -26,7 +26,6 @@ Examples:
   waypost cost kq3
   waypost cost --json";
 
-// Of what.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Cost {
@@ -94,7 +93,7 @@ fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
                 continue;
             }
         };
-        // A journal that was only begun.
+        // The journal was created, but no call was made.
         if totals.all.calls == 0 && totals.failed == 0 {
             continue;
         }
@@ -126,7 +125,7 @@ fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
     left_out(bad)
 }
 
-/// What is not counted, as some journals cannot be read.
+/// Reports the journals that cannot be read and are not counted.
 fn left_out(mut bad: Vec<Failure>) -> Outcome {
     let Some(first) = bad.pop() else { return Ok(()) };
     if bad.is_empty() {
@@ -140,7 +139,7 @@ fn left_out(mut bad: Vec<Failure>) -> Outcome {
     Err(failure)
 }
 
-/// The journals of a folder, in the order of their names.
+/// The journals of a folder, sorted by name.
 fn journals(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let failed = |error: std::io::Error| Failure::file(folder, &error);
     let entries = match std::fs::read_dir(folder) {

@@ -1,4 +1,4 @@
-//! `waypost decompose`: breaks goals down until every leaf is small enough, within bounds, and says what was left.
+//! `waypost decompose`: breaks goals down until every leaf is small enough or a limit is reached, and reports what is left.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::planning::{
 };
 use crate::view::text;
 
-/// The goal that everything else of a new plan is a part of.
+/// The id of a new plan's root task.
 const ROOT: &str = "goal";
-/// Columns of a new plan's title.
+/// Maximum columns of a new plan's title.
 const TITLE_COLUMNS_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
@@ -36,7 +36,6 @@ Examples:
   waypost decompose kq3 t4 --budget 50000 --time 10m
   waypost decompose kq3 --step";
 
-// What to break down, and how far.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Decompose {
@@ -55,19 +54,18 @@ pub(crate) struct Decompose {
     bounds: PlanningLimits,
 }
 
-/// What came of breaking goals down, for whoever asked.
+/// The result of a decomposition.
 pub(crate) struct Decomposition {
-    /// For programs.
+    /// The JSON fields of the report.
     pub(crate) fields: Map<String, Value>,
-    /// Whether it came to its end.
+    /// An error if planning stopped before its end.
     pub(crate) outcome: Outcome,
 }
 
-/// What is broken down.
 enum Target {
-    /// A plan that is there, or one of its tasks.
+    /// An existing plan, or one of its tasks.
     Known(PlanId, Option<TaskId>),
-    /// A goal that a plan is made for.
+    /// A goal for a new plan.
     Goal(String),
 }
 
@@ -75,7 +73,7 @@ impl Decompose {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (planning, target) = self.find(context)?;
         let extent = self.bounds.over(planning.extent())?;
-        // Whoever cannot be asked does not leave an empty plan behind, nor anything else.
+        // Choose the model first: if that fails, no empty plan is left behind.
         let chosen = planning.choose(&self.asked)?;
         let (plan, task, is_new) = match target {
             Target::Known(plan, task) => (plan, task, false),
@@ -87,7 +85,7 @@ impl Decompose {
         };
         let journal = planning.journal(&plan)?;
         let mut commands = planning.waking(&plan)?;
-        // A new plan has its budget already.
+        // A new plan already has its budget.
         commands.extend(budget(self.bounds.budget.filter(|_| !is_new)));
         let order = PlanningRequest::new(plan, PlanningGoal::Decompose { task }, extent, self.asked.model());
         planning.listen(context)?;
@@ -96,7 +94,7 @@ impl Decompose {
         run_and_tell(context, planning, (order, journal), (&chosen, &self.asked), steps)
     }
 
-    /// The plan that is meant, or the goal of a new one.
+    /// Finds the plan that is named, or reads the goal of a new one.
     fn find(&self, context: &mut Context) -> Outcome<(PlanningSession, Target)> {
         let word = &self.what[0];
         if let Some(task) = self.what.get(1) {
@@ -110,7 +108,7 @@ impl Decompose {
         if !self.goal && word != "-" {
             match context.find(word) {
                 Ok(found) => return Ok((PlanningSession::enter(context)?, Target::Known(found.id, None))),
-                // A single word is more likely a plan that is not there than a goal.
+                // A single word is more likely the id of a missing plan than a goal.
                 Err(failure) if !word.trim().contains(char::is_whitespace) => {
                     let hint = "`waypost list` shows the plans; for a goal of one word, use --goal";
                     return Err(Failure { hint: hint.to_owned(), ..failure });
@@ -123,7 +121,7 @@ impl Decompose {
     }
 }
 
-/// Makes a plan with a goal as its only task.
+/// Creates a plan with the goal as its only task.
 fn make(
     context: &Context,
     planning: &PlanningSession,
@@ -141,7 +139,7 @@ fn make(
     Ok(planning.service.create(&Caller::new(by), draft, CreateOptions::default())?.plan)
 }
 
-/// Breaks down what an order names, and says what came of it.
+/// Decomposes what a request names, and reports the result.
 pub(crate) fn run_and_tell(
     context: &mut Context,
     planning: PlanningSession,
@@ -167,7 +165,7 @@ pub(crate) fn run_and_tell(
     told.outcome.and(recorded)
 }
 
-/// Breaks down what an order names.
+/// Decomposes what a request names.
 pub(crate) fn think(
     context: &mut Context,
     planning: &PlanningSession,
@@ -193,7 +191,7 @@ pub(crate) fn think(
     Ok(Decomposition { outcome: outcome(&order.plan, &thought), fields })
 }
 
-/// Whether a bound keeps anything from being broken down.
+/// Whether a limit keeps any goal from being broken down.
 fn within(progress: &Progress) -> Within {
     let is_bounded = |(_, why): &(TaskId, Stopped)| match why {
         Stopped::Bound { .. } => true,
@@ -221,7 +219,7 @@ fn goals_json(plan: &PlanId, progress: &Progress) -> Value {
     })
 }
 
-/// Whether thinking came to its end, and if not, why, and how it goes on.
+/// Returns an error if planning stopped before its end, with the reason and how to resume.
 pub(crate) fn outcome(plan: &PlanId, thought: &PlanningResult) -> Outcome {
     report::outcome(plan, &thought.ending).map_or(Ok(()), Err)
 }

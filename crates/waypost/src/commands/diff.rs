@@ -1,4 +1,4 @@
-//! `waypost diff`: what differs between two versions of a plan.
+//! `waypost diff`: shows the differences between two versions of a plan.
 
 use clap::Args;
 use serde_json::json;
@@ -9,11 +9,11 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::view::{differences as view, text};
 
-/// Lines that are shown before the rest is counted.
+/// Maximum number of lines shown without `--full`.
 const LINES_MAX: usize = 400;
-/// Differences that programs get.
+/// Maximum number of differences in JSON without `--full`.
 const DIFFERENCES_MAX: usize = 1_000;
-/// Characters of a value that programs get.
+/// Maximum bytes of a value in JSON without `--full`.
 const VALUE_CHARACTERS_MAX: usize = 4_000;
 
 const EXAMPLES: &str = "\
@@ -21,7 +21,6 @@ Examples:
   waypost diff kq3 4        what changed since version 4
   waypost diff kq3 4 6      from version 4 to version 6";
 
-// Between which versions.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Diff {

@@ -1,4 +1,4 @@
-//! `waypost digest`: has finished work compressed, and measures how much of it was kept.
+//! `waypost digest`: summarizes finished work with a model, and measures the fidelity of the summaries.
 
 use std::sync::Arc;
 
@@ -25,7 +25,6 @@ Examples:
   waypost digest kq3
   waypost digest kq3 t4 --no-exam";
 
-// Of what.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Digest {
@@ -59,7 +58,7 @@ impl Digest {
     }
 }
 
-/// Digests what an order names, and says what came of it.
+/// Digests what a request names, and reports the result.
 pub(crate) fn run_and_tell(
     context: &mut Context,
     planning: PlanningSession,
@@ -115,7 +114,6 @@ pub(crate) fn run_and_tell(
     outcome
 }
 
-/// The tasks of a plan that have a digest.
 fn digested(plan: &Plan) -> Vec<(String, Kept)> {
     let digest = |task: &waypost_core::Task| task.spec.thinking.as_ref()?.digest.clone();
     plan.tasks().filter_map(|(task, _)| Some((task.spec.id.to_string(), digest(task)?))).collect()

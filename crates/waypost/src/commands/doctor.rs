@@ -1,5 +1,5 @@
-//! `waypost doctor`: does every plan follow from its history, do the tables beside it agree, and does the cluster answer
-//! that the configuration names?
+//! `waypost doctor`: checks that every plan follows from its history, that derived tables agree with it, and that the
+//! configured Slurm cluster responds.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -13,14 +13,13 @@ use crate::error::{Failure, Outcome};
 use crate::load_config;
 use crate::view::text;
 
-/// Leases that are told of.
+/// Maximum number of leases reported.
 const LEASES_TOLD_MAX: usize = 20;
-/// Workers that are told of.
+/// Maximum number of workers reported.
 const WORKERS_TOLD_MAX: usize = 20;
-/// Seconds by which clocks may differ before it is told.
+/// Clock difference in seconds from which it is reported.
 const CLOCK_SECONDS_TOLD: i64 = 2;
 
-// Whether to put right what can be.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Rebuild what can be derived from the history
@@ -31,7 +30,7 @@ pub(crate) struct Doctor {
 impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        // A mistake in the configuration is told after the store, which can be looked at without it.
+        // An error in the configuration is reported after the store's findings, which do not depend on it.
         let config = load_config::load(&folders, None);
         let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.execution_env()));
         let cluster = cluster.unwrap_or_default();
@@ -47,7 +46,7 @@ impl Doctor {
             return tell_of_cluster(context, &cluster);
         }
         let plans = context.plans()?;
-        // As the store shows itself: what it was opened by may hold a password.
+        // The store's own display form: the location that opened it may contain a password.
         let location = plans.store().location();
         let findings = plans.doctor(self.repair)?;
         let about = plans.store().about()?;
@@ -115,7 +114,7 @@ impl Doctor {
     }
 }
 
-/// Nothing where a file is damaged: the findings name it.
+/// Returns an empty result if a file is damaged: the findings already name it.
 fn unless_damaged<T: Default>(found: Outcome<T>) -> Outcome<T> {
     match found {
         Err(failure) if failure.code == "corrupt" => Ok(T::default()),
@@ -127,7 +126,7 @@ fn of_cluster((what, hint): &(String, String)) -> Value {
     json!({ "what": what, "hint": hint, "repaired": false })
 }
 
-/// What is wrong with the cluster that the configuration names.
+/// Reports the problems of the configured cluster.
 fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outcome {
     let Some((_, hint)) = cluster.first() else { return Ok(()) };
     if !context.out.json {
@@ -139,7 +138,7 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
     Err(Failure::failed(what, hint))
 }
 
-/// Leases that ended unseen, the first of them, and how many seconds this machine's clock is ahead of the store's.
+/// The first leases that expired without being noticed, and the seconds by which this machine's clock is ahead of the store's.
 fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
     let (overdue, now) = plans.store().query(|read| {
         let now = read.now();
@@ -148,7 +147,7 @@ fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
     Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))
 }
 
-/// Workers that should have been heard of and were not, the first of them.
+/// The first workers whose heartbeats are overdue.
 fn unheard(plans: &PlanStore) -> Outcome<Vec<(Worker, WorkerState)>> {
     let (workers, now) = all_workers(plans)?;
     let states = workers.into_iter().map(|worker| {

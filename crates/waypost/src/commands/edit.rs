@@ -1,5 +1,4 @@
-//! `waypost edit`: a plan in the person's editor. What was typed is never thrown away: when it cannot be written, the
-//! draft stays in its file.
+//! `waypost edit`: opens a plan in the person's editor. If the edited text cannot be saved, the draft stays in its file.
 
 mod checkboxes;
 
@@ -18,7 +17,7 @@ use crate::options::Guard;
 use crate::plan_input::Source;
 use crate::{files, output};
 
-/// The editor where none is named and somebody is there to use it.
+/// The editor if none is configured and there is a terminal.
 const EDITOR_DEFAULT: &str = "vi";
 
 const EXAMPLES: &str = "\
@@ -29,7 +28,6 @@ Examples:
   waypost edit kq3 --format native
   EDITOR='code --wait' waypost edit kq3";
 
-// Which plan, and as what.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Edit {
@@ -98,13 +96,13 @@ impl Edit {
     }
 }
 
-/// Opens a plan that was just made.
+/// Opens a plan that was just created.
 pub(crate) fn edit(context: &mut Context, found: &PlanHandle) -> Outcome {
     let asked = Edit { plan: found.id.to_string(), format: EditFormat::default(), guard: Guard::default() };
     asked.edit(context, found, &editor()?)
 }
 
-/// Lets a person edit a text in their editor; nothing when it is as it was.
+/// Opens a text in the person's editor. Returns `None` if it was not changed.
 pub(crate) fn edit_text(name: &str, ending: &str, text: &str) -> Outcome<Option<String>> {
     let editor = editor()?;
     let path = files::write_private(&std::env::temp_dir(), name, ending, text)?;
@@ -114,7 +112,7 @@ pub(crate) fn edit_text(name: &str, ending: &str, text: &str) -> Outcome<Option<
     Ok((edited != text).then_some(edited))
 }
 
-/// The failure, with the place where the draft was kept.
+/// Adds the path of the kept draft to a failure.
 fn kept(mut failure: Failure, path: &Path) -> Failure {
     if failure.exit == Exit::Conflict {
         failure.hint = "edit the plan again, and copy what you need from your draft".to_owned();
@@ -127,7 +125,7 @@ fn read_back(path: &Path) -> Outcome<String> {
     files::read(&path.display().to_string()).map_err(|failure| kept(failure, path))
 }
 
-/// Writes what was edited as one version, guarded by the version that it was opened at.
+/// Saves the edited text as one version, guarded by the version that was opened.
 fn save(
     context: &mut Context,
     found: &PlanHandle,
@@ -140,7 +138,7 @@ fn save(
     let mut source = Source::text(&path.display().to_string(), edited, Some(dialect))?;
     let reading = &mut source.reading;
     if let [draft] = reading.drafts.as_mut_slice() {
-        // Nobody else can take these ids: the write is guarded by the version of this plan.
+        // No other writer can take these ids: the write is guarded by this version of the plan.
         fit_to_plan(draft, &reading.assigned_ids, before, plan.free_task_ids());
     }
     let problems: Vec<_> = source.problems().into_iter().map(|(_, problem)| (None, problem)).collect();
@@ -182,7 +180,7 @@ fn editor() -> Outcome<String> {
 }
 
 fn open_editor(editor: &str, path: &PathBuf) -> Outcome {
-    // Through the shell, as others do, so that an editor may have options.
+    // The shell splits options of the editor, as other programs do.
     let status =
         process::Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path).status();
     let status =

@@ -1,4 +1,4 @@
-//! `waypost events`: what happened in all plans, in the order in which it was written; with --follow, as it happens.
+//! `waypost events`: lists the events of all plans in the order of the log; with `--follow`, as they happen.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::error::{Failure, Outcome};
 use crate::options::within;
 use crate::view::text;
 
-/// Versions that are read at a time, and shown where nobody says how many.
+/// Versions read at a time, and the default limit.
 const VERSIONS_PAGE: usize = 100;
-/// Versions that one answer holds at the most.
+/// Maximum number of results.
 const VERSIONS_MAX: usize = 10_000;
-/// How long one wait for the next version lasts at the most.
+/// Maximum duration of one wait for the next version.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
@@ -32,7 +32,6 @@ Examples:
   waypost events --follow --json
   waypost events --follow --kind task_unblocked --agent planner";
 
-// Which.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Events {
@@ -97,25 +96,25 @@ impl Events {
 }
 
 fn follow(context: &Context, plans: &PlanStore, filter: &LogFilter, mut after: u64) -> Outcome {
-    // Begun before the first look, so that nothing falls between the two.
+    // The watch starts before the first read, so that no version is missed in between.
     let mut watch = plans.watch()?;
     loop {
         let latest = plans.latest()?;
         let entries = plans.log(after, filter, VERSIONS_PAGE)?;
         after = entries.last().map_or(after, |last| last.sequence);
         if print(entries.iter().map(|entry| line(context.out.json, entry))).is_err() {
-            // Whoever read has gone away.
+            // The reader closed the pipe.
             return Ok(());
         }
         if entries.len() < VERSIONS_PAGE {
-            // What was left out is not looked at again.
+            // Versions that the filter excludes are not read again.
             after = after.max(latest);
             watch.wait(FOLLOW_WAIT)?;
         }
     }
 }
 
-/// Prints lines at once, while the command runs.
+/// Prints lines immediately, while the command runs.
 fn print(lines: impl Iterator<Item = String>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     for line in lines {
@@ -144,7 +143,7 @@ fn line(for_programs: bool, entry: &VersionRecord) -> String {
     )
 }
 
-/// Events for themselves: so many, or as they happen.
+/// Prints single events: up to `limit`, or without one as they happen.
 fn single(
     context: &mut Context,
     plans: &PlanStore,
@@ -166,7 +165,7 @@ fn single(
         cursor = page.cursor;
         forgotten += page.forgotten;
         if print(page.events.iter().map(|event| event_line(context.out.json, event))).is_err() {
-            // Whoever read has gone away.
+            // The reader closed the pipe.
             return Ok(());
         }
         let Some(left) = &mut left else { continue };

@@ -1,4 +1,4 @@
-//! `waypost export`: a plan in any format, to stdout or into a file.
+//! `waypost export`: writes a plan in any format, to stdout or to a file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::files;
 use crate::options::dialect;
 use crate::view::text;
 
-/// Tasks that are named for each field that was lost.
+/// Maximum number of tasks named for each lost field.
 const NAMES_MAX: usize = 5;
 
 const EXAMPLES: &str = "\
@@ -26,7 +26,6 @@ Examples:
   waypost export kq3 --format clido --strict
   waypost export kq3 ab7 --format jaato --form program --output .jaato/plans.json";
 
-// Which plan, in which format, where to.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Export {
@@ -62,7 +61,7 @@ pub(crate) enum FormWord {
     Program,
 }
 
-/// Says what was lost: as a failure when it is strict, as notes otherwise.
+/// Reports what a format cannot hold: as an error if `strict`, otherwise as a note.
 pub(crate) fn report_losses(
     context: &mut Context,
     losses: &[Loss],
@@ -87,14 +86,14 @@ pub(crate) fn report_losses(
     Ok(())
 }
 
-/// What was lost, by field: of the plan, and of how many tasks.
+/// Summarizes losses by field: those of the plan, then those of its tasks.
 pub(crate) fn loss_lines(losses: &[Loss]) -> Vec<String> {
     let mut of_plan: Vec<&str> = Vec::new();
     let mut of_tasks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for loss in losses {
         match &loss.task {
             Some(task) => of_tasks.entry(&loss.field).or_default().push(task),
-            // Several plans may lose the same.
+            // Several plans may lose the same field.
             None if of_plan.contains(&loss.field.as_str()) => {}
             None => of_plan.push(&loss.field),
         }

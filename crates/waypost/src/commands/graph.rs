@@ -1,4 +1,4 @@
-//! `waypost graph`: a picture of a plan's graph, as text for a tool that draws it, or drawn.
+//! `waypost graph`: writes a plan's graph in a graph language, or draws it.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,6 @@ Examples:
   waypost graph kq3 --format dot | dot -Tpng > plan.png
   waypost graph plan.json --format svg --output plan.svg";
 
-// Of what, and how.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Graph {
@@ -36,7 +35,7 @@ pub(crate) struct Graph {
     force: bool,
 }
 
-/// The languages for graphs, and letters.
+/// The graph languages, and ASCII art.
 fn pictures() -> [PossibleValue; 5] {
     [
         PossibleValue::new("mermaid").help("A Mermaid flowchart"),
@@ -56,7 +55,7 @@ impl Graph {
                 let picture = write(&draft, dialect, Form::default());
                 picture.map_err(|error| Failure::unreadable(&self.plan, error))?.text
             }
-            // The only one that is not a format of plans.
+            // `ascii` is the only value that is not a plan format.
             Err(_) => ascii::draw(&draft),
         };
         match &self.output {

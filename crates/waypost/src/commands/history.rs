@@ -1,4 +1,4 @@
-//! `waypost history`: a plan's versions, the latest first: who did what, when.
+//! `waypost history`: lists a plan's versions, newest first, with author, time and changes.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -12,12 +12,11 @@ use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
 
-/// Versions on a page, unless somebody says otherwise.
+/// Versions on a page by default.
 const VERSIONS_DEFAULT: usize = 20;
-/// Versions on a page at the most.
+/// Maximum number of versions on a page.
 const VERSIONS_MAX: usize = 20 * HISTORY_PAGE;
 
-// Of which plan, and how much.
 #[derive(Debug, Args)]
 pub(crate) struct History {
     /// Plan id, or an unambiguous prefix
@@ -83,7 +82,7 @@ impl History {
     }
 }
 
-/// What happened, or what is left of it.
+/// Summarizes a version, or notes that its events were pruned or purged.
 fn describe(entry: &VersionRecord) -> String {
     entry.forgotten().unwrap_or_else(|| summary(&entry.events))
 }

@@ -1,4 +1,4 @@
-//! Addresses that commands listen at over HTTP, who is answered there, and the metrics of a worker.
+//! Listen addresses, the host and origin checks, and the metrics endpoint of a worker.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use waypost_store::Store;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 
-/// Reads ADDR:PORT, or a port on this machine.
+/// Parses ADDR:PORT, or a port on the loopback address.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse::<u16>().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     port.or_else(|_| text.parse())
         .map_err(|_| "write ADDR:PORT, such as 127.0.0.1:8021, or a port".to_owned())
 }
 
-/// Serves the metrics of a worker until it ends.
+/// Serves a worker's metrics until it is dropped.
 pub(crate) struct Metrics {
     stop: Option<oneshot::Sender<()>>,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
 impl Metrics {
-    /// Begins to, at this address.
+    /// Binds the address and starts serving.
     pub(crate) fn begin(context: &Context, listen: SocketAddr, store: Arc<dyn Store>) -> Outcome<Self> {
         let site = Site::new(
             host_origin_guard(listen, &[], &[])?,
@@ -57,7 +57,7 @@ impl Drop for Metrics {
     }
 }
 
-/// Which names of this server, and which pages, are answered.
+/// Builds the guard that decides which host names and origins are answered.
 pub(crate) fn host_origin_guard(
     listen: SocketAddr,
     hosts: &[String],
@@ -65,7 +65,7 @@ pub(crate) fn host_origin_guard(
 ) -> Outcome<HostOriginGuard> {
     let mut guard = HostOriginGuard::local();
     if !listen.ip().is_unspecified() {
-        // A bound address is always a name.
+        // A bound address is always a valid host name.
         let _is_a_name = guard.allow_host(&listen.ip().to_string());
     }
     for host in hosts {

@@ -1,5 +1,5 @@
-//! `waypost import`: plans from files and folders of any format. Everything is read and checked before anything is
-//! written; a file with something wrong in it is left out as a whole, and named.
+//! `waypost import`: imports plans from files and folders of any format. All input is read and checked before the first
+//! write. A file with a problem is left out as a whole and reported.
 
 mod folder;
 mod repair;
@@ -25,7 +25,7 @@ use crate::options::dialect;
 use crate::plan_input::Source;
 use crate::view::text;
 
-/// Names that a note lists.
+/// Maximum number of names in a note.
 const NAMES_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
@@ -40,7 +40,6 @@ Examples:
   generate | waypost import - --id nightly
   waypost import old.json --repair";
 
-// What to read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Import {
@@ -61,7 +60,7 @@ pub(crate) struct Import {
     repair: bool,
 }
 
-/// A plan that was read, and where.
+/// A plan that was read, and its source.
 struct Read {
     from: String,
     dialect: Dialect,
@@ -84,7 +83,7 @@ impl Import {
         }
         let id = self.id.as_deref().map(plan_id).transpose()?;
         let (reads, left) = self.check(context, found)?;
-        // Whoever wants all of it exactly, or means one plan, wants nothing else.
+        // With --strict or --id, a partial import is never wanted.
         if !left.is_empty() && (reads.is_empty() || self.strict || id.is_some()) {
             return left_out(left, OtherFiles::Untouched);
         }
@@ -115,7 +114,7 @@ impl Import {
         left_out(left, OtherFiles::Imported)
     }
 
-    /// The plans of all files in which nothing is wrong, and everything that is wrong in the others.
+    /// Returns the plans of all valid files, and the problems of the others.
     fn check(&self, context: &mut Context, found: Sources) -> Outcome<(Vec<Read>, Vec<Failure>)> {
         let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
         let mut reads = Vec::new();
@@ -129,7 +128,7 @@ impl Import {
             }
             let mut wrong = source.problems();
             for draft in &source.reading.drafts {
-                // What only cannot run here is noted when the plan is written.
+                // Plans that merely cannot run here are noted when they are written.
                 let forbidden = context.configuration_problems(draft)?.into_iter().filter(forbids_writing);
                 let found = forbidden.chain(repair::nowhere(draft));
                 wrong.extend(found.map(|problem| (Some(source.name.clone()), problem)));
@@ -140,7 +139,7 @@ impl Import {
             }
             inexact.extend(source.reading.notes.iter().map(|note| format!("{}: {note}", source.name)));
             let (from, dialect) = (source.name, source.reading.dialect);
-            // The lines of an index are no plans; taking them would also take the ids of the real ones.
+            // The lines of an index are not plans; importing them would also take the ids of the real ones.
             let drafts = source.reading.drafts.into_iter().filter(|draft| !is_index_line(draft));
             reads.extend(drafts.map(|draft| Read { from: from.clone(), dialect, draft }));
         }
@@ -166,14 +165,14 @@ impl Import {
     }
 }
 
-/// What became of the files beside those that are left out.
+/// What happened to the files that were not left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OtherFiles {
     Imported,
     Untouched,
 }
 
-/// Names what was left out, if anything was.
+/// Reports what was left out, if anything.
 fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
     let Some(last) = left.pop() else { return Ok(()) };
     let mut failure = if left.is_empty() {
@@ -197,7 +196,7 @@ fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
     Err(failure)
 }
 
-/// Whether a plan says just what a text says; what has happened to it since is another matter.
+/// Whether a stored plan has the same specification as a draft. Task states are not compared.
 fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
     let specs = |draft: &Draft| -> Vec<waypost_core::TaskSpec> {
         let mut specs: Vec<_> = draft.tasks.iter().map(|task| task.spec.clone()).collect();
@@ -207,7 +206,7 @@ fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
     *plan.spec() == draft.spec && plan.len() == draft.tasks.len() && specs(&plan.to_draft()) == specs(draft)
 }
 
-/// Writes one plan, under its own id where nobody has it.
+/// Writes one plan, under its own id unless that is taken.
 fn put(
     context: &mut Context,
     plans: &Arc<PlanStore>,

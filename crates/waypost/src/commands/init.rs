@@ -1,4 +1,4 @@
-//! `waypost init`: makes a workspace known to the hosts of agents, and tells the agents how plans work here.
+//! `waypost init`: registers Waypost with agent hosts and writes the instructions for agents.
 
 mod file_change;
 mod hosts;
@@ -22,9 +22,9 @@ use crate::load_config::Folders;
 use crate::output;
 use crate::store_location::IGNORED;
 
-/// The text for agents that most hosts read.
+/// The instruction file that most hosts read.
 const AGENTS: &str = "AGENTS.md";
-/// What a new configuration says.
+/// The text of a new configuration.
 const CONFIG: &str = include_str!("init/config.toml");
 
 const EXAMPLES: &str = "\
@@ -38,7 +38,6 @@ Examples:
   waypost init --client claude --client codex
   waypost init --client cursor --command /opt/bin/waypost --yes";
 
-// What to set up, and how.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Init {
@@ -97,7 +96,7 @@ impl Init {
         }
     }
 
-    /// Does about one file what may be done.
+    /// Applies one change, as far as it is permitted.
     fn apply(&self, context: &Context, step: &FileChange, is_person: bool) -> Outcome<ChangeResult> {
         let is_new = match &step.what {
             What::Same => return Ok(ChangeResult::Same),
@@ -131,7 +130,7 @@ impl Init {
         Ok(ChangeResult::Changed)
     }
 
-    /// Says what else somebody should know.
+    /// Prints notes about missing hosts, programs and instruction files.
     fn note(&self, context: &mut Context, workspace: &Path, clients: &[Host], entry: &Entry) {
         if clients.is_empty() {
             let words: Vec<&str> = Host::ALL.iter().map(|client| client.known().word).collect();
@@ -157,13 +156,13 @@ impl Init {
     }
 }
 
-/// All files, each once.
+/// The changes to all files, each file once.
 fn steps(folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> {
     let mut steps = Vec::new();
     let root = folders.own.parent().unwrap_or(&folders.own);
     let own = folders.own.file_name().unwrap_or_default().to_string_lossy();
     for (file, text) in [(".gitignore", IGNORED), ("config.toml", CONFIG)] {
-        // Whatever is in them is the operator's.
+        // Existing files belong to the operator.
         let unless_there = |old: Option<&str>| match old {
             Some(_) => Ok(Merged::Same),
             None => Ok(Merged::Text(text.to_owned())),
@@ -193,7 +192,7 @@ fn steps(folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> 
     steps
 }
 
-/// Whether a file for agents is there and neither is nor names the one that has our section already.
+/// Whether an instruction file exists, is not a link to AGENTS.md, and does not refer to it instead of having its own section.
 fn is_text_of_its_own(path: &Path) -> bool {
     let leads_there = fs::read_link(path).is_ok_and(|to| to.file_name().is_some_and(|name| name == AGENTS));
     let names_it = || {

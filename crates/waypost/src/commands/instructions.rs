@@ -1,4 +1,4 @@
-//! `waypost instructions`: how an agent works with plans from a shell.
+//! `waypost instructions`: prints how an agent works with plans from a shell.
 
 use clap::Args;
 use serde_json::json;
@@ -7,7 +7,6 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::instructions;
 
-// Nothing to choose.
 #[derive(Debug, Args)]
 pub(crate) struct Instructions {}
 

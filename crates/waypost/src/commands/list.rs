@@ -1,4 +1,4 @@
-//! `waypost list`: plans on one bounded page. Reads heads, never plans.
+//! `waypost list`: lists plans on one bounded page. Reads summaries, never whole plans.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -13,9 +13,9 @@ use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::{phase_sign, phase_words, sign_look, text};
 
-/// Plans on a page, unless somebody says otherwise.
+/// Plans on a page by default.
 const PLANS_DEFAULT: usize = 20;
-/// Plans on a page at the most.
+/// Maximum number of plans on a page.
 const PLANS_MAX: usize = 1_000;
 
 const EXAMPLES: &str = "\
@@ -25,7 +25,6 @@ Examples:
   waypost list --search jwt --sort title
   waypost list --archived";
 
-// Which plans.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct List {

@@ -1,5 +1,4 @@
-//! `waypost log`: what the worker of a task wrote while it worked. Reads the file that the run kept, or the copy that the
-//! store has of it.
+//! `waypost log`: prints the output of a task's attempt. Reads the log file of the run, or the store's copy of it.
 
 use clap::Args;
 use serde_json::json;
@@ -9,7 +8,6 @@ use waypost_store::{FoundLog, NoLog, find_log, log_path};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 
-// Of which attempt.
 #[derive(Debug, Args)]
 pub(crate) struct Log {
     /// Plan id, or an unambiguous prefix
@@ -69,7 +67,7 @@ impl Log {
     }
 }
 
-/// What a reader of a copy should know.
+/// Describes how complete a copy is and where the file is.
 fn describe_copy(copy: &AttemptLog) -> String {
     let AttemptLog { worker, bytes, text, ended, .. } = copy;
     let part = match *bytes > text.len() as u64 {

@@ -1,4 +1,4 @@
-//! `waypost mcp`: plans for agents, over the Model Context Protocol on standard input and output.
+//! `waypost mcp`: serves plans to agents over the Model Context Protocol on standard input and output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,6 @@ Examples:
   waypost mcp --toolset jaato --agent researcher
   waypost mcp --toolset native,orchestrator";
 
-// Which tools, and for whom.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Mcp {
@@ -37,7 +36,6 @@ pub(crate) struct Mcp {
     agent: Option<String>,
 }
 
-// Which tools.
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
     /// Toolsets to offer: native, jaato, plans, orchestrator
@@ -53,7 +51,7 @@ fn toolset(name: &str) -> Result<Toolset, String> {
     Toolset::ALL.into_iter().find(|set| set.name() == name).ok_or_else(|| format!("one of {}", known()))
 }
 
-/// Reads the name of an agent.
+/// Parses the name of an agent.
 pub(crate) fn agent(name: &str) -> Result<String, String> {
     agent_name(name).filter(|kept| kept == name).ok_or_else(|| {
         format!("a name has at most {AGENT_NAME_CHARACTERS_MAX} letters, digits and ._-@/+ and no colon")
@@ -61,7 +59,7 @@ pub(crate) fn agent(name: &str) -> Result<String, String> {
 }
 
 impl Tools {
-    /// What a server offers with them.
+    /// The options of a server that offers these tools.
     pub(crate) fn options(self, agent: Option<String>, open: Opener) -> Options {
         Options { toolsets: self.toolsets, agent, output_schemas: self.output_schemas, open }
     }
@@ -78,14 +76,14 @@ impl Mcp {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
         let served = runtime.block_on(serve_stdio(options, roots));
-        // A call that waits for a person does not keep the process once the client is gone.
+        // A call that waits for a person must not keep the process alive once the client is gone.
         runtime.shutdown_background();
         relays.finish(context);
         served.map_err(|error| Failure::failed(error.to_string(), "check the log of the agent's host"))
     }
 }
 
-/// Finds workspaces for a server.
+/// Returns the function with which a server opens workspaces.
 pub(crate) fn opener(context: &Context, relays: &Arc<Relays>) -> Opener {
     let (context, relays) = (context.for_server(), Arc::clone(relays));
     Arc::new(move |folder: Option<&Path>| {
@@ -94,7 +92,7 @@ pub(crate) fn opener(context: &Context, relays: &Arc<Relays>) -> Opener {
     })
 }
 
-/// Those who tell webhooks of what is written, one for each workspace that a server has opened.
+/// The webhook outboxes, one for each workspace that a server has opened.
 #[derive(Default)]
 pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, WebhookOutbox>>);
 
@@ -112,7 +110,7 @@ impl Relays {
         Ok(())
     }
 
-    /// Lets them send what is left, and says what could not be sent.
+    /// Sends the remaining events, and reports those that could not be sent.
     pub(crate) fn finish(&self, context: &Context) {
         let relays = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for words in relays.into_values().flat_map(WebhookOutbox::finish) {
@@ -121,8 +119,8 @@ impl Relays {
     }
 }
 
-/// The workspace of a folder, or of the current one. The store may be the one of another checkout of the repository; files
-/// are read and written in this one only.
+/// Opens the workspace of a folder, or of the current one. The store may belong to another checkout of the repository;
+/// files are read and written in this one only.
 fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outcome<Workspace> {
     let (folders, place) = match folder {
         Some(folder) => (context.folders_of(folder)?, context.store_location_of(folder)?),

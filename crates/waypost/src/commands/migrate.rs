@@ -1,4 +1,4 @@
-//! `waypost migrate`: brings the store to the schema of this build. Opening it does the same; this says so.
+//! `waypost migrate`: migrates the store to this build's schema. Opening a store does the same; this command reports it.
 
 use std::path::Path;
 
@@ -9,11 +9,10 @@ use waypost_store::{Durability, PostgresStore, SqliteStore, StoreError, open};
 use crate::context::Context;
 use crate::error::Outcome;
 
-// Nothing more to say.
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {}
 
-/// The schema of a store as it stands; nothing for stores that have no schema.
+/// The current schema version of a store; `None` for stores without a schema.
 fn schema_of(location: &str) -> Option<Result<Option<u32>, StoreError>> {
     match location.split_once(':') {
         Some(("sqlite", path)) => Some(SqliteStore::schema_of(Path::new(path))),
@@ -36,7 +35,7 @@ impl Migrate {
         };
         let from = from?;
         place.prepare()?;
-        // Opening brings the store up to date; it is closed again before anybody looks.
+        // Opening migrates the store. It is closed again before its schema is read.
         drop(open(&place.location, Durability::default())?);
         let to = schema_of(&place.location).transpose()?.flatten();
         if context.out.json {

@@ -1,4 +1,4 @@
-//! One file for each thing that can be asked. Each reads its options, asks the store, and says what came of it.
+//! One file for each subcommand. Each parses its options, calls the service or the store, and reports the result.
 
 pub(crate) mod answer;
 pub(crate) mod archive;

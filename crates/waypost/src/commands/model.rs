@@ -1,4 +1,4 @@
-//! `waypost model`: the models that can be asked, and what works with them.
+//! `waypost model`: lists the configured models and tests what works with them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::{Failure, Outcome};
 use crate::load_config;
 use crate::style::Look;
 
-/// Names of a server's models that are listed for people.
+/// Maximum number of a server's models that are shown to people.
 const NAMES_SHOWN_MAX: usize = 50;
 
 const EXAMPLES: &str = "\
@@ -27,7 +27,6 @@ Examples:
   waypost model test local
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 waypost model test --model llama3.2";
 
-// What to do with them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
     /// List the configured models and their roles
@@ -37,7 +36,6 @@ pub(crate) enum Models {
     Test(Test),
 }
 
-// How much.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Query each server for its models
@@ -45,7 +43,6 @@ pub(crate) struct List {
     ask: bool,
 }
 
-// Which.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Test {
@@ -69,7 +66,7 @@ impl Models {
     }
 }
 
-/// Why there is no answer, as a command says it.
+/// Converts a model error to a command's failure.
 pub(crate) fn failure(error: &ModelError) -> Failure {
     let failure = Failure::failed(error.to_string(), error.hint());
     Failure { code: error.code().to_owned(), ..failure }
@@ -99,7 +96,7 @@ impl List {
     }
 }
 
-/// For what a model is used, as far as that needs no choice.
+/// The roles that a model is sure to have: those configured for it, and all others if it is the only model.
 fn roles_of(config: &Config, name: &str) -> Vec<&'static str> {
     let only = config.models.len() == 1;
     let is_used = |role: &Role| config.planner.named(*role).map_or(only, |named| named == name);
@@ -110,7 +107,7 @@ fn roles_of(config: &Config, name: &str) -> Vec<&'static str> {
     roles
 }
 
-/// Where the key is read, and whether anything is there. Never the key.
+/// Where the key is read from, and whether it is there. Never contains the key.
 fn key_words(server: &ModelServer, around: &ExecutionEnv) -> String {
     match &server.key {
         None => "no key".to_owned(),
@@ -127,7 +124,7 @@ fn key_words(server: &ModelServer, around: &ExecutionEnv) -> String {
     }
 }
 
-/// A model of the configuration, and what its server says it has.
+/// A configured model, and the models that its server offers.
 struct Listed<'a> {
     name: &'a str,
     server: &'a ModelServer,

@@ -1,4 +1,4 @@
-//! `waypost new`: makes a plan from words on the command line.
+//! `waypost new`: creates a plan from command line arguments.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -18,7 +18,6 @@ Examples:
   waypost new 'Design' --body-file design.md
   PLAN=$(waypost new 'Nightly clean-up')";
 
-// What a new plan is to be.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
@@ -50,7 +49,7 @@ pub(crate) struct New {
     tasks: Vec<String>,
 }
 
-/// A plan's id as somebody typed it.
+/// Parses the plan id of `--id`.
 pub(crate) fn plan_id(text: &str) -> Outcome<PlanId> {
     let wrong =
         |error: BadId| Failure::usage(format!("--id {text:?}: {error}"), "choose an id such as auth-jwt");

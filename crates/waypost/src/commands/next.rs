@@ -1,4 +1,4 @@
-//! `waypost next`: what can be worked on now, in one plan or in all, and taking the first of it.
+//! `waypost next`: lists the ready tasks of one plan or of all, or claims the first.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::error::Outcome;
 use crate::options::{seconds, within};
 use crate::view::{self, text};
 
-/// Tasks that are listed, unless somebody says otherwise.
+/// Tasks listed by default.
 const TASKS_DEFAULT: usize = 5;
-/// Tasks that are listed at the most.
+/// Maximum number of listed tasks.
 const TASKS_MAX: usize = 1_000;
 
 const EXAMPLES: &str = "\
@@ -25,7 +25,6 @@ Examples:
   waypost next kq3 --claim
   waypost next --queue nightly --claim --json";
 
-// Of which plan, and whether to take it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Next {
@@ -127,7 +126,7 @@ fn list(
     Ok(())
 }
 
-/// Says what keeps everything from starting.
+/// Reports why nothing can start.
 fn say_why_nothing(context: &mut Context, plans: &PlanStore, of: Option<&PlanId>) -> Outcome {
     let Some(plan) = of else {
         context.out.say("no active plan has ready tasks");
@@ -144,7 +143,7 @@ fn say_why_nothing(context: &mut Context, plans: &PlanStore, of: Option<&PlanId>
     Ok(())
 }
 
-/// Prints a task that was taken, with the outputs of what it depended on.
+/// Prints a claimed task with the outputs of its dependencies.
 fn taken(context: &mut Context, plans: &PlanStore, id: &PlanId, task: &TaskId) -> Outcome {
     let now: Timestamp = text::now();
     plans.with_plan(id, |plan| {

@@ -1,5 +1,5 @@
-//! `waypost plan`: asks a model for a plan, checks it, shows it, and saves it as a draft. Never a plan that is not sound, and
-//! never one in the place of another.
+//! `waypost plan`: asks a model for a plan, validates it, shows it, and saves it as a draft. Never saves an invalid
+//! plan, and never overwrites another plan.
 
 pub(crate) mod generate;
 mod repo_map;
@@ -15,7 +15,7 @@ use crate::files;
 use crate::options::within;
 use crate::planning::{ModelOptions, PlanningLimits, PlanningSession, note_bad, of_order, read_goal};
 
-/// Bytes of all texts that a model is given to read.
+/// Maximum bytes of all files given to a model.
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
 const EXAMPLES: &str = "\
@@ -31,7 +31,6 @@ Examples:
   waypost plan 'Refactor auth to JWT' --dry-run
   waypost plan 'Write a search engine' --decompose --budget 100000";
 
-// What the plan is for, and how it is made.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Plan {
@@ -79,7 +78,7 @@ impl Plan {
             PlanningSession::enter_to_add(context)?
         };
         let goal = read_goal(&self.goal)?;
-        // Who cannot be asked leaves no order behind.
+        // Choose the model first: if that fails, no request is left behind.
         let chosen = planning.choose(&self.asked)?;
         let tasks_max = self.max_tasks.unwrap_or(planning.config.planner.tasks_max as usize);
         within("--max-tasks", tasks_max, 2..=TASKS_ASKED_MAX)?;
@@ -100,14 +99,14 @@ impl Plan {
         Generation { planning, order, journal, chosen, asked: self.asked, saving }.run(context)
     }
 
-    /// The order that an earlier run of the same command has left behind, or this one.
+    /// Adopts the request that an earlier run of the same command left behind, or starts the new one.
     fn adopt(
         &self,
         context: &mut Context,
         planning: &PlanningSession,
         order: PlanningRequest,
     ) -> Outcome<generate::Begun> {
-        // Who wants to see a plan wants another one than the last time.
+        // A dry run is expected to show a new plan, not the previous one.
         let known = if self.fresh || self.dry_run || self.asked.replay.is_some() {
             Vec::new()
         } else {
@@ -125,7 +124,7 @@ impl Plan {
         for known in known.into_iter().filter(same) {
             let journal = match planning.journal(&known.plan) {
                 Ok(journal) => journal,
-                // Another process is at it, or nobody can be: neither is in the way of a new plan.
+                // Another process holds the journal, or it cannot be opened. Neither prevents a new plan.
                 Err(failure) if failure.code == "held" => continue,
                 Err(failure) => {
                     context.out.note(format!("skipped: {} ({})", failure.message, failure.hint));
@@ -147,7 +146,7 @@ impl Plan {
     }
 }
 
-/// The files that the model is to read. Their secrets are for nobody: neither for the model nor for what is kept of the order.
+/// Reads the files for the model. Secrets are redacted, both for the model and in the stored request.
 fn texts(paths: &[String], planning: &PlanningSession, context: &mut Context) -> Outcome<Vec<Text>> {
     let redactor = planning.redactor();
     let mut texts = Vec::new();

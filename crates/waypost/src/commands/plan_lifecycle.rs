@@ -1,4 +1,4 @@
-//! What can be asked of a plan as a whole: approve, reject, pause, resume, end.
+//! Commands on a plan as a whole: approve, reject, pause, resume, finish.
 
 use clap::Args;
 use clap::builder::PossibleValue;
@@ -16,7 +16,6 @@ Examples:
   waypost approve kq3 --expect-version 4
   waypost approve kq3 --note 'go, but not on Friday'";
 
-// Allow it.
 #[derive(Debug, Args)]
 #[command(after_help = APPROVE_EXAMPLES)]
 pub(crate) struct Approve {
@@ -41,7 +40,6 @@ impl Approve {
     }
 }
 
-// Do not allow it.
 #[derive(Debug, Args)]
 pub(crate) struct Reject {
     #[command(flatten)]
@@ -59,7 +57,6 @@ impl Reject {
     }
 }
 
-// Ask.
 #[derive(Debug, Args)]
 pub(crate) struct RequestApproval {
     #[command(flatten)]
@@ -77,7 +74,6 @@ impl RequestApproval {
     }
 }
 
-// Start nothing new.
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
     #[command(flatten)]
@@ -100,7 +96,6 @@ impl Pause {
     }
 }
 
-// Go on.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     #[command(flatten)]
@@ -123,7 +118,6 @@ fn endings() -> [PossibleValue; 3] {
     ]
 }
 
-// End it.
 #[derive(Debug, Args)]
 pub(crate) struct FinishPlan {
     #[command(flatten)]

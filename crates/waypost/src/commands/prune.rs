@@ -1,4 +1,4 @@
-//! `waypost prune`: forgets how plans that ended long ago came to their end; what they came to stays.
+//! `waypost prune`: deletes the events of plans that ended long ago; their final state stays.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,10 +27,9 @@ Examples:
   waypost prune --older-than 30d
   waypost prune --vacuum";
 
-/// Plans that an answer names.
+/// Maximum number of plans named in a report.
 const PLANS_NAMED_MAX: usize = 1_000;
 
-// What to forget.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Prune {
@@ -45,7 +44,6 @@ pub(crate) struct Prune {
     vacuum: bool,
 }
 
-/// What came of it.
 #[derive(Default)]
 struct PruneReport {
     pruned: Vec<PrunedPlan>,
@@ -54,7 +52,7 @@ struct PruneReport {
     kept_total: usize,
     versions: u64,
     bytes: u64,
-    /// Of those that would go: their logs would, too.
+    /// All plans that are pruned, or would be: their logs are removed as well.
     would_go: BTreeSet<PlanId>,
     logs: usize,
     log_bytes: u64,
@@ -161,7 +159,7 @@ fn say(context: &mut Context, found: &PruneReport, dry_run: bool) {
     }
 }
 
-/// Removes the logs of plans that were pruned, here or by somebody on another machine, and of purged ones.
+/// Removes the logs of purged plans and of pruned ones, including those pruned from another machine.
 fn sweep_logs(plans: &PlanStore, logs: &Path, mode: PruneMode, found: &mut PruneReport) -> Outcome {
     let folders = match fs::read_dir(logs) {
         Ok(folders) => folders,
@@ -187,7 +185,7 @@ fn sweep_logs(plans: &PlanStore, logs: &Path, mode: PruneMode, found: &mut Prune
     Ok(())
 }
 
-/// Whether a plan was purged, or pruned to its end.
+/// Whether a plan was purged, or pruned up to its last version.
 fn is_over(plans: &PlanStore, id: &PlanId) -> Result<bool, StoreError> {
     plans.store().query(|read| match read.version(id)? {
         Some(version) => Ok(read.pruned(id)?.is_some_and(|pruned| pruned.up_to == version)),
@@ -195,7 +193,7 @@ fn is_over(plans: &PlanStore, id: &PlanId) -> Result<bool, StoreError> {
     })
 }
 
-/// How many files a folder has, and how many bytes.
+/// The number of files in a folder, and their total bytes.
 fn size(folder: &Path) -> io::Result<(usize, u64)> {
     let (mut count, mut bytes) = (0, 0);
     for file in fs::read_dir(folder)? {

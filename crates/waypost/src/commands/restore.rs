@@ -1,11 +1,10 @@
-//! `waypost restore`: makes a plan what its author said at a version. Nothing is lost: it is a new version.
+//! `waypost restore`: restores a plan's specification from an earlier version, as a new version. No version is lost.
 
 use clap::Args;
 
 use crate::context::{Context, PlanWrite};
 use crate::error::Outcome;
 
-// Which plan, and to what.
 #[derive(Debug, Args)]
 #[command(after_help = "Tasks with the same work keep their results.")]
 pub(crate) struct Restore {

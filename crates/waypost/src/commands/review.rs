@@ -1,4 +1,4 @@
-//! `waypost review`: everything about a goal: what stands around it, what was thought, and what models were asked.
+//! `waypost review`: shows a goal with its ancestors, its planning state and the model calls about it.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -19,7 +19,6 @@ Examples:
   waypost review kq3 goal.2 --calls
   waypost review kq3 --calls --json";
 
-// Which goal.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Review {
@@ -72,7 +71,7 @@ impl Review {
     }
 }
 
-/// The goals above one, the nearest last.
+/// The ancestors of a goal, the nearest last.
 fn ancestors(plan: &Plan, task: &Task) -> Vec<String> {
     let above = |task: &Task| task.spec.parent.as_ref().and_then(|parent| plan.task(parent.as_str()));
     let mut names: Vec<String> =
@@ -113,7 +112,7 @@ fn is_about(line: &JournalLine, task: Option<&waypost_core::TaskId>) -> bool {
         JournalLine::Begun { .. } => false,
         JournalLine::Answered { entry, .. } => entry.task.as_ref() == Some(task),
         JournalLine::Failed { task: of, .. } => of.as_ref() == Some(task),
-        // Slots end with the goal that they are about, or with the number of a try after it.
+        // A slot is PURPOSE/GOAL. A digest adds `:` and a fingerprint, a repeated try `/` and its number.
         JournalLine::Forgotten { slots, .. } => {
             slots.iter().any(|slot| slot.split(['/', ':']).nth(1) == Some(task.as_str()))
         }

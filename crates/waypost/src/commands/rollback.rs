@@ -1,4 +1,4 @@
-//! `waypost rollback`: takes back the thinking about a goal, with everything below it. What it cost stays counted.
+//! `waypost rollback`: discards a goal's decomposition and all its subtasks. Its cost stays counted.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -18,7 +18,6 @@ Examples:
   waypost rollback kq3 goal.2
   waypost rollback kq3 goal.2 --drop-dependencies";
 
-// What to take back.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Rollback {
@@ -45,7 +44,7 @@ impl Rollback {
         context.answer(&found, &reply, &said, Some(&task), more)
     }
 
-    /// Has the journal forget the answers, unless somebody thinks about the plan now, who sees to it.
+    /// Removes outdated answers from the journal. If another process holds the journal, that process removes them.
     fn forget(&self, context: &mut Context, plan: &waypost_core::PlanId, version: u64) -> Outcome {
         let path = planning::orders(&context.folders()?).journal(plan);
         if !path.is_file() {
@@ -63,7 +62,7 @@ impl Rollback {
     }
 }
 
-/// How many tasks stand below one.
+/// The number of tasks below a task.
 fn below(plan: &Plan, task: &TaskId) -> usize {
     let mut rest = vec![task.clone()];
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! `waypost run`: looks at a plan as a whole, asks where a person has to, and runs it. What is left to do is said.
+//! `waypost run`: checks a plan as a whole, asks for approval where needed, runs it, and reports what is left to do.
 
 mod dry_run;
 pub(crate) mod prepare;
@@ -54,7 +54,6 @@ Examples:
   waypost run plan.json --yes --json
   waypost run plan.json --watch --write-back";
 
-// What to run, and how.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
@@ -157,7 +156,7 @@ impl Run {
         }
     }
 
-    /// The plan as it is asked for; what its file is written back with, and the file's text to be watched.
+    /// Returns the requested plan, how its file is written back, and the file's text if it is watched.
     fn source(&self, context: &mut Context) -> Outcome<(Draft, Option<WriteBack>, String)> {
         if plan_input::is_file(&self.what) {
             let file = plan_input::file_plan(context, &self.what, self.format)?;
@@ -177,7 +176,7 @@ impl Run {
         Ok((draft, None, String::new()))
     }
 
-    /// A bound that cannot be reached is worth a word.
+    /// Notes a `--jobs` that exceeds the queue's limit and so has no effect.
     fn mind_the_queue(&self, context: &mut Context, config: &Config, draft: &Draft) {
         let queue = Config::queue_name(&draft.spec.queue);
         let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
@@ -188,7 +187,7 @@ impl Run {
         }
     }
 
-    /// Runs the plan until it is over; with --watch, until somebody ends it.
+    /// Runs the plan until it is over; with --watch, until interrupted.
     #[expect(clippy::too_many_arguments, reason = "a run needs what stands around it")]
     fn follow(
         &self,
@@ -239,7 +238,7 @@ impl Run {
         }
     }
 
-    /// Whether nothing is left to run; a plan that ended otherwise than well says what to do.
+    /// Whether nothing is left to run. A plan that did not end well, or is paused, is an error with a hint.
     fn is_over_already(&self, context: &mut Context, plans: &PlanStore, id: &PlanId) -> Outcome<bool> {
         let (phase, counts) = plans.with_plan(id, |plan| (plan.state().phase, plan.counts()))?;
         match phase {
@@ -280,27 +279,27 @@ pub(crate) fn failed_run(error: RunError) -> Failure {
     }
 }
 
-/// How requests to end are taken.
+/// How signals are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signals {
-    /// A request to terminate stops the work at once: whoever sends it to a run may not wait long.
+    /// SIGTERM stops the work at once: its sender may not wait long.
     TerminateAtOnce,
-    /// It counts as a Ctrl-C: the first time nothing new is started.
+    /// SIGTERM counts as a Ctrl-C: the first one only prevents new starts.
     CountAll,
 }
 
-/// Whether somebody has asked to end.
+/// Set once a signal was received.
 #[derive(Clone, Debug)]
 pub(crate) struct InterruptFlag(Arc<AtomicBool>);
 
 impl InterruptFlag {
-    /// Whether anything was heard.
+    /// Whether a signal was received.
     pub(crate) fn anything(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// Hears Ctrl-C: the first time nothing new is started, the second time the work is stopped.
+/// Handles Ctrl-C: the first one prevents new starts, the second stops the work.
 pub(crate) fn listen(controller: Controller, how: Signals) -> Outcome<InterruptFlag> {
     let heard = InterruptFlag(Arc::default());
     let tell = heard.clone();

@@ -1,4 +1,4 @@
-//! `waypost schema`: the formats, and their JSON Schemas.
+//! `waypost schema`: lists the formats, or prints the JSON Schema of one.
 
 use clap::Args;
 use serde_json::json;
@@ -9,7 +9,6 @@ use crate::error::{Failure, Outcome};
 use crate::options::dialect;
 use crate::view::table::{self, Cell};
 
-// Of which format.
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// Format [default: list all]

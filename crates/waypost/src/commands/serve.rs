@@ -1,4 +1,4 @@
-//! `waypost serve`: plans for agents and people over HTTP, and run by a worker of its own, until somebody stops it.
+//! `waypost serve`: serves plans to agents and people over HTTP, and runs them with an embedded worker, until it is stopped.
 
 mod embedded_worker;
 
@@ -33,7 +33,6 @@ Examples:
   waypost serve --listen 0.0.0.0:8021 --allow-host plans.example.org
   waypost serve --toolset native,orchestrator";
 
-// Where, for whom, and which tools.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
@@ -62,7 +61,7 @@ impl Serve {
         let guard = host_origin_guard(listen, &hosts, &origins)?;
         let relays = Arc::new(Relays::default());
         let open = mcp::opener(context, &relays);
-        // Opened once ahead: what is wrong with the store or the configuration is said here, not to every agent.
+        // Opened once in advance, so that errors of the store or the configuration are reported here, not to every agent.
         let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
         let folders = context.folders()?;
         let tokens = Tokens::of(&folders.own);
@@ -89,7 +88,7 @@ impl Serve {
                     "choose another --listen, or leave it out for a free port",
                 )
             })?;
-            // Begun only now: whoever cannot serve runs nothing either.
+            // Started only after the bind: if the server cannot start, no plan runs either.
             let beside = (!no_worker).then(|| EmbeddedWorker::begin(context, plans, config, &folders, runs));
             let beside = beside.transpose()?;
             greet(context, at, person.as_deref())?;
@@ -109,14 +108,14 @@ impl Serve {
     }
 }
 
-/// The service for one agent.
+/// The MCP service for one agent.
 fn mounted(server: &Server) -> Mounted {
     let service = http_service(server, BODY_BYTES_MAX);
     let ends = service.clone();
     Mounted::new(service, move || ends.close())
 }
 
-/// A token for the person who starts the server, for as long as it runs; nothing where that is no person.
+/// Creates a token for the person who starts the server, valid while it runs; `None` if the caller is not a person.
 fn persons_token(context: &Context, tokens: &Tokens) -> Outcome<Option<String>> {
     let by = context.actor()?;
     if by.kind != ActorKind::Person {
@@ -126,7 +125,7 @@ fn persons_token(context: &Context, tokens: &Tokens) -> Outcome<Option<String>> 
     lent.map(Some).map_err(|error| failure(&error))
 }
 
-/// Says where it is, at once, so that scripts can go on.
+/// Prints the addresses immediately, so that scripts can continue.
 fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
     let site = format!("http://{at}");
     let mcp = format!("{site}/mcp");
@@ -158,7 +157,7 @@ fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
     Ok(())
 }
 
-/// Told of each Ctrl-C or request to end.
+/// Returns a channel that receives each Ctrl-C or SIGTERM.
 fn stopped() -> Outcome<mpsc::UnboundedReceiver<()>> {
     let (tell, told) = mpsc::unbounded_channel();
     signals::listen(move |_| {
@@ -167,7 +166,7 @@ fn stopped() -> Outcome<mpsc::UnboundedReceiver<()>> {
     Ok(told)
 }
 
-/// Why tokens could not be read or changed.
+/// Converts a token error to a command's failure.
 pub(crate) fn failure(error: &TokenError) -> Failure {
     let (message, hint) = (error.to_string(), error.hint());
     match error {

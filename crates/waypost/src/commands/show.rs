@@ -1,4 +1,4 @@
-//! `waypost show`: a plan, a page of its tasks, or one task in full.
+//! `waypost show`: shows a plan, a page of its tasks, or one task in full.
 
 use clap::Args;
 use serde_json::json;
@@ -10,9 +10,9 @@ use crate::error::{Failure, Outcome};
 use crate::view::tree::Page;
 use crate::view::{self, levels, text};
 
-/// Tasks on a page, unless somebody says otherwise.
+/// Tasks on a page by default.
 const TASKS_DEFAULT: usize = 50;
-/// Tasks on a page at the most; --full shows all.
+/// Maximum number of tasks on a page; --full shows all.
 const TASKS_MAX: usize = 10_000;
 
 const EXAMPLES: &str = "\
@@ -24,7 +24,6 @@ Examples:
   waypost show kq3 --version 7
   waypost show kq3 --full --json";
 
-// Which plan, and how.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Show {
@@ -56,7 +55,6 @@ pub(crate) struct Show {
     version: Option<u64>,
 }
 
-// Which task.
 #[derive(Debug, Args)]
 pub(crate) struct ShowTask {
     /// Plan id, or an unambiguous prefix
@@ -85,7 +83,7 @@ impl Show {
                 let (last, damage) = found.plans.readable_versions(&found.id)?;
                 if let Some(damage) = damage {
                     context.out.note(damage);
-                    // Without its latest version, the plan can be shown as the last readable one left it.
+                    // If the latest version is damaged, the plan is shown as of the last readable one.
                     if last > 0 && found.read(|_| ()).is_err() {
                         context.out.note(format!("shown as version {last} left it"));
                         return self.print(&found.plans.at_version(&found.id, last)?, context);

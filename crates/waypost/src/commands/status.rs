@@ -1,4 +1,4 @@
-//! `waypost status`: the author's free words for where a plan stands. No machine reads them.
+//! `waypost status`: shows or sets a plan's free-text status. It does not affect execution.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -9,7 +9,6 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::Guard;
 
-// Read or write.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Status {
     /// Print the status, and the plan's version on the next line
@@ -18,14 +17,12 @@ pub(crate) enum Status {
     Set(Set),
 }
 
-// Whose.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
     /// Plan id, or an unambiguous prefix
     plan: String,
 }
 
-// Whose, and what.
 #[derive(Debug, Args)]
 pub(crate) struct Set {
     /// Plan id, or an unambiguous prefix

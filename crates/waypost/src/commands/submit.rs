@@ -1,4 +1,4 @@
-//! `waypost submit`: brings a plan into the store for workers to run, and does not wait for it.
+//! `waypost submit`: stores and activates a plan for workers to run, without waiting for it.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,6 @@ Examples:
   waypost submit kq3
   waypost watch kq3";
 
-// What to submit, and where to.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Submit {

@@ -1,4 +1,4 @@
-//! `waypost task add`: one more task.
+//! `waypost task add`: adds a task.
 
 use clap::Args;
 use serde_json::Map;
@@ -20,7 +20,6 @@ Examples:
   waypost task add kq3 'Build' --executor shell --inputs '{\"run\":\"make\"}' --lock build
   waypost task add kq3 'Read the report' --depends-on researcher:report";
 
-// What the task is to be.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Add {
@@ -46,7 +45,7 @@ pub(crate) struct Add {
     guard: Guard,
 }
 
-/// A task's id as somebody typed it.
+/// Parses the task id of `--id`.
 pub(crate) fn task_id(text: &str) -> Outcome<TaskId> {
     let wrong = |error: BadId| {
         Failure::usage(format!("--id {text:?}: {error}"), "choose an id such as t1 or build-api")
@@ -73,7 +72,7 @@ impl Add {
         context.answer(&found, &reply, "", id.as_ref(), Map::new())
     }
 
-    /// What is said on the command line; the id and other tasks' names come later.
+    /// Builds the specification from the options. The id and references to other tasks are filled in later.
     fn spec(&self) -> Outcome<TaskSpec> {
         let options = &self.options;
         let placeholder = TaskId::new("t").map_err(|error| Failure::failed(error.to_string(), ""))?;
@@ -92,7 +91,7 @@ impl Add {
         Ok(spec)
     }
 
-    /// What the task says of other tasks, and where it goes.
+    /// Fills in the references to other tasks, and returns the position.
     fn complete(&self, plan: &Plan, spec: &mut TaskSpec) -> Outcome<Position> {
         spec.depends_on = self.options.dependencies(plan)?;
         spec.parent = self.parent.as_deref().map(|parent| task_of(plan, parent)).transpose()?;

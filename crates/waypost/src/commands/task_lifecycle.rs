@@ -1,4 +1,4 @@
-//! What those who work on tasks say: start, progress, done, fail, skip, retry, cancel.
+//! Commands for those who work on tasks: start, progress, done, fail, skip, retry, cancel.
 
 use clap::Args;
 use serde_json::Map;
@@ -12,7 +12,6 @@ use crate::files;
 use crate::options::{Guard, seconds};
 use crate::view::text;
 
-// Which task.
 #[derive(Debug, Args)]
 pub(crate) struct TaskArgs {
     /// Plan id, or an unambiguous prefix
@@ -29,7 +28,6 @@ impl TaskArgs {
     }
 }
 
-// Begin.
 #[derive(Debug, Args)]
 pub(crate) struct Start {
     #[command(flatten)]
@@ -55,7 +53,6 @@ impl Start {
     }
 }
 
-// How far.
 #[derive(Debug, Args)]
 pub(crate) struct Progress {
     #[command(flatten)]
@@ -86,7 +83,6 @@ Examples:
   waypost done kq3 t2 --result 'three files found' --output '{\"files\":3}'
   waypost done kq3 t2 --output @report.json --attempt 1";
 
-// Accomplished.
 #[derive(Debug, Args)]
 #[command(after_help = DONE_EXAMPLES)]
 pub(crate) struct Done {
@@ -149,7 +145,6 @@ fn finish(
     context.done_task(&found, &reply, &task, &said)
 }
 
-// Not accomplished.
 #[derive(Debug, Args)]
 pub(crate) struct Fail {
     #[command(flatten)]
@@ -171,7 +166,6 @@ impl Fail {
     }
 }
 
-// Unnecessary.
 #[derive(Debug, Args)]
 pub(crate) struct Skip {
     #[command(flatten)]
@@ -198,7 +192,6 @@ impl Skip {
     }
 }
 
-// Again.
 #[derive(Debug, Args)]
 pub(crate) struct Retry {
     #[command(flatten)]
@@ -220,7 +213,6 @@ impl Retry {
     }
 }
 
-// Stop.
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `waypost task remove` and `waypost task move`: whether a task is in the plan, and where.
+//! `waypost task remove` and `waypost task move`: removes a task, or changes its position and parent.
 
 use clap::Args;
 use waypost_core::{Plan, Position, TaskId};
@@ -8,7 +8,6 @@ use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::options::Guard;
 
-// Which task goes.
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
     /// Plan id, or an unambiguous prefix
@@ -39,7 +38,6 @@ Examples:
   waypost task move kq3 t5 --parent t1
   waypost task move kq3 t5 --root";
 
-// Where a task goes.
 #[derive(Debug, Args)]
 #[command(after_help = MOVE_EXAMPLES)]
 #[command(group = clap::ArgGroup::new("place").args(["first", "last", "before", "below"]))]

@@ -1,4 +1,4 @@
-//! Options that describe a task, for `task add` and `task revise`. Does not read the store.
+//! Options that describe a task, for `task add` and `task revise`. Does not access the store.
 
 use clap::Args;
 use clap::builder::PossibleValue;
@@ -12,7 +12,6 @@ use crate::error::{Exit, Failure, Outcome};
 use crate::files;
 use crate::options::{enum_parser, seconds};
 
-// What can be said of a task.
 #[derive(Debug, Args)]
 pub(crate) struct TaskOptions {
     /// Dependencies: tasks of this plan, of another plan, or of an agent's plan; comma-separated or repeated
@@ -82,19 +81,17 @@ fn rules() -> [PossibleValue; 3] {
 }
 
 impl TaskOptions {
-    /// Free text.
     pub(crate) fn notes(&self) -> Outcome<Option<String>> {
         self.notes.as_deref().map(files::text_argument).transpose()
     }
 
-    /// All locks.
     pub(crate) fn locks(&self) -> Vec<Lock> {
         let lock = |mode: LockMode| move |key: &String| Lock { key: key.clone(), mode };
         let exclusive = self.locks.iter().map(lock(LockMode::Exclusive));
         exclusive.chain(self.shared_locks.iter().map(lock(LockMode::Shared))).collect()
     }
 
-    /// All dependencies of a task of this plan.
+    /// All dependencies. References to tasks of this plan are resolved.
     pub(crate) fn dependencies(&self, plan: &Plan) -> Outcome<Vec<Dependency>> {
         let named = self.depends_on.iter().map(|text| dependency(plan, text));
         let in_plans = self.on.iter().map(|text| {
@@ -109,12 +106,12 @@ impl TaskOptions {
         named.chain(in_plans).chain(of_agents).collect()
     }
 
-    /// The work, given what it was before.
+    /// The work. Omitted options keep the values of `before`.
     pub(crate) fn work(&self, before: Option<&Work>) -> Outcome<Option<Work>> {
         work("--executor", "--inputs", &self.executor, &self.inputs, &self.shape, before)
     }
 
-    /// The check, given what it was before.
+    /// The check. Omitted options keep the values of `before`.
     pub(crate) fn check(&self, before: Option<&Work>) -> Outcome<Option<Work>> {
         work(
             "--check-executor",
@@ -127,21 +124,21 @@ impl TaskOptions {
     }
 }
 
-/// A dependency as it is written: a task of this plan, PLAN/TASK or AGENT:TASK. Task ids may have slashes and colons in them, so
-/// a task of this plan comes first.
+/// Parses a dependency: a task of this plan, PLAN/TASK or AGENT:TASK. Task ids may contain slashes and colons, so a
+/// task of this plan takes precedence.
 fn dependency(plan: &Plan, text: &str) -> Outcome<Dependency> {
     let here = task_of(plan, text).map(Dependency::Task);
     match here {
         Ok(here) => Ok(here),
         Err(unknown) => match in_plan(text) {
             Some(Ok(there)) => Ok(there),
-            // A plan id has no colon, so this may still name an agent.
+            // A plan id cannot contain a colon, so this may still name an agent.
             Some(Err(_)) | None => of_agent(text).unwrap_or(Err(unknown)),
         },
     }
 }
 
-/// PLAN/TASK, if there is a slash.
+/// Parses PLAN/TASK, if there is a slash.
 fn in_plan(text: &str) -> Option<Outcome<Dependency>> {
     let (plan, task) = text.split_once('/')?;
     Some(plan_task(text, plan, task))
@@ -153,7 +150,7 @@ fn plan_task(text: &str, plan: &str, task: &str) -> Outcome<Dependency> {
     Ok(Dependency::External(Box::new(ExternalTaskRef { agent: None, plan: Some(plan), task })))
 }
 
-/// AGENT:TASK, if there is a colon behind a name.
+/// Parses AGENT:TASK, if there is a colon after a name.
 fn of_agent(text: &str) -> Option<Outcome<Dependency>> {
     let (agent, task) = text.split_once(':').filter(|(agent, _)| !agent.is_empty())?;
     let task = TaskId::new(task).map_err(|error| malformed("--on-agent", text, &error.to_string()));
@@ -189,7 +186,7 @@ fn work(
     Ok(Some(Work { executor, inputs, shape }))
 }
 
-/// A JSON value given on the command line, or in a file as `@FILE`.
+/// Parses a JSON value of the command line, or of a file given as `@FILE`.
 pub(crate) fn json(option: &str, text: &str) -> Outcome<Json> {
     Json::parse(&files::text_argument(text)?).map_err(|error| {
         let hint = "write one JSON value, or @FILE to read it from a file";

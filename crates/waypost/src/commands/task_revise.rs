@@ -1,4 +1,4 @@
-//! `waypost task revise`: changes what is said of a task.
+//! `waypost task revise`: changes a task's specification.
 
 use clap::{Args, ValueEnum};
 use waypost_core::{Dependency, Plan, TaskChanges, TaskId};
@@ -19,7 +19,6 @@ Examples:
   waypost task revise kq3 t3 --clear notes,complexity
   waypost task revise kq3 t3 --retry 3:10s --timeout 15m";
 
-// What is to change.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Revise {
@@ -122,7 +121,7 @@ impl Revise {
         Ok((now.spec.id.clone(), changes))
     }
 
-    /// What it no longer waits for: tasks here by their names, tasks elsewhere as they are shown.
+    /// The dependencies to remove: tasks of this plan by id or prefix, external ones as they are shown.
     fn no_more(&self, plan: &Plan, now: &waypost_core::Task) -> Outcome<Vec<Dependency>> {
         let mut gone = Vec::new();
         for name in &self.no_depends_on {

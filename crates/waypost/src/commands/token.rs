@@ -1,4 +1,4 @@
-//! `waypost token`: the tokens that agents call `waypost serve` with. Only a person makes and revokes them.
+//! `waypost token`: manages the tokens of callers of `waypost serve`. Only a person creates and revokes them.
 
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand};
@@ -24,7 +24,6 @@ Examples:
   waypost token new --role person --name ada
   waypost token new --agent prometheus --only-metrics";
 
-// What to do with them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Create a token and print it once (people only)
@@ -37,7 +36,6 @@ pub(crate) enum Token {
     Revoke(Revoke),
 }
 
-// For whom.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
@@ -52,7 +50,6 @@ pub(crate) struct New {
     only_metrics: bool,
 }
 
-// Which.
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
     /// Token id, or an unambiguous prefix
@@ -73,7 +70,7 @@ impl Token {
 impl New {
     fn run(self, context: &mut Context, tokens: &Tokens) -> Outcome {
         let by = context.actor()?;
-        // Nobody else gets one, and so no folder either.
+        // Only a person gets a token, so the folder is not created for others.
         if by.kind == ActorKind::Person {
             context.folders()?.prepare()?;
         }

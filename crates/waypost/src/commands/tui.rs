@@ -1,5 +1,4 @@
-//! `waypost tui`: plans in a terminal, as a whole screen. Opens the stores and hands them over; what happens on the screen
-//! is the terminal program's own.
+//! `waypost tui`: opens the stores and starts the full-screen terminal UI. The UI itself is in `waypost-tui`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -36,7 +35,6 @@ Examples:
   waypost tui kq3 --dry-run
   waypost run plan.json --tui";
 
-// What to open.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Tui {
@@ -62,7 +60,7 @@ impl Tui {
     }
 }
 
-/// A plan of the store that the command line means.
+/// The key of a plan in the store that the command line names.
 pub(crate) fn key(id: &PlanId) -> PlanKey {
     PlanKey { store: 0, id: id.clone() }
 }
@@ -76,12 +74,12 @@ pub(crate) fn open(context: &Context, plan: &PlanId, start_in_editor: bool) -> O
     show(context, start, false)
 }
 
-/// Whether a whole screen can be shown here.
+/// Whether the terminal can show a full-screen UI.
 pub(crate) fn fits() -> Result<(), terminal::Unfit> {
     terminal::fits(std::env::var("TERM").ok().as_deref())
 }
 
-/// Shows it until the person leaves.
+/// Runs the UI until the person leaves.
 pub(crate) fn show(context: &Context, start: Start, dry_run: bool) -> Outcome {
     if context.out.json {
         let hint = "`waypost list`, `show`, `watch` and `history` answer in JSON";
@@ -115,7 +113,7 @@ pub(crate) fn show(context: &Context, start: Start, dry_run: bool) -> Outcome {
     Err(failure)
 }
 
-/// Keeps what nobody could save; says where.
+/// Writes unsaved edits to a file. Returns a message with its path.
 fn keep(plan: &PlanId, text: &str) -> String {
     match files::write_private(&std::env::temp_dir(), &format!("waypost-{plan}"), "md", text) {
         Ok(path) => format!("  your unsaved edits of plan {plan} are kept in {}", path.display()),
@@ -123,7 +121,7 @@ fn keep(plan: &PlanId, text: &str) -> String {
     }
 }
 
-/// The store that is meant; where none was named, the user's own beside the repository's.
+/// The named store; if none is named, the repository's store and the user's own.
 fn workspaces(context: &Context, config: &Arc<Config>) -> Outcome<Vec<Workspace>> {
     if context.says_store() {
         return Ok(vec![workspace("store", context, config)?]);
@@ -148,7 +146,7 @@ fn error_message(failure: Failure) -> ErrorMessage {
     ErrorMessage { what: failure.one_line(), hint: failure.hint }
 }
 
-/// The keys as the configuration has them.
+/// The key bindings with the changes of the configuration.
 fn keys(bindings: &[Binding]) -> Outcome<Keys> {
     let changes: BTreeMap<String, Vec<String>> =
         bindings.iter().map(|binding| (binding.action.clone(), binding.keys.clone())).collect();

@@ -1,4 +1,4 @@
-//! `waypost update`: writes a file's content into a plan. Answers with the version and what changed, never the content.
+//! `waypost update`: writes a file's content into a plan. Reports the version and what changed, never the content.
 
 use clap::Args;
 use serde_json::{Map, json};
@@ -11,7 +11,7 @@ use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::{Guard, dialect};
 
-/// Tasks that are to be done again that are named.
+/// Maximum number of named tasks that have to be done again.
 const AGAIN_NAMED_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
@@ -23,7 +23,6 @@ Examples:
   waypost update kq3 --from-file plan.md --expect-version 7
   waypost update kq3 --from-file plan.json";
 
-// Which plan, and from what.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Update {

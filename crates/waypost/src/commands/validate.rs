@@ -1,4 +1,4 @@
-//! `waypost validate`: everything that is wrong with plans in files or in the store. Writes nothing.
+//! `waypost validate`: reports all problems of plans in files or in the store. Writes nothing.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -19,7 +19,6 @@ Examples:
   waypost validate kq3
   generate | waypost validate - --json";
 
-// Which plans.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Validate {

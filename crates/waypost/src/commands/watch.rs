@@ -1,4 +1,4 @@
-//! `waypost watch`: how work goes on that others do. Runs nothing and writes nothing.
+//! `waypost watch`: follows the progress of running plans. Runs nothing and writes nothing.
 
 use std::sync::Arc;
 
@@ -22,7 +22,6 @@ Examples:
   waypost watch
   waypost watch kq3 --json";
 
-// What to watch.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Watch {

@@ -1,4 +1,4 @@
-//! `waypost why`: everything that a task waits for, with who holds it.
+//! `waypost why`: explains what a task waits for, and who holds it.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,7 +9,6 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::view::text;
 
-// Which task.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// Plan id, or an unambiguous prefix
@@ -50,7 +49,8 @@ impl Why {
     }
 }
 
-/// The reason, and the command that does something about it. Text of a plan cannot steer a terminal or look like another line.
+/// The reason, and the command that resolves it. One sanitized line: a plan's text cannot control the terminal or
+/// imitate another line.
 fn message(reason: &Reason, plan: &PlanId, task: &TaskId) -> String {
     let command = match reason.kind {
         "approval" => format!(" (`waypost approve {plan}`)"),

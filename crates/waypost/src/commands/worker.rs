@@ -1,4 +1,4 @@
-//! `waypost worker`: runs the active plans of its queues, whoever submits them, until it is told to stop.
+//! `waypost worker`: runs the active plans of its queues, no matter who submitted them, until it is stopped.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -32,7 +32,6 @@ Examples:
   waypost worker --executor tests --executor noop
   waypost worker --until-idle --json";
 
-// What to run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Worker {
@@ -56,7 +55,7 @@ pub(crate) struct Worker {
     config: Option<PathBuf>,
 }
 
-/// Names that the configuration does not have are mistakes.
+/// Rejects names that the configuration does not have.
 fn known<'a>(asked: &'a [String], what: &str, have: impl Iterator<Item = &'a String> + Clone) -> Outcome {
     let names: Vec<&str> = have.clone().map(String::as_str).collect();
     match asked.iter().find(|asked| !names.contains(&asked.as_str())) {
@@ -69,12 +68,12 @@ fn known<'a>(asked: &'a [String], what: &str, have: impl Iterator<Item = &'a Str
     }
 }
 
-/// The queues that were named, or all that there are.
+/// The named queues, or all configured ones.
 fn queues(config: &Config, named: &[String]) -> Vec<String> {
     if named.is_empty() { config.queues.keys().cloned().collect() } else { named.to_vec() }
 }
 
-/// How a worker runs plans: those of the queues and with the executors that were named, or of all.
+/// The options of a worker: only the named queues and executors, or all if none are named.
 pub(crate) fn options(
     config: &Config,
     named: &[String],

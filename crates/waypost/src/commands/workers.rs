@@ -1,4 +1,4 @@
-//! `waypost workers`: who runs plans of this store, on whatever machine, and what each has at hand; `drain` lets one end.
+//! `waypost workers`: lists the workers of this store on all machines, with their running tasks; `drain` lets one exit.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
 
-/// Workers on a page, unless somebody says otherwise.
+/// Workers on a page by default.
 const WORKERS_DEFAULT: usize = 50;
-/// Tasks of a worker that a line names.
+/// Maximum number of a worker's tasks named in the table.
 const RUNNING_NAMED_MAX: usize = 3;
-/// Tasks of a worker that a program is told.
+/// Maximum number of a worker's tasks in JSON.
 const RUNNING_TOLD_MAX: usize = 100;
-/// Names that an ambiguous beginning lists.
+/// Maximum number of names listed for an ambiguous prefix.
 const CANDIDATES_MAX: usize = 5;
 
 const EXAMPLES: &str = "\
@@ -35,7 +35,6 @@ Examples:
   waypost workers --queue nightly --json
   waypost workers drain mill:4711";
 
-// Which workers, or what to do with one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Workers {
@@ -58,7 +57,6 @@ enum What {
     Drain(Drain),
 }
 
-// Which.
 #[derive(Debug, Args)]
 struct Drain {
     /// Worker name, or an unambiguous prefix
@@ -133,7 +131,7 @@ fn no_such_worker(name: &str) -> Failure {
     Failure::not_found(format!("no worker is called {name}"), "`waypost workers` lists them")
 }
 
-/// The worker that a name or an unambiguous beginning of one means.
+/// Resolves a worker's name or an unambiguous prefix.
 fn named(plans: &PlanStore, name: &str) -> Outcome<String> {
     let names = all_workers(plans)?.0.into_iter().map(|worker| worker.name);
     let mut found: Vec<String> = names.filter(|own| own.starts_with(name)).collect();
@@ -158,7 +156,7 @@ fn kind(worker: &Worker) -> &'static str {
     }
 }
 
-/// A worker as a program is told.
+/// A worker in JSON.
 fn worker_json(worker: &Worker, running: &[Lease], queued: &[Lease], now: Timestamp) -> Value {
     let task = |lease: &Lease| {
         let since = lease.since.map(|since| now.since(since).as_secs_f64());

@@ -1,4 +1,4 @@
-//! Why planning could not be done: failures of journals, of kept requests and of the planner, with hints.
+//! Failures of planning: journals, stored requests and the planner, with hints.
 
 use waypost_core::PlanId;
 use waypost_llm::JournalError;
@@ -27,7 +27,7 @@ pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure
     }
 }
 
-/// Names orders that cannot be read, and were passed over.
+/// Notes the requests that were skipped because they cannot be read.
 pub(crate) fn note_bad(context: &mut Context, bad: &[RequestError]) {
     for error in bad {
         let Failure { message, hint, .. } = of_order(error);
@@ -35,7 +35,7 @@ pub(crate) fn note_bad(context: &mut Context, bad: &[RequestError]) {
     }
 }
 
-/// Why a kept request could not be used.
+/// Why a stored request could not be used.
 pub(crate) fn of_order(error: &RequestError) -> Failure {
     let hint = match error {
         RequestError::File { .. } => "check the permissions of the folder",
@@ -46,7 +46,7 @@ pub(crate) fn of_order(error: &RequestError) -> Failure {
     Failure { code: "order".to_owned(), ..Failure::failed(error.to_string(), hint) }
 }
 
-/// Why planning ended.
+/// Why planning failed.
 pub(crate) fn of_thinking(error: PlanningError, plan: &PlanId) -> Failure {
     match error {
         PlanningError::Store(error) => {

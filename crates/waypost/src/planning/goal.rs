@@ -1,9 +1,9 @@
-//! The goal of a plan as text.
+//! Reads the goal of a plan.
 
 use crate::error::{Failure, Outcome};
 use crate::files;
 
-/// The goal, from the command line or from standard input.
+/// Reads the goal from the command line, or from standard input if it is `-`.
 pub(crate) fn read_goal(word: &str) -> Outcome<String> {
     let goal = if word == "-" { files::read("-")? } else { word.to_owned() };
     let goal = goal.trim().to_owned();

@@ -1,4 +1,4 @@
-//! The bounds of thinking on the command line.
+//! The planning limits on the command line.
 
 use clap::Args;
 use waypost_planner::planning::RequestLimits;
@@ -6,12 +6,11 @@ use waypost_planner::planning::RequestLimits;
 use crate::error::Outcome;
 use crate::options::{seconds, within};
 
-/// Questions that may be under way at once.
+/// The highest number of concurrent model calls.
 const PARALLEL_MAX: usize = 64;
-/// Levels that may be asked for.
+/// The highest depth of a goal tree.
 const DEPTH_MAX: usize = 100;
 
-// How far to go, and what it may cost.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct PlanningLimits {
@@ -45,7 +44,7 @@ pub(crate) struct PlanningLimits {
 }
 
 impl PlanningLimits {
-    /// What was said, over what stands already.
+    /// Applies the given options over the existing limits.
     pub(crate) fn over(&self, mut extent: RequestLimits) -> Outcome<RequestLimits> {
         let within = |option: &str, found: Option<usize>, min: usize, max: usize| {
             found.map(|found| within(option, found, min..=max)).transpose()
@@ -68,7 +67,7 @@ impl PlanningLimits {
     }
 }
 
-/// Reads an amount of money as millionths.
+/// Parses an amount of money into millionths.
 fn micros(text: &str) -> Result<u64, String> {
     let wrong = || "write an amount such as 2 or 0.25".to_owned();
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));

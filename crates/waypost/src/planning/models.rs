@@ -1,4 +1,4 @@
-//! Which models are asked, in which words, and what they cost.
+//! Chooses the models, their prompts and their prices.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,17 +17,16 @@ use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::load_config::{self, Folders};
 
-/// Whose words a replayed plan is made of.
+/// The model name, and so the author, of a replayed plan.
 const REPLAYED: &str = "planner";
 
 /// The variable that names a model for all roles.
 const MODEL_VARIABLE: &str = "WAYPOST_MODEL";
 
-// Who is asked.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Models")]
 pub(crate) struct ModelOptions {
-    // The variable is not clap's affair: it would take it for a word of the command line that conflicts with --replay.
+    // The variable is not read by clap, which would treat it as an argument that conflicts with --replay.
     /// Model to use instead of the configured ones: NAME, NAME/MODEL, or the server's own name for it [env: WAYPOST_MODEL]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -40,7 +39,7 @@ pub(crate) struct ModelOptions {
 }
 
 impl ModelOptions {
-    /// The model that stands above the configuration: the one that was said, or that of the environment. A replay asks none.
+    /// The model that overrides the configuration: that of the option or of the environment. A replay uses none.
     pub(crate) fn model(&self) -> Option<String> {
         if self.replay.is_some() {
             return None;
@@ -50,7 +49,6 @@ impl ModelOptions {
     }
 }
 
-/// The models that are asked.
 pub(crate) struct Chosen {
     model: Arc<dyn Model>,
     by_role: Option<ByRole>,
@@ -60,12 +58,12 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The same models, which keep what they answer.
+    /// The same models, with their answers recorded in the journal.
     pub(crate) fn recorded(&self, journal: &Arc<Journal>) -> Box<dyn Model> {
         Box::new(Recorded::new(Arc::clone(&self.model), Arc::clone(journal)))
     }
 
-    /// What a question costs at the most, whoever answers it; nothing if that is not known of all who may.
+    /// The highest price of a request among the models that may answer it; `None` if one of them has no known price.
     pub(crate) fn price(&self, ask: &ModelRequest) -> Option<Price> {
         let clients = self.by_role.as_ref()?.of(ask.purpose.role())?.clients();
         let mut prices = clients.iter().map(|client| self.prices.get(client.name()).copied());
@@ -73,7 +71,7 @@ impl Chosen {
         prices.try_fold(first, |dearest, price| Some(dearest.dearer(price?)))
     }
 
-    /// What may be spent. Nobody is paid for a replay, so it has no bound of money.
+    /// The limits that apply. A replay costs nothing, so it has no cost limit.
     pub(crate) fn limits(&self, limits: Limits) -> Limits {
         match self.by_role {
             Some(_) => limits,
@@ -81,23 +79,22 @@ impl Chosen {
         }
     }
 
-    /// How sessions ask.
     pub(crate) fn prompt_policy(&self) -> PromptPolicy {
         self.manner.clone()
     }
 
-    /// The name of the model that plans, as the configuration has it.
+    /// The configured name of the planner's model.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// In whose name the plan is told.
+    /// The actor that planning is recorded under.
     pub(crate) fn actor(&self, context: &Context) -> Outcome<Actor> {
         author(context, &self.name)
     }
 }
 
-/// Who a model's words are written by: the agent who asks, or for a person the model itself.
+/// The author of a model's text: the calling agent, otherwise the model itself.
 pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
     let asks = context.actor()?;
     Ok(match asks.kind {
@@ -106,7 +103,7 @@ pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
     })
 }
 
-/// Finds the models.
+/// Finds the models, or the recorded file to replay.
 pub(super) fn choose(config: &Config, folders: &Folders, asked: &ModelOptions) -> Outcome<Chosen> {
     let manner = PromptPolicy {
         prompts: prompts(config, folders)?,
@@ -125,7 +122,7 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &ModelOptions) -
     let by_role = ByRole::new(config, &around, asked.model().as_deref()).map_err(|error| failure(&error))?;
     let first = by_role.of(Role::Planner).and_then(|order| order.clients().first());
     let name = first.map_or(REPLAYED, |client| client.name()).to_owned();
-    // Each client keeps to its own `max_tokens`; the questions must not ask for less than the largest.
+    // Each client enforces its own `max_tokens`, so requests must allow at least the largest.
     let clients = Role::ALL.iter().filter_map(|role| by_role.of(*role)).flat_map(|order| order.clients());
     let tokens_max = clients.map(|client| client.server().tokens_max).max().unwrap_or(manner.tokens_max);
     let manner = PromptPolicy { tokens_max, ..manner };
@@ -137,12 +134,12 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &ModelOptions) -
     Ok(Chosen { model: Arc::new(by_role.clone()), by_role: Some(by_role), prices, manner, name })
 }
 
-/// Takes the secrets of the environment and of the models that the configuration has out of what is sent and kept.
+/// The redactor for the secrets of the environment and of the configured models.
 pub(super) fn redactor(config: &Config, folders: &Folders) -> Redactor {
     secrets_of(config, &folders.execution_env())
 }
 
-/// How far to go where nobody says.
+/// The limits of the configuration.
 pub(crate) fn extent(planner: &Planner) -> RequestLimits {
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     RequestLimits {
@@ -160,7 +157,7 @@ pub(crate) fn extent(planner: &Planner) -> RequestLimits {
     }
 }
 
-/// The built-in prompts, with those of the workspace in their place.
+/// The built-in prompts, overridden by those of the workspace.
 fn prompts(config: &Config, folders: &Folders) -> Outcome<Prompts> {
     let Some(folder) = &config.planner.prompts else { return Ok(Prompts::default()) };
     let mut own = Vec::new();

@@ -1,5 +1,5 @@
-//! How thinking is shown while it goes on: the questions under way drawn in place on a terminal, a line for each answer. Says
-//! nothing to programs: they get the result.
+//! Shows the progress of planning: the calls in progress redrawn in place on a terminal, a line for each answer. Silent
+//! for programs, which get only the result.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,18 +15,17 @@ use crate::output::LiveOutput;
 use crate::style::Look;
 use crate::view::text;
 
-/// Between two drawings.
+/// The interval between two redraws.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// Questions under way that are named.
+/// Maximum number of calls in progress that are named.
 const NAMED_MAX: usize = 4;
-/// Columns of what a step is said with.
+/// Maximum width of a step's description.
 const WORDS_COLUMNS: usize = 100;
-/// Levels that are drawn.
+/// Maximum depth that is indented.
 const DEPTH_DRAWN_MAX: usize = 10;
-/// Problems of an answer that are shown.
+/// Maximum number of an answer's problems that are shown.
 const PROBLEMS_MAX: usize = 3;
 
-/// Says how the thinking goes.
 pub(crate) struct ProgressOutput {
     live: LiveOutput,
     state: Mutex<State>,
@@ -40,23 +39,22 @@ struct State {
 }
 
 impl ProgressOutput {
-    /// To whoever looks at the terminal, or reads what is said beside the data.
     pub(crate) fn new(context: &Context) -> Self {
         Self { live: context.out.live(), state: Mutex::default() }
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     pub(crate) fn say(&self, look: Look, verb: &str, words: &str) {
         self.say_at(0, look, verb, words);
     }
 
-    /// The same, as deep as a goal stands in its tree.
+    /// Prints a permanent line, indented by the depth of the goal.
     fn say_at(&self, depth: usize, look: Look, verb: &str, words: &str) {
         let indent = "  ".repeat(depth.min(DEPTH_DRAWN_MAX));
         self.live.line(look, verb, &format!("{indent}{}", text::excerpt(words, WORDS_COLUMNS)));
     }
 
-    /// Takes the drawing away.
+    /// Erases the status line.
     pub(crate) fn end(&self) {
         self.live.status("");
     }
@@ -138,7 +136,7 @@ impl PlanningObserver for ProgressOutput {
     }
 }
 
-/// The verb for an answer and the words for it; nothing where it need not be said.
+/// Returns the look, the verb and the text for an answer; `None` if it is not shown.
 fn describe_step(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
     let name = step.ask.task.as_ref().map_or("the plan", |task| task.as_str());
     if let Some(refusal) = step.refusal {

@@ -1,4 +1,4 @@
-//! What came of thinking, in words and for programs.
+//! Reports the result of planning, to people and programs.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::output::Output;
 use crate::view::tree::Page;
 use crate::view::{plan, text};
 
-/// Tasks of a tree that are shown.
+/// Maximum number of tasks shown of a tree.
 const TASKS_SHOWN_MAX: usize = 200;
-/// Goals that were left, as far as they are named to people.
+/// Maximum number of stopped goals named to people.
 const STOPPED_SHOWN_MAX: usize = 10;
 
-/// What a model needs where there is a bound of money.
+/// The hint if there is a cost limit but the model has no price.
 pub(crate) const PRICES: &str = "give the model price_in and price_out in the configuration";
 
-/// What was spent, in words.
+/// The calls, tokens and cost, for people.
 pub(crate) fn spent_words(spent: &Spent) -> String {
     let mut words = format!("{}, {}", text::count(spent.calls as usize, "call"), tokens_words(spent));
     if spent.cost.0 > 0 || spent.calls > 0 && spent.unpriced == 0 {
@@ -38,7 +38,7 @@ fn tokens_words(spent: &Spent) -> String {
     format!("{about}{}", text::count(spent.tokens() as usize, "token"))
 }
 
-/// What was spent, for programs.
+/// The calls, tokens and cost, for programs.
 pub(crate) fn spent_json(spent: &Spent) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("calls".to_owned(), spent.calls.into());
@@ -51,7 +51,7 @@ pub(crate) fn spent_json(spent: &Spent) -> Map<String, Value> {
     fields
 }
 
-/// What had to be put right in the form of answers, with how often.
+/// The repairs to the format of answers, with their counts.
 pub(crate) fn repairs_json(repairs: &[Repair]) -> Value {
     let mut counts: BTreeMap<Repair, u64> = BTreeMap::new();
     for &repair in repairs {
@@ -73,7 +73,7 @@ fn repairs_words(counts: Option<&Value>) -> Vec<String> {
     words.collect()
 }
 
-/// What came of thinking, for programs.
+/// The result of planning, for programs.
 pub(crate) fn thought_json(thought: &PlanningResult, journal: &Journal) -> Map<String, Value> {
     let mut fields = spent_json(&journal.totals().all);
     fields.insert("ending".to_owned(), ending_word(&thought.ending).into());
@@ -85,7 +85,7 @@ pub(crate) fn thought_json(thought: &PlanningResult, journal: &Journal) -> Map<S
     fields
 }
 
-/// What a plan has spent and may spend.
+/// Adds the plan's id, version, phase, token use and budget.
 pub(crate) fn plan_fields(plan: &Plan, fields: &mut Map<String, Value>) {
     fields.insert("id".to_owned(), plan.id().as_str().into());
     fields.insert("version".to_owned(), plan.version().into());
@@ -115,7 +115,7 @@ pub(crate) fn print_tree(of: &Plan, out: &mut Output) {
     print_tasks(of, out);
 }
 
-/// Prints the first tasks of a plan below its head.
+/// Prints the first tasks of a plan.
 pub(crate) fn print_tasks(of: &Plan, out: &mut Output) {
     out.line("");
     let page = Page::of(of, None, TASKS_SHOWN_MAX);
@@ -125,7 +125,7 @@ pub(crate) fn print_tasks(of: &Plan, out: &mut Output) {
     }
 }
 
-/// What came of thinking, for people: what was spent, what had to be put right, what was left.
+/// The result of planning, for people: cost, repairs, and what is left.
 pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
     let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or(0) as usize;
     let mut spent =
@@ -153,7 +153,7 @@ pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
         );
         lines.insert(0, words);
     } else {
-        // Where goals are broken down, this was told at each of them.
+        // When goals are broken down, the repairs were already reported for each of them.
         lines.extend(repairs_words(fields.get("repairs")));
     }
     let stopped = goals.and_then(|goals| goals.get("stopped")).and_then(Value::as_array);
@@ -168,7 +168,7 @@ pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
     lines
 }
 
-/// Why thinking has not come to its end, if it has not.
+/// Returns a failure if planning stopped before its end.
 pub(crate) fn outcome(plan: &PlanId, ending: &StopReason) -> Option<Failure> {
     let on = format!("`waypost continue {plan}` resumes it");
     let code = |code: &str, failure: Failure| Some(Failure { code: code.to_owned(), ..failure });
@@ -187,7 +187,7 @@ pub(crate) fn outcome(plan: &PlanId, ending: &StopReason) -> Option<Failure> {
         StopReason::Bound(broken) => {
             let hint = match broken {
                 Broken::Over { bound, .. } => more(plan, *bound),
-                // The order keeps its bound of money, so only a new one is without it.
+                // The stored request keeps its cost limit, so only a new one is without it.
                 Broken::Unpriced {} => format!(
                     "{PRICES}, then `waypost continue {plan}`; or run `waypost decompose {plan}` or `waypost digest {plan}` without --cost and cost_budget"
                 ),
@@ -209,12 +209,12 @@ pub(crate) fn outcome(plan: &PlanId, ending: &StopReason) -> Option<Failure> {
     }
 }
 
-/// What goes on beyond a bound.
+/// The hint that names the command to continue beyond a limit.
 pub(crate) fn more(plan: &PlanId, bound: Bound) -> String {
     format!("`waypost continue {plan} {}` continues with a higher limit", option_of(bound))
 }
 
-/// The option that raises a bound.
+/// The option that raises a limit.
 pub(crate) fn option_of(bound: Bound) -> &'static str {
     match bound {
         Bound::Depth => "--max-depth N",

@@ -1,4 +1,4 @@
-//! A plan drawn with letters: the tree of its tasks, and what waits for what. Reads a draft, so a file can be drawn as well.
+//! Draws a plan as text: the tree of its tasks and their dependencies. Reads a draft, so a file can be drawn as well.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,11 @@ use waypost_core::{Draft, Refinement, Status, Task, TaskId};
 use super::text;
 use super::tree::dependency_names;
 
-/// Columns of a description.
+/// Maximum columns of a description.
 const DESCRIPTION_COLUMNS: usize = 60;
-/// Levels that are drawn; deeper tasks stand where the last level does.
+/// Maximum depth that is indented; deeper tasks are drawn at the last level.
 const LEVELS_DRAWN_MAX: usize = 20;
 
-/// The drawing.
 pub(crate) fn draw(draft: &Draft) -> String {
     let mut children: HashMap<Option<&TaskId>, Vec<&Task>> = HashMap::new();
     for task in &draft.tasks {
@@ -22,7 +21,7 @@ pub(crate) fn draw(draft: &Draft) -> String {
     let title = if draft.spec.title.is_empty() { "(untitled)" } else { &draft.spec.title };
     drawn.push_str(&text::one_line(title));
     drawn.push('\n');
-    // What is left to draw: a task, the guides before it, and whether it is the last of its siblings.
+    // The remaining tasks to draw: the task, the guides before it, and whether it is the last of its siblings.
     let mut rest: Vec<(&Task, String, bool)> = Vec::new();
     push(&mut rest, children.remove(&None).unwrap_or_default(), "");
     while let Some((task, guides, is_last)) = rest.pop() {

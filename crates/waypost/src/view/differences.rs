@@ -1,4 +1,4 @@
-//! Differences between two versions, as they look to people and programs. Finds none itself.
+//! Renders differences between two versions for people and programs. Does not compute them.
 
 use serde_json::Value;
 use waypost_core::Difference;
@@ -7,23 +7,21 @@ use waypost_service::{Sign, Texts, difference_lines};
 use super::text;
 use crate::style::Look;
 
-/// Columns for each value in a message.
+/// Maximum columns of each value in a message.
 const VALUE_COLUMNS: usize = 40;
 
-/// A line, and how it looks.
+/// A line and its look.
 pub(crate) struct Line {
-    /// The text.
     pub(crate) text: String,
-    /// Its look.
     pub(crate) look: Look,
 }
 
-/// The differences as lines for a message: one short line each.
+/// Renders differences for a message, in one short line each.
 pub(crate) fn short_lines(differences: &[Difference]) -> Vec<Line> {
     lines(differences, Texts::Whole, VALUE_COLUMNS)
 }
 
-/// The differences as lines, so many columns for each value.
+/// Renders differences as lines, with a maximum width for each value.
 pub(crate) fn lines(differences: &[Difference], texts: Texts, value_columns: usize) -> Vec<Line> {
     let look = |sign: Sign| match sign {
         Sign::New => Look::Green,
@@ -36,7 +34,7 @@ pub(crate) fn lines(differences: &[Difference], texts: Texts, value_columns: usi
     lines.into_iter().map(|(sign, text)| Line { text, look: look(sign) }).collect()
 }
 
-/// One difference for programs, its values cut to so many bytes.
+/// One difference for programs, its values truncated to `bytes_max` bytes.
 pub(crate) fn json(difference: &Difference, bytes_max: usize) -> Value {
     let mut value = serde_json::to_value(difference).unwrap_or_default();
     for name in ["before", "after", "description"] {

@@ -1,4 +1,4 @@
-//! Plans and tasks for programs: bounded, unless everything is asked for.
+//! Plans and tasks as JSON: bounded, unless the whole plan or task is requested.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task, Timestamp};
@@ -8,10 +8,10 @@ use waypost_text::truncate_bytes;
 
 use super::tree::Page;
 
-/// Bytes of a text in a page of tasks.
+/// Maximum bytes of a text in a page of tasks.
 const TEXT_BYTES_MAX: usize = 300;
 
-/// The head of a plan with all its author says but the body.
+/// The head of a plan. Only the length of the body is included.
 pub(crate) fn head(plan: &Plan) -> Map<String, Value> {
     let mut fields = match serde_json::to_value(PlanSummary::of(plan)) {
         Ok(Value::Object(fields)) => fields,
@@ -41,7 +41,7 @@ pub(crate) fn page(plan: &Plan, page: &Page<'_>) -> Value {
     Value::Object(fields)
 }
 
-/// A whole plan: the native format, and where each task stands.
+/// A whole plan in the native format, with the effective status of each task.
 pub(crate) fn whole(plan: &Plan) -> Value {
     let mut value = json!(plan.to_draft());
     if let Some(tasks) = value.get_mut("tasks").and_then(Value::as_array_mut) {
@@ -54,7 +54,7 @@ pub(crate) fn whole(plan: &Plan) -> Value {
     value
 }
 
-/// A task as it stands in a page: the essential, long texts cut.
+/// A task in a page: the essential fields, with long texts truncated.
 pub(crate) fn row_of(plan: &Plan, task: &Task) -> Value {
     let (spec, state) = (&task.spec, &task.state);
     let description = truncate_bytes(&spec.description, TEXT_BYTES_MAX).into_owned();

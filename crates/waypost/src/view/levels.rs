@@ -1,4 +1,4 @@
-//! A plan's tasks in levels: everything in a level waits only for levels before it.
+//! A plan's tasks in levels: the tasks of a level depend only on earlier levels.
 
 use waypost_core::{Plan, Task, TaskId, critical_path, levels};
 
@@ -8,18 +8,16 @@ use crate::error::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::style::Look;
 
-/// Names of the longest chain that are shown.
+/// Maximum number of names shown of the longest chain.
 const CHAIN_MAX: usize = 12;
 
-/// The levels of a plan.
 pub(crate) struct Levels {
     /// The tasks of each level.
     pub(crate) levels: Vec<Vec<TaskId>>,
-    /// The longest chain of tasks that wait for one another.
+    /// The longest chain of dependent tasks.
     pub(crate) chain: Vec<TaskId>,
 }
 
-/// Finds the levels.
 pub(crate) fn levels_of(plan: &Plan) -> Outcome<Levels> {
     let draft = plan.outline();
     let stuck =
@@ -27,7 +25,7 @@ pub(crate) fn levels_of(plan: &Plan) -> Outcome<Levels> {
     Ok(Levels { levels: levels(&draft).map_err(stuck)?, chain: critical_path(&draft).map_err(stuck)? })
 }
 
-/// Prints the levels, at most `limit` tasks. Returns how many were left out.
+/// Prints the levels, up to `limit` tasks. Returns how many were omitted.
 pub(crate) fn print(plan: &Plan, found: &Levels, limit: usize, out: &mut Output) -> usize {
     let mut left = limit;
     for (number, level) in found.levels.iter().enumerate() {
@@ -56,7 +54,7 @@ pub(crate) fn print(plan: &Plan, found: &Levels, limit: usize, out: &mut Output)
     total.saturating_sub(limit)
 }
 
-/// The chain with its middle left out when it is long.
+/// Formats the chain. If it is long, all but its beginning and its last task is omitted.
 fn chain(tasks: &[TaskId]) -> String {
     let names: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
     if names.len() <= CHAIN_MAX {

@@ -1,4 +1,4 @@
-//! How plans look to people and programs. Reads plans and prints nothing itself.
+//! Presents plans to people and programs. Writes to `Output` only, and never changes a plan.
 
 pub(crate) mod ascii;
 pub(crate) mod differences;
@@ -17,10 +17,10 @@ use waypost_text::{Role, StatusSign};
 
 use crate::style::Look;
 
-/// Cells of a progress bar.
+/// Width of a progress bar.
 const BAR_CELLS: usize = 20;
 
-/// How a sign and the word beside it look.
+/// The look of a status sign and the word next to it.
 pub(crate) fn sign_look(sign: StatusSign) -> Look {
     match sign.role() {
         Role::You => Look::Magenta,
@@ -33,7 +33,7 @@ pub(crate) fn sign_look(sign: StatusSign) -> Look {
     }
 }
 
-/// The words for a plan's phase; a draft that machines may not run yet says so.
+/// A plan's phase in words. A draft that machines may not run yet is shown as needing approval.
 pub(crate) fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
     match (phase, awaits_approval) {
         (Phase::Draft, true) => "needs approval",
@@ -50,7 +50,7 @@ pub(crate) fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
     }
 }
 
-/// The sign that stands before them.
+/// The sign of a plan's phase.
 pub(crate) fn phase_sign(head: &PlanSummary) -> StatusSign {
     match head.phase {
         Phase::Draft if head.awaits_approval => StatusSign::Approval,
@@ -64,7 +64,7 @@ pub(crate) fn progress(counts: &Counts) -> String {
     if total == 0 {
         return "no tasks".to_owned();
     }
-    // What was passed over is settled, so the bar counts it; the words tell what is really done.
+    // The bar counts all settled tasks, skipped ones included; the text counts those that are really done.
     let settled = u64::from(counts.finished());
     let cells = (settled * BAR_CELLS as u64 / u64::from(total)) as usize;
     let percent = u64::from(done) * 100 / u64::from(total);
@@ -76,7 +76,7 @@ pub(crate) fn progress(counts: &Counts) -> String {
     text
 }
 
-/// How many tasks stand where, those that are done left out.
+/// The counts of all statuses except done.
 pub(crate) fn counts_beside_done(counts: &Counts) -> impl Iterator<Item = String> {
     let Counts { ready, blocked, queued, running, failed, skipped, cancelled, .. } = *counts;
     let others = [

@@ -1,4 +1,4 @@
-//! The head of a plan: title, status, phase, version, progress. Reads no task.
+//! Prints the head of a plan (title, status, phase, version, progress) and its body. Reads no tasks.
 
 use waypost_core::Plan;
 use waypost_store::PlanSummary;
@@ -7,10 +7,9 @@ use super::{phase_sign, phase_words, progress, sign_look, text};
 use crate::output::Output;
 use crate::style::Look;
 
-/// Lines of a body that are shown before it is cut.
+/// Maximum lines of a body without `--full`.
 const BODY_LINES_MAX: usize = 12;
 
-/// Prints the head.
 pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
     let (spec, state, head) = (plan.spec(), plan.state(), PlanSummary::of(plan));
     let title = if head.title.is_empty() { "(untitled)" } else { &head.title };

@@ -1,4 +1,4 @@
-//! Rows in columns, measured as terminals show them. The last column takes what is left.
+//! Prints rows in columns, measured in terminal cells. The last column takes the remaining width.
 
 use super::text;
 use crate::output::Output;
@@ -7,26 +7,23 @@ use crate::style::Look;
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// One cell.
 pub(crate) struct Cell {
     text: String,
     look: Look,
-    /// Words behind the text, in the last column: they keep a third of it whatever the text is.
+    /// Text after the main text, in the last column. It keeps at least a third of the column.
     behind: String,
 }
 
 impl Cell {
-    /// A cell as everything else.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self::looking(text, Look::Plain)
     }
 
-    /// A cell with a look.
     pub(crate) fn looking(text: impl Into<String>, look: Look) -> Self {
         Self { text: text.into(), look, behind: String::new() }
     }
 
-    /// A cell of the last column with words behind its text.
+    /// A cell of the last column with a second text.
     pub(crate) fn with_behind(text: impl Into<String>, behind: impl Into<String>) -> Self {
         Self { behind: behind.into(), ..Self::plain(text) }
     }
@@ -46,7 +43,7 @@ impl Cell {
     }
 }
 
-/// Prints the rows under their headings; the last cell of a row is cut to the columns that are left.
+/// Prints the rows below their headings. The last cell of a row is truncated to the remaining width.
 pub(crate) fn print(out: &mut Output, headings: &[&str], rows: &[Vec<Cell>]) {
     let count = headings.len();
     let widest = |column: usize| {

@@ -1,4 +1,4 @@
-//! Everything about one task, what it waits for included.
+//! Prints everything about one task, including what it waits for.
 
 use waypost_core::{
     BlockReason, DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work,
@@ -8,15 +8,15 @@ use super::{phase_words, sign_look, text};
 use crate::output::Output;
 use crate::style::Look;
 
-/// Columns of the names on the left.
+/// Width of the field names.
 const NAME_COLUMNS: usize = 14;
-/// Bytes of a JSON value that are shown before it is cut.
+/// Maximum bytes of a JSON value that are shown.
 const JSON_BYTES_MAX: usize = 2_000;
-/// Columns of a question that was answered.
+/// Maximum columns of an answered question.
 const ANSWERED_COLUMNS: usize = 60;
-/// Lines of the end of a check's log.
+/// Maximum lines of the end of a check's log.
 const LOG_LINES_MAX: usize = 20;
-/// Names that one line lists.
+/// Maximum number of names in one line.
 const NAMES_MAX: usize = 20;
 
 /// What keeps a task from starting, in words.
@@ -31,7 +31,6 @@ pub(crate) fn waiting_words(waiting: &BlockReason) -> String {
     }
 }
 
-/// Prints one task.
 pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) {
     let (spec, state) = (&task.spec, &task.state);
     let id = spec.id.as_str();
@@ -123,7 +122,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     }
 }
 
-/// What was reported, asked, answered and proved.
+/// Prints reports, questions, answers and evidence.
 fn print_aside(state: &TaskState, out: &mut Output) {
     if let Some(report) = state.reported() {
         let mut words = format!("as done by {}", report.by);
@@ -155,7 +154,7 @@ fn print_aside(state: &TaskState, out: &mut Output) {
     }
 }
 
-/// A name and a value, wrapped under itself; nothing when the value is empty.
+/// Prints a field with its value wrapped; nothing if the value is empty.
 pub(crate) fn field(out: &mut Output, name: &str, value: &str) {
     if value.is_empty() {
         return;
@@ -164,7 +163,7 @@ pub(crate) fn field(out: &mut Output, name: &str, value: &str) {
     lines_of(out, name, &lines);
 }
 
-/// The same of lines of ours, which may be painted.
+/// Prints a field of our own lines, which may be coloured.
 fn lines_of(out: &mut Output, name: &str, lines: &[String]) {
     for (number, line) in lines.iter().enumerate() {
         let name = if number == 0 { name } else { "" };

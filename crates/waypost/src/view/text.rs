@@ -1,4 +1,4 @@
-//! Text of the command line: what every front end shares, and moments of time. Knows no plans.
+//! Text helpers of the command line: those that all front ends share, and the current time. Knows nothing of plans.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ pub(crate) use waypost_text::{
     ago, byte_size, count, duration, excerpt, one_line, pad, sanitize, sanitize_line, truncate, width, wrap,
 };
 
-/// What time it is. For ages and for what a task waits for; what is written carries the store's own time.
+/// The current time, for ages and for what a task waits for. Writes carry the store's own time.
 #[expect(
     clippy::disallowed_methods,
     reason = "a command that looks needs no store to say how long ago something was"
@@ -17,12 +17,12 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// The age of a moment, for a column; `-` for none.
+/// The age of a timestamp, for a column; `-` without one.
 pub(crate) fn age(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map_or_else(|| "-".to_owned(), |at| waypost_text::age(now.since(at)))
 }
 
-/// The first of these names, and how many more there are.
+/// The first `max` names, and the number of the others.
 pub(crate) fn names(names: impl ExactSizeIterator<Item: ToString>, max: usize) -> String {
     let more = names.len().checked_sub(max).filter(|&more| more > 0).map(|more| format!("+{more}"));
     let shown: Vec<String> = names.take(max).map(|name| name.to_string()).chain(more).collect();

@@ -1,4 +1,4 @@
-//! A page of a plan's tasks as a tree: where each stands, what it waits for, a line of notes. Reads only what it shows.
+//! Prints a page of a plan's tasks as a tree: status, dependencies, a line of notes. Reads only what it shows.
 
 use waypost_core::{Dependency, EffectiveStatus, Plan, Task};
 
@@ -6,41 +6,39 @@ use super::{sign_look, text};
 use crate::output::Output;
 use crate::style::Look;
 
-/// Levels that are drawn; deeper tasks say how deep they stand.
+/// Maximum depth that is drawn; deeper tasks show their level as a number.
 const LEVELS_DRAWN_MAX: usize = 10;
-/// Columns of the word for where a task stands, with its sign.
+/// Width of a task's status with its sign.
 const STANDING_COLUMNS: usize = 11;
-/// Columns up to which names are lined up.
+/// Maximum width up to which names are aligned.
 const NAME_COLUMNS_MAX: usize = 24;
-/// Names of dependencies that a row shows.
+/// Maximum number of dependencies named in a row.
 const NAMES_MAX: usize = 4;
 
-/// Tasks behind a page that are looked at to find the siblings of those on it.
+/// Maximum number of tasks after a page that are read to find siblings of those on it.
 const AHEAD_MAX: usize = 200;
 
 /// One task of a page and its place in the tree.
 pub(crate) struct Row<'a> {
-    /// The task.
     pub(crate) task: &'a Task,
-    /// Nodes from the root to the task itself.
+    /// The nodes from the root to the task itself.
     path: Vec<usize>,
 }
 
 /// A part of a plan's tasks, in the order of the tree.
 pub(crate) struct Page<'a> {
-    /// The tasks on it.
     pub(crate) rows: Vec<Row<'a>>,
-    /// How many tasks stand before it.
+    /// The number of tasks before it.
     pub(crate) before: usize,
-    /// How many tasks there are, parents included.
+    /// The number of all tasks, including parents.
     pub(crate) total: usize,
-    /// For each task that was walked over: whether it is the last among its siblings.
+    /// For each task that was read: whether it is the last among its siblings.
     is_last: Vec<bool>,
 }
 
 impl<'a> Page<'a> {
-    /// The tasks behind `after` (or from the beginning), at most `limit`. Looks at no task behind them but those that
-    /// tell whether the last ones have siblings.
+    /// The tasks after `after` (or from the beginning), at most `limit`. Of the tasks after the page, reads only those
+    /// that show whether the last ones have siblings.
     pub(crate) fn of(plan: &'a Plan, after: Option<&str>, limit: usize) -> Self {
         let mut page = Self { rows: Vec::new(), before: 0, total: plan.len(), is_last: Vec::new() };
         let mut path: Vec<usize> = Vec::new();
@@ -49,7 +47,7 @@ impl<'a> Page<'a> {
         for (task, depth) in plan.tasks() {
             let node = page.is_last.len();
             page.is_last.push(true);
-            // Whoever stood at this depth below the same parent has a sibling behind it after all.
+            // An earlier task at this depth below the same parent is not the last sibling after all.
             if let Some(&sibling) = path.get(depth) {
                 page.is_last[sibling] = false;
             }
@@ -68,23 +66,23 @@ impl<'a> Page<'a> {
             }
         }
         if ahead > AHEAD_MAX {
-            // Nobody has looked far enough to know, and more is to come in any case.
+            // The siblings are unknown at this point, and more tasks follow in any case.
             path.iter().for_each(|&node| page.is_last[node] = false);
         }
         page
     }
 
-    /// How many tasks stand behind it.
+    /// The number of tasks after it.
     pub(crate) fn remaining(&self) -> usize {
         self.total - self.before - self.rows.len()
     }
 
-    /// The task to go on after, when there are more.
+    /// The task to continue after, if there are more.
     pub(crate) fn next(&self) -> Option<&str> {
         self.rows.last().filter(|_| self.remaining() > 0).map(|row| row.task.spec.id.as_str())
     }
 
-    /// The lines before a task that show whose child it is.
+    /// The tree lines in front of a task.
     fn guides(&self, row: &Row<'_>) -> String {
         let Some((own, above)) = row.path[1..].split_last() else { return String::new() };
         if above.len() >= LEVELS_DRAWN_MAX {
@@ -96,13 +94,12 @@ impl<'a> Page<'a> {
         guides
     }
 
-    /// The lines below a task, where its notes stand.
+    /// The tree lines in front of a task's notes.
     fn margin(&self, row: &Row<'_>) -> String {
         let below = row.path[1..].iter().take(LEVELS_DRAWN_MAX);
         below.map(|&node| if self.is_last[node] { "   " } else { "│  " }).collect()
     }
 
-    /// Prints the page.
     pub(crate) fn print(&self, plan: &Plan, out: &mut Output) {
         let guides: Vec<String> = self.rows.iter().map(|row| self.guides(row)).collect();
         let names = self.rows.iter().zip(&guides);
@@ -116,22 +113,22 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What stands before a task, and how wide the names are.
+/// The tree lines in front of a task, and the width of the names.
 pub(crate) struct Frame<'a> {
-    /// Before its name.
+    /// In front of its name.
     pub(crate) guides: &'a str,
-    /// Before its notes.
+    /// In front of its notes.
     pub(crate) margin: &'a str,
-    /// Columns of the names with their guides.
+    /// Width of the names with their tree lines.
     pub(crate) columns: usize,
 }
 
-/// Columns that most names fit in; a few long ones stand out.
+/// The width that fits all names up to the limit; longer ones are not aligned.
 pub(crate) fn name_columns(widths: impl Iterator<Item = usize>) -> usize {
     widths.filter(|&width| width <= NAME_COLUMNS_MAX).max().unwrap_or(0)
 }
 
-/// Prints one task: a line, and a line of what else should be seen at once.
+/// Prints a task: one line, then lines with its notes and its latest state.
 pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut Output) {
     let id = task.spec.id.as_str();
     let standing = plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
@@ -141,7 +138,7 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
     let room = out.columns.saturating_sub(STANDING_COLUMNS + text::width(&head)).max(20);
     let behind = behind(task, standing);
     let wanted = text::width(&text::excerpt(&task.spec.description, room));
-    // What stands behind gets what the description leaves, and half of the room in any case.
+    // The second text gets the room that the description leaves, and at least half of it.
     let behind = text::excerpt(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
     let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
     let description = text::excerpt(&task.spec.description, room);
@@ -164,7 +161,7 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
     }
 }
 
-/// What stands behind the description.
+/// The text after the description.
 fn behind(task: &Task, standing: EffectiveStatus) -> String {
     let spec = &task.spec;
     let mut parts = Vec::new();
@@ -185,12 +182,12 @@ fn behind(task: &Task, standing: EffectiveStatus) -> String {
     parts.join(" ")
 }
 
-/// The first names of what a task waits for.
+/// The first names of a task's dependencies.
 pub(crate) fn dependency_names(depends_on: &[Dependency]) -> String {
     text::names(depends_on.iter(), NAMES_MAX)
 }
 
-/// What stands below it.
+/// The lines below a task.
 fn below(task: &Task, standing: EffectiveStatus) -> Vec<String> {
     let mut lines = Vec::new();
     if !task.spec.notes.is_empty() {

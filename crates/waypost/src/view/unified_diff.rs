@@ -1,4 +1,4 @@
-//! The difference of two texts as one unified diff. Knows nothing of what the texts are.
+//! The difference of two texts as a unified diff.
 
 use similar::TextDiff;
 use waypost_text::sanitize;
@@ -6,7 +6,7 @@ use waypost_text::sanitize;
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 2;
 
-/// The lines of the diff; none where nothing differs.
+/// The lines of the diff; empty if the texts are equal.
 pub(crate) fn lines(name: &str, old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let diff = TextDiff::from_slices(&old, &new);
@@ -16,8 +16,8 @@ pub(crate) fn lines(name: &str, old: &str, new: &str) -> Vec<String> {
         let old = first.old_range().start..last.old_range().end;
         let new = first.new_range().start..last.new_range().end;
         lines.push(format!("@@ -{},{} +{},{} @@", old.start + 1, old.len(), new.start + 1, new.len()));
-        // Without control characters: the text of a file cannot steer a terminal. Tabs stay; another line end inside of a
-        // line would look like another line of the diff.
+        // Control characters are removed, so that a file's text cannot control the terminal. Tabs stay. A newline
+        // inside a line is replaced, because it would look like another line of the diff.
         lines.extend(hunk.iter_changes().map(|change| {
             format!("{}{}", change.tag(), sanitize(change.value().trim_end_matches('\r')).replace('\n', " "))
         }));

@@ -1,4 +1,4 @@
-//! Looks through all files of the folder and says what is wrong with them. Changes nothing.
+//! Checks all files of the folder and reports the damage. Changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::repair;
 use super::transaction::small_files;
 use crate::error::{Result, StoreError};
 
-/// Every damage, one line each.
+/// Returns each damage as one line.
 pub(super) fn check(layout: &Layout) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     let last = match StoreFile::read(layout) {
@@ -68,7 +68,7 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Takes damage down and passes everything else on.
+/// Records damage and returns every other error.
 fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<()> {
     match error {
         StoreError::Corrupt { .. } | StoreError::TooNew { .. } => {
@@ -100,7 +100,7 @@ fn check_plan(
     }
     let Some(known) = PlanCacheEntry::read(layout, id)? else { return Ok(()) };
     wrong.extend(known.warning(id, &path));
-    // A fingerprint says that the file is what was written; only the events say that this was right.
+    // A fingerprint proves that the file is as it was written; only the events prove that its content is right.
     if matches!(known.readable, Readable::Current) && !known.tail.purged {
         let truth = Facts::of(&pruned::replay(layout, id)?);
         if known.facts.as_ref().is_some_and(|facts| facts.head != truth.head || facts.rows != truth.rows) {
@@ -111,7 +111,7 @@ fn check_plan(
     Ok(())
 }
 
-/// The numbers of the log have no gaps, and none comes after the last.
+/// Checks that the sequence numbers of the log have no gaps and do not exceed the last one.
 fn check_numbers(layout: &Layout, last: u64, numbers: &BTreeMap<u64, PlanId>, wrong: &mut Vec<String>) {
     let store = layout.store();
     if let Some((number, plan)) = numbers.last_key_value().filter(|(number, _)| **number > last) {

@@ -1,5 +1,5 @@
-//! What the file store asks of the file system: whole files or none, no symbolic links, locks between processes.
-//! Knows nothing of plans.
+//! File system operations of the file store: atomic replacement, no symbolic links, locks between processes. Knows
+//! nothing of plans.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 
-/// How long to wait before asking for a lock again.
+/// The pause between two attempts to take a lock.
 const LOCK_RETRY: Duration = Duration::from_millis(2);
 
 pub(super) fn corrupt(path: &Path, detail: impl ToString) -> StoreError {
@@ -36,18 +36,18 @@ fn open(path: &Path, flags: OFlags) -> Result<Option<File>> {
     }
 }
 
-/// Opens a file for reading, if it is there.
+/// Opens a file for reading, if it exists.
 pub(super) fn open_to_read(path: &Path) -> Result<Option<File>> {
     open(path, OFlags::RDONLY)
 }
 
-/// Opens a file for changes in place, and makes it when it is not there.
+/// Opens a file for changes in place, and creates it if it does not exist.
 pub(super) fn open_to_change(path: &Path) -> Result<File> {
     let file = open(path, OFlags::RDWR | OFlags::CREATE)?;
     file.ok_or_else(|| failed(path)(ErrorKind::NotFound.into()))
 }
 
-/// All of a file, if it is there.
+/// Reads a whole file, if it exists.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -55,13 +55,13 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// What a JSON file says, if it is there.
+/// Parses a JSON file, if it exists.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| corrupt(path, error));
     read(path)?.map(parse).transpose()
 }
 
-/// JSON for people: indented by two, with a newline at the end.
+/// Serializes readable JSON: indented by two spaces, with a newline at the end.
 pub(super) fn pretty(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut bytes =
         serde_json::to_vec_pretty(value).map_err(|error| StoreError::Database(error.to_string()))?;
@@ -69,7 +69,7 @@ pub(super) fn pretty(value: &impl Serialize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a new file and makes its bytes durable. A left-over of the same name is replaced.
+/// Writes a new file and makes its bytes durable. Replaces a leftover of the same name.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     remove(path)?;
     let file = open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
@@ -77,7 +77,7 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed(path))
 }
 
-/// Puts a whole file into its place: after a crash it is there with all its bytes, or the old one is.
+/// Replaces a file atomically: after a crash either the complete new file is there, or the old one.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -91,7 +91,7 @@ pub(super) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(failed(to))
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub(super) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(path)(error)),
@@ -99,20 +99,20 @@ pub(super) fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes what was put into a folder, or taken out, durable.
+/// Makes additions to a folder, and removals from it, durable.
 pub(super) fn sync_folder(path: &Path) -> Result<()> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(failed(path))
 }
 
 pub(super) use crate::dirs::make_folder;
 
-/// A link in the place of a folder would have the store write wherever it leads.
+/// Checks that the path is a folder and not a link: a link would let the store write wherever it leads.
 pub(super) fn is_plain_folder(path: &Path) -> Result<()> {
     let found = fs::symlink_metadata(path).map_err(failed(path))?;
     if found.is_dir() { Ok(()) } else { Err(corrupt(path, "it is not a plain folder")) }
 }
 
-/// The names in a folder that end with `ending`, without it, sorted. A folder that is not there has none.
+/// Returns the names in a folder that end with `ending`, without that ending, sorted. A missing folder has none.
 pub(super) fn names(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -130,7 +130,7 @@ pub(super) fn names(folder: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What tells one state of a file from another without reading it.
+/// Metadata that distinguishes two states of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     inode: u64,
@@ -140,7 +140,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of what lies at `path` itself, a symbolic link included; nothing if nothing does.
+    /// Returns the stamp of `path` itself, even if it is a symbolic link; `None` if it does not exist.
     pub(super) fn of(path: &Path) -> Result<Option<Self>> {
         match fs::symlink_metadata(path) {
             Ok(data) => Ok(Some(Self {
@@ -155,7 +155,7 @@ impl Stamp {
     }
 }
 
-/// A number that differs when the bytes do (FNV-1a). Against accidents, not against malice.
+/// Returns a hash of the bytes (FNV-1a). It detects accidents, not malice.
 pub(super) fn fingerprint(bytes: &[u8]) -> String {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -163,18 +163,18 @@ pub(super) fn fingerprint(bytes: &[u8]) -> String {
     format!("{hash:016x}")
 }
 
-/// A lock on the folder, until it is dropped or its process is gone.
+/// A lock on the folder, held until it is dropped or its process ends.
 pub(super) struct Guard {
     _file: File,
 }
 
 impl Guard {
-    /// For a writer: alone among all processes and threads.
+    /// Locks for a writer: excludes all other processes and threads.
     pub(super) fn alone(path: &Path) -> Result<Self> {
         Self::take(path, FlockOperation::NonBlockingLockExclusive)
     }
 
-    /// For a reader: together with other readers.
+    /// Locks for a reader: shares the lock with other readers.
     pub(super) fn shared(path: &Path) -> Result<Self> {
         Self::take(path, FlockOperation::NonBlockingLockShared)
     }
@@ -189,7 +189,7 @@ impl Guard {
         loop {
             match flock(&file, operation) {
                 Ok(()) => return Ok(Self { _file: file }),
-                // Asked again and again, because a lock that is waited for cannot be given up on.
+                // Polls, because a blocking wait for a file lock has no timeout.
                 Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < give_up => {
                     std::thread::sleep(LOCK_RETRY)
                 }

@@ -1,5 +1,5 @@
-//! The history of one plan: a file with one version a line, in their order, so that line 17 is version 17.
-//! Appended to by the journal only.
+//! The history of one plan: a file with one version per line, in their order, so that line 17 is version 17. Only the
+//! journal appends to it, or replaces it.
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use super::fs::{corrupt, failed, open_to_read};
 use crate::error::{Result, StoreError};
 use crate::rows::{PURGED, VersionRecord};
 
-/// The end of a file that is read first to find its last line.
+/// Bytes at the end of a file that are read first to find its last line.
 const TAIL_BYTES: u64 = 16 * 1024;
 
 /// One line, as it is written.
@@ -25,12 +25,12 @@ struct Line<'a> {
     actor: &'a Actor,
     command: &'a str,
     events: &'a [Event],
-    /// The fingerprint of the readable file that goes with this version.
+    /// The fingerprint of the readable file that belongs to this version.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
 }
 
-/// What is needed of a line to find it again.
+/// The fields of a line that are needed to index it.
 #[derive(Deserialize)]
 struct Mark {
     sequence: u64,
@@ -40,7 +40,7 @@ struct Mark {
     file: Option<String>,
 }
 
-/// The text of a line.
+/// Returns the text of a line.
 pub(super) fn line(entry: &VersionRecord, file: Option<&str>) -> Result<String> {
     let VersionRecord { sequence, plan, version, at, actor, command, events } = entry;
     let line = Line { sequence: *sequence, plan, version: *version, at: *at, actor, command, events, file };
@@ -49,8 +49,8 @@ pub(super) fn line(entry: &VersionRecord, file: Option<&str>) -> Result<String> 
     Ok(text)
 }
 
-/// The versions that can be read in a damaged history, whatever stands before, between and after them; each with the
-/// fingerprint of the readable file that goes with it. Also counts the lines after the last of them.
+/// Returns the versions that can be read in a damaged history, whatever is before, between and after them; each with
+/// the fingerprint of the readable file that belongs to it. Also counts the lines after the last of them.
 pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(VersionRecord, Option<String>)>, u64) {
     let (mut found, mut torn) = (Vec::new(), 0);
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -68,7 +68,7 @@ pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(VersionRecord, Option<String>)
     (found, torn)
 }
 
-/// Damage in one line of a history.
+/// Returns an error about damage in one line of a history.
 fn bad_line(path: &Path, number: u64, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what: format!("{} line {number}", path.display()), detail: detail.to_string() }
 }
@@ -78,15 +78,15 @@ fn bad_line(path: &Path, number: u64, detail: impl ToString) -> StoreError {
 pub(super) struct Tail {
     pub(super) version: u64,
     pub(super) sequence: u64,
-    /// The fingerprint of the readable file that goes with it.
+    /// The fingerprint of the readable file that belongs to it.
     pub(super) file: Option<String>,
-    /// Whether only the numbers of the versions are left.
+    /// Whether the plan was purged, so that its versions have no events any more.
     pub(super) purged: bool,
-    /// The bytes of the whole history.
+    /// The size of the whole history in bytes.
     pub(super) length: u64,
 }
 
-/// Reads the last line of a history, if there is one, and nothing else.
+/// Reads only the last line of a history, if there is one.
 pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
     let length = file.metadata().map_err(failed(path))?.len();
@@ -131,20 +131,20 @@ fn count_lines(path: &Path) -> Result<u64> {
     Ok(count)
 }
 
-/// Where the lines of a history stand, as far as this process has read it.
+/// The positions of the lines of a history, as far as this process has read it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadPosition {
     inode: u64,
     /// The bytes that have been read.
     length: u64,
-    /// The last line of them.
+    /// The last line that was read.
     last: Vec<u8>,
-    /// Where each line begins, and its number in the log.
+    /// The offset of each line, and its sequence number in the log.
     lines: Vec<(u64, u64)>,
 }
 
 impl ReadPosition {
-    /// Reads what was appended since the last time, and checks that the lines follow each other.
+    /// Reads the lines that were appended since the last call, and checks that they follow each other.
     pub(super) fn catch_up(&mut self, path: &Path, plan: &PlanId) -> Result<()> {
         let Some(file) = open_to_read(path)? else {
             *self = Self::default();
@@ -179,8 +179,8 @@ impl ReadPosition {
         }
     }
 
-    /// Whether the last line stands where it stood: version control may have put another history here. Leaves the reader
-    /// behind that line.
+    /// Returns whether the last line is unchanged: version control may have put another history here. Leaves the reader
+    /// after that line.
     fn ends_the_same(&self, reader: &mut BufReader<std::fs::File>, path: &Path) -> Result<bool> {
         let mut there = vec![0; self.last.len()];
         let from = self.length - self.last.len() as u64;
@@ -191,17 +191,17 @@ impl ReadPosition {
         Ok(there == self.last)
     }
 
-    /// The numbers in the log, in their order.
+    /// Returns the sequence numbers in the log, in their order.
     pub(super) fn sequences(&self) -> impl Iterator<Item = u64> {
         self.lines.iter().map(|&(_, sequence)| sequence)
     }
 
-    /// How many versions come before the one that follows `sequence` in the log.
+    /// Returns the number of versions up to `sequence` in the log.
     pub(super) fn before_sequence(&self, sequence: u64) -> u64 {
         self.lines.partition_point(|&(_, number)| number <= sequence) as u64
     }
 
-    /// The versions after `after`, at most `limit`.
+    /// Returns the versions after `after`, at most `limit`.
     pub(super) fn read(
         &self,
         path: &Path,
@@ -231,7 +231,7 @@ impl ReadPosition {
     }
 }
 
-/// Moves a plan on to where its history ends.
+/// Brings a plan to the end of its history.
 pub(super) fn replay(path: &Path, mut plan: Plan) -> Result<Plan> {
     const ENTRIES_READ_MAX: usize = 1_000;
     let mut marks = ReadPosition::default();

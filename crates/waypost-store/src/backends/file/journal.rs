@@ -1,8 +1,7 @@
 //! Commits that touch several files, all or none.
 //!
-//! New files are written beside their places, then the journal says what is to be done with them. From the moment that the
-//! journal is durable the commit has happened: the next process that takes the lock completes it. Completing it twice is
-//! harmless.
+//! New files are first written to `.pending`, then the journal records what is to be done with them. Once the journal
+//! is durable, the next process that takes the lock completes an interrupted commit. Completing it twice is harmless.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -15,7 +14,7 @@ use super::layout::Layout;
 use crate::error::{Result, StoreError};
 use crate::rows::VersionRecord;
 
-/// Where a file belongs. Not a path: a journal that somebody slipped in cannot make the store write elsewhere.
+/// The place of a file. It is not a path: a forged journal cannot make the store write elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Target {
@@ -33,9 +32,9 @@ pub(super) enum Target {
     History(PlanId),
     /// A plan in a form that loads fast.
     Snapshot(PlanId),
-    /// What is kept of a plan in the place of forgotten events.
+    /// The state that is kept of a plan in place of pruned events.
     Pruned(PlanId),
-    /// What somebody had written into a plan's readable file before this version.
+    /// The manual edits of a plan's readable file that this version replaced.
     Edited(PlanId, u64),
 }
 
@@ -55,19 +54,19 @@ impl Target {
     }
 }
 
-/// Lines that belong at the end of a history.
+/// Lines to append to a history.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Lines {
     pub(super) plan: PlanId,
-    /// The bytes of the history before them.
+    /// The size of the history in bytes before them.
     pub(super) offset: u64,
     pub(super) text: String,
 }
 
-/// A commit.
+/// A commit in progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Journal {
-    /// Tells its pending files from those of every other commit.
+    /// A random number that distinguishes its pending files from those of every other commit.
     token: u64,
     appends: Vec<Lines>,
     /// The places of the pending files, in the order of their numbers.
@@ -75,7 +74,7 @@ pub(super) struct Journal {
     removals: Vec<Target>,
 }
 
-/// What a commit is to do.
+/// The changes that a commit makes.
 #[derive(Debug, Default)]
 pub(super) struct Intent {
     pub(super) appends: Vec<Lines>,
@@ -83,19 +82,19 @@ pub(super) struct Intent {
     pub(super) removals: Vec<Target>,
 }
 
-/// Whether a commit was interrupted.
+/// Returns whether a commit was interrupted.
 pub(super) fn is_left(layout: &Layout) -> Result<bool> {
     Ok(fs::Stamp::of(&layout.journal())?.is_some())
 }
 
-/// Completes the commit that a writer has left, if there is one. Only under the writers' lock.
+/// Completes the commit that a writer has left, if there is one. Requires the writers' lock.
 pub(super) fn complete(layout: &Layout) -> Result<()> {
     let Some(journal) = fs::read_json::<Journal>(&layout.journal())? else { return Ok(()) };
     journal.append(layout)?;
     journal.put_in_place(layout)
 }
 
-/// Carries out a commit. Durable when this returns `Ok`, and undone otherwise. Only under the writers' lock.
+/// Executes a commit. It is durable when this returns `Ok`, and rolled back otherwise. Requires the writers' lock.
 pub(super) fn commit(layout: &Layout, intent: Intent) -> Result<()> {
     let mut token = [0; 8];
     getrandom::fill(&mut token).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
@@ -107,7 +106,7 @@ pub(super) fn commit(layout: &Layout, intent: Intent) -> Result<()> {
         journal.take_back(layout)?;
         return Err(error);
     }
-    // The commit has happened. Files that cannot be moved now are moved by the next process that takes the lock: nobody
+    // The commit has happened. The next process that takes the lock moves files that cannot be moved now: no process
     // reads the store before that.
     let _completed_later = journal.put_in_place(layout);
     Ok(())
@@ -130,7 +129,7 @@ impl Journal {
         let bytes = serde_json::to_vec(self).map_err(|error| StoreError::Database(error.to_string()))?;
         let written = fs::replace(&layout.journal(), &bytes);
         if written.is_err() {
-            // It may have reached its place before the failure; there it would be completed one day.
+            // The journal may have reached its place before the failure, and would be completed some day.
             fs::remove(&layout.journal())?;
         }
         written
@@ -146,12 +145,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts the pending files into their places and ends the journal.
+    /// Moves the pending files into place and removes the journal.
     fn put_in_place(&self, layout: &Layout) -> Result<()> {
         let mut folders = vec![layout.root.clone()];
         for (number, target) in self.files.iter().enumerate() {
             let (from, to) = (self.pending(layout, number), target.path(layout));
-            // One that is not pending any more is in its place.
+            // A file that is no longer pending is already in its place.
             if fs::Stamp::of(&from)?.is_some() {
                 fs::rename(&from, &to)?;
             }
@@ -169,7 +168,7 @@ impl Journal {
         fs::remove(&layout.journal())
     }
 
-    /// Undoes what [`Journal::append`] did before it failed. The journal goes last: until then it covers torn lines.
+    /// Undoes a failed [`Journal::append`]. Removes the journal last: until then it covers torn lines.
     fn take_back(&self, layout: &Layout) -> Result<()> {
         for lines in &self.appends {
             lines.take_back(layout)?;
@@ -180,7 +179,7 @@ impl Journal {
 }
 
 impl Lines {
-    /// Makes the lines stand at the end of their history: all, the rest of them, or none if they do already.
+    /// Ensures that the lines are at the end of their history: appends all of them, the missing rest, or none.
     fn append(&self, layout: &Layout) -> Result<()> {
         let path = layout.history(&self.plan);
         let mut file = fs::open_to_change(&path)?;
@@ -206,13 +205,13 @@ impl Lines {
         file.write_all(missing).and_then(|()| file.sync_all()).map_err(failed(&path))
     }
 
-    /// Cuts off what was appended of these lines, and nothing that somebody else wrote.
+    /// Cuts off the appended part of these lines, but nothing that another process wrote.
     fn take_back(&self, layout: &Layout) -> Result<()> {
         let path = layout.history(&self.plan);
         if fs::Stamp::of(&path)?.is_none() {
             return Ok(());
         }
-        // What cannot be opened was not written to either.
+        // A file that cannot be opened was not written to either.
         let Ok(mut file) = fs::open_to_change(&path) else { return Ok(()) };
         let mut there = Vec::new();
         file.seek(SeekFrom::Start(self.offset))
@@ -228,7 +227,7 @@ impl Lines {
     }
 }
 
-/// Whether these bytes are what an interrupted write leaves: nothing in them is a whole version.
+/// Returns whether these bytes can be the result of an interrupted write: none of their lines is a whole version.
 fn is_torn(bytes: &[u8]) -> bool {
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
     lines.all(|line| serde_json::from_slice::<VersionRecord>(line).is_err())

@@ -1,4 +1,4 @@
-//! The places of all files in the folder, and what `store.json` says.
+//! The places of all files in the folder, and the content of `store.json`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use waypost_core::PlanId;
 use super::fs::{self, corrupt};
 use crate::error::{Result, StoreError};
 
-/// The name of the folder's format, and its version.
+/// The name of the folder's format; its version follows after a slash.
 const FORMAT: &str = "waypost-file-store";
 /// The version of the format that this build writes.
 const KNOWN: u32 = 1;
-/// The places of everything in the folder.
+/// The places of all files in the folder.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) root: PathBuf,
@@ -80,24 +80,25 @@ impl Layout {
 }
 
 impl Layout {
-    /// The ids of all plans that have a history, purged ones included. Other files are left to the check.
+    /// Returns the ids of all plans that have a history, purged ones included. Files of other names are reported by the
+    /// check.
     pub(super) fn plan_ids(&self) -> Result<BTreeSet<PlanId>> {
         let names = fs::names(&self.histories(), ".jsonl")?;
         Ok(names.into_iter().filter_map(|name| PlanId::new(name).ok()).collect())
     }
 
-    /// The ids of JSON files that have no history beside them.
+    /// Returns the ids of readable plan files without a history.
     pub(super) fn ids_without_history(&self, with: &BTreeSet<PlanId>) -> Result<Vec<PlanId>> {
         let names = fs::names(&self.plans(), ".json")?.into_iter();
         Ok(names.filter_map(|name| PlanId::new(name).ok()).filter(|id| !with.contains(id)).collect())
     }
 }
 
-/// What `store.json` says.
+/// The content of `store.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoreFile {
     pub(super) format: String,
-    /// The number of the latest version in the log.
+    /// The sequence number of the latest version in the log.
     pub(super) sequence: u64,
 }
 
@@ -114,7 +115,7 @@ impl StoreFile {
         Ok(file)
     }
 
-    /// Whether this build knows the format.
+    /// Checks that this build supports the format.
     pub(super) fn check_format(&self, layout: &Layout) -> Result<()> {
         let path = layout.store();
         let version = self.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));

@@ -1,4 +1,4 @@
-//! What a process knows of the plans in the folder, for as long as their files do not change.
+//! A cache of what a process has read of the plans in the folder, valid as long as their files do not change.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,11 +13,11 @@ use super::pruned;
 use crate::error::{Result, StoreError};
 use crate::rows::{IndexRows, PlanSummary, VersionRecord};
 
-/// What lists and tables show of a plan.
+/// The parts of a plan that lists and tables show.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) head: PlanSummary,
-    /// Without the ends of leases: those stand in a file of their own.
+    /// Without the ends of leases, which are in a file of their own.
     pub(super) rows: IndexRows,
 }
 
@@ -30,31 +30,31 @@ impl Facts {
 /// How the readable file of a plan compares with its history.
 #[derive(Clone, Debug)]
 pub(super) enum Readable {
-    /// It is what Waypost wrote.
+    /// It is as Waypost wrote it.
     Current,
-    /// It says the same in other white space.
+    /// Its content is the same, but its white space differs.
     Reformatted,
-    /// Somebody else wrote this into it.
+    /// It was edited; this is its content.
     Edited(Box<Draft>),
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// It cannot be read; what is wrong with it.
+    /// It cannot be read; this is the reason.
     Broken(String),
 }
 
-/// What is known of a plan.
+/// The cached state of a plan's files.
 #[derive(Debug)]
 pub(super) struct PlanCacheEntry {
     readable_stamp: Option<Stamp>,
     history_stamp: Option<Stamp>,
     pub(super) tail: Tail,
     pub(super) readable: Readable,
-    /// Nothing after a purge.
+    /// `None` after a purge.
     pub(super) facts: Option<Arc<Facts>>,
 }
 
 impl PlanCacheEntry {
-    /// Reads a plan's files; nothing if it has none.
+    /// Reads a plan's files; returns `None` if it has none.
     pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>> {
         let (readable, history) = (layout.plan(id), layout.history(id));
         let (readable_stamp, history_stamp) = (Stamp::of(&readable)?, Stamp::of(&history)?);
@@ -98,19 +98,19 @@ impl PlanCacheEntry {
         Ok(known(readable, Some(Arc::new(Facts::of(&truth)))))
     }
 
-    /// What is known of a plan that this process has just written.
+    /// Returns the entry of a plan that this process has just written.
     pub(super) fn written(layout: &Layout, id: &PlanId, tail: Tail, facts: Arc<Facts>) -> Result<Self> {
         let (readable_stamp, history_stamp) = (Stamp::of(&layout.plan(id))?, Stamp::of(&layout.history(id))?);
         Ok(Self { readable_stamp, history_stamp, tail, readable: Readable::Current, facts: Some(facts) })
     }
 
-    /// Whether the plan's files are still the ones that were read.
+    /// Returns whether the plan's files are still the ones that were read.
     fn holds(&self, layout: &Layout, id: &PlanId) -> Result<bool> {
         let same = self.readable_stamp == Stamp::of(&layout.plan(id))?;
         Ok(same && self.history_stamp == Stamp::of(&layout.history(id))?)
     }
 
-    /// What is wrong with the readable file, which stands at `path`.
+    /// Returns the problem of the readable file, which is at `path`.
     pub(super) fn warning(&self, id: &PlanId, path: &Path) -> Option<String> {
         let path = path.display();
         match &self.readable {
@@ -127,8 +127,8 @@ impl PlanCacheEntry {
         }
     }
 
-    /// The plan's facts for writers: a readable file that cannot be read stands in their way, so that nobody's broken edit is
-    /// overwritten.
+    /// Returns the plan's facts for writers. Fails if the readable file cannot be parsed, so that a broken manual edit
+    /// is not overwritten.
     pub(super) fn writable(&self, path: &Path) -> Result<Option<&Arc<Facts>>> {
         match &self.readable {
             Readable::Broken(detail) => Err(corrupt(path, detail)),
@@ -141,7 +141,7 @@ impl PlanCacheEntry {
 
 pub(super) const NO_HISTORY: &str = "it has no history, so it is not a plan of this store; move it away and bring it in with `waypost import`";
 
-/// The files of all plans, and what this process knows of them.
+/// The files of all plans, and their cached state.
 #[derive(Debug)]
 pub(super) struct PlanFiles {
     pub(super) layout: Layout,
@@ -163,7 +163,7 @@ impl PlanFiles {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of a plan, read again when its files have changed.
+    /// Returns the state of a plan's files, read again if they have changed.
     pub(super) fn known(&self, id: &PlanId) -> Result<Option<Arc<PlanCacheEntry>>> {
         let found = self.cache().known.get(id).cloned();
         if let Some(known) = found
@@ -183,12 +183,12 @@ impl PlanFiles {
         };
     }
 
-    /// The versions of a plan after `after`, at most `limit`, as its file has them.
+    /// Returns the versions of a plan after `after`, at most `limit`, as its file contains them.
     pub(super) fn versions(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         self.read_history(id, |marks, path| marks.read(path, id, after, limit))
     }
 
-    /// The versions of a plan after `sequence` in the log, at most `limit`, as its file has them.
+    /// Returns the versions of a plan after `sequence` in the log, at most `limit`, as its file contains them.
     pub(super) fn log(&self, id: &PlanId, sequence: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         self.read_history(id, |marks, path| marks.read(path, id, marks.before_sequence(sequence), limit))
     }
@@ -203,11 +203,11 @@ impl PlanFiles {
         let marks = cache.marks.entry(id.clone()).or_default();
         let damage = marks.catch_up(&path, id);
         let found = read(marks, &path)?;
-        // The versions before a damaged line can be read; the line is named to whoever wants more.
+        // The versions before a damaged line can be read; only a reader that needs more gets the error.
         if found.is_empty() { damage.map(|()| found) } else { Ok(found) }
     }
 
-    /// What is wrong with the history of a plan.
+    /// Checks that the whole history of a plan can be read.
     pub(super) fn check_history(&self, id: &PlanId) -> Result<()> {
         self.cache().marks.entry(id.clone()).or_default().catch_up(&self.layout.history(id), id)
     }

@@ -1,7 +1,7 @@
-//! Repairs damaged histories and plan files from what is intact: the versions that can still be read, the plan's own JSON
-//! file, and the state that was kept when events were pruned. A copy of every damaged file stays in `damaged/`.
+//! Repairs damaged histories and plan files from what is intact: the versions that can still be read, the plan's own
+//! JSON file, and the state that was kept when events were pruned. A copy of every damaged file stays in `damaged/`.
 //!
-//! Versions never go back: one that is lost keeps its number, in the plan and in the log, without its events.
+//! Version numbers never decrease: a lost version keeps its number, in the plan and in the log, without its events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,15 +19,15 @@ use crate::clock;
 use crate::error::{Result, StoreError};
 use crate::rows::{LOST, PURGED, Pruned, VersionRecord};
 
-/// What can be read of a plan whose files are damaged.
+/// The readable parts of a plan whose files are damaged.
 struct Intact {
-    /// Versions, each with the fingerprint of the JSON file that was written with it.
+    /// The readable versions, each with the fingerprint of the JSON file that was written with it.
     lines: BTreeMap<u64, (VersionRecord, Option<String>)>,
-    /// Lines after the last of them that cannot be read. Each may have been a version.
+    /// The number of unreadable lines after the last of them. Each may have been a version.
     torn: u64,
-    /// The plan's JSON file, if it can be what Waypost wrote with the latest version.
+    /// The plan's JSON file, if Waypost may have written it with the latest version.
     draft: Option<Draft>,
-    /// The state kept for pruned versions. Nothing if its file is damaged.
+    /// The state kept for pruned versions; an error if its file is damaged.
     kept: Result<Option<PrunedFile>>,
 }
 
@@ -36,13 +36,13 @@ impl Intact {
         Self::read_below(layout, id, StoreFile::read(layout)?.sequence)
     }
 
-    /// The same, in a log that ends with `last_number`.
+    /// Reads the same, for a log that ends with `last_number`.
     fn read_below(layout: &Layout, id: &PlanId, last_number: u64) -> Result<Self> {
         let bytes = fs::read(&layout.history(id))?.unwrap_or_default();
         let mut lines = BTreeMap::new();
         let (found, torn) = intact_lines(&bytes);
         for (entry, file) in found {
-            // Every version has a number of the log, so a larger version cannot be right.
+            // Every version has a sequence number in the log, so a version larger than its number is wrong.
             let plausible = 1..=entry.sequence.min(last_number);
             if entry.plan == *id && plausible.contains(&entry.version) {
                 lines.entry(entry.version).or_insert((entry, file));
@@ -58,17 +58,17 @@ impl Intact {
         Ok(Self { lines, torn, draft, kept: PrunedFile::read(layout, id) })
     }
 
-    /// Whether the JSON file is what was written with a version that can be read.
+    /// Returns whether the JSON file was written with the last readable version.
     fn is_draft_proven(&self) -> bool {
         let last = self.lines.last_key_value();
         let written = last.filter(|(_, (_, file))| file.is_some()).map(|(&version, _)| version);
         self.draft.as_ref().is_some_and(|draft| Some(draft.version) == written)
     }
 
-    /// The latest version that is known to have been written.
+    /// Returns the latest version that is known to have been written.
     fn last(&self) -> u64 {
         let in_history = self.lines.last_key_value().map_or(0, |(&version, _)| version);
-        // The plan's JSON file knows; without it every line counts, unless the log has no number for it.
+        // The plan's JSON file contains it; without that file every torn line counts.
         self.draft.as_ref().map_or(in_history + self.torn, |draft| draft.version.max(in_history))
     }
 
@@ -76,7 +76,7 @@ impl Intact {
         self.lines.values().any(|(entry, _)| entry.command == PURGED)
     }
 
-    /// The first version whose events are needed and lost.
+    /// Returns the first version whose events are needed and lost.
     fn broken_at(&self) -> Option<u64> {
         let kept = match &self.kept {
             _ if self.is_purged() => return None,
@@ -86,7 +86,7 @@ impl Intact {
         (kept + 1..=self.last()).find(|version| !self.lines.contains_key(version))
     }
 
-    /// The lost versions, each with a number of the log that is left for it. Nothing if there are too few of them.
+    /// Returns the lost versions, each with an unused sequence number for it; `None` if there are too few numbers.
     fn numbers_of_lost(&self, unused: &BTreeSet<u64>) -> Option<Vec<(u64, u64)>> {
         let (mut found, mut before) = (Vec::new(), 0);
         for version in 1..=self.last() {
@@ -104,7 +104,7 @@ impl Intact {
         Some(found)
     }
 
-    /// What stands in the history in the place of a lost version.
+    /// Returns the record that replaces a lost version in the history.
     fn lost_entry(&self, plan: &PlanId, version: u64, sequence: u64) -> VersionRecord {
         let near = self.lines.range(..version).next_back().or_else(|| self.lines.range(version..).next());
         let at = near.map_or_else(clock::now, |(_, (entry, _))| entry.at);
@@ -120,7 +120,7 @@ impl Intact {
         }
     }
 
-    /// The plan as the last version before `version` left it.
+    /// Replays the plan up to the last version before `version`.
     fn replay_before(&self, id: &PlanId, version: u64) -> Option<Plan> {
         let kept = self.kept.as_ref().ok()?.clone();
         let mut plan = kept.map_or_else(|| Plan::blank(id.clone()), |kept| kept.plan(id));
@@ -131,7 +131,7 @@ impl Intact {
     }
 }
 
-/// The plan's JSON file, unless it is older than the history or was changed since the last version that can be read.
+/// Reads the plan's JSON file, unless it is older than the history or was changed since the last readable version.
 fn readable_draft(
     layout: &Layout,
     id: &PlanId,
@@ -150,7 +150,7 @@ fn readable_draft(
     Ok(Some(draft).filter(|_| belongs && is_current))
 }
 
-/// Leaves out what cannot be read.
+/// Turns damage into `None`.
 fn skip_damage<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
     match outcome {
         Err(StoreError::Corrupt { .. }) => Ok(None),
@@ -158,7 +158,7 @@ fn skip_damage<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
     }
 }
 
-/// The versions and files of a damaged plan that can still be read.
+/// Describes the versions and files of a damaged plan that can still be read.
 pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String> {
     let intact = Intact::read(layout, id)?;
     let mut parts = Vec::new();
@@ -175,7 +175,7 @@ pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String> {
     })
 }
 
-/// Numbers in ascending order as people write them: `1 to 3, 5`.
+/// Formats ascending numbers as ranges: `1 to 3, 5`.
 fn ranges(numbers: impl Iterator<Item = u64>) -> String {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in numbers {
@@ -191,7 +191,7 @@ fn ranges(numbers: impl Iterator<Item = u64>) -> String {
     runs.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
-/// Repairs what can be, and says of each file or plan what became of it. Only under the writers' lock.
+/// Repairs whatever can be repaired, and returns the outcome for each file or plan. Requires the writers' lock.
 pub(super) fn repair(layout: &Layout) -> Result<Vec<(Option<PlanId>, String)>> {
     let mut repaired = Vec::new();
     for (path, checked) in small_files(layout) {
@@ -219,7 +219,7 @@ pub(super) fn repair(layout: &Layout) -> Result<Vec<(Option<PlanId>, String)>> {
     Ok(repaired)
 }
 
-/// Writes a damaged `store.json` again, with the number that the log must have come to.
+/// Rebuilds a damaged `store.json`, with the sequence number that the log must have reached.
 fn repair_store_file(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<Option<String>> {
     let path = layout.store();
     if skip_damage(StoreFile::read(layout).map(Some))?.is_some() {
@@ -238,13 +238,13 @@ fn repair_store_file(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<Option<S
     Ok(Some(format!("{} was written again from the histories{aside}", path.display())))
 }
 
-/// Whether every line that the plan follows from can be read.
+/// Checks that every line that the plan follows from can be read.
 fn is_readable(layout: &Layout, id: &PlanId) -> Result<()> {
     PlanCacheEntry::read(layout, id)?;
     pruned::replay(layout, id).map(drop)
 }
 
-/// Numbers of the log that no version has: those of the versions that are lost.
+/// Returns the sequence numbers of the log that no readable version has: those of the lost versions.
 fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u64>> {
     let mut unused: BTreeSet<u64> = (1..=StoreFile::read(layout)?.sequence).collect();
     for id in ids {
@@ -256,12 +256,12 @@ fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u6
     Ok(unused)
 }
 
-/// Writes a plan's history again. Nothing if too little of it is left.
+/// Rebuilds a plan's history. Returns `None` if too little of it is left.
 fn repair_history(layout: &Layout, id: &PlanId, unused: &mut BTreeSet<u64>) -> Result<Option<String>> {
     let mut intact = Intact::read(layout, id)?;
     let mut numbers = intact.numbers_of_lost(unused);
     if numbers.is_none() {
-        // The JSON file counts versions that this store never had, so it is from elsewhere.
+        // The JSON file counts versions that this store never had, so it comes from another store.
         intact.draft = None;
         numbers = intact.numbers_of_lost(unused);
     }
@@ -325,8 +325,8 @@ fn repair_history(layout: &Layout, id: &PlanId, unused: &mut BTreeSet<u64>) -> R
     Ok(Some(told + &format!("; the damaged file is kept in {}", layout.damaged().display())))
 }
 
-/// Takes back what a plan's JSON file says of phase and approval, unless the last intact version says the same of the same
-/// tasks. Returns whether anything was taken back.
+/// Withdraws the phase and approval that a plan's JSON file claims, unless the last intact version confirms them for
+/// the same tasks. Returns whether anything was withdrawn.
 fn withdraw_approval(draft: &mut Draft, supported: Option<Plan>) -> bool {
     let state = &mut draft.state;
     let supported = supported.as_ref();
@@ -353,7 +353,7 @@ fn withdraw_approval(draft: &mut Draft, supported: Option<Plan>) -> bool {
     !is_supported
 }
 
-/// Writes a plan's JSON file again from its history, if it is missing or cannot be read.
+/// Rebuilds a plan's JSON file from its history, if it is missing or cannot be read.
 fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>> {
     let Some(PlanCacheEntry { readable: Readable::Broken(_) | Readable::Missing, .. }) =
         PlanCacheEntry::read(layout, id)?
@@ -367,7 +367,7 @@ fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>> {
     Ok(Some(format!("{} was written again from the history", path.display())))
 }
 
-/// Takes a damaged file away. Returns a clause that says so; an empty one if there is no file.
+/// Moves a damaged file to `damaged/`. Returns a clause for the report, which is empty if there is no file.
 fn move_aside(layout: &Layout, path: &Path) -> Result<String> {
     if fs::Stamp::of(path)?.is_none() {
         return Ok(String::new());
@@ -377,7 +377,7 @@ fn move_aside(layout: &Layout, path: &Path) -> Result<String> {
     Ok(format!("; the damaged file is kept in {}/", layout.damaged().display()))
 }
 
-/// Keeps a copy of a file, if it is there, beside earlier ones of the same name.
+/// Copies a file to `damaged/`, if it exists, next to earlier ones of the same name.
 fn set_aside(layout: &Layout, path: &Path) -> Result<()> {
     let Some(bytes) = fs::read(path)? else { return Ok(()) };
     let folder = layout.damaged();

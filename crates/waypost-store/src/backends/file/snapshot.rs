@@ -1,4 +1,5 @@
-//! Plans in a form that loads fast, each beside the version that it shows. A cache: anything odd in it is left aside.
+//! Plans in a form that loads fast, each labelled with its version. It is a cache: anything unexpected in it is
+//! ignored.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -10,14 +11,14 @@ use super::layout::Layout;
 use crate::error::{Result, StoreError};
 use crate::rows::VersionRecord;
 
-/// Which version a snapshot shows. Version control may put another history into the place of the one that it was made
-/// from, so that the number of the version alone does not tell.
+/// The version that a snapshot shows. Version control may replace the history that it was made from, so the version
+/// number alone is not enough.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Label {
     pub(super) version: u64,
     sequence: u64,
     at: Timestamp,
-    /// The bytes of the history when it was made.
+    /// The size of the history in bytes when the snapshot was made.
     pub(super) length: u64,
 }
 
@@ -26,13 +27,13 @@ impl Label {
         Self { version: entry.version, sequence: entry.sequence, at: entry.at, length }
     }
 
-    /// Whether the snapshot was made from this version.
+    /// Returns whether the snapshot was made from this version.
     pub(super) fn shows(&self, entry: &VersionRecord) -> bool {
         (self.version, self.sequence, self.at) == (entry.version, entry.sequence, entry.at)
     }
 }
 
-/// The bytes of a snapshot's file.
+/// Returns the bytes of a snapshot file.
 pub(super) fn file(label: &Label, snapshot: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(label).map_err(|error| StoreError::Database(error.to_string()))?;
     bytes.push(b'\n');
@@ -47,12 +48,12 @@ fn open(layout: &Layout, plan: &PlanId) -> Option<(Label, BufReader<std::fs::Fil
     Some((serde_json::from_slice(&label).ok()?, reader))
 }
 
-/// What a plan's snapshot shows.
+/// Returns the label of a plan's snapshot.
 pub(super) fn label(layout: &Layout, plan: &PlanId) -> Option<Label> {
     open(layout, plan).map(|(label, _)| label)
 }
 
-/// A plan's snapshot, with what it shows.
+/// Returns a plan's snapshot with its label.
 pub(super) fn read(layout: &Layout, plan: &PlanId) -> Option<(Label, Vec<u8>)> {
     let (label, mut reader) = open(layout, plan)?;
     let mut bytes = Vec::new();

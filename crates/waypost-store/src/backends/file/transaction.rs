@@ -25,17 +25,17 @@ use crate::store::{Append, Pruning, Read, Rewrite, Transaction};
 use crate::workers::Worker;
 use crate::{backends::in_memory_query, clock};
 
-/// Until when an attempt is believed to be worked on.
+/// The lease of an attempt: the part that the plan's own files do not contain.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct LeaseEnd {
     attempt: u32,
-    /// Nothing for work that is never taken away.
+    /// When the lease expires; `None` for a claim that never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
-    /// The queue of which it takes a slot.
+    /// The queue of which the attempt takes a slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queue: Option<String>,
-    /// How long the lease was granted for.
+    /// The duration of the lease in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<u32>,
     /// The latest progress of the attempt.
@@ -52,16 +52,17 @@ impl LeaseEnd {
     }
 }
 
-/// What `leases.json` holds. An end counts as long as its attempt runs; an attempt without one has no end.
+/// The content of `leases.json`. An end is valid as long as its attempt runs; an attempt without one never expires.
 pub(super) type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
 
-/// What `subscriptions.json` holds, by id.
+/// The content of `subscriptions.json`, by id.
 type Subscriptions = BTreeMap<String, Subscription>;
 
-/// What `workers.json` holds, by name.
+/// The content of `workers.json`, by name.
 type Workers = BTreeMap<String, Worker>;
 
-/// The files of the store itself that are read as a whole, and whether each can be. Without one, the store goes on.
+/// Returns the files of the store itself that are read as a whole, and whether each can be parsed. The store works
+/// without them.
 pub(super) fn small_files(layout: &Layout) -> [(PathBuf, Result<()>); 3] {
     fn check<T: DeserializeOwned>(path: PathBuf) -> (PathBuf, Result<()>) {
         let checked = fs::read_json::<T>(&path).map(drop);
@@ -82,7 +83,7 @@ struct SmallFile<T> {
 }
 
 impl<T: Default + Serialize + DeserializeOwned> SmallFile<T> {
-    /// Its content, read when it is first needed.
+    /// Returns its content, read when it is first needed.
     fn read(&mut self, path: &Path) -> Result<&mut T> {
         if self.content.is_none() {
             self.content = Some(fs::read_json(path)?.unwrap_or_default());
@@ -98,9 +99,9 @@ impl<T: Default + Serialize + DeserializeOwned> SmallFile<T> {
     }
 }
 
-/// What this transaction has done to a plan.
+/// The changes of this transaction to a plan.
 struct Staged {
-    /// The plan as the folder has it.
+    /// The plan as it is in the folder.
     base: Option<Arc<PlanCacheEntry>>,
     /// The versions that follow.
     entries: Vec<VersionRecord>,
@@ -108,15 +109,15 @@ struct Staged {
 }
 
 enum End {
-    /// The plan as it is after them.
+    /// The plan after these versions.
     Written(Arc<Facts>, Box<Draft>),
     Purged,
 }
 
-/// What a plan has become by a commit: the last line of its history, and what lists show.
+/// The result of a commit for a plan: the last line of its history, and what lists show.
 type Written = (Tail, Arc<Facts>);
 
-/// What a session is for.
+/// The purpose of a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
@@ -136,7 +137,7 @@ pub(super) struct Session<'a> {
     subscriptions: SmallFile<Subscriptions>,
     workers: SmallFile<Workers>,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
-    /// What is to be kept in the place of events that are to be forgotten.
+    /// The states to keep in place of pruned events.
     kept: BTreeMap<PlanId, PrunedFile>,
 }
 
@@ -161,7 +162,7 @@ impl<'a> Session<'a> {
         self.files.known(id)
     }
 
-    /// The facts of a plan that somebody addresses.
+    /// Returns the facts of a plan that a caller names.
     fn facts(&self, id: &PlanId) -> Result<Option<Arc<Facts>>> {
         match self.staged.get(id).map(|staged| &staged.end) {
             Some(End::Written(facts, _)) => Ok(Some(Arc::clone(facts))),
@@ -176,14 +177,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The ids of all plans that have a history, purged ones included.
+    /// Returns the ids of all plans that have a history, purged ones included.
     fn all_ids(&self) -> Result<BTreeSet<PlanId>> {
         let mut ids = self.layout.plan_ids()?;
         ids.extend(self.staged.keys().cloned());
         Ok(ids)
     }
 
-    /// The facts of all plans. One that cannot be read is left out, so that a single damaged file does not hide all others.
+    /// Returns the facts of all plans. An unreadable plan is left out, so that a single damaged file does not hide all
+    /// others.
     fn all(&self) -> Result<Vec<Arc<Facts>>> {
         let mut all = Vec::new();
         for id in self.all_ids()? {
@@ -192,7 +194,7 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
-    /// The facts of a plan as a list shows it. What is wrong with its files is added to `warnings`.
+    /// Returns the facts of a plan as a list shows it. Problems of its files are added to `warnings`.
     fn listed(&self, id: &PlanId, warnings: &mut Vec<String>) -> Result<Option<Arc<Facts>>> {
         match self.staged.get(id).map(|staged| &staged.end) {
             Some(End::Written(facts, _)) => return Ok(Some(Arc::clone(facts))),
@@ -215,7 +217,7 @@ impl<'a> Session<'a> {
 
     fn lease_ends(&mut self) -> Result<&mut LeaseEnds> {
         let path = self.layout.leases();
-        // Nobody renews what is lost with the file: the attempts that run count as expired.
+        // The leases that were lost with the file are not renewed: the running attempts count as expired.
         if self.lease_ends.content.is_none() && fs::Stamp::of(&path)?.is_none() {
             let mut ends = LeaseEnds::new();
             for lease in self.all()?.iter().flat_map(|facts| &facts.rows.leases) {
@@ -228,7 +230,7 @@ impl<'a> Session<'a> {
         self.lease_ends.read(&path)
     }
 
-    /// The leases of a plan, with their ends.
+    /// Returns the leases of a plan with their ends.
     fn leases_of_plan(&mut self, facts: &Facts) -> Result<Vec<Lease>> {
         let mut leases = facts.rows.leases.clone();
         if leases.is_empty() {
@@ -291,7 +293,7 @@ impl<'a> Session<'a> {
         Ok(last + 1)
     }
 
-    /// Whether a version was appended or a plan purged.
+    /// Returns whether watchers must be woken: a version was appended or imported, a plan purged, or progress stored.
     pub(super) fn has_news(&self) -> bool {
         !self.staged.is_empty() || self.progressed
     }
@@ -327,7 +329,7 @@ impl<'a> Session<'a> {
         journal::commit(self.layout, intent)?;
         for (id, written) in learned {
             let written = written.map(|(tail, facts)| PlanCacheEntry::written(self.layout, &id, tail, facts));
-            // What cannot be looked at now is read again when it is needed.
+            // A file that cannot be read now is read again when it is needed.
             self.files.learn(&id, written.and_then(Result::ok).map(Arc::new));
         }
         Ok(())
@@ -347,12 +349,13 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Empties the lines of forgotten versions, all but the last of which have no readable file beside them.
+    /// Empties the lines of pruned versions. Only the last version of a history has a readable file next to it.
     fn stage_forgetting(&mut self, intent: &mut Intent) -> Result<()> {
         for (id, kept) in std::mem::take(&mut self.kept) {
             intent.files.push((Target::Pruned(id.clone()), fs::pretty(&kept)?));
             intent.removals.extend(snapshot::label(self.layout, &id).map(|_| Target::Snapshot(id.clone())));
-            // What was taken over in this transaction has no events there either.
+            // A plan that was imported in this transaction has no history in the folder yet, and its pruned versions
+            // have no events.
             let Some(base) = self.known(&id)? else { continue };
             let mut text = String::new();
             for entry in self.files.versions(&id, 0, usize::MAX)? {
@@ -365,7 +368,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// What stays of a purged plan: its history without any content, which keeps its id and its numbers used.
+    /// Stages what stays of a purged plan: its history without any content, which keeps its id and its sequence numbers
+    /// used.
     fn stage_purge(
         &self,
         intent: &mut Intent,
@@ -389,7 +393,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Adds the versions of one plan to a commit. Returns the last line of its history after it.
+/// Adds the versions of one plan to a commit. Returns the last line of its history after the commit.
 fn stage_versions(
     intent: &mut Intent,
     id: &PlanId,
@@ -402,11 +406,11 @@ fn stage_versions(
     let offset = base.map_or(0, |base| base.tail.length);
     let mut text = String::new();
     for entry in entries {
-        // Only the last version has a readable file beside it.
+        // Only the last version has a readable file next to it.
         let file = (entry.version == draft.version).then_some(file.as_str());
         text.push_str(&history_file::line(entry, file)?);
     }
-    // Somebody's edit is not thrown away, unless it is what was just written.
+    // A manual edit is kept, unless it equals what was just written.
     if let Some(Readable::Edited(edited)) = base.map(|base| &base.readable)
         && !differences(edited, &draft).is_empty()
     {
@@ -460,7 +464,7 @@ impl Read for Session<'_> {
         let mut found = Vec::new();
         for id in ids.into_iter().filter(|id| id.as_str().starts_with(prefix)) {
             let mut damage = Vec::new();
-            // A damaged plan is found by its id, so that opening it names the damage.
+            // A damaged plan is found by its id, so that opening it reports the damage.
             if self.listed(&id, &mut damage)?.is_some() || !damage.is_empty() {
                 found.push(id);
             }
@@ -478,7 +482,7 @@ impl Read for Session<'_> {
             facts => facts.map(drop),
         };
         if self.access == Access::Write {
-            // Nobody writes after a damaged line.
+            // A write after a damaged line is refused.
             self.files.check_history(plan)?;
         }
         let staged = self.staged.get(plan);
@@ -504,7 +508,7 @@ impl Read for Session<'_> {
             snapshot::read(self.layout, plan).filter(|(label, _)| (1..=at_most).contains(&label.version));
         if let Some((label, bytes)) = found {
             let made_from = self.versions(plan, label.version - 1, 1)?;
-            // Of a version whose events were forgotten only what was kept then is the truth.
+            // For a version whose events were pruned, only the state that was kept then is the truth.
             let shows = made_from.first().is_some_and(|entry| label.shows(entry) && !entry.is_forgotten());
             if shows {
                 return Ok(Some((label.version, bytes)));
@@ -531,7 +535,7 @@ impl Read for Session<'_> {
             let staged = self.staged.get(&id);
             let is_new = staged.is_some_and(|staged| staged.base.is_none());
             let mut from = after;
-            // Page by page until there are enough: most versions may be somebody else's.
+            // Page by page until there are enough: the filter may reject most versions.
             while !is_new && self.known(&id)?.is_some_and(|known| known.tail.sequence > from) {
                 let page = self.files.log(&id, from, limit.max(1))?;
                 let Some(last) = page.last() else { break };
@@ -639,7 +643,8 @@ impl Transaction for Session<'_> {
         if self.snapshots.contains_key(plan) {
             return Ok(0);
         }
-        // What this transaction has appended counts from the next one on: it is not known yet how long its lines are.
+        // The versions appended by this transaction count from the next one on: the length of their lines is not known
+        // yet.
         let base = match self.staged.get(plan) {
             Some(staged) => staged.base.clone(),
             None => self.known(plan)?,
@@ -708,9 +713,9 @@ impl Transaction for Session<'_> {
 }
 
 impl Rewrite for Session<'_> {
-    /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
+    /// Everything except the ends of leases follows from the plan's own files and cannot stay wrong.
     fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, rows: &IndexRows) -> Result<()> {
-        // Of a plan that was taken over, only the versions are known so far.
+        // Of an imported plan, only the versions are known so far.
         if let Some(staged) = self.staged.get_mut(plan.id()) {
             let facts = Facts { head: head.clone(), rows: IndexRows::of(plan) };
             staged.end = End::Written(Arc::new(facts), Box::new(plan.to_draft()));

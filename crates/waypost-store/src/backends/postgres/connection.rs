@@ -1,5 +1,5 @@
-//! One connection, and how a thread that may wait talks over it: some calls are sent together and answered together, which
-//! is one round trip. Knows nothing of what is asked.
+//! One connection, and how a blocking thread uses it: several calls are sent and answered together in one round trip.
+//! Does not know what the calls do.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,14 +22,14 @@ use super::connection_config::{Address, CONNECT_SECONDS_MAX};
 use crate::backends::sqlite::Durability;
 use crate::error::{Result, StoreError};
 
-/// Seconds for which the server lets one call wait for a row that another writer holds; then it is asked again.
+/// Seconds for which the server lets one call wait for a row that another writer holds; then the call is retried.
 pub(super) const LOCK_SECONDS_MAX: u64 = 5;
-/// Seconds for which the server works on one call before it gives up.
+/// Seconds after which the server cancels one call.
 const CALL_SECONDS_MAX: u64 = 30;
 /// Seconds until a round trip counts as lost, and with it the connection.
 pub(super) const ROUND_TRIP_SECONDS_MAX: u64 = CALL_SECONDS_MAX + 5;
-/// Seconds for which a writer may do nothing between two round trips. Then the server undoes what it did and lets others on:
-/// a process that is stopped, or a machine that is gone, holds nobody up for longer.
+/// Seconds for which a writer may be idle between two round trips. Then the server rolls back its transaction: a
+/// stopped process, or a machine that is gone, delays other writers no longer than that.
 pub(super) const WRITER_IDLE_SECONDS_MAX: u64 = 10;
 
 /// The thread that reads from and writes to the connections of a store.
@@ -60,7 +60,8 @@ impl Driver {
         self.runtime().spawn(work);
     }
 
-    /// Waits for `work` on this thread. Unlike the runtime's own way it may also be used on threads of other runtimes.
+    /// Waits for `work` on this thread. Unlike the runtime's `block_on` it may also be used on threads of other
+    /// runtimes.
     pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         let _entered = self.runtime().enter();
         let waker = Arc::new(Unpark(std::thread::current())).into();
@@ -78,20 +79,20 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            // Do not wait: the caller that drops the store may be asynchronous.
+            // Does not wait: the caller that drops the store may be asynchronous.
             runtime.shutdown_background();
         }
     }
 }
 
-/// How much was asked of a server.
+/// How much a process has sent to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Statements.
+    /// The number of statements.
     pub statements: u64,
-    /// Times that somebody waited for an answer; statements that were sent together count once.
+    /// The number of waits for an answer; statements that were sent together count once.
     pub round_trips: u64,
-    /// Connections that were made.
+    /// The number of connections that were opened, failed tries included.
     pub connections: u64,
 }
 
@@ -112,27 +113,27 @@ impl Counters {
     }
 }
 
-/// Why a round trip brought no answer.
+/// The reason why a round trip returned no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The connection is gone, or nobody knows. What was asked may have been done.
+    /// The connection is gone, or its state is unknown. The calls may have been executed.
     Lost(String),
-    /// The server undid it in favour of another: it may be tried again.
+    /// The server rolled the transaction back in favour of another: it can be retried.
     Again(String),
-    /// Another writer was not done in time.
+    /// Another writer did not finish in time.
     Locked,
-    /// What it said makes no sense to this build.
+    /// This build cannot interpret the answer.
     Store(StoreError),
-    /// The server said no.
+    /// The server returned an error.
     Refused {
-        /// Its code for that.
+        /// The SQLSTATE code; empty for an error of the driver.
         code: String,
-        /// Its words.
+        /// The message of the error.
         text: String,
     },
 }
 
-/// Words of the driver about what does not pass by itself.
+/// Parts of driver messages about permanent errors.
 const LASTING: [&str; 6] = [
     "error serializing",
     "error encoding",
@@ -156,7 +157,7 @@ impl Failure {
         match code {
             "40001" | "40P01" => Self::Again(text),
             "55P03" => Self::Locked,
-            // Shut down, crashed, starting up; idle for too long; too many connections; trouble on the way.
+            // Shutdown, crash, startup; idle timeouts; too many connections. Class 08 below: connection errors.
             "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" | "53300" => Self::Lost(text),
             code if code.starts_with("08") => Self::Lost(text),
             code => Self::Refused { code: code.to_owned(), text },
@@ -164,7 +165,7 @@ impl Failure {
     }
 }
 
-/// A value that can be sent.
+/// A value that can be a parameter.
 pub(super) trait Value: ToSql + Sync + Send + 'static {
     const TYPE: Type;
 }
@@ -190,7 +191,7 @@ impl Call {
         Self { sql: Cow::Borrowed(sql), values: Vec::new() }
     }
 
-    /// A statement that is put together for once.
+    /// Builds a statement that is used once and never prepared.
     pub(super) fn once(sql: String) -> Self {
         Self { sql: Cow::Owned(sql), values: Vec::new() }
     }
@@ -200,7 +201,7 @@ impl Call {
         self
     }
 
-    /// An array with one value of each row.
+    /// Adds an array with one value of each row.
     pub(super) fn column<T, V>(self, rows: &[T], of: impl Fn(&T) -> V) -> Self
     where
         Vec<V>: Value,
@@ -214,12 +215,12 @@ impl Call {
 }
 
 enum CachedStatement {
-    /// It was used before: the next time it is worth preparing.
+    /// It was used once: the next use prepares it.
     Once,
     Prepared(Statement),
 }
 
-/// Rows of each call, in their order.
+/// The rows of each call, in the order of the calls.
 pub(super) type Answers = Vec<Vec<Row>>;
 
 /// A connection.
@@ -230,17 +231,17 @@ pub(super) struct Link {
     known: HashMap<&'static str, CachedStatement>,
 }
 
-/// The side of a connection that reads and writes.
+/// The side of a connection that reads from and writes to the socket.
 pub(super) type Line = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
-/// Makes a connection, without anything on it yet.
+/// Opens a connection without configuring it.
 pub(super) async fn connect(
     address: &Address,
     tls: &MakeRustlsConnect,
     counters: &Counters,
 ) -> Result<(Client, Line), Failure> {
     counters.connections.fetch_add(1, Ordering::Relaxed);
-    // The configuration bounds only the first part of the way.
+    // The timeout of the configuration covers only the TCP connect.
     let within = Duration::from_secs(CONNECT_SECONDS_MAX);
     match tokio::time::timeout(within, address.config.connect(tls.clone())).await {
         Ok(made) => made.map_err(|error| Failure::of(&error)),
@@ -249,7 +250,7 @@ pub(super) async fn connect(
 }
 
 impl Link {
-    /// Connects, and tells the server how patient to be.
+    /// Connects, and sets the timeouts of the server.
     pub(super) fn open(
         address: &Address,
         tls: &MakeRustlsConnect,
@@ -266,7 +267,7 @@ impl Link {
             ("lock_timeout", seconds(LOCK_SECONDS_MAX)),
             ("statement_timeout", seconds(CALL_SECONDS_MAX)),
             ("idle_in_transaction_session_timeout", seconds(WRITER_IDLE_SECONDS_MAX)),
-            // Tables whose rows come and go look small to a planner that looked when they were.
+            // The planner's statistics may date from when a table was empty: rows of these tables come and go.
             ("enable_seqscan", "off".to_owned()),
             ("enable_hashjoin", "off".to_owned()),
             ("enable_mergejoin", "off".to_owned()),
@@ -277,7 +278,7 @@ impl Link {
         let mut calls: Vec<Call> = bounds.into_iter().map(set).collect();
         calls.push(match durability {
             Durability::Relaxed => set(("synchronous_commit", "off".to_owned())),
-            // What the server asks for is left as it is where that is as strong or stronger.
+            // A server setting that is as strong or stronger is left as it is.
             Durability::Full => Call::new(
                 "SELECT set_config('synchronous_commit', 'on', false)
                  WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')",
@@ -287,25 +288,26 @@ impl Link {
             match answer {
                 Ok(_) => {}
                 Err(lost @ Failure::Lost(_)) => return Err(lost),
-                // Databases that only resemble PostgreSQL do not know all of them.
+                // Databases that only resemble PostgreSQL do not support all of these settings.
                 Err(Failure::Refused { .. } | Failure::Again(_) | Failure::Locked | Failure::Store(_)) => {}
             }
         }
         Ok(link)
     }
 
-    /// Whether it is known to be gone.
+    /// Returns whether the connection is known to be closed.
     pub(super) fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// Sends all calls and waits for all answers. The first failure counts: within a transaction the rest follow from it.
+    /// Sends all calls and waits for all answers. Returns the first failure: within a transaction the others follow
+    /// from it.
     pub(super) fn run(&mut self, calls: &[Call]) -> Result<Answers, Failure> {
         self.prepare(calls)?;
         self.exchange(calls, ROUND_TRIP_SECONDS_MAX)?.into_iter().collect()
     }
 
-    /// Sends a call whose answer nobody waits for.
+    /// Sends a call without waiting for its answer.
     pub(super) fn send(&mut self, call: &'static str) {
         self.counters.statements.fetch_add(1, Ordering::Relaxed);
         let _answered_later = self.client.batch_execute(call).now_or_never();
@@ -318,7 +320,7 @@ impl Link {
         self.driver.wait(self.client.batch_execute(sql)).map_err(|error| Failure::of(&error))
     }
 
-    /// What is used again and again is parsed once.
+    /// Prepares statements that are used for the second time, so that they are parsed once.
     fn prepare(&mut self, calls: &[Call]) -> Result<(), Failure> {
         let mut wanted: Vec<(&'static str, Vec<Type>)> = Vec::new();
         for call in calls {
@@ -370,7 +372,7 @@ impl Link {
         }
     }
 
-    /// Polls all in their order, so that they are sent in it, until each has its answer.
+    /// Polls all futures in their order, so that they are sent in it, until each has its answer.
     fn together<T>(
         &self,
         mut work: Vec<LocalBoxFuture<'_, Result<T, Error>>>,

@@ -1,5 +1,5 @@
-//! Which server, which database, who, and how carefully: from the URL and the variables that libpq reads. Connects to
-//! nothing. Every text for users comes from here, without the password.
+//! The server, database, user and security of a connection, from the URL and the variables that libpq reads. Does not
+//! connect. Every text for users comes from here, without the password.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,42 +11,42 @@ use crate::error::{Result, StoreError};
 
 /// Seconds until a server that does not answer counts as unreachable.
 pub(super) const CONNECT_SECONDS_MAX: u64 = 10;
-/// Seconds for which what was sent may stay unconfirmed by the other machine.
+/// Seconds for which sent data may stay unacknowledged by the other machine.
 const UNCONFIRMED_SECONDS_MAX: u64 = 15;
-/// Seconds of silence after which the other machine is asked whether it is there.
+/// Seconds of silence after which a keepalive probe is sent.
 const SILENCE_SECONDS_MAX: u64 = 15;
-/// Where Debian's server has its socket.
+/// The socket directory of Debian's server.
 const SOCKETS: &str = "/var/run/postgresql";
 
-/// What of the server's certificate is checked. The words are libpq's.
+/// Which parts of the server's certificate are checked, after libpq's `sslmode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Nothing: an active attacker is not noticed.
+    /// Nothing: an active attacker is not detected.
     Nothing,
-    /// That an authority vouches for it.
+    /// That a trusted authority signed it.
     Authority,
-    /// The same, and that it is for this host.
+    /// The same, and that it is issued for this host.
     AuthorityAndHost,
 }
 
-/// How a server is reached.
+/// The address of a server and how to connect to it.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) config: Config,
     pub(super) check: Check,
-    /// The authorities that are believed, in a file; otherwise the system's.
+    /// A file with the trusted authorities; `None` for those of the system.
     pub(super) roots: Option<PathBuf>,
     /// The URL without its password.
     pub(super) location: String,
 }
 
-/// A variable of the environment that is set to something.
+/// Returns an environment variable that is set and not empty.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl Address {
-    /// Reads a URL. `variable` knows the environment.
+    /// Parses a URL. Missing parts come from the environment.
     pub(super) fn parse(url: &str) -> Result<Self> {
         Self::parse_with(url, &variable)
     }
@@ -78,7 +78,7 @@ impl Address {
         let (ssl, check) = match mode.as_str() {
             "disable" => (SslMode::Disable, Check::Nothing),
             "allow" | "prefer" => (SslMode::Prefer, Check::Nothing),
-            // With authorities at hand, libpq checks even where it was not asked to.
+            // With authorities given, libpq verifies them even if the mode does not require it.
             "require" if roots.is_some() => (SslMode::Require, Check::Authority),
             "require" => (SslMode::Require, Check::Nothing),
             "verify-ca" => (SslMode::Require, Check::Authority),
@@ -100,7 +100,7 @@ impl Address {
         Ok(Self { config, check, roots: roots.filter(|roots| roots.as_os_str() != "system"), location })
     }
 
-    /// Which server, for messages.
+    /// Describes the server, for messages.
     pub(super) fn server(&self) -> String {
         let host = match self.config.get_hosts().first() {
             Some(Host::Tcp(host)) => host.clone(),
@@ -114,7 +114,7 @@ impl Address {
     }
 }
 
-/// What the driver says about a URL. It names options, never their values.
+/// Returns the driver's error about a URL. It names options, never their values.
 fn reason(error: &tokio_postgres::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
@@ -122,7 +122,7 @@ fn reason(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// What the URL leaves open: libpq's variables, then libpq's defaults.
+/// Fills in what the URL leaves open: from libpq's variables, then from libpq's defaults.
 fn fill_in(config: &mut Config, variable: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         let host = variable("PGHOST").unwrap_or_else(|| {
@@ -170,13 +170,13 @@ fn fill_in(config: &mut Config, variable: &dyn Fn(&str) -> Option<String>) -> Re
     Ok(())
 }
 
-/// Where libpq looks for passwords.
+/// Returns the file in which libpq looks for passwords.
 fn pass_file_of(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let named = variable("PGPASSFILE").map(PathBuf::from);
     named.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".pgpass")))
 }
 
-/// The password that a file of libpq's form has for this server: `host:port:database:user:password` a line.
+/// Returns the password for this server from a file in libpq's format: `host:port:database:user:password` per line.
 fn password_in(file: &Path, config: &Config) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let host = match config.get_hosts().first() {
@@ -198,7 +198,7 @@ fn password_in(file: &Path, config: &Config) -> Option<String> {
     })
 }
 
-/// The fields of a line; `\` takes the next sign as it is. The last one may hold colons.
+/// Splits a line into fields; `\` escapes the next character. The last field may contain colons.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut signs = line.chars();
@@ -213,16 +213,17 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// A text in which `%41` stands for `A`.
+/// Decodes percent encoding: `%41` is `A`.
 fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// A location as it may be shown: what stands where a URL has its password is left out.
+/// Returns a location that may be shown: without the password of a URL, in its authority or its parameters. Store
+/// locations of other kinds are returned unchanged.
 pub fn without_password(location: &str) -> String {
     let Some((scheme, rest)) = location.split_once("://") else { return location.to_owned() };
     let (start, parameters) = rest.split_once('?').map_or((rest, None), |(start, rest)| (start, Some(rest)));
-    // The last `@`: a password that was not encoded may hold others.
+    // The last `@`: a password that was not encoded may contain others.
     let start = match start.rsplit_once('@') {
         Some((who, place)) => format!("{}@{place}", who.split(':').next().unwrap_or_default()),
         None => start.to_owned(),

@@ -1,5 +1,5 @@
-//! What an operator should know of the server: its version, how durable a commit is, how many connections are left, and
-//! whether a word of one process reaches another.
+//! Facts about the server for an operator: its version, the durability of commits, the connections in use, and whether
+//! notifications reach other processes.
 
 use super::connection::{Call, Link};
 use super::pool::{Pool, RetryDeadline};
@@ -12,12 +12,12 @@ const QUESTION: &str = "SELECT current_setting('server_version'), current_settin
      (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
      (SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), current_schema()::text";
 
-/// Asks the server, and tries whether it passes words on.
+/// Queries the server, and tests whether it delivers notifications.
 pub(super) fn ask(pool: &Pool) -> Result<Vec<(&'static str, String)>> {
     let found = pool.on_link(&mut RetryDeadline::to_work(), |link: &mut Link| {
         Ok((schema::version(link)?, link.run(&[Call::new(QUESTION)])?))
     });
-    // A database that only speaks like PostgreSQL may not have all of these tables.
+    // A database that only resembles PostgreSQL may not have all of these tables.
     let (schema, answers) = match found {
         Ok(found) => found,
         Err(StoreError::Database(_)) => pool.on_link(&mut RetryDeadline::to_work(), |link: &mut Link| {

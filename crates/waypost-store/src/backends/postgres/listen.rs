@@ -1,5 +1,5 @@
-//! Notifications of other processes' writes: one listening connection for all watchers. If it breaks, it reconnects; where
-//! the server has no notifications, the latest numbers are polled.
+//! Notifications of other processes' writes: one listening connection for all watchers. If it breaks, it reconnects;
+//! where the server has no notifications, the latest counters are polled.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,16 +14,17 @@ use super::connection_config::{Address, CONNECT_SECONDS_MAX};
 use crate::error::Result;
 use crate::log::change_watch::{MemorySignal, WATCH_SLOWLY, Watch};
 
-/// Between two looks whether the connection that listens still hears.
+/// The time between two checks of whether the listening connection works.
 const LISTEN_CHECK: Duration = Duration::from_secs(5);
-/// Until a look counts as failed.
+/// Seconds after which a check counts as failed.
 const LOOK_SECONDS_MAX: u64 = 10;
-/// Between two tries to connect, at the most.
+/// Maximum pause between two tries to connect.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// The first of them.
+/// The first of these pauses.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
-/// The channel of this schema. A few characters of its name are enough: a schema that shares them only wakes watchers in vain.
+/// Notifies the channel of this schema. 12 characters of its name are enough: a schema that shares them only wakes
+/// watchers in vain.
 pub(super) const NOTIFY: &str = "SELECT pg_notify('waypost_' || left(current_schema()::text, 12), '')";
 
 /// Listens as long as its driver runs.
@@ -33,14 +34,14 @@ pub(super) struct Listener {
     ready: Arc<(Mutex<bool>, Condvar)>,
 }
 
-/// What the task that listens needs.
+/// The state of the listening task.
 struct Listening {
     address: Address,
     tls: MakeRustlsConnect,
     counters: Arc<Counters>,
     bell: MemorySignal,
     ready: Arc<(Mutex<bool>, Condvar)>,
-    /// How often something was heard.
+    /// The number of notifications received.
     heard: Arc<AtomicU64>,
 }
 
@@ -64,18 +65,19 @@ impl Listener {
         ears
     }
 
-    /// Begins to watch: everything that is committed from now on is heard.
+    /// Starts to watch: every commit from now on is reported.
     pub(super) fn watch(&self) -> Box<dyn Watch> {
         let (ready, changed) = &*self.ready;
         let ready = ready.lock().unwrap_or_else(PoisonError::into_inner);
         let patience = Duration::from_secs(CONNECT_SECONDS_MAX);
-        // Who cannot wait longer is told when there is a connection: something may have been missed until then.
+        // If there is no connection in time, the watch is signalled once there is one: commits may have been missed
+        // until then.
         drop(changed.wait_timeout_while(ready, patience, |ready| !*ready));
         Box::new(Hearing { bell: self.bell.watch(), _driver: Arc::clone(&self.driver) })
     }
 }
 
-/// A watch. It outlives the store that it came from.
+/// A watch that keeps the driver alive. It may outlive the store that it came from.
 struct Hearing {
     bell: Box<dyn Watch>,
     _driver: Arc<Driver>,
@@ -101,13 +103,13 @@ impl Listening {
         }
     }
 
-    /// Listens until the connection breaks. Says whether it ever heard.
+    /// Listens until the connection breaks. Returns whether it ever listened.
     async fn attend(&self, client: &Client, line: Line) -> bool {
         let (bell, heard) = (self.bell.clone(), Arc::clone(&self.heard));
         let mut hearing = tokio::spawn(forward_notifications(line, bell, heard));
         let Some(listens) = listen(client).await else { return false };
         let Some(mut seen) = read_counters(client).await else { return false };
-        // Report what may have been written while nobody listened.
+        // Signal what may have been written while there was no connection.
         self.bell.ring();
         let (ready, changed) = &*self.ready;
         *ready.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -129,7 +131,7 @@ impl Listening {
     }
 }
 
-/// Rings for every word that comes.
+/// Signals every notification.
 async fn forward_notifications(mut line: Line, bell: MemorySignal, heard: Arc<AtomicU64>) {
     while let Some(Ok(message)) = poll_fn(|context| line.poll_message(context)).await {
         if let AsyncMessage::Notification(_) = message {
@@ -139,7 +141,7 @@ async fn forward_notifications(mut line: Line, bell: MemorySignal, heard: Arc<At
     }
 }
 
-/// Whether the database lets anybody listen; nothing when the connection broke.
+/// Starts to listen. Returns whether the database supports it, or `None` if the connection broke.
 async fn listen(client: &Client) -> Option<bool> {
     let found =
         within(client.query_typed("SELECT 'waypost_' || left(current_schema()::text, 12)", &[])).await?;
@@ -157,7 +159,8 @@ async fn listen(client: &Client) -> Option<bool> {
     }
 }
 
-/// The numbers that change with every write that anybody should hear of.
+/// Reads the counters that change with every version and every purge. Progress changes neither, so without
+/// notifications it wakes no watcher.
 async fn read_counters(client: &Client) -> Option<(i64, i64)> {
     let found =
         within(client.query_typed("SELECT sequence, purges FROM waypost_control WHERE id = 1", &[])).await?;
@@ -170,7 +173,7 @@ async fn within<T>(work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(Duration::from_secs(LOOK_SECONDS_MAX), work).await.ok()
 }
 
-/// Listens on one connection, speaks on another, and measures how long it takes to be heard.
+/// Listens on one connection, notifies on another, and measures how long the notification takes.
 pub(super) async fn round_trip(
     address: &Address,
     tls: &MakeRustlsConnect,
@@ -179,7 +182,7 @@ pub(super) async fn round_trip(
     let (listener, mut line) = connect(address, tls, counters).await.ok()?;
     let (speaker, speaking) = connect(address, tls, counters).await.ok()?;
     tokio::spawn(async move { drop(speaking.await) });
-    // A channel of its own, so that nobody else is woken and nobody else is heard.
+    // A channel of its own, so that other processes are not woken and their notifications are not counted.
     let mut random = [0; 8];
     getrandom::fill(&mut random).ok()?;
     let channel = format!("waypost_{:016x}", u64::from_le_bytes(random));

@@ -1,5 +1,5 @@
-//! What concerns the store as a whole: versions that are forgotten, versions that are taken over from another store, and
-//! how much there is. Knows the columns, not when.
+//! Maintenance of the store as a whole: pruned versions, versions imported from another store, and totals. Knows the
+//! columns, but not when to use them.
 
 use waypost_core::PlanId;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::rows::{Pruned, Totals};
 use crate::store::Pruning;
 
-/// What was forgotten of a plan.
+/// Reads which versions of a plan were pruned.
 pub(super) fn find_pruned(plan: &PlanId) -> Call {
     Call::new(
         "SELECT k.up_to, k.at, k.by_actor FROM waypost_plans p JOIN waypost_pruned k ON k.plan = p.key
@@ -19,7 +19,7 @@ pub(super) fn find_pruned(plan: &PlanId) -> Call {
     .with(plan.to_string())
 }
 
-/// The latest snapshot at `at_most` or before; without one, the state that is kept in place of pruned events.
+/// Reads the latest snapshot at `at_most` or before; without one, the state that is kept in place of pruned events.
 pub(super) fn find_snapshot(plan: &PlanId, at_most: u64) -> Call {
     Call::new(
         "(SELECT s.version, s.bytes FROM waypost_plans p JOIN waypost_snapshots s ON s.plan = p.key
@@ -33,7 +33,7 @@ pub(super) fn find_snapshot(plan: &PlanId, at_most: u64) -> Call {
     .with(i64::try_from(at_most).unwrap_or(i64::MAX))
 }
 
-/// The statements that empty the rows of versions and keep what they led to.
+/// Returns the statements that empty the rows of versions and keep the state that they led to.
 pub(super) fn prune(key: i64, pruning: &Pruning<'_>) -> Vec<Call> {
     let Pruned { up_to, at, by, .. } = pruning.pruned;
     let up_to = *up_to as i64;
@@ -56,7 +56,7 @@ pub(super) fn prune(key: i64, pruning: &Pruning<'_>) -> Vec<Call> {
     ]
 }
 
-/// A row for a plan of which only the number is known.
+/// Inserts a row for a plan of which only the id is known.
 pub(super) fn put_blank(key: i64, plan: &PlanId) -> Call {
     Call::new(
         "INSERT INTO waypost_plans (key, id, version, title, status, phase, owner, queue, archived, awaits_approval,
@@ -67,7 +67,7 @@ pub(super) fn put_blank(key: i64, plan: &PlanId) -> Call {
     .with(plan.to_string())
 }
 
-/// The questions whose answers [`totals`] adds up.
+/// Returns the queries whose answers [`totals`] adds up.
 pub(super) fn ask_totals() -> Vec<Call> {
     vec![
         Call::new(
@@ -83,7 +83,7 @@ pub(super) fn ask_totals() -> Vec<Call> {
     ]
 }
 
-/// How much there is, by the columns of the heads.
+/// Computes the totals from the columns of the plan summaries.
 pub(super) fn totals(answers: &Answers) -> Result<Totals> {
     let mut totals = Totals::default();
     let [phases, rest] = answers.as_slice() else { return Ok(totals) };

@@ -1,5 +1,5 @@
-//! What only one process of all has, as a row with its holder and the moment until which that is believed, by the
-//! database's clock. Plain SQL, so that it holds on every server that speaks it.
+//! Named locks: a row with the holder and the expiry of each lock, by the database's clock. Plain SQL, so that it works
+//! on every server that resembles PostgreSQL.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,35 +11,35 @@ use super::rows;
 use crate::error::{Result, StoreError};
 use crate::named_lock::{HOLD_SECONDS, NamedLock};
 
-/// Between two words to the server that the holder lives.
+/// The time between two renewals.
 const RENEW: Duration = Duration::from_secs(HOLD_SECONDS / 3);
 /// How long a release waits for the server.
 const RELEASE: Duration = Duration::from_secs(2);
 
-/// Takes it when nobody has it or its holder was not heard of for too long.
+/// Takes the lock if it is free or its holder has not renewed it in time.
 const TAKE: &str = "INSERT INTO waypost_held (name, holder, until)
      VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $3)
      ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
      WHERE waypost_held.until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
      RETURNING 1";
-/// Never takes it back from a holder that has taken it meanwhile, nor after another has had it.
+/// Renews the lock, but never after another holder has taken it.
 const KEEP: &str =
     "UPDATE waypost_held SET until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $3
      WHERE name = $1 AND holder = $2 RETURNING 1";
 const GIVE_BACK: &str = "DELETE FROM waypost_held WHERE name = $1 AND holder = $2 RETURNING 1";
 
-/// How things stood when the server was last heard.
+/// The state of the lock at the last answer of the server.
 enum State {
-    /// Believed until this moment here: counted from before the server was asked.
+    /// Held until this local time, counted from before the request.
     Until(Instant),
-    /// Another has had it since.
+    /// Another holder has had the lock since.
     Lost,
 }
 
 struct Row {
     pool: Arc<Pool>,
     name: String,
-    /// A random number: nobody else has it, not even the same process at another time.
+    /// A random number that no other holder has, not even the same process at another time.
     holder: String,
     state: Mutex<State>,
 }
@@ -49,7 +49,7 @@ impl Row {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the server has done that to the row.
+    /// Returns whether the statement changed the row.
     fn ask(&self, sql: &'static str, mut patience: RetryDeadline) -> Result<bool> {
         let lease = i64::try_from(HOLD_SECONDS * 1_000_000).unwrap_or(i64::MAX);
         let answers = self.pool.on_link(&mut patience, |link| {
@@ -59,7 +59,7 @@ impl Row {
         Ok(answers.first().is_some_and(|rows| !rows.is_empty()))
     }
 
-    /// Tells the server again and again that this process lives, until `ended` says that it is no longer needed.
+    /// Renews the lock until `ended` is closed, then releases it.
     fn keep(&self, ended: &Receiver<()>) {
         while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(RENEW) {
             let asked = Instant::now();
@@ -69,19 +69,19 @@ impl Row {
                     *self.state() = State::Lost;
                     return;
                 }
-                // It is believed for a while, and asked again.
+                // The lock stays valid for a while, and the renewal is retried.
                 Err(_) => {}
             }
         }
-        // Otherwise it is believed for a while longer, and then another takes it.
+        // If the release fails, the lock expires after a while, and another process takes it.
         let _until_later = self.ask(GIVE_BACK, RetryDeadline::to_open());
     }
 }
 
-/// A row that this process has.
+/// A lock that this process holds.
 struct LockedRow {
     row: Arc<Row>,
-    /// Dropped to say that it is not needed any more.
+    /// Dropped to stop the renewal and release the lock.
     end: Option<Sender<()>>,
     given_back: Receiver<()>,
 }
@@ -102,7 +102,7 @@ impl Drop for LockedRow {
     }
 }
 
-/// Takes what is called `name`; nothing when another has it.
+/// Takes the lock `name`; returns `None` when another process holds it.
 pub(super) fn take(pool: &Arc<Pool>, name: &str) -> Result<Option<Box<dyn NamedLock>>> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
@@ -110,7 +110,7 @@ pub(super) fn take(pool: &Arc<Pool>, name: &str) -> Result<Option<Box<dyn NamedL
     let until = Instant::now() + Duration::from_secs(HOLD_SECONDS);
     let row =
         Row { pool: Arc::clone(pool), name: name.to_owned(), holder, state: Mutex::new(State::Until(until)) };
-    // Not counted from before a long wait for the server: then it would be believed for too short a while, which is safe.
+    // `until` is counted from before the request: after a long wait for the server it is too early, which is safe.
     if !row.ask(TAKE, RetryDeadline::to_work())? {
         return Ok(None);
     }

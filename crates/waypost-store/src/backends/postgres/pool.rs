@@ -1,4 +1,4 @@
-//! The connections of one process to its server, and how patient it is with it.
+//! The connections of one process to its server, and how long it retries.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use crate::backends::sqlite::Durability;
 use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 use crate::log::change_watch::pause;
 
-/// Connections that one process has at the most, besides the one that listens.
+/// Maximum number of connections of one process, besides the one that listens.
 const LINKS_MAX: usize = 6;
-/// Seconds for which a server that does not answer is asked again when a store is opened: it may be starting.
+/// Seconds for which an unreachable server is retried when a store is opened: it may be starting.
 const OPEN_SECONDS_MAX: u64 = 5;
-/// Between two tries, at first and at the most.
+/// The first and the maximum pause between two tries.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// Until when something is tried again.
+/// How long an operation is retried, with growing pauses.
 pub(super) struct RetryDeadline {
     until: Instant,
     pause: Duration,
@@ -31,12 +31,12 @@ impl RetryDeadline {
         Self { until: Instant::now() + Duration::from_secs(seconds), pause: PAUSE.0 }
     }
 
-    /// Somebody waits for an answer, and the address may be wrong.
+    /// For opening a store: a user is waiting, and the address may be wrong.
     pub(super) fn to_open() -> Self {
         Self::of(OPEN_SECONDS_MAX)
     }
 
-    /// The server was there before.
+    /// For a server that was reachable before.
     pub(super) fn to_work() -> Self {
         Self::of(BUSY_SECONDS_MAX)
     }
@@ -67,7 +67,7 @@ pub(super) struct Pool {
     returned: Condvar,
 }
 
-/// A connection that belongs to somebody for a while. It is closed unless it is given back.
+/// A borrowed connection. It is closed unless it is given back.
 pub(super) struct Borrowed<'a> {
     pool: &'a Pool,
     link: Option<Link>,
@@ -93,7 +93,7 @@ impl Pool {
         Listener::open(&self.driver, &self.address, &self.tls, &self.counters)
     }
 
-    /// How long a word takes from one connection to another by way of the server; nothing when it does not come.
+    /// Measures how long a notification takes from one connection to another; `None` when it does not arrive.
     pub(super) fn notify_round_trip(&self) -> Option<Duration> {
         self.driver.wait(super::listen::round_trip(&self.address, &self.tls, &self.counters))
     }
@@ -102,7 +102,7 @@ impl Pool {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that is idle, or a new one.
+    /// Returns an idle connection, or opens a new one.
     pub(super) fn take(&self, patience: &RetryDeadline) -> Result<Borrowed<'_>> {
         let mut links = self.links();
         loop {
@@ -136,7 +136,7 @@ impl Pool {
         }
     }
 
-    /// Does something on a connection, again when it fails for reasons that pass.
+    /// Runs `work` on a connection, and retries it after temporary failures.
     pub(super) fn on_link<T>(
         &self,
         patience: &mut RetryDeadline,
@@ -159,7 +159,7 @@ impl Pool {
         }
     }
 
-    /// Waits a little when trying again may help; otherwise says what is wrong.
+    /// Pauses if a retry may help; otherwise returns the error.
     pub(super) fn wait_after(&self, failure: Failure, patience: &mut RetryDeadline) -> Result<()> {
         match failure {
             Failure::Store(error) => Err(self.named(error)),
@@ -176,7 +176,7 @@ impl Pool {
                 )))
             }
             Failure::Again(_) | Failure::Locked if patience.is_over() => Err(StoreError::Busy),
-            // The server has waited already.
+            // The server has already waited.
             Failure::Locked => Ok(()),
             Failure::Lost(_) | Failure::Again(_) => {
                 patience.wait();
@@ -194,11 +194,11 @@ impl Pool {
     }
 }
 
-/// What to do when authentication fails.
+/// The hint for a failed authentication.
 const WAY_OUT: &str = "; give the password of this user by PGPASSWORD, by a line in the file that PGPASSFILE or \
      ?passfile= names, or in the URL";
 
-/// Whether the server was not told the right password, or none.
+/// Returns whether the password is wrong or missing.
 fn is_about_password(failure: &Failure) -> bool {
     match failure {
         Failure::Refused { code, text } => {
@@ -208,7 +208,7 @@ fn is_about_password(failure: &Failure) -> bool {
     }
 }
 
-/// Whether the host does not exist: retrying does not help.
+/// Returns whether the host does not exist: retrying does not help.
 fn is_hopeless(text: &str) -> bool {
     text.contains("failed to lookup address")
 }
@@ -218,7 +218,7 @@ impl Borrowed<'_> {
         self.link.as_mut().expect("it is taken away only when it is given back")
     }
 
-    /// Lets others use it. Nothing of a transaction may be left on it.
+    /// Returns the connection to the pool. It must not be inside a transaction.
     pub(super) fn give_back(mut self) {
         if let Some(link) = self.link.take().filter(|link| !link.is_closed()) {
             self.pool.links().idle.push(link);

@@ -1,4 +1,4 @@
-//! What can be asked of the tables, inside a transaction or outside.
+//! Reads of the tables, inside a transaction or outside.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ fn limited(limit: usize) -> i64 {
 }
 
 impl Session<'_> {
-    /// The version of a plan that this transaction has written and that is still pending.
+    /// Returns the version of a plan that this transaction has written and not yet sent.
     fn pending_version(&self, plan: &PlanId) -> Option<u64> {
         self.writing.as_ref()?.pending.plans.get(plan).map(|pending| pending.head.version)
     }
 
-    /// Whether the table of waits has rows at all.
+    /// Returns whether the table of waits has any rows.
     fn has_waits(&mut self) -> Result<bool> {
         if self.writing.as_ref().is_some_and(|writing| writing.pending.plans.has_waits()) {
             return Ok(true);
@@ -44,7 +44,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Everybody who waits, by the tables and by what is pending; nothing where they are too many to have at hand.
+    /// Returns all waits, stored and pending; `None` if they are too many to keep in memory.
     fn waits_at_hand(&mut self) -> Result<Option<Vec<Wait>>> {
         let Some(stored) = self.all_waits()?.map(<[Wait]>::to_vec) else { return Ok(None) };
         Ok(Some(match &self.writing {
@@ -63,7 +63,7 @@ impl Read for Session<'_> {
         if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
             return Ok(Some(pending.head.clone()));
         }
-        // A writer may know already that there is none, when it creates a plan.
+        // A writer that creates a plan may already know that there is none.
         if self.writing.is_some() && self.known(plan)?.is_none_or(|known| known.purged) {
             return Ok(None);
         }
@@ -93,7 +93,7 @@ impl Read for Session<'_> {
     }
 
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>> {
-        // Everything that begins with the prefix lies between it and the prefix with the highest character behind it.
+        // All ids with this prefix are between the prefix and the prefix followed by the highest character.
         let prefix = rows::text(prefix);
         let call = Call::new(
             "SELECT id FROM waypost_plans WHERE id >= $1 AND id < $2 AND purged_at IS NULL ORDER BY id LIMIT $3",
@@ -135,7 +135,7 @@ impl Read for Session<'_> {
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
         let actor = filter.actor.as_ref().map(|actor| rows::text(&actor.to_string()));
-        // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
+        // For one plan, the index of its versions is in the order of the log, so versions of other plans are not read.
         let call = match &filter.plan {
             Some(plan) => Call::new(
                 "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
@@ -322,7 +322,7 @@ impl Read for Session<'_> {
     }
 
     fn now(&mut self) -> Timestamp {
-        // When the server could not be asked, the transaction has failed, and nothing that is made of this counts.
+        // If the server could not be asked, the transaction has failed, and no result of it counts.
         self.clock().unwrap_or_else(|_| crate::clock::now())
     }
 }

@@ -1,4 +1,4 @@
-//! From rows to values and back. Knows the columns, not when to read or write them.
+//! Converts rows to values and back. Knows the columns, but not when to read or write them.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
@@ -14,10 +14,10 @@ use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{Page, PlanSummary, Query};
 
-/// Stands for NUL, which a text of PostgreSQL cannot hold. No text has it: it is not a character.
+/// Replaces NUL, which a PostgreSQL text cannot contain. It is a noncharacter, so no text contains it.
 const NUL: &str = "\u{10FFFF}";
 
-/// A text as it is stored.
+/// Converts a text to its stored form.
 pub(super) fn text(text: &str) -> String {
     if text.contains('\0') { text.replace('\0', NUL) } else { text.to_owned() }
 }
@@ -26,7 +26,7 @@ fn from_text(text: String) -> String {
     if text.contains(NUL) { text.replace(NUL, "\0") } else { text }
 }
 
-/// A column that must be there.
+/// Reads a column that must exist.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(|error| StoreError::Database(format!("a row is not as expected: {error}")))
 }
@@ -82,7 +82,7 @@ const DIALECT: Dialect = Dialect {
     },
 };
 
-/// How many plans a list has, and one page of them.
+/// Returns the queries for the number of plans of a list, and for one page of them.
 pub(super) fn heads(query: &Query) -> [Call; 2] {
     let ListQuery { count, page, values, counted_by } = ListQuery::new(query, &DIALECT);
     let with = |call: Call, value: &Value| match value {
@@ -93,7 +93,7 @@ pub(super) fn heads(query: &Query) -> [Call; 2] {
     [count, values.iter().fold(Call::once(page), with)]
 }
 
-/// The page that the answers to [`heads`] make.
+/// Builds a page from the answers to [`heads`].
 pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<PlanSummary>> {
     let total = total.first().map_or(Ok(0), |row| number(row, 0))?;
     let items = found.iter().map(head).collect::<Result<Vec<_>, _>>()?;

@@ -1,11 +1,11 @@
-//! The tables, and how older databases come to have them. A step that has shipped never changes; new ones are added.
+//! The tables, and the migrations of older databases. A step that has shipped never changes; new ones are added.
 //!
-//! They lie in the first schema of the search path, which the URL can set, and their names begin with `waypost_`.
+//! The tables are in the first schema of the search path, which the URL can set, and their names begin with `waypost_`.
 
 use super::connection::{Call, Failure, Link};
 
-/// The row that a writer locks while it writes. It holds the latest number of the log, so the writer assigns the next one.
-/// Made by itself, because the steps are run while it is held.
+/// The row that a writer locks while it writes. It contains the latest sequence number of the log, so the writer
+/// assigns the next one. Created separately, because the steps run while it is locked.
 const CONTROL: &str = "
     CREATE TABLE IF NOT EXISTS waypost_control (
         id integer PRIMARY KEY CHECK (id = 1),
@@ -18,7 +18,7 @@ const CONTROL: &str = "
         ON CONFLICT (id) DO NOTHING;
 ";
 
-/// Each step takes a database from one schema to the next.
+/// Each step migrates a database from one schema to the next.
 const STEPS: &[&str] = &[
     r#"
     CREATE TABLE waypost_plans (
@@ -168,10 +168,10 @@ const STEPS: &[&str] = &[
 /// The schema that this build writes.
 pub(super) const KNOWN: u32 = STEPS.len() as u32;
 
-/// How often the first table is tried to be made: several processes that do so at once may disturb each other.
+/// Maximum number of tries to create the first table: several processes that do so at once may disturb each other.
 const TRIES_MAX: u32 = 20;
 
-/// The schema of a database as it stands; nothing where there is none.
+/// Returns the current schema of a database; `None` if it has none.
 pub(super) fn version(link: &mut Link) -> Result<Option<u32>, Failure> {
     match link.run(&[Call::new("SELECT schema FROM waypost_control")]) {
         Ok(answers) => {
@@ -183,13 +183,13 @@ pub(super) fn version(link: &mut Link) -> Result<Option<u32>, Failure> {
     }
 }
 
-/// No such table, or no such schema.
+/// Returns whether the code means that the table or the schema does not exist.
 fn is_missing(code: &str) -> bool {
     matches!(code, "42P01" | "3F000")
 }
 
-/// Brings a database to the schema of this build, and returns the schema that it then has: a later one is left as it is.
-/// Several processes may do so at once. Nothing is written to one that is up to date.
+/// Migrates a database to the schema of this build, and returns the schema that it then has: a later one is left as it
+/// is. Several processes may migrate at once. Nothing is written to a database that is up to date.
 pub(super) fn bring_up_to_date(link: &mut Link) -> Result<u32, Failure> {
     if let Some(found) = version(link)?
         && found >= KNOWN
@@ -201,7 +201,7 @@ pub(super) fn bring_up_to_date(link: &mut Link) -> Result<u32, Failure> {
         tries += 1;
         match begin(link).and_then(|()| climb(link)) {
             Ok(found) => return Ok(found),
-            // Somebody else made the same table at the same moment.
+            // Another process created the same table at the same moment.
             Err(Failure::Refused { code, .. })
                 if tries < TRIES_MAX && matches!(code.as_str(), "23505" | "42P07" | "42710" | "XX000") => {}
             Err(Failure::Again(_) | Failure::Locked) if tries < TRIES_MAX => {}
@@ -210,7 +210,7 @@ pub(super) fn bring_up_to_date(link: &mut Link) -> Result<u32, Failure> {
     }
 }
 
-/// Makes the row that the steps are run under.
+/// Creates the row that is locked while the steps run.
 fn begin(link: &mut Link) -> Result<(), Failure> {
     let answers =
         link.run(&[Call::new("SELECT current_schema() IS NULL, current_setting('search_path')")])?;
@@ -223,7 +223,7 @@ fn begin(link: &mut Link) -> Result<(), Failure> {
     link.script(CONTROL)
 }
 
-/// The first schema that a search path names.
+/// Returns the first schema that a search path names.
 fn first_schema(path: &str) -> Option<String> {
     let mut names = path.split(',').map(|name| name.trim().trim_matches('"').to_owned());
     names.find(|name| !name.is_empty() && name != "$user")
@@ -234,7 +234,7 @@ fn climb(link: &mut Link) -> Result<u32, Failure> {
         let calls =
             [Call::new("BEGIN"), Call::new("SELECT schema FROM waypost_control WHERE id = 1 FOR UPDATE")];
         let answers = link.run(&calls)?;
-        // Another process may have been faster, so look again under the lock.
+        // Another process may have been faster, so read again under the lock.
         let row = answers.get(1).and_then(|rows| rows.first());
         let found = row.and_then(|row| row.try_get::<_, i32>(0).ok()).unwrap_or(0);
         let found = u32::try_from(found).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Encrypted connections: the project's one TLS, with libpq's ways of checking a server's certificate.
+//! Encrypted connections: the project's one TLS implementation, with libpq's modes of checking a server's certificate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::connection_config::{Address, Check};
 use crate::error::{Result, StoreError};
 
-/// What makes connections to this address safe.
+/// Returns the TLS configuration for this address.
 pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect> {
     let wrong = |what: String| StoreError::Database(format!("{}: {what}", address.location));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -40,7 +40,7 @@ pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// The authorities in a file, or the system's.
+/// Loads the authorities from a file, or those of the system.
 fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match file {
@@ -66,12 +66,12 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Checks less than a server's name: libpq's ways below `verify-full`.
+/// Checks less than `verify-full`: the weaker modes of libpq.
 #[derive(Debug)]
 struct Lenient {
     provider: Arc<CryptoProvider>,
-    /// Who says whether an authority vouches for the certificate, of any host: `verify-ca`. Without it every certificate is
-    /// believed: what is sent is encrypted, to whomever.
+    /// Checks that an authority signed the certificate, for any host: `verify-ca`. `None` accepts every certificate:
+    /// the connection is encrypted, but the server is not authenticated.
     authorities: Option<Arc<WebPkiServerVerifier>>,
 }
 

@@ -1,7 +1,7 @@
-//! One open transaction: what was prefetched, what is still to be written, and whether the connection held.
+//! One open transaction: prefetched rows, pending writes, and the failure of the connection, if any.
 //!
-//! Round trips are what costs. So it begins with the first question rather than before it, asks for everything that will
-//! be needed in the same round trip, and keeps what is written until the end.
+//! Round trips dominate the cost. So the transaction begins with its first query rather than before it, fetches
+//! everything that will be needed in the same round trip, and buffers writes until the end.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -19,21 +19,21 @@ use crate::error::{Result, StoreError};
 use crate::rows::{HeldLock, Wait};
 use crate::store::ReadHints;
 
-/// Versions of one plan that are read ahead at the most.
+/// Maximum number of versions of one plan that are prefetched.
 const VERSIONS_AHEAD_MAX: i64 = 256;
-/// Waits for tasks elsewhere that are read at once; where there are more, they are asked for one by one.
+/// Maximum number of waits for other plans that are read at once; if there are more, they are queried one by one.
 const WAITS_AHEAD_MAX: i64 = 1_000;
-/// For how long it is kept that a write without a version was committed. Longer than anybody tries again.
+/// How long the record of a commit without a version is kept: longer than any writer retries.
 const COMMITS_KEPT_MICROS: i64 = 3_600_000_000;
-/// One in this many such writes removes old rows.
+/// One in this many such commits removes old records.
 const COMMITS_CLEARED_EVERY: i64 = 64;
 
 pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-/// The clock is read after the lock was taken: as a statement of its own, behind it.
+/// The clock is read after the lock was taken: in a statement of its own, after it.
 const STATE: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
      EXISTS (SELECT 1 FROM waypost_waits)";
 const HOLD: &str = "SELECT schema, sequence, plans, purges FROM waypost_control WHERE id = 1 FOR UPDATE";
-/// The rows of plans, and of each the versions after the one that is known.
+/// The rows of plans, and of each the versions after the known one.
 const AHEAD: &str = "SELECT p.id, p.key, p.version, p.replay_bytes, p.purged_at IS NOT NULL,
          l.sequence, l.version, l.at, l.actor, l.command, l.events
      FROM unnest($1::text[], $2::bigint[]) AS wanted (id, after)
@@ -54,49 +54,49 @@ const WAITS: &str = "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
 const COMMITTED: &str = "SELECT EXISTS (SELECT 1 FROM waypost_log WHERE sequence = $1 AND nonce = $2)
      OR EXISTS (SELECT 1 FROM waypost_commits WHERE nonce = $2)";
 
-/// The row of a plan, as far as it matters here.
+/// The columns of a plan's row that are needed here.
 pub(super) struct PlanRow {
     pub(super) key: i64,
     pub(super) version: u64,
     pub(super) replay_bytes: u64,
     pub(super) purged: bool,
-    /// Versions after this one were read ahead, as rows: one that is damaged concerns only those who ask for it.
+    /// The versions after this one were prefetched, as raw rows: a damaged one affects only readers that need it.
     pub(super) after: Option<u64>,
     pub(super) ahead: Vec<Row>,
 }
 
-/// A commit of which nobody knows whether it came to pass.
+/// A commit of which it is unknown whether it happened.
 #[derive(Clone, Copy)]
 pub(super) struct UncertainCommit {
-    /// The number of its last version; 0 when it had none.
+    /// The sequence number of its last version; 0 when it had none.
     pub(super) sequence: u64,
 }
 
-/// What the control row said when this writer got hold of it, moved on by what was written since.
+/// The content of the control row when this writer locked it, updated by its own writes since.
 #[derive(Default)]
 pub(super) struct Control {
     pub(super) sequence: u64,
     pub(super) plans: i64,
     pub(super) purges: i64,
-    /// The number of the last version that this transaction wrote; 0 when it wrote none.
+    /// The sequence number of the last version that this transaction wrote; 0 when it wrote none.
     pub(super) written: u64,
 }
 
-/// What only a writer has.
+/// The state that only a writer has.
 pub(super) struct Writing {
     /// The same for all tries of one write.
     pub(super) nonce: i64,
     pub(super) doubt: Option<UncertainCommit>,
-    /// Whether the commit that was in doubt turned out to have come to pass.
+    /// Whether the commit in doubt turned out to have happened.
     pub(super) was_committed: bool,
     pub(super) notifies: bool,
     pub(super) control: Control,
-    /// Whether a version was appended or a plan purged.
+    /// Whether a version was appended or imported, or a plan purged.
     pub(super) is_news: bool,
-    /// Whether anything was, or is to be, written.
+    /// Whether anything was written or is pending.
     pub(super) wrote: bool,
     pub(super) pending: Pending,
-    /// Statements that come behind what is pending.
+    /// Statements that are sent after the pending rows.
     pub(super) queued: Vec<Call>,
 }
 
@@ -105,13 +105,13 @@ pub(super) struct Session<'a> {
     link: &'a mut Link,
     pub(super) writing: Option<Writing>,
     begun: bool,
-    /// Once set, nothing that is answered counts.
+    /// Once set, no answer counts.
     pub(super) failure: Option<Failure>,
     clock: Option<(Timestamp, Instant)>,
     expected: ReadHints,
     pub(super) plans: HashMap<PlanId, Option<PlanRow>>,
     pub(super) has_waits: Option<bool>,
-    /// All of them, or nothing where they are too many; once they were looked at.
+    /// All waits, or `None` if they are too many; unset until they were read.
     waits: Option<Option<Vec<Wait>>>,
     locks: HashMap<String, Vec<HeldLock>>,
     slots: HashMap<String, Vec<Slot>>,
@@ -154,14 +154,15 @@ impl<'a> Session<'a> {
         Self { writing: Some(writing), ..Self::reading(link) }
     }
 
-    /// Reads these along with the next round trip.
+    /// Reads these with the next round trip.
     pub(super) fn expect(&mut self, expected: &ReadHints) {
         self.expected.plans.extend(expected.plans.iter().cloned());
         self.expected.locks.extend(expected.locks.iter().cloned());
         self.expected.queues.extend(expected.queues.iter().cloned());
     }
 
-    /// Runs calls in one round trip, together with the beginning if there was none yet and with what is expected.
+    /// Runs calls in one round trip, together with the beginning of the transaction if it has not begun, and with the
+    /// prefetch.
     pub(super) fn ask(&mut self, calls: Vec<Call>) -> Result<Answers> {
         if self.failure.is_some() {
             return Err(StoreError::Database("the transaction has failed already".to_owned()));
@@ -208,7 +209,7 @@ impl<'a> Session<'a> {
         Ok(answers.collect())
     }
 
-    /// Begins, if it has not begun, and has what is expected.
+    /// Begins the transaction if it has not begun, and fetches what is expected.
     pub(super) fn begin(&mut self) -> Result<()> {
         if self.begun && self.expected == ReadHints::default() {
             return match self.failure {
@@ -219,12 +220,12 @@ impl<'a> Session<'a> {
         self.ask(Vec::new()).map(drop)
     }
 
-    /// Runs one call behind everything that has yet to be written.
+    /// Runs one call after all pending writes.
     pub(super) fn query(&mut self, call: Call) -> Result<Vec<Row>> {
         self.query_all(vec![call]).map(|mut answers| answers.pop().unwrap_or_default())
     }
 
-    /// The same for several calls in one round trip.
+    /// Runs several calls after all pending writes, in one round trip.
     pub(super) fn query_all(&mut self, calls: Vec<Call>) -> Result<Answers> {
         let mut all = self.writes();
         let before = all.len();
@@ -259,7 +260,7 @@ impl<'a> Session<'a> {
         };
         let found = u32::try_from(rows::get::<i32>(hold, 0)?).unwrap_or(0);
         if found != schema::KNOWN {
-            // Another process has brought it further while this one had it open.
+            // Another process has migrated the database while this one had it open.
             let what = "the database".to_owned();
             return Err(StoreError::TooNew { what, found, known: schema::KNOWN });
         }
@@ -327,7 +328,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// What is known of a plan. What is pending of it comes first, and is not here.
+    /// Returns the stored row of a plan. Pending writes take precedence over it and are not included.
     pub(super) fn known(&mut self, plan: &PlanId) -> Result<Option<&PlanRow>> {
         let is_expected = self.expected.plans.iter().any(|(expected, _)| expected == plan);
         if !is_expected && !self.plans.contains_key(plan) {
@@ -337,7 +338,7 @@ impl<'a> Session<'a> {
         Ok(self.plans.get(plan).and_then(Option::as_ref))
     }
 
-    /// Who holds these keys, as the tables have it.
+    /// Returns the holders of these locks, as the tables have them.
     pub(super) fn held(&mut self, keys: &[&str]) -> Result<&HashMap<String, Vec<HeldLock>>> {
         for key in keys {
             if !self.locks.contains_key(*key) && !self.expected.locks.iter().any(|expected| expected == key) {
@@ -348,7 +349,7 @@ impl<'a> Session<'a> {
         Ok(&self.locks)
     }
 
-    /// The tasks that have slots of a queue, as the tables have it.
+    /// Returns the tasks that hold slots of a queue, as the tables have them.
     pub(super) fn slots_of(&mut self, queue: &str) -> Result<Vec<Slot>> {
         if !self.slots.contains_key(queue) && !self.expected.queues.iter().any(|expected| expected == queue) {
             self.expected.queues.push(queue.to_owned());
@@ -357,7 +358,7 @@ impl<'a> Session<'a> {
         Ok(self.slots.get(queue).cloned().unwrap_or_default())
     }
 
-    /// Everybody who waits, as the tables have it; nothing where they are too many.
+    /// Returns all waits, as the tables have them; `None` if they are too many.
     pub(super) fn all_waits(&mut self) -> Result<Option<&[Wait]>> {
         if self.waits.is_none() {
             let found = self.ask(vec![Call::new(WAITS).with(WAITS_AHEAD_MAX + 1)])?;
@@ -368,7 +369,7 @@ impl<'a> Session<'a> {
         Ok(self.waits.as_ref().and_then(Option::as_deref))
     }
 
-    /// What time it is at the server.
+    /// Returns the time of the server.
     pub(super) fn clock(&mut self) -> Result<Timestamp> {
         if self.writing.is_some() {
             self.begin()?;
@@ -384,7 +385,8 @@ impl<'a> Session<'a> {
         Ok(Timestamp::from_micros(then.as_micros().saturating_add(passed)))
     }
 
-    /// The statements that write all that has yet to be. What was read of the tables is then no longer true.
+    /// Returns the statements that write everything pending. Prefetched locks, slots and waits are then outdated and
+    /// dropped.
     fn writes(&mut self) -> Vec<Call> {
         let Some(writing) = self.writing.as_mut() else { return Vec::new() };
         let (mut calls, written) = writing.pending.take(writing.nonce);
@@ -408,7 +410,7 @@ impl<'a> Session<'a> {
         calls
     }
 
-    /// Makes everything durable, in one round trip. What was only read is simply let go.
+    /// Makes everything durable, in one round trip. A transaction that only read is simply rolled back.
     pub(super) fn commit(mut self) -> Result<(), (Failure, UncertainCommit)> {
         let mut calls = self.writes();
         let sequence = self.writing.as_ref().map_or(0, |writing| writing.control.written);
@@ -454,7 +456,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends it without keeping anything, and without waiting.
+    /// Rolls back without waiting for the answer.
     pub(super) fn end(&mut self) {
         if self.begun {
             self.begun = false;
@@ -463,7 +465,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Reads ahead for these plans.
+/// Returns the call that prefetches these plans.
 fn ahead(plans: &[(PlanId, Option<u64>)]) -> Call {
     Call::new(AHEAD)
         .with(plans.iter().map(|(plan, _)| plan.to_string()).collect::<Vec<_>>())
@@ -471,7 +473,7 @@ fn ahead(plans: &[(PlanId, Option<u64>)]) -> Call {
         .with(VERSIONS_AHEAD_MAX)
 }
 
-/// What a failure says.
+/// Returns the text of a failure.
 pub(super) fn describe(failure: &Failure) -> String {
     match failure {
         Failure::Lost(text) | Failure::Again(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! The rows of workers, of what they have, and of the logs that they leave. Knows the columns, not who is alive.
+//! The rows of workers, their leases and their logs. Knows the columns, but not which workers are alive.
 
 use tokio_postgres::Row;
 use waypost_core::{PlanId, TaskId, Timestamp};
@@ -17,7 +17,7 @@ pub(super) fn put(worker: &Worker) -> Result<Call> {
     Ok(call.with(text(&worker.name)).with(worker.until.as_micros()).with(json(worker)?))
 }
 
-/// The logs of one plan by task and attempt, after the one of `after`.
+/// Reads the logs of one plan, sorted by task and attempt, after the one of `after`.
 pub(super) fn find_logs(plan: &PlanId, after: Option<(&TaskId, u32)>, limit: i64) -> Call {
     let (task, attempt) = after.map_or(("", 0), |(task, attempt)| (task.as_str(), attempt));
     Call::new(
@@ -49,7 +49,7 @@ pub(super) fn put_log(key: i64, log: &AttemptLog) -> Call {
     .with(text(&log.text))
 }
 
-/// Changes leases. Answers with the places, from 1 on, of those that are still there.
+/// Updates leases. Returns the positions, from 1 on, of those that still exist.
 pub(super) fn update(updates: &[LeaseUpdate]) -> Call {
     let progress = |update: &LeaseUpdate| update.progress.as_ref().map(|progress| text(&progress.text));
     let at = |update: &LeaseUpdate| update.progress.as_ref().map(|progress| progress.at.as_micros());
@@ -70,7 +70,7 @@ pub(super) fn update(updates: &[LeaseUpdate]) -> Call {
     .column(updates, at)
 }
 
-/// Which of `total` leases the answer to [`update`] names.
+/// Returns which of `total` leases the answer to [`update`] contains.
 pub(super) fn updated(found: &[Row], total: usize) -> Result<Vec<bool>> {
     let mut renewed = vec![false; total];
     for row in found {

@@ -1,4 +1,4 @@
-//! What a writer does. Almost nothing is sent before the commit.
+//! The writes of a transaction. Almost nothing is sent before the commit.
 
 use waypost_core::{Plan, PlanId, Timestamp};
 
@@ -20,7 +20,7 @@ impl Session<'_> {
         Ok(writing)
     }
 
-    /// The number under which a plan's rows stand.
+    /// Returns the key of a plan's row.
     fn key(&mut self, plan: &PlanId) -> Result<i64> {
         if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
             return Ok(pending.key);
@@ -29,7 +29,7 @@ impl Session<'_> {
         self.known(plan)?.filter(|known| !known.purged).map(|known| known.key).ok_or_else(missing)
     }
 
-    /// Sends what is pending, and forgets what is known of a plan.
+    /// Sends the pending writes, and drops the prefetched row of a plan.
     fn send_pending(&mut self, plan: &PlanId) -> Result<()> {
         self.query_all(Vec::new())?;
         self.plans.remove(plan);
@@ -174,7 +174,7 @@ impl Rewrite for Session<'_> {
         ] {
             writing.queued.push(Call::new(gone).with(key));
         }
-        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
+        // The rows of the log stay, empty: their sequence numbers are never reused, and readers of the log see no gap.
         let empty = "UPDATE waypost_log SET events = '[]', command = 'purged' WHERE plan = $1";
         writing.queued.push(Call::new(empty).with(key));
         let gone = "UPDATE waypost_plans SET purged_at = $2, title = '', status = '', owner = '', queue = ''
@@ -212,7 +212,7 @@ impl Rewrite for Session<'_> {
         writing.control.written = last.sequence;
         let (call, bytes) = write_buffer::put_entries(key, writing.nonce, entries)?;
         writing.queued.push(call);
-        // Sent page by page, so that a long history is not in memory as a whole.
+        // Sent page by page, so that a long history is never in memory as a whole.
         self.query_all(Vec::new())?;
         let (version, replay_bytes) = (last.version, replay_bytes + bytes);
         let known = PlanRow { key, version, replay_bytes, purged: false, after: None, ahead: Vec::new() };

@@ -1,5 +1,5 @@
-//! What a transaction has yet to write. Versions that are committed together are sent together, and move heads and the
-//! tables of tasks once, to where the last one leaves them: however many there are, they are a few statements.
+//! The pending writes of a transaction. Versions that are committed together are sent together, and update summaries
+//! and index tables once, to the state after the last version: a few statements, regardless of the number of versions.
 
 use waypost_core::{ExternalTaskRef, Lock, LockMode, PlanId, TaskId, Timestamp};
 
@@ -18,18 +18,18 @@ pub(super) struct Slot {
     pub(super) task: TaskId,
 }
 
-/// All plans' shares.
+/// The pending writes of all plans.
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) plans: PendingPlans,
-    /// Each with the number of its plan's row, and without its events.
+    /// The versions, each with the key of its plan's row and without its events.
     versions: Vec<(i64, VersionRecord)>,
     /// The events of each version, as they are stored.
     events: Vec<String>,
 }
 
 impl Pending {
-    /// Adds a version of a plan that was taken up.
+    /// Adds a version of a plan that [`PendingPlans::begin`] has added.
     pub(super) fn add(&mut self, key: i64, sequence: u64, append: &Append<'_>, events: String) {
         if let Some(plan) = self.plans.get_mut(&append.head.id) {
             plan.add(append.head, events.len() as u64, append.index);
@@ -38,7 +38,7 @@ impl Pending {
         self.events.push(events);
     }
 
-    /// Who holds `key`, given who the tables say does.
+    /// Returns the holders of `key`, given those that the tables contain.
     pub(super) fn locks(&self, key: &str, stored: &[HeldLock]) -> Vec<HeldLock> {
         let moved = |held: &&HeldLock| {
             self.plans.get(&held.plan).is_some_and(|plan| plan.running.contains_key(&held.task))
@@ -57,7 +57,7 @@ impl Pending {
         found
     }
 
-    /// Who has slots of `queue`, by tasks, given who the tables say does.
+    /// Returns the worker of each task that holds a slot of `queue`, given those that the tables contain.
     pub(super) fn slots(&self, queue: &str, stored: &[Slot]) -> Vec<String> {
         let moved = |slot: &&Slot| {
             self.plans.get(&slot.plan).is_some_and(|plan| plan.running.contains_key(&slot.task))
@@ -72,7 +72,7 @@ impl Pending {
         found
     }
 
-    /// Who waits for what, given what the tables say.
+    /// Returns all waits, given those that the tables contain.
     pub(super) fn waits(&self, stored: &[Wait]) -> Vec<Wait> {
         let moved =
             |wait: &&Wait| self.plans.get(&wait.plan).is_some_and(|plan| plan.waits.contains_key(&wait.task));
@@ -90,7 +90,7 @@ impl Pending {
         found
     }
 
-    /// The statements that write everything under this mark of the write, and the plans that they write.
+    /// Returns the statements that write everything under this nonce, and the plans that they write.
     pub(super) fn take(&mut self, nonce: i64) -> (Vec<Call>, Vec<PendingPlan>) {
         let plans: Vec<PendingPlan> = self.plans.0.drain().map(|(_, plan)| plan).collect();
         let mut calls = Vec::new();
@@ -128,11 +128,11 @@ impl Pending {
     }
 }
 
-/// Takes leases and locks away from tasks of one plan.
+/// Removes the leases and locks of tasks of one plan.
 const STOP: &str = "WITH unlocked AS (DELETE FROM waypost_locks WHERE plan = $1 AND task = ANY($2))
      DELETE FROM waypost_leases WHERE plan = $1 AND task = ANY($2)";
 
-/// Writes versions, each with the number of its plan's row, and their events.
+/// Writes versions, each with the key of its plan's row, and their events.
 fn put_versions(nonce: i64, rows: &[(i64, &VersionRecord)], events: Vec<String>) -> Call {
     let sql = "INSERT INTO waypost_log (sequence, plan, version, at, actor, command, nonce, events)
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[],
@@ -148,7 +148,7 @@ fn put_versions(nonce: i64, rows: &[(i64, &VersionRecord)], events: Vec<String>)
         .with(events)
 }
 
-/// Writes versions as another store has them, with their numbers; also says how many bytes of events they hold.
+/// Writes versions of another store with their sequence numbers; also returns the size of their events in bytes.
 pub(super) fn put_entries(key: i64, nonce: i64, entries: &[VersionRecord]) -> Result<(Call, u64)> {
     let events = entries.iter().map(|entry| json(&entry.events)).collect::<Result<Vec<_>, _>>()?;
     let bytes = events.iter().map(|events| events.len() as u64).sum();
@@ -156,7 +156,7 @@ pub(super) fn put_entries(key: i64, nonce: i64, entries: &[VersionRecord]) -> Re
     Ok((put_versions(nonce, &rows, events), bytes))
 }
 
-/// Writes heads into their rows; plans that are new get theirs.
+/// Writes summaries into their rows; inserts rows for new plans.
 pub(super) fn put_heads(heads: &[(i64, &PlanSummary, u64)]) -> Call {
     Call::new(
         "INSERT INTO waypost_plans (key, id, version, title, status, phase, owner, queue, created_by, created_at,
@@ -255,7 +255,7 @@ fn put_index(
     calls
 }
 
-/// The statements that put these rows in the place of all that the tables have beside a plan.
+/// Returns the statements that replace all rows of a plan in the index tables.
 pub(super) fn replace_index(key: i64, index: &IndexRows) -> Vec<Call> {
     let leases: Vec<_> = index.leases.iter().map(|lease| (key, lease)).collect();
     let locks: Vec<_> = index.locks.iter().map(|held| (key, &held.task, &held.lock)).collect();

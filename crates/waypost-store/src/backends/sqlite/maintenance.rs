@@ -1,5 +1,5 @@
-//! What concerns the store as a whole: versions that are forgotten, versions that are taken over from another store, and
-//! how much there is. Knows the columns, not when.
+//! Maintenance of the store as a whole: pruned versions, versions imported from another store, and totals. Knows the
+//! columns, but not when to use them.
 
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use waypost_core::Timestamp;
@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::rows::{Pruned, Totals, VersionRecord};
 use crate::store::Pruning;
 
-/// What was forgotten of the plan with this number.
+/// Returns which versions of the plan with this key were pruned.
 pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>> {
     let sql = "SELECT up_to, at, by FROM pruned WHERE plan = ?1";
     Ok(rows::query(connection, sql, [key], |row| rows::pruned(row))?.pop())
 }
 
-/// What is kept in the place of forgotten events, if that is not of a later version than `at_most`.
+/// Returns the state kept in place of pruned events, unless its version is later than `at_most`.
 pub(super) fn snapshot(connection: &Connection, key: i64, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
     let mut statement =
         connection.prepare_cached("SELECT up_to, bytes FROM pruned WHERE plan = ?1 AND up_to <= ?2")?;
@@ -24,7 +24,7 @@ pub(super) fn snapshot(connection: &Connection, key: i64, at_most: u64) -> Resul
     Ok(found.optional()?)
 }
 
-/// Empties the rows of these versions, and keeps what they led to.
+/// Empties the rows of these versions, and keeps the state that they led to.
 pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) -> Result<()> {
     let Pruned { up_to, at, by, .. } = pruning.pruned;
     let up_to = *up_to as i64;
@@ -39,7 +39,7 @@ pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) ->
     Ok(())
 }
 
-/// Writes versions into the log under the numbers that they have elsewhere.
+/// Writes versions of another store into the log with their sequence numbers.
 pub(super) fn import_versions(connection: &Connection, entries: &[VersionRecord]) -> Result<()> {
     let Some(first) = entries.first() else { return Ok(()) };
     let (key, mut bytes) = rows::take_up(connection, &first.plan)?;
@@ -52,7 +52,7 @@ pub(super) fn import_versions(connection: &Connection, entries: &[VersionRecord]
     Ok(())
 }
 
-/// How much there is, by the columns of the heads.
+/// Computes the totals from the columns of the plan summaries.
 pub(in crate::backends) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals> {
     let mut totals = Totals::default();
     let sql =

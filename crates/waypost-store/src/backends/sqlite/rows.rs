@@ -1,4 +1,4 @@
-//! From rows to values and back. Knows the columns, not when to read or write them.
+//! Converts rows to values and back. Knows the columns, but not when to read or write them.
 
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter};
@@ -28,7 +28,7 @@ impl Columns for Row<'_> {
     }
 }
 
-/// All rows that a statement finds.
+/// Returns all rows that a statement finds.
 pub(super) fn query<T>(
     connection: &Connection,
     sql: &str,
@@ -44,7 +44,7 @@ pub(super) fn query<T>(
     Ok(items)
 }
 
-/// The first column of the first row that a statement finds.
+/// Returns the first column of the first row that a statement finds.
 pub(super) fn value<T: FromSql>(
     connection: &Connection,
     sql: &str,
@@ -58,7 +58,7 @@ pub(super) fn execute(connection: &Connection, sql: &str, params: impl Params) -
     Ok(connection.prepare_cached(sql)?.execute(params)?)
 }
 
-/// The number of a plan's rows, and what a reader has to replay; a plan that is new gets its row.
+/// Returns the key of a plan's row and the bytes that a reader has to replay; inserts a row for a new plan.
 pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u64)> {
     let mut statement = connection.prepare_cached("SELECT key, replay_bytes FROM plans WHERE id = ?1")?;
     let found = statement.query_row([plan.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
@@ -73,7 +73,7 @@ pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u6
     Ok((insert.query_row([plan.as_str()], |row| row.get(0))?, 0))
 }
 
-/// Writes a head into its row.
+/// Writes a summary into its row.
 pub(super) fn put_head(connection: &Connection, head: &PlanSummary, replay_bytes: u64) -> Result<()> {
     let counts = &head.counts;
     let mut update = connection.prepare_cached(
@@ -113,7 +113,7 @@ pub(super) fn put_head(connection: &Connection, head: &PlanSummary, replay_bytes
     Ok(())
 }
 
-/// Writes a version into the log; its events as they are stored.
+/// Writes a version into the log, with its events as they are stored.
 pub(super) fn put_entry(
     connection: &Connection,
     key: i64,
@@ -136,7 +136,7 @@ const DIALECT: Dialect = Dialect {
     contains: |column, parameter| format!("{column} LIKE {parameter} ESCAPE '\\'"),
 };
 
-/// One page of heads.
+/// Returns one page of plan summaries.
 pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<PlanSummary>> {
     let list = ListQuery::new(query, &DIALECT);
     let value = |value: &list_query::Value| match value {
@@ -151,13 +151,13 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<PlanS
     Ok(list_query::page(query, items, total as u64))
 }
 
-/// Removes the rows of one task from a table beside its plan: `leases`, `locks` or `waits`.
+/// Removes the rows of one task from an index table: `leases`, `locks` or `waits`.
 pub(super) fn drop_rows(connection: &Connection, table: &str, key: i64, task: &TaskId) -> Result<()> {
     let sql = format!("DELETE FROM {table} WHERE plan = ?1 AND task = ?2");
     execute(connection, &sql, params![key, task.as_str()]).map(drop)
 }
 
-/// Whether any task of a plan holds a lock.
+/// Returns whether any task of a plan holds a lock.
 pub(super) fn holds_locks(connection: &Connection, key: i64) -> Result<bool> {
     Ok(connection.prepare_cached("SELECT 1 FROM locks WHERE plan = ?1 LIMIT 1")?.exists([key])?)
 }
@@ -191,7 +191,7 @@ pub(super) fn put_wait(connection: &Connection, key: i64, task: &TaskId, on: &Ex
     execute(connection, sql, params).map(drop)
 }
 
-/// All rows beside one plan, sorted.
+/// Returns all rows of a plan in the index tables, sorted.
 pub(super) fn index(connection: &Connection, key: i64) -> Result<IndexRows> {
     let sql = format!("SELECT {LEASE} FROM leases l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1");
     let leases = query(connection, &sql, [key], |row| lease(row))?;

@@ -1,10 +1,10 @@
-//! The tables, and how older files come to have them. A step that has shipped never changes; new ones are added.
+//! The tables, and the migrations of older files. A step that has shipped never changes; new ones are added.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::{Result, StoreError};
 
-/// Each step takes a file from one schema to the next.
+/// Each step migrates a file from one schema to the next.
 const STEPS: &[&str] = &["
     CREATE TABLE plans (
         key INTEGER PRIMARY KEY,
@@ -155,13 +155,13 @@ const STEPS: &[&str] = &["
 /// The schema that this build writes.
 const KNOWN: u32 = STEPS.len() as u32;
 
-/// Brings a file to the schema of this build. Several processes may do so at once.
+/// Migrates a file to the schema of this build. Several processes may do so at once.
 pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> Result<()> {
     if version(connection)? == KNOWN {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster, so look again under the lock.
+    // Another process may have been faster, so read again under the lock.
     let found = version(&transaction)?;
     if found > KNOWN {
         return Err(StoreError::TooNew { what: location.to_owned(), found, known: KNOWN });
@@ -174,7 +174,7 @@ pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> R
     Ok(())
 }
 
-/// The schema of a file as it stands.
+/// Returns the current schema of a file.
 pub(super) fn version(connection: &Connection) -> Result<u32> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }

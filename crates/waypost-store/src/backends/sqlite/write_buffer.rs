@@ -1,4 +1,4 @@
-//! Writes what a transaction has kept back beside the log: heads and the tables of tasks.
+//! Writes what a transaction has buffered besides the log: plan summaries and index tables.
 
 use rusqlite::Connection;
 
@@ -6,7 +6,7 @@ use super::rows;
 use crate::backends::write_buffer::PendingPlans;
 use crate::error::Result;
 
-/// Writes everything.
+/// Writes everything that is buffered.
 pub(super) fn flush(pending: &mut PendingPlans, connection: &Connection) -> Result<()> {
     for (_, plan) in pending.0.drain() {
         let key = plan.key;

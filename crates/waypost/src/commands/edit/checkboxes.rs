@@ -1,4 +1,4 @@
-//! Boxes that somebody ticked in a text: what they ask for, and which of it the plan allows.
+//! Translates checkboxes changed in the editor into commands, as far as the plan allows them.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use waypost_core::{
 use crate::error::{Failure, Outcome};
 use crate::view::text;
 
-/// What is left out is named up to so many.
+/// Maximum number of rejected changes that are named.
 const NAMED_MAX: usize = 20;
 
-/// What follows from the statuses in a text.
+/// The result of the statuses in a text.
 pub(super) struct Statuses {
-    /// Commands that the plan takes after it was replaced, in this order.
+    /// Commands to apply after the plan was replaced, in this order.
     pub(super) commands: Vec<Command>,
-    /// What was not taken over, in words.
+    /// Changes that were not applied, and why.
     pub(super) not_taken: Vec<String>,
 }
 
-/// The commands that bring the plan's tasks to the statuses of the draft, as far as they are allowed. Tried on a copy.
+/// Returns the commands that bring the plan's tasks to the draft's statuses, as far as they are allowed. They are tried on a copy.
 pub(super) fn commands(plan: &Plan, by: &Actor, draft: &Draft) -> Outcome<Statuses> {
     let mut found = Statuses { commands: Vec::new(), not_taken: Vec::new() };
     if !differs(plan, draft) {
@@ -30,14 +30,14 @@ pub(super) fn commands(plan: &Plan, by: &Actor, draft: &Draft) -> Outcome<Status
     let mut copy = plan.clone();
     apply(&mut copy, by, at, &Command::Replace(Box::new(draft.clone())))?;
     let wanted: HashMap<&TaskId, &Task> = draft.tasks.iter().map(|task| (&task.spec.id, task)).collect();
-    // What others wait for comes first, so that a whole chain can be ticked at once.
+    // Dependencies come first, so that a whole chain can be ticked at once.
     let order =
         topological_order(draft).map_err(|problem| Failure::failed(problem.to_string(), problem.hint()))?;
     let mut left = 0;
     for id in &order {
         let Some(task) = wanted.get(id) else { continue };
         let Some(now) = copy.task(id.as_str()).map(|task| task.state.status) else { continue };
-        // A parent ends as its children end.
+        // A parent's status follows from its children.
         if now == task.state.status || !copy.children(id.as_str()).is_empty() {
             continue;
         }
@@ -78,7 +78,7 @@ fn command(id: &TaskId, now: Status, attempt: u32, wanted: &Task, by: &Actor) ->
     let finish =
         |outcome: Ending| Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None };
     match state.status {
-        // Whoever worked on it does so no more, and it is on the list again.
+        // The worker loses the task, which becomes claimable again.
         Status::Pending if now == Status::Running => {
             let reason = "reset in the editor".to_owned();
             Command::ReleaseTask { task, attempt: Some(attempt), reason }

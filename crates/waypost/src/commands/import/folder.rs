@@ -1,4 +1,4 @@
-//! Folders that other programs keep plans in. Knows their layout, not their formats.
+//! Reads the folders in which other programs keep plans. Knows their layout, not their formats.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,22 @@ use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::plan_input::Source;
 
-/// Files that one folder may give.
+/// Maximum number of entries of one folder.
 const FILES_MAX: usize = 100_000;
-/// Folders inside a program's own folder that hold its plans.
+/// Folders inside a program's own folder that contain its plans.
 const INNER: [&str; 4] = ["plans", "tasks", "backlog/tasks", "sessions"];
-/// Files beside plans that are none.
+/// Files next to plans that are not plans.
 const NOT_PLANS: [&str; 3] = ["_state.json", "todo.json", "config.json"];
 
-/// The texts that were read.
 #[derive(Default)]
 pub(super) struct Sources {
-    /// Those that hold plans.
+    /// The files that contain plans.
     pub(super) sources: Vec<Source>,
-    /// Why files are left out.
+    /// The reasons why files are left out.
     pub(super) left: Vec<Failure>,
 }
 
-/// Reads all plans of a folder, and says what was found and what could not be read: one bad file keeps nobody from the rest.
+/// Reads all plans of a folder. A bad file is recorded and does not prevent reading the rest.
 pub(super) fn read(
     context: &mut Context,
     folder: &Path,
@@ -38,7 +37,7 @@ pub(super) fn read(
     for folder in [folder.to_owned()].into_iter().chain(inner) {
         read_files(context, &folder, dialect, found)?;
         if folder.file_name().is_some_and(|name| name == "sessions") {
-            // jaato's server keeps the plans of each session apart.
+            // jaato's server keeps each session's plans in a folder of its own.
             for session in entries(&folder)?.into_iter().filter(|path| path.is_dir()) {
                 let plans = session.join("plans");
                 if plans.is_dir() {
@@ -117,7 +116,7 @@ fn read_files(
     Ok(())
 }
 
-/// Whether a file only names the plans that are in files beside it.
+/// Whether a file only lists the plans that are in files next to it.
 fn is_index(path: &Path, drafts: &[waypost_core::Draft]) -> bool {
     name_of(path) == "index.json" && drafts.iter().all(|draft| draft.tasks.is_empty())
 }

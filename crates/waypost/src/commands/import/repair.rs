@@ -1,11 +1,11 @@
-//! Drops what points nowhere, and says what. Never touches what a task is to do.
+//! Drops dangling references and reports them. Never changes a task's work.
 
 use std::collections::HashMap;
 
 use waypost_core::{Dependency, Draft, Problem, ProblemKind, ProblemLocation, Task, validate};
 use waypost_formats::Reading;
 
-/// Whether dropping something would put it right.
+/// Whether dropping a reference would fix the problem.
 pub(super) fn can_repair(problem: &Problem) -> bool {
     match &problem.wrong {
         ProblemKind::UnknownDependency { .. }
@@ -31,8 +31,8 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
     }
 }
 
-/// Tasks elsewhere that nobody can ever have: the name of their agent is none, and no plan is named. What was received
-/// from there stands.
+/// Reports external dependencies that can never be satisfied: the agent's name is empty or `*`, and no plan is named. A
+/// dependency that was already received is valid.
 pub(super) fn nowhere(draft: &Draft) -> Vec<Problem> {
     let mut problems = Vec::new();
     for Task { spec, state } in &draft.tasks {
@@ -50,10 +50,10 @@ pub(super) fn nowhere(draft: &Draft) -> Vec<Problem> {
     problems
 }
 
-/// Puts right what can be, and returns what was done. What is left is still reported as wrong.
+/// Repairs what it can and returns what was done. The remaining problems are still reported.
 pub(super) fn repair(reading: &mut Reading) -> Vec<String> {
     let mut done = Vec::new();
-    // What a list of children or a depth says follows from the parents, so it can be let go.
+    // Lists of children and depths follow from the parents, so they can be dropped.
     reading.problems.retain(|problem| {
         let dropped = can_repair(problem);
         if dropped {

@@ -1,4 +1,4 @@
-//! One file that `init` looks after: what it holds, what it should hold, and writing that. Asks nobody.
+//! One file that `init` manages: its content, the content it should have, and the write. Never prompts.
 
 use std::fs;
 use std::io;
@@ -8,37 +8,36 @@ use super::merge::{Merged, Unmergeable};
 use crate::error::{Failure, Outcome};
 use crate::files;
 
-/// Bytes of a file that we put something into.
+/// Maximum bytes of a file that is merged.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// A file, and what is to be done about it.
+/// A file, and the change to make.
 #[derive(Debug)]
 pub(super) struct FileChange {
-    /// How it is spoken of.
+    /// Its name in messages.
     pub(super) name: String,
-    /// Where it is, links followed.
+    /// Its path, with links resolved.
     pub(super) path: PathBuf,
-    /// What is to be done.
     pub(super) what: What,
 }
 
-/// What is to be done about a file.
+/// The change to make to a file.
 #[derive(Debug)]
 pub(super) enum What {
-    /// Nothing: it says what it should.
+    /// None: it is up to date.
     Same,
-    /// Nothing: it says something else on purpose.
+    /// None: it has a different entry on purpose.
     Kept(String),
-    /// Make it.
+    /// Create it with this text.
     New(String),
-    /// Put something into it.
+    /// Merge our entry into it.
     Change { old: String, new: String },
-    /// Nothing that we can do.
+    /// None: it cannot be merged.
     Refused(Unmergeable),
 }
 
 impl FileChange {
-    /// Looks at a file below `root` and at what it should be. Changes nothing.
+    /// Reads a file below `root` and computes its change. Writes nothing.
     pub(super) fn new(
         root: &Path,
         relative: &str,
@@ -68,7 +67,7 @@ impl FileChange {
         Self { name, path, what }
     }
 
-    /// Writes the file as a whole, or not at all.
+    /// Writes the file atomically.
     pub(super) fn write(&self) -> Outcome {
         match &self.what {
             What::Same | What::Kept(_) | What::Refused(_) => Ok(()),
@@ -89,7 +88,7 @@ impl FileChange {
     }
 }
 
-/// Where a file is and what it holds, if it is there. No link leads out of `root`.
+/// Resolves a file and reads its content, if it exists. Refuses links that lead out of `root`.
 fn find(root: &Path, relative: &str) -> Result<(PathBuf, Option<String>), String> {
     let said = |error: io::Error| error.to_string();
     let root = root.canonicalize().map_err(said)?;

@@ -1,4 +1,4 @@
-//! The hosts of agents that we know: which file each reads, and how one sees that somebody uses it.
+//! The known agent hosts: which file each reads, and how to detect that it is in use.
 
 use std::path::Path;
 
@@ -21,19 +21,18 @@ pub(crate) enum Host {
     Gemini,
 }
 
-/// What is known of a host.
 pub(super) struct HostFacts {
-    /// As it is written on the command line.
+    /// Its name on the command line.
     pub(super) word: &'static str,
-    /// The file of the workspace that it reads.
+    /// The file of the workspace that it reads its MCP servers from.
     pub(super) file: &'static str,
-    /// The file that it reads for AGENTS.md, where it does not read that one.
+    /// The instruction file that it reads instead of AGENTS.md.
     pub(super) instead_of_agents: Option<&'static str>,
     servers: &'static str,
     more: &'static [(&'static str, &'static str)],
     traces: &'static [&'static str],
     programs: &'static [&'static str],
-    /// What a person does next.
+    /// What a person has to do next.
     pub(super) next: &'static str,
 }
 
@@ -95,14 +94,14 @@ impl Host {
         }
     }
 
-    /// Whether somebody uses it in this workspace, or could.
+    /// Whether it is used in this workspace or installed.
     pub(super) fn is_used(self, workspace: &Path, is_program: &dyn Fn(&str) -> bool) -> bool {
         let known = self.known();
         known.traces.iter().any(|trace| workspace.join(trace).exists())
             || known.programs.iter().any(|program| is_program(program))
     }
 
-    /// Its file with our entry.
+    /// Merges our entry into its file.
     pub(super) fn merged(self, old: Option<&str>, entry: &Entry) -> Result<Merged, Unmergeable> {
         let known = self.known();
         let entry = Entry { more: known.more, ..entry.clone() };

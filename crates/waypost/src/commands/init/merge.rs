@@ -1,4 +1,4 @@
-//! Puts our entry into a file that others own: every other byte stays as it was. Reads and writes no files.
+//! Merges our entry into a file owned by others: every other byte stays as it was. Accesses no files.
 
 use std::ops::Range;
 
@@ -10,23 +10,23 @@ use toml::de::{DeTable, DeValue};
 
 use crate::instructions::{BEGIN, END};
 
-/// Characters of a line that cannot be read that are shown.
+/// Maximum columns shown of an unparseable line.
 const LINE_SHOWN_MAX: usize = 60;
-/// The name that our server has in every host.
+/// The name of our server in every host.
 pub(super) const NAME: &str = "waypost";
 
-/// What is to be done about a file.
+/// The result of a merge.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Merged {
-    /// It says what it should.
+    /// The file is already up to date.
     Same,
-    /// It says something else on purpose, as it seems: left alone.
+    /// The file has a different entry, presumably on purpose; it is left alone.
     Kept(String),
-    /// It should have this text.
+    /// The new text of the file.
     Text(String),
 }
 
-/// Why a file cannot be merged, and what a person can put into it.
+/// Why a file cannot be merged, and the text to paste into it by hand.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unmergeable {
     pub(super) why: String,
@@ -36,18 +36,16 @@ pub(super) struct Unmergeable {
 /// How a host starts our server.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// The program.
     pub(super) command: String,
-    /// Whether somebody asked for just this program, so that an entry with another one is changed.
+    /// Whether the caller asked for this program, so that an entry with another one is changed.
     pub(super) command_said: bool,
-    /// Its arguments.
     pub(super) arguments: Vec<String>,
-    /// Fields that this host wants before these.
+    /// Fields that this host requires in front of the others.
     pub(super) more: &'static [(&'static str, &'static str)],
 }
 
 impl Entry {
-    /// The fields with their values, which are the same in JSON and in TOML.
+    /// The fields and their values, which are written the same in JSON and in TOML.
     fn fields(&self) -> Vec<(&str, String)> {
         let text = |text: &str| Value::from(text).to_string();
         let mut fields: Vec<_> = self.more.iter().map(|(name, value)| (*name, text(value))).collect();
@@ -57,7 +55,7 @@ impl Entry {
         fields
     }
 
-    /// As a value to insert into a JSON file.
+    /// The value to insert into a JSON file.
     fn json(&self) -> CstInputValue {
         let more = self.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
         let own = [
@@ -67,14 +65,14 @@ impl Entry {
         CstInputValue::Object(more.chain(own).collect())
     }
 
-    /// As a property that a person can paste into a JSON file.
+    /// The property for a person to paste into a JSON file.
     fn json_to_paste(&self) -> String {
         let fields: Vec<String> =
             self.fields().iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
         format!("\"{NAME}\": {{\n{}\n}}", fields.join(",\n"))
     }
 
-    /// As a table.
+    /// The TOML table.
     fn toml(&self, servers: &str) -> String {
         let fields: String =
             self.fields().iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
@@ -82,10 +80,10 @@ impl Entry {
     }
 }
 
-/// The mark with which some editors let a file begin.
+/// The byte order mark that some editors write.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Merges what stands behind such a mark, which stays.
+/// Merges the text after a byte order mark, and keeps the mark.
 fn behind_mark(
     old: Option<&str>,
     merge: impl Fn(Option<&str>) -> Result<Merged, Unmergeable>,
@@ -97,7 +95,7 @@ fn behind_mark(
     }
 }
 
-/// A JSON file with our entry among its `servers`.
+/// Merges our entry into the `servers` of a JSON file.
 pub(super) fn json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
     behind_mark(old, |old| plain_json(old, servers, entry))
 }
@@ -131,7 +129,7 @@ fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
     Ok(Merged::Text(tree.to_string()))
 }
 
-/// The property of this name: of several the last, as parsers read it.
+/// The property with this name. The last of several counts, as for parsers.
 fn property(object: &CstObject, name: &str) -> Option<CstObjectProp> {
     let has_name = |property: &CstObjectProp| {
         property.name().and_then(|own| own.decoded_value().ok()).is_some_and(|own| own == name)
@@ -139,7 +137,7 @@ fn property(object: &CstObject, name: &str) -> Option<CstObjectProp> {
     object.properties().into_iter().rfind(has_name)
 }
 
-/// JSON in which comments, and commas after the last item, are allowed.
+/// JSON that allows comments and trailing commas.
 fn json_with_comments() -> ParseOptions {
     ParseOptions {
         allow_loose_object_property_names: false,
@@ -154,7 +152,7 @@ fn json_with_comments() -> ParseOptions {
     }
 }
 
-/// Why a text cannot be read as JSON, and where.
+/// Describes why and where a text is not valid JSON.
 fn not_json(old: &str, error: &ParseError) -> String {
     let is_cut = match error.kind() {
         ParseErrorKind::UnterminatedObject
@@ -172,7 +170,7 @@ fn not_json(old: &str, error: &ParseError) -> String {
     )
 }
 
-/// What there is to say about an entry of ours that stands there already, unless it is to be changed.
+/// The result for an existing entry of ours, unless that has to be changed.
 fn kept_json(value: &Value, servers: &str, entry: &Entry) -> Option<Merged> {
     let found = value.get(servers)?.get(NAME)?;
     let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
@@ -187,7 +185,7 @@ fn own_entry() -> String {
     format!("it has a different entry {NAME:?}")
 }
 
-/// A TOML file with our entry among its `servers`.
+/// Merges our entry into the `servers` of a TOML file.
 pub(super) fn toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
     behind_mark(old, |old| plain_toml(old, servers, entry))
 }
@@ -223,7 +221,7 @@ fn plain_toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
         _ => "\n\n",
     };
     let text = with_line_ends_of(old, format!("{old}{gap}{table}"));
-    // A table cannot be added to one that is written in a single line: only the whole text tells.
+    // A table cannot be added to an inline table. Only parsing the whole result shows that.
     match DeTable::parse(&text) {
         Ok(_) => Ok(Merged::Text(text)),
         Err(error) => {
@@ -251,7 +249,7 @@ fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
     }
 }
 
-/// A text for agents with our section, which stands between its marks.
+/// Merges our section, enclosed in its markers, into an instruction file.
 pub(super) fn section(old: Option<&str>, section: &str) -> Result<Merged, Unmergeable> {
     let Some(old) = old.filter(|old| !old.trim().is_empty()) else {
         return Ok(Merged::Text(section.to_owned()));
@@ -283,7 +281,7 @@ pub(super) fn section(old: Option<&str>, section: &str) -> Result<Merged, Unmerg
     Ok(if text == old { Merged::Same } else { Merged::Text(text) })
 }
 
-/// Where the lines stand that hold nothing but `mark`.
+/// The ranges of the lines that contain only `mark`.
 fn lines_that_are(text: &str, mark: &str) -> Vec<Range<usize>> {
     let mut at = 0;
     let mut found = Vec::new();
@@ -301,7 +299,7 @@ fn replaced(text: &str, at: Range<usize>, by: &str) -> String {
     format!("{}{by}{}", &text[..at.start], &text[at.end..])
 }
 
-/// The lines that we add end as those that are there.
+/// Converts added lines to the file's line endings.
 fn with_line_ends_of(old: &str, text: String) -> String {
     if old.contains("\r\n") { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text }
 }

@@ -1,4 +1,4 @@
-//! What came of each file, for people and programs.
+//! Reports the result for each file, to people and programs.
 
 use std::path::Path;
 
@@ -9,45 +9,43 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::view::{text, unified_diff};
 
-/// What came of a file.
+/// The result for one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum ChangeResult {
-    /// It says what it should.
+    /// It is up to date.
     #[strum(serialize = "unchanged")]
     Same,
-    /// It says something else on purpose.
+    /// It has a different entry on purpose and was left alone.
     Kept,
-    /// It was made.
     Created,
-    /// Something was put into it.
+    /// Our entry was merged into it.
     Changed,
-    /// It would be made.
+    /// It would be created.
     WouldCreate,
-    /// Something would be put into it.
+    /// Our entry would be merged into it.
     WouldChange,
-    /// A person said no.
+    /// A person declined the change.
     Declined,
-    /// Nobody could be asked.
+    /// There was no terminal to ask for confirmation.
     NeedsYes,
-    /// An agent asked.
+    /// The caller is not a person, and only a person may change existing files.
     NeedsPerson,
     /// It cannot be merged.
     Refused,
 }
 
 impl ChangeResult {
-    /// The word for programs.
+    /// The name in JSON.
     fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Whether the file was written.
     fn is_written(self) -> bool {
         matches!(self, Self::Created | Self::Changed)
     }
 
-    /// Whether what should be in the file is not.
+    /// Whether required content is missing from the file.
     fn is_missing(self) -> bool {
         match self {
             Self::NeedsYes | Self::NeedsPerson | Self::Refused => true,
@@ -62,7 +60,7 @@ impl ChangeResult {
     }
 }
 
-/// What came of all files.
+/// The results for all files.
 pub(super) struct Report {
     workspace: String,
     clients: Vec<&'static str>,
@@ -78,12 +76,11 @@ impl Report {
         self.files.push((step, fate));
     }
 
-    /// Whether this file was written.
     pub(super) fn has_written(&self, name: &str) -> bool {
         self.files.iter().any(|(step, fate)| step.name == name && fate.is_written())
     }
 
-    /// Says it all. What should have been written and was not is a failure.
+    /// Prints the report. Returns an error if required content was not written.
     pub(super) fn end(self, context: &mut Context, only_print: bool) -> Outcome {
         let missing: Vec<&(FileChange, ChangeResult)> =
             self.files.iter().filter(|(_, fate)| fate.is_missing()).collect();
@@ -149,7 +146,7 @@ fn say(context: &mut Context, step: &FileChange, fate: ChangeResult) {
     }
 }
 
-/// What is to be written: a difference, or all of a new file.
+/// Shows the change to make: a diff, or the whole text of a new file.
 pub(super) fn shown(step: &FileChange) -> Vec<String> {
     match &step.what {
         What::Same | What::Kept(_) | What::Refused(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! From an order to a plan in the store, or to a reason why there is none. Goes on where an earlier process was.
+//! Turns a request into a plan in the store, or reports why there is none. Resumes where an earlier process stopped.
 
 use std::sync::Arc;
 
@@ -23,25 +23,25 @@ use crate::planning::{Chosen, ModelOptions, PlanningSession, author, record, rep
 use crate::style::Look;
 use crate::view::{self, text};
 
-/// The slot of the conversation: a plan is made once.
+/// The slot of the conversation. It is constant because a request generates one plan.
 const SLOT: &str = "generate/1";
 
-/// An order whose journal is open.
+/// A request whose journal is open.
 pub(crate) type Begun = (PlanningRequest, Arc<Journal>);
 
-/// What is kept of a plan.
+/// Whether the plan is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saving {
     /// It is only shown.
     Nothing,
     /// It is saved.
     Plan {
-        /// Whether it is opened in the editor, where there is a terminal.
+        /// Whether to open it in the editor, if there is a terminal.
         edit: bool,
     },
 }
 
-/// A plan that is being made.
+/// A plan that is being generated.
 pub(crate) struct Generation {
     pub(crate) planning: PlanningSession,
     pub(crate) order: PlanningRequest,
@@ -59,7 +59,7 @@ impl Generation {
             (Ok(drafted), Saving::Plan { edit }) => self.save(context, drafted, edit),
             (Err(failure), _) => Err(failure),
         };
-        // A plan that was paid for is saved before anything else can go wrong.
+        // The plan has been paid for, so it is saved before anything else can fail.
         outcome.and(record(journal.path(), to.as_ref()))
     }
 
@@ -109,7 +109,7 @@ impl Generation {
             .map_err(|unwanted| Failure::usage(unwanted.to_string(), "rephrase it"))
     }
 
-    /// Why there is no plan, for whoever wanted one.
+    /// Explains why there is no plan, and how to continue.
     fn no_plan(&mut self, no: NoDraft) -> Outcome<Failure> {
         let again = "the same command, or `waypost continue`, resumes from here";
         let spent = report::spent_words(&self.journal.totals().all);
@@ -158,7 +158,7 @@ impl Generation {
         })
     }
 
-    /// Shows a plan that nobody saves.
+    /// Shows a plan without saving it.
     fn show_only(mut self, context: &mut Context, drafted: &Drafted) -> Outcome {
         self.order.stand = RequestProgress::Shown;
         self.planning.keep(&self.order)?;
@@ -175,7 +175,7 @@ impl Generation {
         Ok(())
     }
 
-    /// Saves the plan under the id that the order has, once.
+    /// Saves the plan under the request's id. A repeated call does not create a second plan.
     fn save(mut self, context: &mut Context, drafted: Drafted, edit: bool) -> Outcome {
         let by = author(context, &drafted.from)?;
         let mut draft = drafted.planned.draft.clone();
@@ -213,7 +213,7 @@ impl Generation {
         let options = CreateOptions { id: Some(self.order.plan.clone()), ..CreateOptions::default() };
         match self.planning.service.create(&Caller::new(by.clone()), draft, options) {
             Ok(_) => Ok(()),
-            // The process before us died right after it had made it.
+            // An earlier process died right after it had created the plan.
             Err(ServiceError::Refused(waypost_core::Refusal::AlreadyExists {}) | ServiceError::IdUsed(_))
                 if self.planning.plans.with_plan(&self.order.plan, |_| ()).is_ok() =>
             {
@@ -236,7 +236,7 @@ impl Generation {
     }
 }
 
-/// Whether a plan has an id worth showing.
+/// Whether to show the plan's id and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Head {
     With,
@@ -270,12 +270,12 @@ fn show(plan: &Plan, context: &mut Context, fields: Map<String, Value>, head: He
     Ok(())
 }
 
-/// Opens the plan in the editor, where somebody sits at a terminal.
+/// Opens the plan in the editor, if there is a terminal.
 fn open_editor(context: &mut Context, found: &PlanHandle, wanted: bool) -> Outcome {
     if !wanted || context.out.json || !output::can_ask() {
         return Ok(());
     }
-    // What was printed so far is to be seen before the editor takes the screen.
+    // The output so far must be visible before the editor takes over the screen.
     context.out.flush()?;
     match tui::fits() {
         Ok(()) => tui::open(context, &found.id, true),
@@ -283,7 +283,7 @@ fn open_editor(context: &mut Context, found: &PlanHandle, wanted: bool) -> Outco
     }
 }
 
-/// Writes the answers of a model into a file that people can read.
+/// Writes the model's replies to a file for people to read.
 fn keep_answers(journal: &Journal, gave_up: &GenerationFailed) -> Outcome<String> {
     let path = journal.path().with_extension("answers.txt");
     let count = gave_up.answers.len();

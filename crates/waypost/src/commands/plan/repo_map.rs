@@ -1,18 +1,18 @@
-//! A map of a repository for a model: the paths in it. Reads no file.
+//! A map of a repository for a model: its paths. Reads no file contents.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::{Failure, Outcome};
 
-/// Paths that a map has.
+/// Maximum number of paths in a map.
 const PATHS_MAX: usize = 2_000;
-/// Levels of folders that are walked where there is no git.
+/// Maximum depth of folders that are walked without git.
 const LEVELS_MAX: usize = 6;
-/// Folders that say nothing about a project.
+/// Folders that are irrelevant to a project.
 const PASSED_OVER: [&str; 4] = ["node_modules", "target", "dist", "__pycache__"];
 
-/// The paths of a workspace: those that git knows, or those that are there.
+/// The paths of a workspace: those that git lists, or without git those that exist.
 pub(super) fn of(workspace: &Path) -> Outcome<String> {
     let mut paths = match known_to_git(workspace) {
         Some(paths) => paths,

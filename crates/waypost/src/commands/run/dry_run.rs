@@ -1,4 +1,4 @@
-//! What a run would do: the order, what can run together, and the programs. Runs nothing and writes nothing.
+//! Previews a run: the order, concurrency, and programs. Runs nothing and writes nothing.
 
 use serde_json::json;
 use waypost_config::Config;
@@ -10,10 +10,9 @@ use crate::error::{Failure, Outcome};
 use crate::style::Look;
 use crate::view::text;
 
-/// Before what belongs to a task.
+/// The indentation of a task's details.
 const INDENT: &str = "      ";
 
-/// Prints the whole of it.
 pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs: Option<u32>) -> Outcome {
     let batches = levels(draft).map_err(|problem| Failure::invalid("the plan", &[(None, problem)]))?;
     let find = |id: &waypost_core::TaskId| draft.tasks.iter().find(|task| task.spec.id == *id);
@@ -66,7 +65,7 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
                 if locks.is_empty() { String::new() } else { format!("  [locks {}]", locks.join(", ")) };
             let line = format!("  {}  {}{locks}", task.spec.id, preview(config, &task.spec));
             context.out.line(text::truncate(&line, columns));
-            // In full: whoever is asked to approve the plan is sent here to read it.
+            // Not truncated: the approval prompt refers people here to read all of it.
             for (name, said) in approval_preview(config, &task.spec).particulars {
                 let said = format!("{name}: {said}");
                 for line in text::wrap(&said, columns.saturating_sub(INDENT.len()).max(20), usize::MAX) {

@@ -1,5 +1,5 @@
-//! From a file or a name to an active plan in the store: what is allowed, what is there already, who has to be asked.
-//! Runs nothing.
+//! Turns a file or a plan name into an active plan in the store: checks the configuration, finds an existing plan, asks
+//! for approval. Runs nothing.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use crate::output;
 use crate::plan_input;
 use crate::view::{differences as difference_lines, text};
 
-/// Tasks that a question names.
+/// Maximum number of tasks shown in an approval prompt.
 const TASKS_NAMED_MAX: usize = 10;
-/// Differences that a message names.
+/// Maximum number of differences named in an error.
 const DIFFERENCES_NAMED_MAX: usize = 8;
 
-/// What is to be brought into the store.
+/// A request to run or submit a plan.
 pub(crate) struct RunRequest<'a> {
-    /// The word on the command line: a file or a plan.
+    /// The command line argument: a file or a plan.
     pub(crate) what: &'a str,
-    /// The queue that it is to be placed on.
+    /// The queue to place the plan on.
     pub(crate) queue: Option<&'a str>,
-    /// Whether the person who asks approves.
+    /// Whether the calling person approves the plan.
     pub(crate) yes: bool,
-    /// Who does the tasks that are only words.
+    /// The executor for tasks without work.
     pub(crate) executor: Option<&'a str>,
-    /// Whether a person who is asked may look at it as a whole screen first.
+    /// Whether the approval prompt offers the full-screen view.
     pub(crate) screen: bool,
 }
 
-/// A plan of the store that was brought there, or was there already.
+/// A plan that was added to the store or was already there.
 pub(crate) struct SubmittedPlan {
     pub(crate) plans: Arc<PlanStore>,
     pub(crate) id: PlanId,
@@ -43,22 +43,22 @@ pub(crate) struct SubmittedPlan {
     pub(crate) made: bool,
 }
 
-/// How a plan that needs approval is left.
+/// The state of a plan's approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Approval {
-    /// It is active.
+    /// The plan is active.
     Given,
-    /// A person has to give it later.
+    /// A person has to approve it later.
     Awaited,
 }
 
-/// A draft that can run here; everything in it that the configuration does not allow is a failure.
+/// Checks that a draft can run here. Everything that the configuration does not allow is an error.
 pub(crate) fn runnable(config: &Config, draft: Draft, executor: Option<&str>) -> Outcome<RunnableDraft> {
     RunnableDraft::new(config, draft, executor).map_err(|problems| not_allowed(config, &problems))
 }
 
 impl RunRequest<'_> {
-    /// The plan in the store: the one that is meant, the one that the file has been before, or a new one.
+    /// Returns the stored plan: the named one, the one that the file was submitted as before, or a new one.
     pub(crate) fn enter(
         &self,
         context: &Context,
@@ -81,14 +81,14 @@ impl RunRequest<'_> {
         Ok(SubmittedPlan { plans, id, made })
     }
 
-    /// Gives the tasks without work to the executor, if there is one.
+    /// Assigns the executor, if there is one, to tasks without work.
     pub(crate) fn assign(&self, context: &Context, plans: &Arc<PlanStore>, id: &PlanId) -> Outcome {
         let Some(executor) = self.executor else { return Ok(()) };
         let assigned = context.service(plans).assign(&context.caller()?, id, executor, self.yes);
         assigned.map_err(|error| not_entered(self.what, error))
     }
 
-    /// Makes the plan active, with a person's approval where one is needed and can be had.
+    /// Activates the plan, with a person's approval if it is needed and can be given now.
     pub(crate) fn activate(
         &self,
         context: &Context,
@@ -105,7 +105,7 @@ impl RunRequest<'_> {
         }
     }
 
-    /// Asks the person at the terminal.
+    /// Prompts the person at the terminal.
     fn ask(&self) -> Word {
         let can_view = self.screen && tui::fits().is_ok();
         let question = if can_view {
@@ -153,13 +153,13 @@ impl RunRequest<'_> {
                 }
             }
         }
-        // Of the version that was shown: if somebody has changed it since, nothing is approved.
+        // Approves the version that was shown: if the plan has changed since, nothing is approved.
         context.service(plans).approve(&Caller::new(by), id, version, "", Guard::NONE)?;
         Ok(Approval::Given)
     }
 }
 
-/// What a person says to a plan.
+/// The answer to an approval prompt.
 enum Word {
     Yes,
     No,
@@ -170,12 +170,12 @@ fn not_given(id: &PlanId) -> Failure {
     Failure::failed(format!("plan {id} was not approved; nothing ran"), "")
 }
 
-/// What a plan would have machines do.
+/// Shows the work that a plan has for machines.
 pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: &Draft) {
     context
         .out
         .say(format!("plan {id} ({}) has work for executors:", text::count(draft.tasks.len(), "task")));
-    // The program is the operator's; what it is told, the plan's author says.
+    // The operator defines the program; the plan's author defines its inputs.
     let mut is_cut = false;
     let mut said = |line: &str, indent: usize| {
         let shown = text::excerpt(line, context.out.columns.saturating_sub(indent));
@@ -197,7 +197,7 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
     }
 }
 
-/// Why a plan that nobody could approve does not run.
+/// Explains why an unapproved plan does not run.
 pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
     let by = context.actor()?;
     if by.kind != ActorKind::Person {
@@ -213,7 +213,7 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
 }
 
-/// Why a plan is not in the store as `what` asks for it.
+/// Explains why a plan could not be submitted.
 fn not_entered(what: &str, error: SubmitError) -> Failure {
     match error {
         SubmitError::OtherContent { plan, differences } => other_content(what, &plan, &differences),

@@ -1,5 +1,4 @@
-//! How a run is shown while it goes on: drawn in place on a terminal, a line for each event elsewhere, JSON lines for
-//! programs.
+//! Shows the progress of a run: redrawn in place on a terminal, a line for each event elsewhere, JSON lines for programs.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -14,29 +13,29 @@ use crate::output::painted;
 use crate::style::Look;
 use crate::view::{self, text};
 
-/// Lines of running tasks that are drawn at the most.
+/// Maximum number of running tasks drawn.
 const RUNNING_DRAWN_MAX: usize = 8;
-/// Plans whose progress is drawn at the most.
+/// Maximum number of plans whose progress is drawn.
 const PLANS_DRAWN_MAX: usize = 5;
-/// Between two drawings.
+/// The interval between two redraws.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Characters of a digest that are shown.
 const DIGEST_CHARACTERS: usize = 19;
 
-/// What is shown.
+/// The plans that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// One plan, and what is said ends with it.
+    /// One plan; the output ends with it.
     One(PlanId),
-    /// One plan that may go on after its end.
+    /// One plan that may continue after its end.
     Staying(PlanId),
-    /// Whatever plans there are.
+    /// Any number of plans.
     Many,
 }
 
 impl Scope {
-    /// How a task is named.
+    /// A task's name in the output.
     fn name(&self, plan: &PlanId, task: &TaskId) -> String {
         match self {
             Self::One(_) | Self::Staying(_) => task.to_string(),
@@ -44,7 +43,7 @@ impl Scope {
         }
     }
 
-    /// Whether the phase of a plan has to be told, because nothing else will.
+    /// Whether phase changes are printed, because nothing else reports them.
     fn tells_phases(&self) -> bool {
         match self {
             Self::One(_) => false,
@@ -53,7 +52,7 @@ impl Scope {
     }
 }
 
-/// The watcher that suits where the output goes.
+/// Returns the observer that suits the destination of the output.
 pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<dyn RunObserver> {
     if context.out.json {
         return Box::<Programs>::default();
@@ -68,7 +67,7 @@ pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<d
     Box::new(Lines { scope, waited: false, console, voice: Voice::default() })
 }
 
-/// Another observer, and what else is done with what it is told.
+/// Wraps another observer and adds callbacks.
 pub(crate) struct Hooked<'a> {
     pub(crate) inner: Box<dyn RunObserver>,
     pub(crate) on_event: &'a mut dyn FnMut(&RunEvent),
@@ -98,7 +97,7 @@ impl RunObserver for Hooked<'_> {
     }
 }
 
-/// What is said to whoever pressed Ctrl-C.
+/// The message after Ctrl-C.
 fn ending_words(control: Control) -> &'static str {
     match control {
         Control::Drain => "no further tasks start; waiting for running ones (Ctrl-C again stops them)",
@@ -106,23 +105,23 @@ fn ending_words(control: Control) -> &'static str {
     }
 }
 
-/// The command by which a person answers.
+/// The command with which a person answers.
 fn answer_words(plan: &PlanId, task: &TaskId) -> String {
     format!("answer with: waypost answer {plan} {task} ANSWER")
 }
 
-/// What a check has found, in a few words.
+/// Summarizes the result of a check.
 pub(super) fn evidence_words(evidence: &Evidence) -> String {
     let word = if evidence.passed { "passed" } else { "failed" };
-    // As much of the sum as tells it from others.
+    // A prefix that is long enough to tell digests apart.
     let digest = evidence.digest.get(..DIGEST_CHARACTERS).unwrap_or(&evidence.digest);
     format!("check {} {word} ({digest}…)", evidence.check)
 }
 
-/// A verb, how it looks, and the words behind it.
+/// A verb, its style, and the text after it.
 type EventLine = (&'static str, Look, String);
 
-/// The verb for what happened and the words for it; nothing where it need not be said.
+/// Returns the verb and the text for an event; `None` if it is not shown.
 fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<EventLine> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
@@ -177,7 +176,7 @@ fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<EventLine> {
     }
 }
 
-/// The verb for a task that came into this status.
+/// The verb for a task that entered this status.
 fn with_verb(status: Status, words: String) -> EventLine {
     let (verb, look) = match status {
         Status::Pending => ("again", Look::Yellow),
@@ -190,12 +189,12 @@ fn with_verb(status: Status, words: String) -> EventLine {
     (verb, look, words)
 }
 
-/// Lines for stdout that are written together: whoever reads them is woken once for all that happened at once.
+/// Buffers lines for stdout, so that a reader wakes up once for all events that happened at the same time.
 #[derive(Default)]
 struct Voice(String);
 
 impl Voice {
-    /// Bytes that are kept for later at the most.
+    /// Maximum number of buffered bytes.
     const BYTES_MAX: usize = 64 * 1024;
 
     fn say(&mut self, line: &str) {
@@ -208,7 +207,7 @@ impl Voice {
 
     fn speak(&mut self) {
         if !self.0.is_empty() {
-            // Nobody reads it any more.
+            // The reader may be gone.
             let _gone = io::stdout().lock().write_all(self.0.as_bytes());
             self.0.clear();
         }
@@ -221,7 +220,7 @@ impl Drop for Voice {
     }
 }
 
-/// JSON lines on stdout.
+/// Writes JSON lines to stdout.
 #[derive(Default)]
 struct Programs(Voice);
 
@@ -238,7 +237,7 @@ impl RunObserver for Programs {
     }
 }
 
-/// What the configuration wants people to be shown; without a word of it, everything.
+/// The console reporters of the configuration; without any, everything is shown.
 struct Console(Vec<Reporter>);
 
 impl Console {
@@ -247,7 +246,7 @@ impl Console {
     }
 }
 
-/// A line on stdout for each event.
+/// Writes a line to stdout for each event.
 struct Lines {
     scope: Scope,
     waited: bool,
@@ -295,7 +294,7 @@ impl RunObserver for Lines {
     }
 }
 
-/// What a run waits for that will not come from itself.
+/// Describes what the run waits for that it cannot do itself.
 fn waits_for(view: &View<'_>) -> String {
     let Some(plan) = view.plans.first() else { return String::new() };
     let phase = plan.state().phase;
@@ -320,7 +319,7 @@ fn waits_for(view: &View<'_>) -> String {
     }
 }
 
-/// Drawn in place on stderr.
+/// Redraws the progress in place on stderr.
 struct Terminal {
     scope: Scope,
     columns: usize,
@@ -336,7 +335,7 @@ impl Terminal {
         format!("{up}\r\u{1b}[J")
     }
 
-    /// How far the plans are, a line each.
+    /// The progress of the plans, a line each.
     fn bars(&self, view: &View<'_>) -> Vec<String> {
         if self.scope != Scope::Many {
             let bars = view.plans.first().map(|plan| view::progress(&plan.counts()));
@@ -361,7 +360,7 @@ impl Terminal {
 
 impl RunObserver for Terminal {
     fn on_event(&mut self, notice: &RunEvent) {
-        // What starts and goes on is drawn while it runs; what has ended stays.
+        // Running tasks are redrawn in place; only other events leave a permanent line.
         if !self.console.shows(notice) {
             return;
         }
@@ -427,7 +426,7 @@ impl RunObserver for Terminal {
         }
         let erased = self.erase();
         self.drawn = lines.len();
-        // Cursor control sequences make up one write, so that nothing is seen half drawn.
+        // The sequences and the text are one write, so that no partial redraw is visible.
         let _gone = writeln!(io::stderr().lock(), "{erased}{}", lines.join("\n"));
     }
 

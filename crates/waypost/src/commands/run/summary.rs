@@ -1,4 +1,4 @@
-//! What came of a run: how each task ended, how long it took, and the chain of tasks that made it last so long.
+//! Summarizes a run: how each task ended, how long it took, and the critical path.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::error::{Exit, Failure, Outcome};
 use crate::view::table::{self, Cell};
 use crate::view::{counts_beside_done, sign_look, text};
 
-/// Tasks that the table lists; of more, those that did not end well and those that took longest.
+/// Maximum number of tasks in the table. If there are more, failed and unfinished tasks come first, then the longest.
 const ROWS_MAX: usize = 20;
-/// Tasks of the critical path that are named.
+/// Maximum number of tasks named of the critical path.
 const PATH_MAX: usize = 12;
 
 fn duration(task: &Task) -> Option<Duration> {
@@ -25,7 +25,7 @@ fn duration(task: &Task) -> Option<Duration> {
     }
 }
 
-/// Prints it, and says by the exit code whether the plan is completed.
+/// Prints the summary. The exit code shows whether the plan is completed.
 pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Outcome {
     let (phase, counts, id) = (plan.state().phase, plan.counts(), plan.id());
     let path = critical_path(plan);
@@ -115,7 +115,7 @@ fn tasks(context: &mut Context, plan: &Plan) {
     }
 }
 
-/// What is said beside a task: what it waits for, what became of it, what its check has found.
+/// The remark on a task: what it waits for, how it ended, the result of its check.
 fn why(task: &Task) -> String {
     let state = &task.state;
     let said = match (state.status, state.question(), state.reported()) {
@@ -133,12 +133,12 @@ fn why(task: &Task) -> String {
     }
 }
 
-/// The chain of done tasks, each depending on the one before, that took longest in all.
+/// The chain of finished tasks, each depending on the previous one, with the longest total duration.
 fn critical_path(plan: &Plan) -> Vec<TaskId> {
     let mut best: BTreeMap<&str, (Duration, Option<&str>)> = BTreeMap::new();
     let mut tasks: Vec<&Task> =
         plan.tasks().map(|(task, _)| task).filter(|task| duration(task).is_some()).collect();
-    // Whatever a task depends on has finished before it started, so this is an order of the graph.
+    // A task's dependencies finished before it started, so this is a topological order.
     tasks.sort_by_key(|task| (task.state.started_at, task.state.finished_at));
     for task in &tasks {
         let before = task
@@ -163,7 +163,7 @@ fn critical_path(plan: &Plan) -> Vec<TaskId> {
     path
 }
 
-/// What a person does next with a plan that is not completed.
+/// Returns an error with the next step if the plan is not completed.
 fn ended(plan: &Plan, summary: &Summary) -> Outcome {
     let (phase, id) = (plan.state().phase, plan.id());
     if phase == Phase::Completed {

@@ -1,4 +1,4 @@
-//! `run --watch`: takes in what the source file says whenever it is saved, while the plan runs on.
+//! `run --watch`: reloads the source file whenever it is saved, while the plan runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::output;
 use crate::plan_input::{self, FilePlan};
 use crate::view::text;
 
-/// How long one wait for a change of the file lasts at the most.
+/// Maximum duration of one wait for a change of the file.
 const FILE_WAIT: Duration = Duration::from_secs(60);
 
-/// A file that is watched.
+/// A watched file.
 pub(super) struct FileWatcher {
     path: String,
     dialect: Option<Dialect>,
-    /// The text that was last taken in, or refused.
+    /// The last text that was loaded or rejected.
     text: String,
-    /// The answer of a person who was asked whether the changed plan may run.
+    /// The version for which approval was requested, and the person's answer to come.
     asked: Option<(u64, Receiver<bool>)>,
     config: Arc<Config>,
     plans: Arc<PlanStore>,
@@ -37,7 +37,7 @@ pub(super) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Begins to watch. From now on the run is left for a moment whenever the file may have changed.
+    /// Starts watching. From now on the run is interrupted briefly whenever the file may have changed.
     pub(super) fn begin(
         path: &str,
         dialect: Option<Dialect>,
@@ -71,13 +71,13 @@ impl FileWatcher {
         })
     }
 
-    /// Whether a person is being asked, so that nothing else may be drawn.
+    /// Whether an approval prompt is open, so that nothing else may be drawn.
     pub(super) fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// The run was left for a moment: takes in what the file says now, or the answer to a question. What is wrong is said,
-    /// and the plan goes on as it was. Returns the text if it was taken in.
+    /// Called while the run is interrupted: reloads the file, or reads the answer to the prompt. Reports errors, after
+    /// which the plan continues unchanged. Returns the text if it was loaded.
     pub(super) fn poll(
         &mut self,
         context: &mut Context,
@@ -89,7 +89,7 @@ impl FileWatcher {
         }
         let text = match crate::files::read(&self.path) {
             Ok(text) => text,
-            // Some editors take the file away before they put the new one in its place.
+            // Some editors delete the file before they create the new one.
             Err(_) => return None,
         };
         if text == self.text || own == Some(text.as_str()) {
@@ -129,7 +129,7 @@ impl FileWatcher {
         self.activate(context, begin)
     }
 
-    /// Asks, where somebody has to be asked, without keeping the run from going on.
+    /// Asks for approval, if needed, without blocking the run.
     fn activate(&mut self, context: &mut Context, begin: &RunRequest<'_>) -> Outcome {
         let (plans, id, config) = (&self.plans, &self.id, &self.config);
         let finished = plans.with_plan(id, |plan| plan.state().phase.is_finished())?;
@@ -192,7 +192,7 @@ impl FileWatcher {
     }
 }
 
-/// Shows nothing: somebody is being asked.
+/// Shows nothing while an approval prompt is open.
 pub(super) struct Quiet;
 
 impl RunObserver for Quiet {}

@@ -1,5 +1,4 @@
-//! Writes what happened to a plan back into the file that it came from, in the file's own format. Never over somebody
-//! else's change.
+//! Writes results back into the file that a plan came from, in the file's own format. Never overwrites another change.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,29 +12,29 @@ use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::plan_input::FilePlan;
 
-/// Between two writings while the plan runs.
+/// The minimum interval between two writes while the plan runs.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
-/// What the name of a file ends with that is written because the source was changed meanwhile.
+/// The suffix of the file that is written instead if the source was edited meanwhile.
 const ASIDE: &str = ".waypost-new";
 
 /// A file that is kept up to date.
 pub(super) struct WriteBack {
     path: PathBuf,
     dialect: Dialect,
-    /// The text of the file as it was last read or written here.
+    /// The text of the file when it was last read or written here.
     known: String,
-    /// The version that the file holds.
+    /// The plan version that the file contains.
     version: u64,
     written: Option<Instant>,
-    /// Where it is written instead, once somebody else has changed the file.
+    /// The file that is written instead, once the source was edited.
     aside: Option<PathBuf>,
-    /// What went wrong and has not been said.
+    /// A problem that has not been reported yet.
     trouble: Option<String>,
     losses_said: bool,
 }
 
 impl WriteBack {
-    /// Sees that the format can be written, before anything runs.
+    /// Checks that the format can be written, before anything runs.
     pub(super) fn new(path: &str, source: &FilePlan) -> Outcome<Self> {
         if path == "-" {
             return Err(Failure::usage("standard input cannot be written back", "name a file"));
@@ -48,7 +47,7 @@ impl WriteBack {
             }
             Err(error) => return Err(Failure::unreadable(path, error)),
         }
-        // The file itself is replaced, not a link to it.
+        // A link stays; the file that it points to is replaced.
         let path = std::fs::canonicalize(path).map_err(|error| Failure::file(Path::new(path), &error))?;
         Ok(Self {
             path,
@@ -62,18 +61,18 @@ impl WriteBack {
         })
     }
 
-    /// The text that the file has if nobody else has changed it.
+    /// The text that the file has unless it was edited.
     pub(super) fn known(&self) -> &str {
         &self.known
     }
 
-    /// The file was read again, and what it says was taken in.
+    /// Records that the file was reloaded.
     pub(super) fn was_read(&mut self, text: &str) {
         self.known = text.to_owned();
         self.aside = None;
     }
 
-    /// Writes, at last; says what could not be written.
+    /// Writes the final state and reports what could not be written.
     pub(super) fn finish(&mut self, context: &mut Context, plan: &Plan) {
         self.version = 0;
         self.put(plan);
@@ -82,7 +81,7 @@ impl WriteBack {
         }
     }
 
-    /// Writes while the plan runs, if the last time is long enough ago.
+    /// Writes while the plan runs, if the last write is long enough ago.
     pub(super) fn put_again(&mut self, plan: &Plan) {
         if self.written.is_none_or(|at| at.elapsed() >= WRITE_INTERVAL) {
             self.put(plan);

@@ -1,4 +1,4 @@
-//! The worker of a server: runs plans in a thread of its own for as long as the server serves.
+//! The worker of a server: runs plans in its own thread for as long as the server runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,21 +18,20 @@ use crate::error::{Failure, Outcome};
 use crate::load_config::Folders;
 use crate::view::text;
 
-/// Seconds that what runs may take after the server was told to end.
+/// Seconds that running tasks may take after the server was asked to stop.
 const DRAIN_SECONDS_MAX: u64 = 60;
-/// Seconds that the work may take to stop when it was told to.
+/// Seconds that tasks may take to stop.
 const STOP_SECONDS_MAX: u64 = 15;
-/// Between two looks; nothing is shown, so it need not be often.
+/// The tick interval; long, because nothing is drawn.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// A worker beside the server.
 pub(super) struct EmbeddedWorker {
     controller: Controller,
     ended: oneshot::Receiver<()>,
 }
 
 impl EmbeddedWorker {
-    /// Begins to run what is active; `runs` says for how long.
+    /// Starts the worker thread. `runs` is true while it runs.
     pub(super) fn begin(
         context: &Context,
         plans: Arc<PlanStore>,
@@ -76,7 +75,7 @@ impl EmbeddedWorker {
         Ok(Self { controller, ended })
     }
 
-    /// Starts nothing new and waits for what runs, not too long; at a second request the work is stopped.
+    /// Drains: starts nothing new and waits for running tasks up to a limit. A second request stops them.
     pub(super) async fn end(mut self, context: &Context, again: &mut mpsc::UnboundedReceiver<()>) {
         self.controller.say(Control::Drain);
         let drained = tokio::select! {
@@ -97,7 +96,7 @@ impl EmbeddedWorker {
     }
 }
 
-/// Says only what nobody can see in a plan.
+/// Prints only what is not visible in a plan.
 struct Remarks<'a>(&'a Context);
 
 impl RunObserver for Remarks<'_> {

@@ -10,7 +10,7 @@ fn named(command: &str) -> Entry {
     Entry { command: command.to_owned(), command_said: true, ..entry() }
 }
 
-/// Merges, and checks that a second time changes nothing and that nothing else changed.
+/// Merges, then checks that a second merge changes nothing and that all other content is unchanged.
 fn check_json(old: &str, entry: &Entry, expected: &str) {
     let merged = json(Some(old), "mcpServers", entry);
     assert_eq!(merged, Ok(Merged::Text(expected.to_owned())));
