@@ -240,9 +240,7 @@ impl Refusal {
                 Status::Pending => "start it first".into(),
                 Status::Running => "wait until it ends, or cancel it".into(),
                 Status::Skipped => "retry it, or clear its `skip`, to run it after all".into(),
-                Status::Done | Status::Failed | Status::Cancelled => {
-                    "retry it to run it again".into()
-                }
+                Status::Done | Status::Failed | Status::Cancelled => "retry it to run it again".into(),
             },
             Self::WrongPhase { phase, wanted: "cancelled" } if phase.is_finished() => {
                 "it has already ended; archive it to hide it".into()

@@ -27,7 +27,9 @@ fn is_item(line: &str) -> bool {
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
     let parts = take_apart(text);
     if parts.items.is_empty() {
-        return Err(Unreadable::NoPlan("no checklist item such as `- [ ] Write the tests` was found".to_owned()));
+        return Err(Unreadable::NoPlan(
+            "no checklist item such as `- [ ] Write the tests` was found".to_owned(),
+        ));
     }
     let found = task_parser::read(parts.items, Style::Plain);
     let mut notes = found.notes;

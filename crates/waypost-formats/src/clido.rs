@@ -73,8 +73,7 @@ fn read_steps(steps: Vec<String>) -> Reading {
         spec.complexity = Some(Complexity::Medium);
         draft.tasks.push(Task::new(spec));
     }
-    let notes =
-        vec!["no JSON found; the numbered lines were read as steps".to_owned()];
+    let notes = vec!["no JSON found; the numbered lines were read as steps".to_owned()];
     Reading { drafts: vec![draft], notes, ..Reading::new(DIALECT) }
 }
 

@@ -45,9 +45,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     if top.contains_key("steps") || top.contains_key("title") {
         read_plan(top, &mut reading);
     } else if top.contains_key("agent_plan_ids") {
-        reading
-            .notes
-            .push("this file only maps agents to plans; it contains no plan".to_owned());
+        reading.notes.push("this file only maps agents to plans; it contains no plan".to_owned());
     } else if top.values().all(Value::is_object) {
         for (key, plan) in top {
             let Value::Object(mut plan) = plan else { continue };

@@ -416,10 +416,7 @@ impl Client {
                 named.join(", ")
             ),
         };
-        Err(ModelError::NotConfigured {
-            what: format!("no model of {} is configured", self.name),
-            hint,
-        })
+        Err(ModelError::NotConfigured { what: format!("no model of {} is configured", self.name), hint })
     }
 
     async fn list(&self) -> Result<Vec<String>, ModelError> {

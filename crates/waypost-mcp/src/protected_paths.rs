@@ -64,8 +64,7 @@ fn not_of_a_host(said: &str, names: &[String]) -> Result<(), ToolError> {
     if folder.is_none_or(is_a_plan) && !names.last().is_some_and(|name| is_one(name, &HOST_FILES)) {
         return Ok(());
     }
-    let message =
-        format!("{said} cannot be written by tools: agent hosts or editors execute it");
+    let message = format!("{said} cannot be written by tools: agent hosts or editors execute it");
     Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")))
 }
 

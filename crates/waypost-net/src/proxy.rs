@@ -124,9 +124,8 @@ impl Proxy {
 /// Splits the value into the proxy's URL and its credentials, as a header. Errors do not repeat the value: it may
 /// contain a password.
 fn parse(value: &str) -> Result<(Uri, Option<HeaderValue>), String> {
-    let bad = || {
-        "the proxy variable is not a valid address; expected http://USER:PASSWORD@HOST:PORT".to_owned()
-    };
+    let bad =
+        || "the proxy variable is not a valid address; expected http://USER:PASSWORD@HOST:PORT".to_owned();
     let (scheme, rest) = value.split_once("://").unwrap_or(("http", value));
     if !scheme.eq_ignore_ascii_case("http") {
         return Err("only proxies that are spoken to over http:// are known here".to_owned());

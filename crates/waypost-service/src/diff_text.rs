@@ -50,9 +50,7 @@ pub fn difference_lines(
             Difference::Task { task, field, before, after } => {
                 changed(&format!("{task} {field}"), before, after, texts, short, &mut lines);
             }
-            Difference::Reordered {} => {
-                lines.push((Sign::Changed, "~ tasks reordered".to_owned()))
-            }
+            Difference::Reordered {} => lines.push((Sign::Changed, "~ tasks reordered".to_owned())),
         }
     }
     lines

@@ -36,9 +36,7 @@ pub enum SubmitError {
         differences: Vec<Difference>,
     },
     /// An agent wrote the plan as its own to-do list, and no person has approved it for machines.
-    #[error(
-        "plan {plan} was written by an agent and has not been approved for {executor}"
-    )]
+    #[error("plan {plan} was written by an agent and has not been approved for {executor}")]
     NotForMachines {
         /// The id of the plan.
         plan: PlanId,

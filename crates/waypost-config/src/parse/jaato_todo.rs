@@ -130,7 +130,8 @@ impl Todo<'_> {
             (None, flat) => match fields.get("reporter_config") {
                 Some(Value::Object(more)) => ("reporter_config", flat, Some(more)),
                 Some(_) => {
-                    return self.refuse("`reporter_config` is not an object", "write { \"url\": \"https://…\" }");
+                    return self
+                        .refuse("`reporter_config` is not an object", "write { \"url\": \"https://…\" }");
                 }
                 None => ("reporter_config", flat, None),
             },
@@ -226,8 +227,10 @@ impl Todo<'_> {
 
     fn storage(&mut self, fields: &Map<String, Value>) {
         if fields.get("storage").is_some_and(|storage| !storage.is_object()) {
-            return self
-                .wrong("`storage` is not an object", "write { \"type\": \"file\", \"path\": \"plans.json\" }");
+            return self.wrong(
+                "`storage` is not an object",
+                "write { \"type\": \"file\", \"path\": \"plans.json\" }",
+            );
         }
         let Some((kind, path)) = storage_of(fields) else { return };
         let at = if fields.contains_key("storage") { "storage.path" } else { "storage_path" };

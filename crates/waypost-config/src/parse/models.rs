@@ -63,8 +63,9 @@ impl Table<'_> {
         let headers = self.headers();
         if self.is_of_workspace() && (key.is_some() || !headers.is_empty()) {
             let path = &self.path;
-            let what =
-                format!("{path} has a key or headers, but the file belongs to the workspace and travels with it");
+            let what = format!(
+                "{path} has a key or headers, but the file belongs to the workspace and travels with it"
+            );
             self.wrong(self.place("key"), what, IN_USER_CONFIG);
             self.accept_rest();
             return None;

@@ -171,9 +171,7 @@ async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, Remot
                 }
                 // Watches end from time to time, and a Job that is gone would never send another event.
                 if ask("look for a Job", async || jobs.get_opt(name).await).await?.is_none() {
-                    return Err(RemoteError::Refused(format!(
-                        "Job {name} is gone; its outcome is unknown"
-                    )));
+                    return Err(RemoteError::Refused(format!("Job {name} is gone; its outcome is unknown")));
                 }
                 failed(&mut failures, RemoteError::NotNow(format!("the watch of Job {name} keeps ending")))
                     .await?;

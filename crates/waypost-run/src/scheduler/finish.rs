@@ -209,10 +209,8 @@ fn finish(key: &AttemptKey, live: &mut ActiveAttempt, config: &Config, found: Op
     let (task, attempt) = (key.task.clone(), Some(key.attempt));
     let reason = live.stop.as_ref().map(|(reason, _, _)| *reason);
     // A clone, because the write may have to be repeated.
-    let ending = live
-        .ending
-        .clone()
-        .unwrap_or(AttemptOutcome::Failed { error: "its outcome is unknown".to_owned() });
+    let ending =
+        live.ending.clone().unwrap_or(AttemptOutcome::Failed { error: "its outcome is unknown".to_owned() });
     let mut retry = retry_of(config, found);
     let (error, evidence) = match ending {
         AttemptOutcome::Done { result, output } => {

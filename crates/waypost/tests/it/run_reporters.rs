@@ -30,9 +30,8 @@ fn events(text: &str) -> Vec<String> {
 fn a_file_gets_a_line_for_each_event_with_the_moment_and_no_inputs() {
     let (workspace, _, _) = run("[reporters.log]\nkind = \"file\"\npath = \"events.jsonl\"\n");
     let text = fs::read_to_string(workspace.work().join("events.jsonl")).unwrap();
-    let expected =
-        ["task_started", "task_ended", "task_started", "task_ended", "task_ended", "plan_is"]
-            .map(str::to_owned);
+    let expected = ["task_started", "task_ended", "task_started", "task_ended", "task_ended", "plan_is"]
+        .map(str::to_owned);
     assert_eq!(events(&text), expected, "{text}");
     let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert!(first["at"].is_string() && first["task"] == "a" && first["plan"] == "p", "{first}");
