@@ -4,7 +4,7 @@
 //! [`Command`]; [`Plan::decide`] returns the [`Event`]s that follow, and [`Plan::evolve`] is the only place where a
 //! plan changes. The same events always produce the same plan.
 
-#![warn(clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod canonical;
 pub mod limits;

@@ -256,7 +256,7 @@ mod tests {
         for path in
             [".mcp.json", "sub/.MCP.json", ".claude/settings.json", ".vscode/plans", "a/.Cursor/mcp.json"]
         {
-            place.is_closed(path, Access::Write, "what to run");
+            place.is_closed(path, Access::Write, "execute it");
             assert_eq!(place.ask(path, Access::Read), None);
         }
         for path in [".claude/plans/a.md", ".cursor/plans/b/c.plan.md", "mcp.json", "AGENTS.md"] {

@@ -37,7 +37,7 @@ pub enum NoJson {
     #[error("the answer has {0} bytes, over the limit of {ANSWER_BYTES_MAX}")]
     TooLong(usize),
     /// There is none, or none that can be parsed.
-    #[error("there is no JSON in the answer that could be read")]
+    #[error("no readable JSON was found in the reply")]
     None,
 }
 

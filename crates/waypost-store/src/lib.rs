@@ -4,7 +4,7 @@
 //! of one backend: it runs `decide` inside the store's transaction, appends the events as one version, caches the plans
 //! that a process works on, and commits waiting writers together (group commit).
 
-#![warn(clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 mod attempt_log_file;
 mod backends;

@@ -134,7 +134,7 @@ fn a_workspace_cannot_say_where_a_key_or_the_users_words_go_or_raise_what_is_pai
     assert_eq!(
         with(&format!("[models.new]\napi = \"openai\"\n{evil}")),
         [
-            ".waypost/config.toml:3: models.new would send the user's words to evil.example, and stands in a file that travels with the workspace"
+            ".waypost/config.toml:3: models.new would send prompts to evil.example, but the file belongs to the workspace and travels with it"
         ]
     );
     for host in ["https://127.0.0.1.evil.example", "https://localhost.evil.example", "https://[::2]"] {

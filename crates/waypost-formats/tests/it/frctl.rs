@@ -155,7 +155,7 @@ fn what_contradicts_the_tree_is_told() {
             "task r: lists ghost as a child, which is not one",
             "task r: lists b as a child, which is not one",
             "task r: does not list a among its children, whose parent it is",
-            "task a: says depth 4, but stands at depth 1",
+            "task a: has depth 4, but its parents put it at depth 1",
             "plan: the root goal gone is not among the goals",
         ]
     );

@@ -264,7 +264,7 @@ fn an_answer_that_was_cut_or_refused_is_told_so() {
 #[test]
 fn a_plan_in_prose_is_taken_only_where_somebody_asked_for_it() {
     let text = "Here is the plan:\n1. Read the module\n2. **Write the code**\n   - in Rust\n3) Test it";
-    assert_eq!(problems(text), ["there is no JSON in the answer that could be read"]);
+    assert_eq!(problems(text), ["no readable JSON was found in the reply"]);
     let wanted = PlanBrief { text_plans: TextPlans::Taken, ..PlanBrief::new(GOAL) };
     let Generated::Plan(planned) = conversation(wanted.clone()).interpret(&answer(text)) else {
         panic!("it was not taken")

@@ -284,7 +284,7 @@ fn output_and_log_are_bounded() {
     (config.output_bytes_max, config.log_bytes_max) = (4_000, 100_000);
     let (plan, _, _) = place.run(config, plan_of([job("a", &[], &[])]));
     let log = place.log(&plan, "a");
-    assert!(log.len() < 101_000 && log.ends_with("no more of it is kept)\n"), "{} bytes", log.len());
+    assert!(log.len() < 101_000 && log.ends_with("size limit reached)\n"), "{} bytes", log.len());
     let error = plan.task("a").unwrap().state.error.clone();
     assert_eq!(error.as_deref(), Some("its output has more than 4000 bytes"));
 }

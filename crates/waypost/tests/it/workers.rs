@@ -330,7 +330,7 @@ fn a_worker_is_listed_with_what_it_runs_and_drained_from_anywhere() {
     let drained = workspace.waypost(&["workers", "drain", name]);
     assert!(text(&drained).0.contains("is draining"), "{drained:?}");
     assert_eq!(listed(&workspace)[0]["state"], "draining");
-    assert!(lines.any(|line| line.contains("somebody asked this worker to drain")), "it hears of it");
+    assert!(lines.any(|line| line.contains("this worker was told to drain")), "it hears of it");
     put(&workspace, "go", "");
     assert_eq!(worker.ends(), Some(0));
     assert_eq!(fs::read_to_string(workspace.work().join("noted")).unwrap().lines().count(), 1);

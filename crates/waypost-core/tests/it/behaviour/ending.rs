@@ -113,7 +113,7 @@ fn a_plan_that_has_ended_is_not_cancelled_and_one_that_was_stays_so() {
     desk.does(ask::finish("a", done()));
     let ended = Refusal::WrongPhase { phase: Phase::Completed, wanted: "cancelled" };
     assert_eq!(desk.refuses(cancel("")), ended);
-    assert!(ended.hint().starts_with("nothing of it is left to stop"));
+    assert!(ended.hint().starts_with("it has already ended"));
     let mut desk = Desk::with(plan_of([task("a", &[])]));
     desk.does(cancel("no time"));
     assert_eq!(desk.does(cancel("")), []);

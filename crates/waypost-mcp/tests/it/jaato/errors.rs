@@ -85,7 +85,7 @@ fn what_is_missing_or_wrong_is_named() {
             (
                 "getTaskEvents",
                 json!({ "after_event": "x" }),
-                "after_event is no event_id: x. Give an event_id as you were given it.",
+                "after_event is not an event_id: x. Pass an event_id from an earlier reply.",
             ),
             ("unsubscribe", json!({}), "subscription_id is required"),
         ],

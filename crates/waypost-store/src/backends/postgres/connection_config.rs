@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn words_that_are_not_known_are_refused() {
         for (url, what) in [
-            ("postgres://a@h/d?sslmode=full", "no sslmode"),
+            ("postgres://a@h/d?sslmode=full", "not an sslmode"),
             ("postgres://a@h/d?sslcert=x.pem", "sslcert is not supported"),
             ("postgres://a@h:port/d", "invalid value for option `port`"),
         ] {
