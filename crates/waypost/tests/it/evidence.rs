@@ -52,7 +52,7 @@ fn the_word_of_an_agent_is_checked_sent_back_and_believed_with_evidence() {
         let words = ask(words);
         says(&workspace, &words.iter().map(String::as_str).collect::<Vec<_>>(), code, wanted)
     };
-    says(&workspace, &["run", "p.json"], 1, &["not for machines here"]);
+    says(&workspace, &["run", "p.json"], 1, &["the remaining tasks are for people or agents"]);
     agent(&["next", "p", "--claim"], 0, &["claimed"]);
     agent(&["done", "p", "a", "--result", "all of it"], 0, &["a is reported as done"]);
     agent(&["next", "p", "--claim"], 0, &["nothing can be started"]);
@@ -103,7 +103,7 @@ fn a_worker_asks_a_person_answers_and_the_run_goes_on() {
         1,
         &["only a person can answer a question"],
     );
-    says(&workspace, &["answer", "p", "a", "up"], 1, &["it can be left, right"]);
+    says(&workspace, &["answer", "p", "a", "up"], 1, &["choose one of left, right"]);
     says(&workspace, &["answer", "p", "b", "yes"], 1, &["task b asks nothing"]);
     says(&workspace, &["answer", "p", "a", "le"], 0, &["a is answered"]);
     until("done     a");
