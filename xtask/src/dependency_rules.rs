@@ -172,6 +172,7 @@ mod tests {
             "rustc-hash",
             "serde",
             "serde_json",
+            "sha2",
             "smallvec",
             "strsim",
             "strum",

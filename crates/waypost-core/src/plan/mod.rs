@@ -15,6 +15,7 @@ mod slot;
 mod snapshot;
 mod task_index;
 mod work_digest;
+mod work_tree;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -28,7 +29,7 @@ pub use snapshot::SnapshotError;
 use self::changes::{ChangeLog, DirtySets, Propagation};
 use self::slot::{NONE, Numbers, Slot, id_in};
 use self::task_index::Index;
-use self::work_digest::WorkTree;
+use self::work_tree::WorkTree;
 use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec, nearest};
 
 /// A validated plan.

@@ -8,46 +8,16 @@
 use std::collections::BTreeSet;
 
 use super::Plan;
-use super::slot::NONE;
 use super::snapshot::task_codec;
-use crate::canonical::{CanonicalHasher, Hash, sha256};
+use super::work_tree::{HashedTasks, WorkTree};
+use crate::canonical::{CanonicalHasher, Hash};
 use crate::{Dependency, DependencyRule, Lock, LockMode, Retry, TaskSpec, Work};
-
-const BUCKETS: usize = 1024;
-
-/// The hash tree of a plan's tasks.
-#[derive(Clone, Debug)]
-pub(super) struct WorkTree {
-    /// By task number.
-    entries: Vec<Entry>,
-    buckets: Vec<Bucket>,
-    leaves: u64,
-    root: Hash,
-    /// Tasks that changed since the root was computed.
-    touched: Vec<u32>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    parent: u32,
-    /// The number of tasks with work or a check among this one and its descendants.
-    machine_tasks: u32,
-    has_work: bool,
-    leaf: Option<Hash>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Bucket {
-    tasks: BTreeSet<u32>,
-    hash: Hash,
-}
 
 impl Plan {
     /// Returns the digest of everything that machines would do.
     pub fn work_digest(&self) -> Hash {
         let tree = self.work_tree.get_or_init(|| {
-            let mut tree = Box::new(WorkTree::new());
-            tree.touched = self.order();
+            let mut tree = Box::new(WorkTree::new(self.order()));
             tree.refresh(self);
             tree
         });
@@ -72,115 +42,40 @@ impl Plan {
         }
     }
 
-    fn hash_of_task(&self, number: u32) -> Hash {
+    /// Reads a task without keeping it: a plan of 100,000 tasks does not grow in memory.
+    fn with_spec<R>(&self, number: u32, read: impl FnOnce(&TaskSpec) -> R) -> R {
         let slot = self.slot(number);
         match slot.task.get() {
-            Some(task) => hash_of_task(&task.spec),
-            // Decoded and dropped: a plan of 100,000 tasks takes no more memory than before.
-            None => hash_of_task(&task_codec::task(&self.bytes, slot.bytes, self.id_of(number)).spec),
-        }
-    }
-
-    fn task_has_work(&self, number: u32) -> bool {
-        let slot = self.slot(number);
-        let has_work = |spec: &TaskSpec| spec.work.is_some() || spec.check.is_some();
-        match slot.task.get() {
-            Some(task) => has_work(&task.spec),
-            None => has_work(&task_codec::task(&self.bytes, slot.bytes, self.id_of(number)).spec),
+            Some(task) => read(&task.spec),
+            None => read(&task_codec::task(&self.bytes, slot.bytes, self.id_of(number)).spec),
         }
     }
 }
 
-impl WorkTree {
-    fn new() -> Self {
-        Self {
-            entries: Vec::new(),
-            buckets: vec![Bucket::default(); BUCKETS],
-            leaves: 0,
-            root: Hash::default(),
-            touched: Vec::new(),
-        }
+impl HashedTasks for Plan {
+    fn count(&self) -> usize {
+        self.slots.len()
     }
 
-    fn refresh(&mut self, plan: &Plan) {
-        let touched: BTreeSet<u32> = std::mem::take(&mut self.touched).into_iter().collect();
-        if touched.is_empty() && self.leaves > 0 {
-            return;
-        }
-        let blank = Entry { parent: NONE, machine_tasks: 0, has_work: false, leaf: None };
-        self.entries.resize(plan.slots.len(), blank);
-        // First all are removed, then all are added: in between, the recorded parents have no cycle.
-        let mut changed = touched.clone();
-        for &number in &touched {
-            self.add_above(number, -i64::from(self.entries[number as usize].machine_tasks), &mut changed);
-            self.entries[number as usize].parent = NONE;
-        }
-        for &number in &touched {
-            let alive = plan.slot(number).alive;
-            let has_work = alive && plan.task_has_work(number);
-            let entry = &mut self.entries[number as usize];
-            entry.machine_tasks = entry.machine_tasks + u32::from(has_work) - u32::from(entry.has_work);
-            entry.has_work = has_work;
-            entry.parent = if alive { plan.slot(number).parent } else { NONE };
-            let machine_tasks = i64::from(entry.machine_tasks);
-            self.add_above(number, machine_tasks, &mut changed);
-        }
-        let mut stale = BTreeSet::new();
-        for number in changed {
-            let entry = &mut self.entries[number as usize];
-            let is_leaf = plan.slot(number).alive && entry.machine_tasks > 0;
-            if is_leaf == entry.leaf.is_some() && !touched.contains(&number) {
-                continue;
-            }
-            let bucket = bucket_of(plan.id_of(number));
-            self.leaves = self.leaves + u64::from(is_leaf) - u64::from(entry.leaf.is_some());
-            entry.leaf = is_leaf.then(|| plan.hash_of_task(number));
-            if is_leaf {
-                self.buckets[bucket].tasks.insert(number);
-            } else {
-                self.buckets[bucket].tasks.remove(&number);
-            }
-            stale.insert(bucket);
-        }
-        for &bucket in &stale {
-            self.buckets[bucket].hash = self.hash_of_bucket(bucket);
-        }
-        let mut hasher = CanonicalHasher::new("waypost/tasks/1");
-        hasher.number(self.leaves);
-        for bucket in &self.buckets {
-            hasher.hash(&bucket.hash);
-        }
-        self.root = hasher.finish();
+    fn is_alive(&self, number: u32) -> bool {
+        self.slot(number).alive
     }
 
-    /// Adds `machine_tasks` to the count of every ancestor of a task.
-    fn add_above(&mut self, number: u32, machine_tasks: i64, changed: &mut BTreeSet<u32>) {
-        let mut above = self.entries[number as usize].parent;
-        while above != NONE && machine_tasks != 0 {
-            let entry = &mut self.entries[above as usize];
-            entry.machine_tasks = (i64::from(entry.machine_tasks) + machine_tasks) as u32;
-            changed.insert(above);
-            above = entry.parent;
-        }
+    fn parent(&self, number: u32) -> u32 {
+        self.slot(number).parent
     }
 
-    fn hash_of_bucket(&self, bucket: usize) -> Hash {
-        let tasks = &self.buckets[bucket].tasks;
-        let mut leaves: Vec<Hash> =
-            tasks.iter().filter_map(|&number| self.entries[number as usize].leaf).collect();
-        if leaves.is_empty() {
-            return Hash::default();
-        }
-        leaves.sort_unstable();
-        let mut hasher = CanonicalHasher::new("waypost/bucket/1");
-        hasher.list(leaves.iter(), |hasher, leaf| hasher.hash(leaf));
-        hasher.finish()
+    fn id(&self, number: u32) -> &str {
+        self.id_of(number)
     }
-}
 
-fn bucket_of(id: &str) -> usize {
-    let hash = sha256(id.as_bytes());
-    usize::from(u16::from_be_bytes([hash[0], hash[1]]) >> 6)
+    fn has_work(&self, number: u32) -> bool {
+        self.with_spec(number, |spec| spec.work.is_some() || spec.check.is_some())
+    }
+
+    fn hash(&self, number: u32) -> Hash {
+        self.with_spec(number, hash_of_task)
+    }
 }
 
 /// Hashes what machines would do for one task. Each field is either hashed or named as left out: a new field needs a

@@ -1,0 +1,141 @@
+//! Hashes of tasks in buckets, with one root over all. Knows a plan only by [`HashedTasks`].
+
+use std::collections::BTreeSet;
+
+use super::slot::NONE;
+use crate::canonical::{CanonicalHasher, Hash, sha256};
+
+/// The tasks of a plan, by their numbers.
+pub(super) trait HashedTasks {
+    /// The number of tasks that the plan has had.
+    fn count(&self) -> usize;
+    /// Whether the task is still in the plan.
+    fn is_alive(&self, number: u32) -> bool;
+    /// The number of its parent, or [`NONE`].
+    fn parent(&self, number: u32) -> u32;
+    fn id(&self, number: u32) -> &str;
+    /// Whether it has work or a check.
+    fn has_work(&self, number: u32) -> bool;
+    fn hash(&self, number: u32) -> Hash;
+}
+
+const BUCKETS: usize = 1024;
+
+/// The hash tree of a plan's tasks.
+#[derive(Clone, Debug)]
+pub(super) struct WorkTree {
+    /// By task number.
+    entries: Vec<Entry>,
+    buckets: Vec<Bucket>,
+    leaves: u64,
+    pub(super) root: Hash,
+    /// Tasks that changed since the root was computed.
+    pub(super) touched: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    parent: u32,
+    /// The number of tasks with work or a check among this one and its descendants.
+    machine_tasks: u32,
+    has_work: bool,
+    leaf: Option<Hash>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Bucket {
+    tasks: BTreeSet<u32>,
+    hash: Hash,
+}
+
+impl WorkTree {
+    pub(super) fn new(tasks: Vec<u32>) -> Self {
+        Self {
+            entries: Vec::new(),
+            buckets: vec![Bucket::default(); BUCKETS],
+            leaves: 0,
+            root: Hash::default(),
+            touched: tasks,
+        }
+    }
+
+    pub(super) fn refresh(&mut self, tasks: &impl HashedTasks) {
+        let touched: BTreeSet<u32> = std::mem::take(&mut self.touched).into_iter().collect();
+        if touched.is_empty() && self.leaves > 0 {
+            return;
+        }
+        let blank = Entry { parent: NONE, machine_tasks: 0, has_work: false, leaf: None };
+        self.entries.resize(tasks.count(), blank);
+        // First all are removed, then all are added: in between, the recorded parents have no cycle.
+        let mut changed = touched.clone();
+        for &number in &touched {
+            self.add_above(number, -i64::from(self.entries[number as usize].machine_tasks), &mut changed);
+            self.entries[number as usize].parent = NONE;
+        }
+        for &number in &touched {
+            let alive = tasks.is_alive(number);
+            let has_work = alive && tasks.has_work(number);
+            let entry = &mut self.entries[number as usize];
+            entry.machine_tasks = entry.machine_tasks + u32::from(has_work) - u32::from(entry.has_work);
+            entry.has_work = has_work;
+            entry.parent = if alive { tasks.parent(number) } else { NONE };
+            let machine_tasks = i64::from(entry.machine_tasks);
+            self.add_above(number, machine_tasks, &mut changed);
+        }
+        let mut stale = BTreeSet::new();
+        for number in changed {
+            let entry = &mut self.entries[number as usize];
+            let is_leaf = tasks.is_alive(number) && entry.machine_tasks > 0;
+            if is_leaf == entry.leaf.is_some() && !touched.contains(&number) {
+                continue;
+            }
+            let bucket = bucket_of(tasks.id(number));
+            self.leaves = self.leaves + u64::from(is_leaf) - u64::from(entry.leaf.is_some());
+            entry.leaf = is_leaf.then(|| tasks.hash(number));
+            if is_leaf {
+                self.buckets[bucket].tasks.insert(number);
+            } else {
+                self.buckets[bucket].tasks.remove(&number);
+            }
+            stale.insert(bucket);
+        }
+        for &bucket in &stale {
+            self.buckets[bucket].hash = self.hash_of_bucket(bucket);
+        }
+        let mut hasher = CanonicalHasher::new("waypost/tasks/1");
+        hasher.number(self.leaves);
+        for bucket in &self.buckets {
+            hasher.hash(&bucket.hash);
+        }
+        self.root = hasher.finish();
+    }
+
+    /// Adds `machine_tasks` to the count of every ancestor of a task.
+    fn add_above(&mut self, number: u32, machine_tasks: i64, changed: &mut BTreeSet<u32>) {
+        let mut above = self.entries[number as usize].parent;
+        while above != NONE && machine_tasks != 0 {
+            let entry = &mut self.entries[above as usize];
+            entry.machine_tasks = (i64::from(entry.machine_tasks) + machine_tasks) as u32;
+            changed.insert(above);
+            above = entry.parent;
+        }
+    }
+
+    fn hash_of_bucket(&self, bucket: usize) -> Hash {
+        let tasks = &self.buckets[bucket].tasks;
+        let mut leaves: Vec<Hash> =
+            tasks.iter().filter_map(|&number| self.entries[number as usize].leaf).collect();
+        if leaves.is_empty() {
+            return Hash::default();
+        }
+        leaves.sort_unstable();
+        let mut hasher = CanonicalHasher::new("waypost/bucket/1");
+        hasher.list(leaves.iter(), |hasher, leaf| hasher.hash(leaf));
+        hasher.finish()
+    }
+}
+
+fn bucket_of(id: &str) -> usize {
+    let hash = sha256(id.as_bytes());
+    usize::from(u16::from_be_bytes([hash[0], hash[1]]) >> 6)
+}
