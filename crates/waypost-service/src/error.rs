@@ -185,11 +185,13 @@ fn first_of(problems: &[Problem]) -> String {
 impl ServiceError {
     /// Returns the stable code for programs.
     pub fn code(&self) -> String {
-        match self {
-            Self::Refused(refusal) => refusal_facts(refusal).0,
-            Self::Store(error) => error.as_str().to_owned(),
-            other => <&str>::from(other).to_owned(),
+        if let Self::Refused(refusal) = self {
+            return refusal_facts(refusal).0;
         }
+        if let Self::Store(error) = self {
+            return error.as_str().to_owned();
+        }
+        <&str>::from(self).to_owned()
     }
 
     /// Returns the facts that programs get with the code.

@@ -202,11 +202,11 @@ impl Service {
                 };
                 Ok((vec![command], 0))
             })
-            .map_err(|error| match error {
-                ServiceError::Invalid { problems, .. } => {
-                    ServiceError::Invalid { subject: Subject::Report, problems }
+            .map_err(|error| {
+                if let ServiceError::Invalid { problems, .. } = error {
+                    return ServiceError::Invalid { subject: Subject::Report, problems };
                 }
-                error => self.with_lease_end(task.plan, error),
+                self.with_lease_end(task.plan, error)
             })?;
         if let Some(text) = progress {
             self.renew_lease(task.plan, task.task, attempt, None, Some(text))?;

@@ -96,14 +96,12 @@ fn final_phase(word: Option<&str>) -> Result<Phase, Problem> {
     }
 }
 
+type TaskActionRequest = (TaskPath, Path<Vec<(String, String)>>, Write<ActionBody>);
+
 /// `POST /plans/{plan}/tasks/{task}/actions/{action}`
 pub(crate) fn on_task(
     api: &Api,
-    (TaskPath(id, task), Path(path), Write { plan: _, guard, by, body }): (
-        TaskPath,
-        Path<Vec<(String, String)>>,
-        Write<ActionBody>,
-    ),
+    (TaskPath(id, task), Path(path), Write { plan: _, guard, by, body }): TaskActionRequest,
 ) -> Reply {
     let action = parameter(&path, "action").to_owned();
     let service = &api.service;
