@@ -257,6 +257,9 @@ pub enum Event {
         /// Why the task was skipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// The person who skipped it: only a person undoes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// Tasks were cancelled on request.
     TasksCancelled {

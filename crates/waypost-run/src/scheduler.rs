@@ -482,6 +482,18 @@ impl Scheduler {
     /// Returns what to do now. At most one write of each plan is in progress at a time.
     pub fn step(&mut self, now: Timestamp) -> Vec<Action> {
         let mut actions = std::mem::take(&mut self.told);
+        // A pending attempt can begin by itself, and even end, after its start was decided: it must not begin twice.
+        actions.retain(|action| match action {
+            Action::Start(key) => self.live.get(key).is_some_and(|live| live.started_at.is_none()),
+            Action::Write(..)
+            | Action::WritePossible(..)
+            | Action::CatchUp(_)
+            | Action::Read(_)
+            | Action::Prepare(_)
+            | Action::Stop(..)
+            | Action::Tell(_)
+            | Action::StoreProgress(..) => true,
+        });
         (self.wake_at, self.lingers) = (None, false);
         self.slots.ask_again();
         self.tell_progress(&mut actions);

@@ -109,7 +109,7 @@ fn event_words(event: &Event) -> String {
         Event::TaskReleased { task, reason } => with(&format!("{task} released"), reason),
         Event::QuestionAsked { task, question } => with(&format!("{task} asks"), &question.text),
         Event::QuestionAnswered { task, answer, by } => with(&format!("{by} answered {task}"), answer),
-        Event::TaskSkipped { task, reason } => {
+        Event::TaskSkipped { task, reason, .. } => {
             with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
         }
         Event::TasksCancelled { tasks, reason, .. } => {

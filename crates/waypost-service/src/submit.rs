@@ -161,10 +161,14 @@ pub enum Start {
 impl Service {
     /// Activates a plan, unless a person must approve it first.
     pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
-        let (phase, version, needed) = self.read(plan, |plan| {
+        let (phase, version, needed, archived) = self.read(plan, |plan| {
             let state = plan.state();
-            (state.phase, plan.version(), state.approval_required && state.approval.is_none())
+            let needed = state.approval_required && state.approval.is_none();
+            (state.phase, plan.version(), needed, state.archived)
         })?;
+        if archived {
+            return Err(Refusal::Archived {}.into());
+        }
         match (phase, needed) {
             (Phase::Active, _) => Ok(Start::Runs),
             (_, true) => Ok(Start::NeedsApproval { version }),

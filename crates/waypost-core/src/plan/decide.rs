@@ -96,6 +96,10 @@ impl Plan {
                 Phase::Active | Phase::Draft => {
                     Ok(vec![Event::PlanPaused { reason: reason.clone(), by: person(by) }])
                 }
+                // A person makes an agent's stop their own.
+                Phase::Paused if self.state.stopped_by.is_none() && person(by).is_some() => {
+                    Ok(vec![Event::PlanPaused { reason: reason.clone(), by: person(by) }])
+                }
                 Phase::Paused => Ok(Vec::new()),
                 phase @ (Phase::AwaitingApproval | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
                     Err(Refusal::WrongPhase { phase, wanted: "paused" })
@@ -152,7 +156,11 @@ impl Plan {
             Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
             Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
             Command::FinishPlan { phase, summary } => self.decide_finish_plan(by, *phase, summary),
-            Command::Archive if self.state.archived => Ok(Vec::new()),
+            Command::Archive
+                if self.state.archived && (self.state.archived_by.is_some() || person(by).is_none()) =>
+            {
+                Ok(Vec::new())
+            }
             Command::Archive => {
                 self.nothing_runs()?;
                 Ok(vec![Event::PlanArchived { by: person(by) }])
@@ -395,21 +403,19 @@ impl Plan {
                 "ended without an ending"
             }
         };
-        let event = Event::PlanFinished {
-            phase,
-            summary: summary.to_owned(),
-            by: person(by).filter(|_| phase == Phase::Cancelled),
-        };
+        let event = Event::PlanFinished { phase, summary: summary.to_owned(), by: person(by) };
+        // A person makes an agent's stop their own.
+        let affirms = self.state.closed && self.state.stopped_by.is_none() && person(by).is_some();
         match (phase, self.state.phase) {
             (Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused, now) => {
                 Err(Refusal::WrongPhase { phase: now, wanted })
             }
             // The plan ended by itself; its author may still add a summary or override the outcome.
-            (_, now) if now == phase && self.state.summary == summary && self.has_last_word() => {
+            (_, now) if now == phase && self.state.summary == summary && self.has_last_word() && !affirms => {
                 Ok(Vec::new())
             }
             // Cancelling a cancelled plan changes nothing, and a plan that ended otherwise keeps its outcome.
-            (Phase::Cancelled, Phase::Cancelled) if summary.is_empty() => Ok(Vec::new()),
+            (Phase::Cancelled, Phase::Cancelled) if summary.is_empty() && !affirms => Ok(Vec::new()),
             (Phase::Cancelled, now @ (Phase::Completed | Phase::Failed)) => {
                 Err(Refusal::WrongPhase { phase: now, wanted })
             }

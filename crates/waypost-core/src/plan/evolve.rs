@@ -105,7 +105,9 @@ impl Plan {
                 }
                 self.state.approval = None;
                 self.state.approval_required = true;
-                if matches!(self.state.phase, Phase::Active | Phase::Paused) {
+                // A person's pause holds: resuming leads back to a draft.
+                let paused_by_person = self.state.phase == Phase::Paused && self.state.stopped_by.is_some();
+                if matches!(self.state.phase, Phase::Active | Phase::Paused) && !paused_by_person {
                     self.state.phase = Phase::AwaitingApproval;
                 }
             }
@@ -197,9 +199,12 @@ impl Plan {
                     });
                 });
             }),
-            Event::TaskSkipped { task, reason } => self.finish(task, Status::Skipped, at, |state| {
+            Event::TaskSkipped { task, reason, by } => self.finish(task, Status::Skipped, at, |state| {
                 state.reason.clone_from(reason);
                 state.because_of = None;
+                if by.is_some() {
+                    state.change_aside(|aside| aside.stopped_by.clone_from(by));
+                }
             }),
             Event::TasksCancelled { tasks, reason, by } => {
                 let numbers: Vec<u32> = tasks.iter().filter_map(|task| self.find(task.as_str())).collect();

@@ -184,7 +184,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         Event::TaskFailed { task, error, again_at: None, .. } => {
             step("step_failed", task, json!({ "error": error }))
         }
-        Event::TaskSkipped { task, reason } => step("step_skipped", task, json!({ "result": reason })),
+        Event::TaskSkipped { task, reason, .. } => step("step_skipped", task, json!({ "result": reason })),
         Event::TasksCancelled { tasks, reason, .. } => match tasks.as_slice() {
             [task] => step("step_skipped", task, json!({ "result": reason })),
             // Each of several tasks has an event of its own.

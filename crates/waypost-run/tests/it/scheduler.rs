@@ -1,7 +1,7 @@
 //! The scheduler as data in and data out.
 
 use waypost_core::{Command, Json, Phase, Retry, Status, TaskSpec, Work};
-use waypost_run::{AfterFailure, AttemptOutcome, Control, Force, Idleness};
+use waypost_run::{Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input};
 use waypost_testkit::{id, plan_of};
 
 use crate::world::{Fate, World, config, job};
@@ -280,6 +280,27 @@ fn short_tasks_are_queued_ahead_and_several_ends_are_one_write() {
     assert_eq!((world.truth.state().phase, world.truth.counts().done), (Phase::Completed, 100));
     assert!(world.writes < 40, "{} writes", world.writes);
     assert_eq!(world.running_max, 2, "what has no slot does not run");
+}
+
+#[test]
+fn a_pending_attempt_that_began_and_ended_before_the_next_step_is_not_started_again() {
+    let mut world = world(1, (0..40).map(|number| job(&format!("t{number:02}"), &[], &[])));
+    while world.pending().len() < 2 {
+        let task = world.running()[0].to_owned();
+        world.done(&task);
+    }
+    // The messages of a slow event loop come together: one attempt ends, and the next two take its slot by themselves.
+    let running = world.programs.keys().next().unwrap().clone();
+    let [first, second] = [world.pending()[0].clone(), world.pending()[1].clone()];
+    let done = || AttemptOutcome::Done { result: None, output: None };
+    let mut tell = |input| world.scheduler.handle(world.now, input);
+    tell(Input::Ended(running.clone(), done()));
+    tell(Input::Began(first.clone(), Some(running)));
+    tell(Input::Ended(first.clone(), done()));
+    tell(Input::Began(second.clone(), Some(first.clone())));
+    let actions = world.scheduler.step(world.now);
+    let started = |key: &AttemptKey| actions.contains(&Action::Start(key.clone()));
+    assert!(!started(&first) && !started(&second), "{actions:?}");
 }
 
 #[test]

@@ -457,6 +457,11 @@ impl World {
         self.settle();
     }
 
+    /// The attempts that wait for a slot, the next one first.
+    pub(crate) fn pending(&self) -> &VecDeque<AttemptKey> {
+        &self.line
+    }
+
     pub(crate) fn running(&self) -> Vec<&str> {
         self.programs.keys().map(|key| key.task.as_str()).collect()
     }

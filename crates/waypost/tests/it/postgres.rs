@@ -227,13 +227,13 @@ fn the_doctor_tells_how_the_server_keeps_its_promises_and_who_is_not_heard_of() 
     assert_eq!((&about["synchronous_commit"], &about["fsync"]), (&"on".into(), &"on".into()), "{told}");
     let (used, most) = about["connections"].as_str().unwrap().split_once(" of ").unwrap();
     assert!(used.parse::<u32>().unwrap() >= 2 && most == "300", "{told}");
-    assert!(about["notify"].as_str().unwrap().starts_with("heard after"), "{told}");
+    assert!(about["notify"].as_str().unwrap().starts_with("received after"), "{told}");
     assert_eq!((&told["workers_unheard"], &told["clock_ahead_seconds"]), (&serde_json::json!([]), &0.into()));
     worker.signal(Signal::KILL);
     assert_eq!(worker.ends(), None);
     let (out, err) = text(&machine.waypost(&["doctor"]));
     assert!(err.contains(" is dead: last heartbeat at "), "{out}{err}");
-    assert!(err.contains("notify: heard after") && err.contains("is sound"), "{out}{err}");
+    assert!(err.contains("notify: received after") && err.contains("is sound"), "{out}{err}");
 }
 
 #[test]

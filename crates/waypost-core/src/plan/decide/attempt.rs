@@ -1,6 +1,7 @@
 //! Decisions about attempts: who may start one, how it ends, and which reports are accepted.
 
 use super::super::Plan;
+use super::stop::person;
 use super::{Begin, Decision, within};
 use crate::{
     Actor, ActorKind, Event, Evidence, Outcome, PlanId, Refusal, Report, Retry, Status, TaskId, TaskState,
@@ -226,7 +227,9 @@ impl Plan {
                 let again_at = self.again_at(number, at, retry);
                 Event::TaskFailed { task: task.clone(), error: error.clone(), again_at, evidence }
             }
-            Outcome::Skipped { reason } => Event::TaskSkipped { task: task.clone(), reason: reason.clone() },
+            Outcome::Skipped { reason } => {
+                Event::TaskSkipped { task: task.clone(), reason: reason.clone(), by: person(by) }
+            }
         });
         Ok(events)
     }

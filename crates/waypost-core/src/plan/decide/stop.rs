@@ -19,6 +19,18 @@ impl Plan {
                 Event::TasksAdded { .. } | Event::TaskRevised { .. } if self.state.phase.is_finished() => {
                     self.keeps_stopped("reopen it")?;
                 }
+                Event::TasksAdded { tasks, .. } => {
+                    self.keep_each_stopped(tasks.iter().filter_map(|task| task.parent.as_ref()))?;
+                }
+                Event::TaskMoved { parent, .. } => self.keep_each_stopped(parent.iter())?,
+                Event::TasksRemoved { tasks } => {
+                    let numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
+                    let members: Vec<TaskId> = numbers
+                        .flat_map(|number| self.family(number))
+                        .map(|member| self.task_id(member))
+                        .collect();
+                    self.keep_each_stopped(members.iter())?;
+                }
                 Event::TasksReset { tasks } => self.keeps_tasks_stopped(tasks)?,
                 Event::TasksRetried { tasks } => {
                     self.keeps_tasks_stopped(tasks)?;
@@ -26,10 +38,7 @@ impl Plan {
                 }
                 Event::PlanCreated { .. }
                 | Event::PlanRevised { .. }
-                | Event::TasksAdded { .. }
                 | Event::TaskRevised { .. }
-                | Event::TasksRemoved { .. }
-                | Event::TaskMoved { .. }
                 | Event::TasksReordered { .. }
                 | Event::PlanApproved { .. }
                 | Event::PlanRejected { .. }
@@ -73,7 +82,7 @@ impl Plan {
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
                 ("rejected the plan", &self.state.reason)
             }
-            Phase::Completed | Phase::Failed | Phase::Cancelled => ("ended the plan", &self.state.summary),
+            Phase::Completed | Phase::Failed | Phase::Cancelled => ("stopped the plan", &self.state.summary),
         };
         Err(stopped(by, did, reason, wanted))
     }
@@ -82,15 +91,22 @@ impl Plan {
         if self.state.phase.is_finished() {
             self.keeps_stopped("retry its tasks")?;
         }
-        for task in tasks {
-            let Some(number) = self.find(task.as_str()) else { continue };
-            let state = &self.at(number).state;
-            if let Some(by) = state.stopped_by() {
-                let did = format!("cancelled task {task}");
-                return Err(stopped(by, &did, state.reason.as_deref().unwrap_or_default(), "retry it"));
+        self.keep_each_stopped(tasks.iter())
+    }
+
+    fn keep_each_stopped<'a>(&self, mut tasks: impl Iterator<Item = &'a TaskId>) -> Result<(), Refusal> {
+        let stopped_task = tasks.find_map(|task| {
+            let task = self.at(self.find(task.as_str())?);
+            task.state.stopped_by().map(|by| (by, task))
+        });
+        let Some((by, task)) = stopped_task else { return Ok(()) };
+        let did = match task.state.status {
+            Status::Skipped => format!("skipped task {}", task.spec.id),
+            Status::Pending | Status::Running | Status::Done | Status::Failed | Status::Cancelled => {
+                format!("cancelled task {}", task.spec.id)
             }
-        }
-        Ok(())
+        };
+        Err(stopped(by, &did, task.state.reason.as_deref().unwrap_or_default(), "undo that"))
     }
 
     /// Refuses to rerun finished machine work: approved work is done once, plus the retries of its policy.
@@ -100,8 +116,10 @@ impl Plan {
             let task = self.at(number);
             let used_up = match task.state.status {
                 Status::Done => true,
-                Status::Failed => task.state.tries >= task.spec.attempts_max(),
-                Status::Pending | Status::Running | Status::Skipped | Status::Cancelled => false,
+                Status::Failed | Status::Skipped | Status::Cancelled => {
+                    task.state.attempt >= task.spec.attempts_max()
+                }
+                Status::Pending | Status::Running => false,
             };
             task.spec.work.is_some() && used_up
         };

@@ -164,6 +164,74 @@ fn what_a_person_cancelled_only_a_person_retries() {
 }
 
 #[test]
+fn a_person_makes_an_agents_stop_their_own() {
+    let stops: [(Command, Command); 3] = [
+        (Command::Pause { reason: String::new() }, Command::Resume),
+        (Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() }, Command::RetryPlan),
+        (Command::Archive, Command::Unarchive),
+    ];
+    for (stop, undo) in stops {
+        let mut desk = Desk::with(plan_of([task("a", &[])]));
+        desk.does(Command::Activate);
+        desk.asks(&agent(), stop.clone()).unwrap();
+        desk.does(stop.clone());
+        assert!(is_stopped(&desk.asks(&agent(), undo.clone()).unwrap_err()), "{undo:?}");
+        assert_eq!(desk.does(stop), [], "it is theirs already");
+        desk.does(undo);
+    }
+}
+
+#[test]
+fn a_plan_that_a_person_ended_is_not_reopened_by_an_agent() {
+    for phase in [Phase::Completed, Phase::Failed, Phase::Cancelled] {
+        let mut desk = Desk::with(plan_of([task("a", &[])]));
+        desk.does(Command::FinishPlan { phase, summary: "stop this".into() });
+        for undo in [Command::RetryPlan, ask::retry("a"), add(vec![task("c", &[])])] {
+            assert!(is_stopped(&desk.asks(&agent(), undo).unwrap_err()), "{phase:?}");
+        }
+        desk.does(add(vec![task("c", &[])]));
+    }
+}
+
+#[test]
+fn what_a_person_cancelled_or_skipped_cannot_be_worked_around() {
+    for stop in [ask::cancel("a"), ask::finish("a", skipped())] {
+        let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &[])]));
+        desk.does(Command::Activate);
+        desk.does(stop);
+        let moved = Command::MoveTask { task: id("b"), parent: Some(Some(id("a"))), place: Position::Last };
+        for undo in [ask::retry("a"), add(vec![child("c", "a", &[])]), ask::remove("a", false), moved] {
+            assert!(is_stopped(&desk.asks(&agent(), undo.clone()).unwrap_err()), "{undo:?}");
+        }
+        desk.does(ask::remove("a", false));
+    }
+}
+
+#[test]
+fn a_persons_pause_holds_while_the_approval_is_void() {
+    let mut desk = agents_plan();
+    desk.does(approve(&desk));
+    desk.does(Command::Pause { reason: "freeze".into() });
+    desk.asks(&agent(), add(vec![by_machine("c", &[])])).unwrap();
+    assert_eq!((desk.plan.state().phase, &desk.plan.state().approval), (Phase::Paused, &None));
+    assert!(is_stopped(&desk.asks(&agent(), Command::Resume).unwrap_err()));
+    desk.does(Command::Resume);
+    assert_eq!(desk.plan.state().phase, Phase::Draft);
+    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+}
+
+#[test]
+fn an_agent_does_not_rerun_machine_work_by_cancelling_it() {
+    let mut desk = Desk::with(plan_of([by_machine("a", &[]), by_machine("b", &[])]));
+    desk.asks(&worker(), ask::start("a")).unwrap();
+    desk.asks(&agent(), ask::cancel("a")).unwrap();
+    let refusal = desk.asks(&agent(), ask::retry("a")).unwrap_err();
+    assert!(matches!(refusal, Refusal::OnlyAPerson { .. }), "{refusal}");
+    desk.asks(&agent(), ask::cancel("b")).unwrap();
+    desk.asks(&agent(), ask::retry("b")).unwrap();
+}
+
+#[test]
 fn what_a_person_rejected_is_asked_about_again_only_once_it_has_changed() {
     for (draft, edit) in [
         (plan_of([by_machine("a", &[])]), add(vec![by_machine("c", &[])])),

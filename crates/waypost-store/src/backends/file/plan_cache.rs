@@ -36,6 +36,8 @@ pub(super) enum Readable {
     Reformatted,
     /// It was edited; this is its content.
     Edited(Box<Draft>),
+    /// It has this version, which is later than the last one of the history: lines of the history are lost.
+    Ahead(u64),
     /// It does not exist.
     Missing,
     /// It cannot be read; this is the reason.
@@ -93,6 +95,7 @@ impl PlanCacheEntry {
             None => Readable::Missing,
             Some(Err(error)) => Readable::Broken(error.to_string()),
             Some(Ok(draft)) if draft == truth.to_draft() => Readable::Reformatted,
+            Some(Ok(draft)) if draft.version > truth.version() => Readable::Ahead(draft.version),
             Some(Ok(draft)) => Readable::Edited(Box::new(draft)),
         };
         Ok(known(readable, Some(Arc::new(Facts::of(&truth)))))
@@ -118,6 +121,7 @@ impl PlanCacheEntry {
             Readable::Edited(_) => Some(format!(
                 "{path} was edited by hand, and the edit has no effect until `waypost update {id} --from-file {path}` applies it"
             )),
+            Readable::Ahead(version) => Some(format!("{path} is damaged: {}", self.lost(*version))),
             Readable::Missing => {
                 Some(format!("{path} is missing; the next write renews it from the history"))
             }
@@ -127,11 +131,19 @@ impl PlanCacheEntry {
         }
     }
 
+    fn lost(&self, version: u64) -> String {
+        let last = self.tail.version;
+        format!(
+            "it is at version {version}, but the history ends with version {last}: the versions between are lost; `waypost doctor --repair` restores the plan"
+        )
+    }
+
     /// Returns the plan's facts for writers. Fails if the readable file cannot be parsed, so that a broken manual edit
     /// is not overwritten.
     pub(super) fn writable(&self, path: &Path) -> Result<Option<&Arc<Facts>>> {
         match &self.readable {
             Readable::Broken(detail) => Err(corrupt(path, detail)),
+            Readable::Ahead(version) => Err(corrupt(path, self.lost(*version))),
             Readable::Current | Readable::Reformatted | Readable::Edited(_) | Readable::Missing => {
                 Ok(self.facts.as_ref())
             }

@@ -240,7 +240,10 @@ fn repair_store_file(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<Option<S
 
 /// Checks that every line that the plan follows from can be read.
 fn is_readable(layout: &Layout, id: &PlanId) -> Result<()> {
-    PlanCacheEntry::read(layout, id)?;
+    if let Some(PlanCacheEntry { readable: Readable::Ahead(version), .. }) = PlanCacheEntry::read(layout, id)?
+    {
+        return Err(fs::corrupt(&layout.history(id), format!("it ends before version {version}")));
+    }
     pruned::replay(layout, id).map(drop)
 }
 
@@ -355,8 +358,9 @@ fn withdraw_approval(draft: &mut Draft, supported: Option<Plan>) -> bool {
 
 /// Rebuilds a plan's JSON file from its history, if it is missing or cannot be read.
 fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>> {
-    let Some(PlanCacheEntry { readable: Readable::Broken(_) | Readable::Missing, .. }) =
-        PlanCacheEntry::read(layout, id)?
+    let Some(PlanCacheEntry {
+        readable: Readable::Ahead(_) | Readable::Broken(_) | Readable::Missing, ..
+    }) = PlanCacheEntry::read(layout, id)?
     else {
         return Ok(None);
     };
