@@ -235,7 +235,7 @@ impl Service {
                 None => end.map(|end| end.max(in_seconds(taken_for))),
                 // An end can be moved but not removed, so a lease that never expires ends in 136 years.
                 Some(0) => end.map(|_| in_seconds(u32::MAX)),
-                Some(seconds) => end.map(|end| end.max(in_seconds(seconds))),
+                Some(seconds) => Some(in_seconds(seconds)),
             };
             let (plan, task) = (plan.clone(), task.clone());
             let progress = text.clone().map(|text| TaskProgress { text, at });

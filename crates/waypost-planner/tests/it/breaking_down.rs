@@ -198,7 +198,7 @@ fn children_that_restate_goals_or_each_other_are_refused() {
     let told = said(trace.ask("decompose/t1.1/2"));
     for text in [
         "goal 1 (build user AUTHENTICATION.) restates the goal t1 above it",
-        "goal 2 (Write the login endpoint!) is t1.2 already",
+        "goal 2 (Write the login endpoint!) duplicates t1.2",
         "goal 5 (hash passwords) says the same as goal 3",
         "goal 6 (Create the user table) restates the goal that is to be broken down",
     ] {

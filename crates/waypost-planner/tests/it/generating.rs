@@ -126,7 +126,7 @@ fn a_cycle_is_told_with_its_path() {
 #[test]
 fn a_single_task_that_is_the_goal_is_no_plan() {
     let one = |text: &str| problems(&format!(r#"{{"tasks": [{{"id": "t1", "description": "{text}"}}]}}"#));
-    assert!(one("Refactor the auth to JWT.")[0].contains("is no plan"));
+    assert!(one("Refactor the auth to JWT.")[0].contains("is not a plan"));
     assert!(one("Read the module")[0].contains("only one task"));
     assert!(problems(r#"{"tasks": []}"#)[0].contains("no tasks"));
     assert!(problems(r#"{"goal": "x"}"#)[0].contains("`tasks` is missing"));
