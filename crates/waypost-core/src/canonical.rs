@@ -11,10 +11,10 @@ pub type Hash = [u8; 32];
 pub struct CanonicalHasher(Sha256);
 
 impl CanonicalHasher {
-    /// Starts a value of the kind that `domain` names, such as `waypost/task/1`.
-    pub fn new(domain: &str) -> Self {
+    /// Starts a value. Its domain, such as `waypost/task/1`, is the first text.
+    pub fn new(kind: &str, format: u32) -> Self {
         let mut hasher = Self(Sha256::new());
-        hasher.text(domain);
+        hasher.text(&format!("waypost/{kind}/{format}"));
         hasher
     }
 

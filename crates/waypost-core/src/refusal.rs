@@ -139,7 +139,7 @@ pub enum Refusal {
         question: String,
     },
     /// The task has no open question.
-    #[error("task {task} asks nothing")]
+    #[error("task {task} has no open question")]
     NoQuestion {
         /// The id of the task.
         task: String,
@@ -266,7 +266,7 @@ impl Refusal {
             Self::Blocked { .. } => "finish those first".into(),
             Self::HasDependants { .. } => "change what they depend on first, or detach them".into(),
             Self::IsParent { .. } => "work on its children".into(),
-            Self::MachineWork { .. } => "let the scheduler run it".into(),
+            Self::MachineWork { .. } => "leave it to a worker".into(),
             Self::AwaitsCheck { .. } => {
                 "let Waypost run the check; a person can also skip, cancel or retry the task".into()
             }

@@ -1,9 +1,11 @@
 //! The rows of a worker: its registry entry, the leases that each heartbeat renews, and copies of its logs. Each call
 //! is one transaction.
 
-use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_core::{ActorKind, PlanId, Refusal, TaskId, Timestamp};
 use waypost_store::{AttemptLog, LeaseUpdate, StoreError, WORKER_KEPT_SECONDS, Worker};
 
+use crate::caller::Caller;
+use crate::error::ServiceError;
 use crate::service::Service;
 
 impl Service {
@@ -47,10 +49,13 @@ impl Service {
         Ok(renewed)
     }
 
-    /// Asks a worker to claim nothing new and to exit when its running tasks have ended. Returns `false` if no such
-    /// worker is known.
-    pub fn drain_worker(&self, name: &str) -> Result<bool, StoreError> {
-        self.plans().drain(name)
+    /// Asks a worker to claim nothing new and to exit when its running tasks have ended. Only a person can. Returns
+    /// `false` if no such worker is known.
+    pub fn drain_worker(&self, by: &Caller, name: &str) -> Result<bool, ServiceError> {
+        if by.actor.kind != ActorKind::Person {
+            return Err(Refusal::OnlyAPerson { what: "drain a worker", by: by.actor.kind }.into());
+        }
+        Ok(self.plans().drain(name)?)
     }
 
     /// Removes a worker's row, and stores its last copies of logs.

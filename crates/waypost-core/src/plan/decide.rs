@@ -403,9 +403,10 @@ impl Plan {
                 "ended without an ending"
             }
         };
-        let event = Event::PlanFinished { phase, summary: summary.to_owned(), by: person(by) };
-        // A person makes an agent's stop their own.
+        // A person makes an agent's stop their own, with its summary if they give none.
         let affirms = self.state.closed && self.state.stopped_by.is_none() && person(by).is_some();
+        let summary = if affirms && summary.is_empty() { &self.state.summary } else { summary };
+        let event = Event::PlanFinished { phase, summary: summary.to_owned(), by: person(by) };
         match (phase, self.state.phase) {
             (Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused, now) => {
                 Err(Refusal::WrongPhase { phase: now, wanted })

@@ -440,6 +440,8 @@ impl Plan {
         for task in tasks {
             self.push_slot(task);
         }
+        let last_gone = self.state.numbers_gone.get("t").copied().unwrap_or_default();
+        self.next_number = self.next_number.max(last_gone.saturating_add(1));
         for number in 0..self.slots.len() as u32 {
             let before = self.dependencies_here(number);
             let parent = self.spec_of(number).parent.as_ref().and_then(|parent| self.find(parent.as_str()));

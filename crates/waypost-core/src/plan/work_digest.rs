@@ -21,7 +21,7 @@ impl Plan {
             tree.refresh(self);
             tree
         });
-        let mut hasher = CanonicalHasher::new("waypost/work/1");
+        let mut hasher = CanonicalHasher::new("work", 1);
         hasher.text(self.id.as_str()).text(&self.spec.title).text(&self.spec.goal).text(&self.spec.queue);
         hasher.hash(&tree.root);
         hasher.finish()
@@ -101,7 +101,7 @@ pub(super) fn hash_of_task(spec: &TaskSpec) -> Hash {
         thinking: _,
         foreign: _,
     } = spec;
-    let mut hasher = CanonicalHasher::new("waypost/task/1");
+    let mut hasher = CanonicalHasher::new("task", 1);
     hasher.text(id.as_str());
     hasher.optional(parent.as_ref(), |hasher, parent| hasher.text(parent.as_str()));
     let depends_on: BTreeSet<[&str; 3]> = depends_on.iter().map(parts_of_dependency).collect();

@@ -61,7 +61,7 @@ impl WorkTree {
 
     pub(super) fn refresh(&mut self, tasks: &impl HashedTasks) {
         let touched: BTreeSet<u32> = std::mem::take(&mut self.touched).into_iter().collect();
-        if touched.is_empty() && self.leaves > 0 {
+        if touched.is_empty() && self.root != Hash::default() {
             return;
         }
         let blank = Entry { parent: NONE, machine_tasks: 0, has_work: false, leaf: None };
@@ -102,7 +102,7 @@ impl WorkTree {
         for &bucket in &stale {
             self.buckets[bucket].hash = self.hash_of_bucket(bucket);
         }
-        let mut hasher = CanonicalHasher::new("waypost/tasks/1");
+        let mut hasher = CanonicalHasher::new("tasks", 1);
         hasher.number(self.leaves);
         for bucket in &self.buckets {
             hasher.hash(&bucket.hash);
@@ -129,7 +129,7 @@ impl WorkTree {
             return Hash::default();
         }
         leaves.sort_unstable();
-        let mut hasher = CanonicalHasher::new("waypost/bucket/1");
+        let mut hasher = CanonicalHasher::new("bucket", 1);
         hasher.list(leaves.iter(), |hasher, leaf| hasher.hash(leaf));
         hasher.finish()
     }

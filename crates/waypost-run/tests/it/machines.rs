@@ -14,7 +14,7 @@ use waypost_run::{
     AfterFailure, Control, Controller, ExitPolicy, Follow, Options, RunError, RunEvent, RunObserver,
     RunWarning, Runner, TaskFilter, View,
 };
-use waypost_service::{Service, why};
+use waypost_service::{Caller, Service, why};
 use waypost_store::{
     Durability, LeaseFilter, NewPlan, PlanStore, Read, SharingScope, SqliteStore, Store, StoreError, Worker,
     WorkerKind, WriteRequest,
@@ -338,7 +338,11 @@ fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_a
     let state = plans.with_plan(&plan, |plan| plan.task("t0").unwrap().state.clone()).unwrap();
     assert_eq!((state.attempt, state.worker.as_deref()), (2, Some("barn:1:1.1")));
     assert!(!thread.is_finished(), "it goes on as a worker");
-    assert!(Service::new(Arc::clone(&plans), Arc::default()).drain_worker("mill:1:1.1").unwrap());
+    assert!(
+        Service::new(Arc::clone(&plans), Arc::default())
+            .drain_worker(&Caller::new(Actor::person("ada")), "mill:1:1.1")
+            .unwrap()
+    );
     thread.join().unwrap().unwrap();
     assert_eq!(place.noted(), ["1"]);
 }

@@ -151,7 +151,15 @@ fn change_history(place: &Place, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
     fs::write(path, lines.concat()).unwrap();
 }
 
-const DAMAGES: [Damage; 13] = [
+const DAMAGES: [Damage; 14] = [
+    Damage {
+        name: "a last line that is missing",
+        strike: |place| change_history(place, |lines| drop(lines.pop())),
+        named: "plans/p.json",
+        in_list: true,
+        left: &[1, 2],
+        tasks: 3,
+    },
     Damage {
         name: "a byte after the last line",
         strike: |place| change_history(place, |lines| lines.push(b"x".to_vec())),

@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use waypost_core::{ActorKind, Refusal, Timestamp};
+use waypost_core::Timestamp;
 use waypost_service::{all_workers, work_of, worker_state};
-use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState, WriteError};
+use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -103,14 +103,9 @@ impl Workers {
 
 impl Drain {
     fn run(&self, context: &mut Context) -> Outcome {
-        let by = context.actor()?;
-        if by.kind != ActorKind::Person {
-            let refusal = Refusal::OnlyAPerson { what: "drain a worker", by: by.kind };
-            return Err(WriteError::Refused(refusal).into());
-        }
-        let plans = context.plans()?;
+        let (by, plans) = (context.caller()?, context.plans()?);
         let name = named(&plans, &self.name)?;
-        if !context.service(&plans).drain_worker(&name)? {
+        if !context.service(&plans).drain_worker(&by, &name)? {
             return Err(no_such_worker(&self.name));
         }
         let running = work_of(&plans, &name, RUNNING_TOLD_MAX)?.0.len();

@@ -104,7 +104,7 @@ fn a_worker_asks_a_person_answers_and_the_run_goes_on() {
         &["only a person can answer a question"],
     );
     says(&workspace, &["answer", "p", "a", "up"], 1, &["choose one of left, right"]);
-    says(&workspace, &["answer", "p", "b", "yes"], 1, &["task b asks nothing"]);
+    says(&workspace, &["answer", "p", "b", "yes"], 1, &["task b has no open question"]);
     says(&workspace, &["answer", "p", "a", "le"], 0, &["a is answered"]);
     until("done     a");
     until("waiting");

@@ -265,71 +265,53 @@ impl Plan {
     fn changes_plain_tasks(&self, event: &Event) -> bool {
         let is_edit = matches!(
             event,
-            Event::PlanRevised { .. }
+            Event::PlanRevised { title: Some(_), .. }
+                | Event::PlanRevised { goal: Some(_), .. }
+                | Event::PlanRevised { body: Some(_), .. }
                 | Event::TasksAdded { .. }
                 | Event::TaskRevised { .. }
                 | Event::TasksRemoved { .. }
                 | Event::TaskMoved { .. }
         );
-        is_edit && !self.roots.iter().any(|&number| self.is_for_machines(number))
+        is_edit && !self.has_machine_work()
     }
 
-    /// Whether an event changes [`Plan::work_digest`].
+    /// Whether an event changes [`Plan::work_digest`]. The random test compares both after every command.
     fn changes_work(&self, event: &Event) -> bool {
-        match event {
-            Event::PlanRevised { title, goal, queue, .. } => {
-                // Checked last: it costs a pass over all tasks.
-                (title.is_some() || goal.is_some() || queue.is_some())
-                    && self.roots.iter().any(|&number| self.is_for_machines(number))
-            }
-            Event::TasksAdded { tasks, .. } => tasks.iter().any(has_work),
-            Event::TaskRevised { task } => self.find(task.id.as_str()).is_some_and(|number| {
+        if let Event::PlanRevised { title, goal, queue, .. } = event {
+            // Checked last: it costs a pass over all tasks.
+            return (title.is_some() || goal.is_some() || queue.is_some()) && self.has_machine_work();
+        }
+        if let Event::TasksAdded { tasks, .. } = event {
+            return tasks.iter().any(has_work);
+        }
+        if let Event::TaskRevised { task } = event {
+            return self.find(task.id.as_str()).is_some_and(|number| {
                 (has_work(task) || self.is_for_machines(number))
                     && hash_of_task(self.spec_of(number)) != hash_of_task(task)
-            }),
-            Event::TasksRemoved { tasks } => {
-                let numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
-                let mut gone = numbers.flat_map(|number| self.family(number));
-                gone.any(|number| {
-                    let mut after = self.slot(number).after.iter();
-                    has_work(self.spec_of(number)) || after.any(|&next| self.is_for_machines(next))
-                })
-            }
-            Event::TaskMoved { task, parent, .. } => self
-                .find(task.as_str())
-                .is_some_and(|number| self.spec_of(number).parent != *parent && self.is_for_machines(number)),
-            Event::PlanCreated { .. }
-            | Event::TasksReordered { .. }
-            | Event::TasksReset { .. }
-            | Event::ApprovalRequested { .. }
-            | Event::PlanApproved { .. }
-            | Event::PlanRejected { .. }
-            | Event::ApprovalVoided { .. }
-            | Event::PlanActivated { .. }
-            | Event::PlanPaused { .. }
-            | Event::PlanResumed { .. }
-            | Event::PlanFinished { .. }
-            | Event::PlanArchived { .. }
-            | Event::PlanUnarchived { .. }
-            | Event::TaskQueued { .. }
-            | Event::TaskStarted { .. }
-            | Event::TaskProgressed { .. }
-            | Event::TaskDone { .. }
-            | Event::TaskReported { .. }
-            | Event::TaskFailed { .. }
-            | Event::TaskReleased { .. }
-            | Event::QuestionAsked { .. }
-            | Event::QuestionAnswered { .. }
-            | Event::TaskSkipped { .. }
-            | Event::TasksCancelled { .. }
-            | Event::TasksRetried { .. }
-            | Event::TaskRefined { .. }
-            | Event::DigestAttached { .. }
-            | Event::TokensCharged { .. }
-            | Event::TaskRolledBack { .. }
-            | Event::OutputReceived { .. }
-            | Event::OutputWithdrawn { .. } => false,
+            });
         }
+        if let Event::TasksRemoved { tasks } = event {
+            return self.families(tasks).any(|number| {
+                let mut after = self.slot(number).after.iter();
+                has_work(self.spec_of(number)) || after.any(|&next| self.is_for_machines(next))
+            });
+        }
+        if let Event::TaskMoved { task, parent, .. } = event {
+            let moved = self.find(task.as_str()).filter(|&number| self.spec_of(number).parent != *parent);
+            return moved.is_some_and(|number| self.is_for_machines(number));
+        }
+        false
+    }
+
+    /// Iterates over tasks with all their descendants.
+    pub(super) fn families(&self, tasks: &[TaskId]) -> impl Iterator<Item = u32> {
+        let numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
+        numbers.flat_map(|number| self.family(number))
+    }
+
+    fn has_machine_work(&self) -> bool {
+        self.roots.iter().any(|&number| self.is_for_machines(number))
     }
 
     /// Whether machines work on a task or one of its descendants: agents also read the texts of parents.

@@ -14,23 +14,21 @@ impl Plan {
             match event {
                 Event::PlanUnarchived {} => self.keeps_archived()?,
                 Event::PlanResumed { .. } => self.keeps_stopped("resume it")?,
-                Event::ApprovalRequested { .. } => self.keeps_stopped("ask for approval of it unchanged")?,
+                Event::ApprovalRequested { .. } => {
+                    self.keeps_stopped("ask for its approval again before its work has changed")?
+                }
                 Event::PlanActivated {} => self.keeps_stopped("start it")?,
                 Event::TasksAdded { .. } | Event::TaskRevised { .. } if self.state.phase.is_finished() => {
                     self.keeps_stopped("reopen it")?;
                 }
                 Event::TasksAdded { tasks, .. } => {
-                    self.keep_each_stopped(tasks.iter().filter_map(|task| task.parent.as_ref()))?;
+                    let parents = tasks.iter().filter_map(|task| task.parent.as_ref());
+                    self.keep_each_stopped(parents.filter_map(|parent| self.find(parent.as_str())))?;
                 }
-                Event::TaskMoved { parent, .. } => self.keep_each_stopped(parent.iter())?,
-                Event::TasksRemoved { tasks } => {
-                    let numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
-                    let members: Vec<TaskId> = numbers
-                        .flat_map(|number| self.family(number))
-                        .map(|member| self.task_id(member))
-                        .collect();
-                    self.keep_each_stopped(members.iter())?;
+                Event::TaskMoved { parent, .. } => {
+                    self.keep_each_stopped(parent.iter().filter_map(|parent| self.find(parent.as_str())))?;
                 }
+                Event::TasksRemoved { tasks } => self.keep_each_stopped(self.families(tasks))?,
                 Event::TasksReset { tasks } => self.keeps_tasks_stopped(tasks)?,
                 Event::TasksRetried { tasks } => {
                     self.keeps_tasks_stopped(tasks)?;
@@ -91,12 +89,12 @@ impl Plan {
         if self.state.phase.is_finished() {
             self.keeps_stopped("retry its tasks")?;
         }
-        self.keep_each_stopped(tasks.iter())
+        self.keep_each_stopped(tasks.iter().filter_map(|task| self.find(task.as_str())))
     }
 
-    fn keep_each_stopped<'a>(&self, mut tasks: impl Iterator<Item = &'a TaskId>) -> Result<(), Refusal> {
-        let stopped_task = tasks.find_map(|task| {
-            let task = self.at(self.find(task.as_str())?);
+    fn keep_each_stopped(&self, mut numbers: impl Iterator<Item = u32>) -> Result<(), Refusal> {
+        let stopped_task = numbers.find_map(|number| {
+            let task = self.at(number);
             task.state.stopped_by().map(|by| (by, task))
         });
         let Some((by, task)) = stopped_task else { return Ok(()) };
@@ -124,7 +122,7 @@ impl Plan {
             task.spec.work.is_some() && used_up
         };
         match numbers.any(is_over) {
-            true => Err(Refusal::OnlyAPerson { what: "run machine work again that has ended", by: by.kind }),
+            true => Err(Refusal::OnlyAPerson { what: "rerun finished machine work", by: by.kind }),
             false => Ok(()),
         }
     }

@@ -65,6 +65,11 @@ fn a_number_behind_a_prefix_is_not_given_again_either() {
     assert_eq!(next(&reloaded), Some(id("step_8")));
     assert_eq!(desk.plan.free_numbered_ids("other").next(), Some(id("other3")), "above the number of tasks");
     assert_eq!(desk.plan.free_task_ids().next(), Some(id("t4")));
+    // A repair makes the plan from its draft.
+    desk.does(ask::remove("t3", false));
+    let repaired = Plan::from_trusted_draft(plan_id(), desk.plan.to_draft());
+    assert_eq!(repaired.free_task_ids().next(), Some(id("t4")));
+    assert_eq!(next(&repaired), Some(id("step_8")));
 }
 
 #[test]
