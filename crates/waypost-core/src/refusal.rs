@@ -237,7 +237,7 @@ impl Refusal {
             Self::NoSuchTask { nearest: Some(near), .. } => format!("did you mean {near}?"),
             Self::NoSuchTask { .. } => "show the plan to see the ids of its tasks".into(),
             Self::WrongStatus { status, .. } => match status {
-                Status::Pending => "start it first".into(),
+                Status::Pending => "claim it first".into(),
                 Status::Running => "wait until it ends, or cancel it".into(),
                 Status::Skipped => "retry it, or clear its `skip`, to run it after all".into(),
                 Status::Done | Status::Failed | Status::Cancelled => "retry it to run it again".into(),

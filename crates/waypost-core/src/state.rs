@@ -247,7 +247,7 @@ impl TaskState {
 
     /// Returns why the task is not done, in prose, if a reason is known.
     pub fn why(&self) -> Option<String> {
-        match (&self.because_of, &self.reason, &self.error) {
+        let why = match (&self.because_of, &self.reason, &self.error) {
             (Some(task), _, _) => Some(match self.received.get(task.as_str()) {
                 Some(UpstreamResult { reason: Some(reason), .. }) => reason.clone(),
                 // The author ended the plan in the meantime.
@@ -258,6 +258,7 @@ impl TaskState {
             }),
             (None, Some(reason), _) => Some(reason.clone()),
             (None, None, error) => error.clone(),
-        }
+        };
+        why.filter(|why| !why.trim().is_empty())
     }
 }

@@ -47,6 +47,16 @@ impl Dialect {
         <Self as strum::IntoEnumIterator>::iter()
     }
 
+    /// Whether plans can be read from it.
+    pub fn can_read(self) -> bool {
+        !matches!(self, Self::Mermaid | Self::Dot | Self::Graphml | Self::Svg)
+    }
+
+    /// Whether plans can be written as it.
+    pub fn can_write(self) -> bool {
+        !matches!(self, Self::TaskMaster | Self::Beads | Self::Backlog)
+    }
+
     /// The name, as people type it and as the key in [`waypost_core::ForeignFields`].
     pub fn name(self) -> &'static str {
         self.into()

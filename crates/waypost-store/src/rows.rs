@@ -150,7 +150,7 @@ impl VersionRecord {
     pub fn forgotten(&self) -> Option<String> {
         match self.command.as_str() {
             _ if !self.is_forgotten() => None,
-            LOST => Some(LOST.to_owned()),
+            LOST | PURGED => Some(self.command.clone()),
             command => Some(format!("{command} (pruned)")),
         }
     }
@@ -542,6 +542,17 @@ pub struct Page<T> {
     /// Damaged files, a line each: their plans are missing from the list, or cannot be opened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+impl<T: Serialize> Page<T> {
+    /// Returns the page as JSON, with its items under a name of their own.
+    pub fn to_json(&self, items: &str) -> serde_json::Value {
+        let mut page = serde_json::json!({ items: self.items, "total": self.total, "next": self.next });
+        if !self.warnings.is_empty() {
+            page["warnings"] = serde_json::json!(self.warnings);
+        }
+        page
+    }
 }
 
 impl<T> Default for Page<T> {

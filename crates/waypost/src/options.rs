@@ -51,9 +51,19 @@ impl From<&Guard> for waypost_service::Guard {
 const DIALECT_ALIASES: [(Dialect, &str); 3] =
     [(Dialect::Native, "json"), (Dialect::Markdown, "md"), (Dialect::PlanDocument, "plan_document")];
 
-/// Parses the name of a format.
-pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
-    let names = Dialect::all().map(|dialect| {
+/// Parses the name of a format that can be read.
+pub(crate) fn input_format() -> impl TypedValueParser<Value = Dialect> {
+    format_name(Dialect::can_read)
+}
+
+/// Parses the name of a format that can be written.
+pub(crate) fn output_format() -> impl TypedValueParser<Value = Dialect> {
+    format_name(Dialect::can_write)
+}
+
+/// Parses the name of a format that `offered` accepts.
+pub(crate) fn format_name(offered: fn(Dialect) -> bool) -> impl TypedValueParser<Value = Dialect> {
+    let names = Dialect::all().filter(move |&dialect| offered(dialect)).map(|dialect| {
         let aliases = DIALECT_ALIASES.iter().filter(move |(of, _)| *of == dialect).map(|(_, alias)| *alias);
         PossibleValue::new(dialect.name()).aliases(aliases)
     });

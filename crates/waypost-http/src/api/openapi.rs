@@ -180,12 +180,13 @@ fn object(required: &[&str], fields: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": fields })
 }
 
-/// A list under a name. `next` is the cursor of the next page.
+/// A list under a name. `next` is the cursor of the next page; `warnings` name files of the store that are damaged.
 fn list(name: &str, of: &Value) -> Value {
     let fields = json!({
         name: { "type": "array", "items": of },
         "total": { "type": "integer" },
         "next": { "type": ["string", "null"] },
+        "warnings": { "type": "array", "items": { "type": "string" } },
     });
     object(&[name], fields)
 }

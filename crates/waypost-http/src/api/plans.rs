@@ -70,7 +70,7 @@ fn phase(word: &str) -> Result<Phase, Problem> {
 /// `GET /plans`
 pub(crate) fn list(api: &Api, Parameters(listing): Parameters<PlanQuery>) -> Reply {
     let page = api.plans().heads(&listing.query()?)?;
-    Ok(Versioned::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
+    Ok(Versioned::of(page.to_json("plans")))
 }
 
 /// A plan to create.

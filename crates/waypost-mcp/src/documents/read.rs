@@ -126,5 +126,8 @@ pub(super) fn list(call: &Call) -> Result<Answer, ToolError> {
         answer["next"] = next.into();
         answer["total"] = page.total.into();
     }
+    if !page.warnings.is_empty() {
+        answer["warnings"] = page.warnings.into();
+    }
     Ok(Answer::of(answer))
 }

@@ -4,7 +4,7 @@ use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 use super::PlanStore;
 use super::request::WriteError;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::rows::{Lease, LeaseFilter, Page, PlanProgress};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
@@ -28,7 +28,11 @@ impl PlanStore {
 
     /// Calls `look` with the current state of a plan and the latest progress of its tasks.
     pub fn with_progress<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
-        let progress = self.progress(id)?;
+        let progress = match self.progress(id) {
+            // Progress is kept beside the plan, and damage to it does not hide the plan.
+            Err(StoreError::Corrupt { .. }) => PlanProgress::default(),
+            progress => progress?,
+        };
         if progress.is_empty() {
             return self.with_plan(id, look);
         }

@@ -303,6 +303,7 @@ fn a_damaged_plan_is_named_wherever_it_is_asked_for() {
         assert_eq!(warned, in_list, "{name}: {:?}", page.warnings);
         let found = plans.doctor(false).unwrap();
         assert!(found.iter().any(|finding| finding.what.contains(named)), "{name}: {found:?}");
+        assert!(log(&plans).iter().any(|entry| entry.plan == plan("q")), "{name}: its events can be read");
         others_go_on(&place);
     }
 }
@@ -473,6 +474,7 @@ fn a_damaged_file_of_the_store_itself_is_named_and_set_aside() {
         let named = format!("{file} is damaged");
         assert_eq!(found.iter().filter(|finding| finding.what.contains(&named)).count(), 1, "{found:?}");
         assert_eq!(now(&plans, "p").len(), 2, "{file}: plans can be read");
+        assert_eq!(plans.with_progress(&plan("p"), Plan::len).unwrap(), 2, "{file}: also with their progress");
         let found = plans.doctor(true).unwrap();
         assert!(found.iter().all(|finding| finding.repaired), "{file}: {found:?}");
         assert!(found[0].what.contains(file) && found[0].what.contains("damaged/"), "{found:?}");

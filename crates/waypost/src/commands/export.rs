@@ -11,7 +11,7 @@ use waypost_formats::{Dialect, Form, Loss, write, write_many};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::options::dialect;
+use crate::options::output_format;
 use crate::view::text;
 
 /// Maximum number of tasks named for each lost field.
@@ -33,7 +33,7 @@ pub(crate) struct Export {
     #[arg(required = true)]
     plans: Vec<String>,
     /// Output format
-    #[arg(long, value_name = "FORMAT", value_parser = dialect(), default_value = "native")]
+    #[arg(long, value_name = "FORMAT", value_parser = output_format(), default_value = "native")]
     format: Dialect,
     /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]

@@ -21,7 +21,7 @@ use self::folder::Sources;
 use super::new::plan_id;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::options::dialect;
+use crate::options::input_format;
 use crate::plan_input::Source;
 use crate::view::text;
 
@@ -47,7 +47,7 @@ pub(crate) struct Import {
     #[arg(required = true, value_name = "FILE|DIR|-")]
     paths: Vec<String>,
     /// Input format [default: detect]
-    #[arg(long, value_name = "FORMAT", value_parser = dialect())]
+    #[arg(long, value_name = "FORMAT", value_parser = input_format())]
     format: Option<Dialect>,
     /// Id for a single plan [default: its own id, or a new one]
     #[arg(long)]

@@ -95,8 +95,7 @@ impl List {
             context.out.note(damage);
         }
         if context.out.json {
-            let plans = serde_json::json!({ "plans": page.items, "total": page.total, "next": page.next });
-            return context.out.value(&plans);
+            return context.out.value(&page.to_json("plans"));
         }
         if page.items.is_empty() {
             let words = match (narrowed, query.shelf) {

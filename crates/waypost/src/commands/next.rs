@@ -67,7 +67,10 @@ impl Next {
         if context.out.json {
             return context.out.value(&json!({ "task": Value::Null, "reasons": reasons }));
         }
-        say_why_nothing(context, plans, plan)?;
+        if reasons.is_empty() {
+            return say_why_nothing(context, plans, plan);
+        }
+        context.out.say("nothing can be started:");
         for reason in reasons {
             context.out.say(format!("  {reason}"));
         }
@@ -137,7 +140,7 @@ fn say_why_nothing(context: &mut Context, plans: &PlanStore, of: Option<&PlanId>
             plan.state().phase,
             plan.state().approval_required && plan.state().approval.is_none(),
         );
-        format!("nothing can be started: the plan is {phase}; {}", view::progress(&plan.counts()))
+        format!("nothing can be started ({phase}; {})", view::progress(&plan.counts()))
     })?;
     context.out.say(words);
     Ok(())

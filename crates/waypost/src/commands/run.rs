@@ -33,7 +33,7 @@ use super::tui;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
-use crate::options::dialect;
+use crate::options::input_format;
 use crate::plan_input;
 use crate::signals;
 use crate::view::text;
@@ -61,7 +61,7 @@ pub(crate) struct Run {
     #[arg(value_name = "FILE|PLAN|-")]
     what: String,
     /// Input format of the file [default: detect]
-    #[arg(long, value_name = "FORMAT", value_parser = dialect())]
+    #[arg(long, value_name = "FORMAT", value_parser = input_format())]
     format: Option<Dialect>,
     /// Place the plan on this queue
     #[arg(long)]

@@ -6,30 +6,14 @@ use waypost_formats::{Dialect, schema};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::options::dialect;
+use crate::options::format_name;
 use crate::view::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// Format [default: list all]
-    #[arg(value_parser = dialect())]
+    #[arg(value_parser = format_name(|_| true))]
     format: Option<Dialect>,
-}
-
-/// Whether a format can be read, and whether it can be written.
-fn can(dialect: Dialect) -> (bool, bool) {
-    match dialect {
-        Dialect::Native
-        | Dialect::Clido
-        | Dialect::Jaato
-        | Dialect::Frctl
-        | Dialect::Agora
-        | Dialect::PlanDocument
-        | Dialect::Markdown
-        | Dialect::Checklist => (true, true),
-        Dialect::TaskMaster | Dialect::Beads | Dialect::Backlog => (true, false),
-        Dialect::Mermaid | Dialect::Dot | Dialect::Graphml | Dialect::Svg => (false, true),
-    }
 }
 
 fn what(dialect: Dialect) -> &'static str {
@@ -68,7 +52,7 @@ impl Schema {
         if context.out.json {
             let formats: Vec<_> = Dialect::all()
                 .map(|dialect| {
-                    let (read, write) = can(dialect);
+                    let (read, write) = (dialect.can_read(), dialect.can_write());
                     let has_schema = schema(dialect).is_some();
                     json!({ "format": dialect, "what": what(dialect), "read": read, "write": write, "schema": has_schema })
                 })
@@ -78,7 +62,7 @@ impl Schema {
         let rows: Vec<Vec<Cell>> = Dialect::all()
             .map(|dialect| {
                 let word = |yes: bool| Cell::plain(if yes { "yes" } else { "-" });
-                let (read, write) = can(dialect);
+                let (read, write) = (dialect.can_read(), dialect.can_write());
                 vec![
                     Cell::plain(dialect.name()),
                     word(read),

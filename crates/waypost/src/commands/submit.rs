@@ -16,7 +16,7 @@ use super::run::prepare::{self, Approval, RunRequest};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::load_config;
-use crate::options::dialect;
+use crate::options::input_format;
 use crate::plan_input;
 
 const EXAMPLES: &str = "\
@@ -36,7 +36,7 @@ pub(crate) struct Submit {
     #[arg(value_name = "FILE|PLAN|-")]
     what: String,
     /// Input format of the file [default: detect]
-    #[arg(long, value_name = "FORMAT", value_parser = dialect())]
+    #[arg(long, value_name = "FORMAT", value_parser = input_format())]
     format: Option<Dialect>,
     /// Place the plan on this queue
     #[arg(long)]

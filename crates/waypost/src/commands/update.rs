@@ -9,14 +9,15 @@ use waypost_service::SourceText;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::options::{Guard, dialect};
+use crate::options::{Guard, input_format};
 
 /// Maximum number of named tasks that have to be done again.
 const AGAIN_NAMED_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
-A Markdown text or a plan document replaces the body (and title and status, if it has them). A file that
-lists tasks replaces the tasks; tasks whose work is unchanged keep their status and results.
+A Markdown text or a plan document replaces the body (and title and status, if it has them).
+A file that lists tasks replaces the tasks; tasks whose work is unchanged keep their status and
+results.
 
 Examples:
   waypost export kq3 --format markdown --output plan.md
@@ -32,7 +33,7 @@ pub(crate) struct Update {
     #[arg(long, value_name = "FILE", required = true)]
     from_file: String,
     /// Input format [default: detect]
-    #[arg(long, value_name = "FORMAT", value_parser = dialect())]
+    #[arg(long, value_name = "FORMAT", value_parser = input_format())]
     format: Option<Dialect>,
     #[command(flatten)]
     guard: Guard,

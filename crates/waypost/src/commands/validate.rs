@@ -7,7 +7,7 @@ use waypost_formats::Dialect;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::options::dialect;
+use crate::options::input_format;
 use crate::plan_input::{self, Source};
 use crate::view::text;
 
@@ -26,7 +26,7 @@ pub(crate) struct Validate {
     #[arg(required = true, value_name = "FILE|PLAN|-")]
     what: Vec<String>,
     /// Input format [default: detect]
-    #[arg(long, value_name = "FORMAT", value_parser = dialect())]
+    #[arg(long, value_name = "FORMAT", value_parser = input_format())]
     format: Option<Dialect>,
 }
 

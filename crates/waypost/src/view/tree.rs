@@ -9,7 +9,7 @@ use crate::style::Look;
 /// Maximum depth that is drawn; deeper tasks show their level as a number.
 const LEVELS_DRAWN_MAX: usize = 10;
 /// Width of a task's status with its sign.
-const STANDING_COLUMNS: usize = 11;
+const STANDING_COLUMNS: usize = 12;
 /// Maximum width up to which names are aligned.
 const NAME_COLUMNS_MAX: usize = 24;
 /// Maximum number of dependencies named in a row.

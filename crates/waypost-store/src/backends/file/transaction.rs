@@ -194,6 +194,29 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
+    /// Returns the committed versions of one plan after `after` in the log, at most about `limit`.
+    fn log_of_plan(
+        &self,
+        id: &PlanId,
+        after: u64,
+        filter: &LogFilter,
+        limit: usize,
+    ) -> Result<Vec<VersionRecord>> {
+        let is_new = self.staged.get(id).is_some_and(|staged| staged.base.is_none());
+        let (mut found, mut from) = (Vec::new(), after);
+        // Page by page until there are enough: the filter may reject most versions.
+        while !is_new && self.known(id)?.is_some_and(|known| known.tail.sequence > from) {
+            let page = self.files.log(id, from, limit.max(1))?;
+            let Some(last) = page.last() else { break };
+            from = last.sequence;
+            found.extend(page.into_iter().filter(|entry| filter.admits(entry)));
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the facts of a plan as a list shows it. Problems of its files are added to `warnings`.
     fn listed(&self, id: &PlanId, warnings: &mut Vec<String>) -> Result<Option<Arc<Facts>>> {
         match self.staged.get(id).map(|staged| &staged.end) {
@@ -436,6 +459,7 @@ impl Read for Session<'_> {
     fn damage(&mut self, plan: &PlanId) -> Result<Option<String>> {
         let checked = self.known(plan).and_then(|known| {
             self.files.check_history(plan)?;
+            self.all_leases()?;
             Ok(known.and_then(|known| known.warning(plan, &self.layout.plan(plan))))
         });
         match checked {
@@ -532,21 +556,13 @@ impl Read for Session<'_> {
         };
         let mut found: Vec<VersionRecord> = Vec::new();
         for id in ids {
-            let staged = self.staged.get(&id);
-            let is_new = staged.is_some_and(|staged| staged.base.is_none());
-            let mut from = after;
-            // Page by page until there are enough: the filter may reject most versions.
-            while !is_new && self.known(&id)?.is_some_and(|known| known.tail.sequence > from) {
-                let page = self.files.log(&id, from, limit.max(1))?;
-                let Some(last) = page.last() else { break };
-                from = last.sequence;
-                let before = found.len();
-                found.extend(page.into_iter().filter(|entry| filter.admits(entry)));
-                if found.len() - before >= limit {
-                    break;
-                }
+            match self.log_of_plan(&id, after, filter, limit) {
+                Ok(entries) => found.extend(entries),
+                // A damaged plan does not hide the events of the others. Who asks for it alone gets the error.
+                Err(StoreError::Corrupt { .. }) if filter.plan.is_none() => {}
+                Err(error) => return Err(error),
             }
-            let staged = staged.into_iter().flat_map(|staged| &staged.entries);
+            let staged = self.staged.get(&id).into_iter().flat_map(|staged| &staged.entries);
             found.extend(staged.filter(|entry| entry.sequence > after && filter.admits(entry)).cloned());
         }
         found.sort_by_key(|entry| entry.sequence);
