@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 use crate::template::Template;
 
 /// Where a secret is read from when a process starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Secret {
     /// This variable of our own environment.
     Variable(String),
@@ -15,7 +18,7 @@ pub enum Secret {
 }
 
 /// A program that is run for a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Process {
     /// The program and its arguments; with `shell`, a single string for `sh -c`.
     pub command: Vec<String>,
@@ -51,6 +54,20 @@ pub enum Worker {
     Slurm(Arc<Slurm>),
 }
 
+impl Serialize for Worker {
+    /// As its kind and all that is configured.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Process(process) => serializer.collect_map([("process", &**process)]),
+            Self::Agent(agent) => serializer.collect_map([("agent", &**agent)]),
+            Self::Http(http) => serializer.collect_map([("http", &**http)]),
+            Self::Container(container) => serializer.collect_map([("container", &**container)]),
+            Self::Kubernetes(kubernetes) => serializer.collect_map([("kubernetes", &**kubernetes)]),
+            Self::Slurm(slurm) => serializer.collect_map([("slurm", &**slurm)]),
+        }
+    }
+}
+
 impl Worker {
     /// The time limit of an attempt, if the configuration sets one.
     pub fn timeout_seconds(&self) -> Option<u32> {
@@ -66,7 +83,7 @@ impl Worker {
 }
 
 /// A command line agent that is given a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Agent {
     /// The program, with all flags from the configuration.
     pub process: Process,
@@ -81,7 +98,8 @@ pub struct Agent {
 }
 
 /// How an agent receives its prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PromptTo {
     /// On standard input.
     Stdin,
@@ -90,7 +108,8 @@ pub enum PromptTo {
 }
 
 /// Where an agent's prompt comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Prompt {
     /// Already parsed.
     Known(Template),
@@ -105,7 +124,8 @@ pub enum Prompt {
 }
 
 /// The format of an agent's standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     Plain,
     /// Claude Code's object; `result` is the answer.
@@ -115,7 +135,7 @@ pub enum Answer {
 }
 
 /// A worker that is called over HTTP.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Http {
     /// The URL that the job is sent to.
     pub url: String,
@@ -132,7 +152,8 @@ pub struct Http {
 }
 
 /// The HTTP method that a job is sent with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Method {
     Post,
     Put,
@@ -149,7 +170,8 @@ impl Method {
 }
 
 /// The value of a header.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Header {
     /// A literal value.
     Text(String),
@@ -157,7 +179,7 @@ pub enum Header {
 }
 
 /// A container that is started for each attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Container {
     /// The program that starts containers; `None` for the first one found.
     pub engine: Option<String>,
@@ -188,7 +210,7 @@ pub struct Container {
 }
 
 /// A file or folder of the workspace that is mounted into a container.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mount {
     /// Relative to the workspace; empty for the workspace itself.
     pub source: String,
@@ -198,7 +220,7 @@ pub struct Mount {
 }
 
 /// A Kubernetes Job that is created for each attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kubernetes {
     /// The kubeconfig file; otherwise it is found as `kubectl` finds it.
     pub kubeconfig: Option<String>,
@@ -227,7 +249,7 @@ pub struct Kubernetes {
 }
 
 /// A Slurm job that is submitted for each attempt, in one array with others that start at the same time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Slurm {
     /// The program that runs on a node.
     pub process: Process,

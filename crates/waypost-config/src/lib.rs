@@ -5,6 +5,7 @@
 //! and the nearest known name.
 
 mod address;
+mod definition;
 mod env_overrides;
 mod execution_env;
 mod executor;
@@ -20,6 +21,7 @@ mod settings;
 mod template;
 
 pub use address::{ip_address, is_address, is_this_machine};
+pub use definition::Definition;
 pub use execution_env::ExecutionEnv;
 pub use executor::*;
 pub use input_schema::{Shape, VIOLATIONS_MAX};

@@ -4,10 +4,11 @@
 use waypost_core::nearest;
 
 /// A parsed prompt whose placeholders are all known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Template(Vec<Piece>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 enum Piece {
     Text(String),
     Value(&'static str),
