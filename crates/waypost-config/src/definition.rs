@@ -5,8 +5,10 @@
 
 use serde_json::Value;
 use waypost_core::canonical::{CanonicalHasher, Hash};
+use waypost_core::{ProblemKind, Work};
 
-use crate::{Config, Executor, Worker};
+use crate::resolve::{ResolvedWork, resolve, resolve_check};
+use crate::settings::{Config, Executor};
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub struct Definition {
 impl Definition {
     /// The hash by which an approval binds it.
     pub fn hash(&self) -> Hash {
-        let mut hasher = CanonicalHasher::new("waypost/definition/1");
+        let mut hasher = CanonicalHasher::new("definition", 1);
         hasher.text(self.role).text(&self.name);
         hash_value(&mut hasher, &self.value);
         hasher.finish()
@@ -30,34 +32,34 @@ impl Definition {
 }
 
 impl Config {
-    /// What the executor of some work stands for; nothing where no executor has that name.
-    pub fn executor_definition(&self, executor: &str, inputs: &waypost_core::Json) -> Option<Definition> {
-        let (name, value) = match self.executors.get(executor)? {
-            Executor::Dispatch(workers) => {
-                let inputs = inputs.value();
-                let worker = inputs.get("subagent")?.as_str()?;
-                (format!("{executor}/{worker}"), value_of(workers.get(worker)?))
-            }
-            Executor::Worker(worker) => (executor.to_owned(), value_of(worker)),
-            Executor::Noop => (executor.to_owned(), Value::from("noop")),
-            Executor::Human => (executor.to_owned(), Value::from("human")),
+    /// What the executor of some work stands for.
+    pub fn executor_definition(&self, work: &Work) -> Result<Definition, ProblemKind> {
+        let worker = match self.executors.get(&work.executor) {
+            Some(Executor::Dispatch(_)) => work.inputs.value()["subagent"].as_str().map(str::to_owned),
+            Some(Executor::Noop | Executor::Human | Executor::Worker(_)) | None => None,
         };
-        Some(Definition { role: "executor", name, value })
+        let name =
+            worker.map_or_else(|| work.executor.clone(), |worker| format!("{}/{worker}", work.executor));
+        Ok(Definition { role: "executor", name, value: value_of(resolve(self, work)?) })
     }
 
     /// What the program of a check stands for: an executor, or else a check of that name.
-    pub fn check_definition(&self, check: &waypost_core::Work) -> Option<Definition> {
+    pub fn check_definition(&self, check: &Work) -> Result<Definition, ProblemKind> {
         if self.executors.contains_key(&check.executor) {
-            return self.executor_definition(&check.executor, &check.inputs);
+            return self.executor_definition(check);
         }
-        let value = value_of(self.checks.get(&check.executor)?);
-        Some(Definition { role: "check", name: check.executor.clone(), value })
+        let value = value_of(resolve_check(self, check)?);
+        Ok(Definition { role: "check", name: check.executor.clone(), value })
     }
 }
 
-fn value_of(worker: &Worker) -> Value {
-    // Texts, numbers, lists and maps with text keys: JSON can hold them all.
-    serde_json::to_value(worker).unwrap_or_default()
+fn value_of(work: ResolvedWork<'_>) -> Value {
+    match work {
+        ResolvedWork::Noop => Value::from("noop"),
+        ResolvedWork::Human => Value::from("human"),
+        // Texts, numbers, lists and maps with text keys: JSON can hold them all.
+        ResolvedWork::Worker(worker) => serde_json::to_value(worker).unwrap_or_default(),
+    }
 }
 
 /// A tag before each value, and keys in the order of their bytes.
