@@ -1,68 +1,132 @@
-//! What the name of an executor or a check stands for, as a value that can be shown, compared and hashed.
+//! What the names of executors and checks stand for, as values that can be shown, compared, published and hashed.
 //!
-//! All keys are in it, defaults filled in; of secrets the names and where they are read, never the values. A key that is added to
-//! an executor later is in it too, and so asks for approval again where it is used.
+//! A value has all keys with their defaults; of a secret its name and source, never its value. A key that is added to
+//! an executor later is in it too, so that plans that use the executor need approval again.
 
-use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use waypost_core::canonical::{CanonicalHasher, Hash};
-use waypost_core::{ProblemKind, Work};
+use waypost_core::{ProblemKind, Retry, Work};
 
-use crate::resolve::{ResolvedWork, resolve, resolve_check};
+use crate::executor::Worker;
 use crate::settings::{Config, Executor};
 
-/// What a name stands for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Definition {
-    /// `executor` or `check`.
-    pub role: &'static str,
-    /// The name; `executor/worker` where an executor chooses among several by the inputs of a task.
-    pub name: String,
-    /// All that is configured for it.
-    pub value: Value,
+/// The key of an executor that chooses among several workers by the inputs of a task.
+const DISPATCH: &str = "dispatch";
+
+/// Whether a name stands for an executor or for a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DefinitionRole {
+    /// An executor.
+    Executor,
+    /// A check that is no executor.
+    Check,
 }
 
-impl Definition {
-    /// The hash by which an approval binds it.
+impl DefinitionRole {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Executor => "executor",
+            Self::Check => "check",
+        }
+    }
+}
+
+/// What one name stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition<'a> {
+    pub role: DefinitionRole,
+    /// The name; `executor/worker` for a worker of a dispatch executor.
+    pub name: String,
+    /// The kind of the executor, with everything that is configured for it.
+    pub value: &'a Value,
+}
+
+impl Definition<'_> {
+    /// Returns the hash by which an approval binds it.
     pub fn hash(&self) -> Hash {
         let mut hasher = CanonicalHasher::new("definition", 1);
-        hasher.text(self.role).text(&self.name);
-        hash_value(&mut hasher, &self.value);
+        hasher.text(self.role.as_str()).text(&self.name);
+        hash_value(&mut hasher, self.value);
         hasher.finish()
     }
 }
 
-impl Config {
-    /// What the executor of some work stands for.
-    pub fn executor_definition(&self, work: &Work) -> Result<Definition, ProblemKind> {
-        let worker = match self.executors.get(&work.executor) {
-            Some(Executor::Dispatch(_)) => work.inputs.value()["subagent"].as_str().map(str::to_owned),
-            Some(Executor::Noop | Executor::Human | Executor::Worker(_)) | None => None,
-        };
-        let name =
-            worker.map_or_else(|| work.executor.clone(), |worker| format!("{}/{worker}", work.executor));
-        Ok(Definition { role: "executor", name, value: value_of(resolve(self, work)?) })
-    }
+/// What all names of a configuration stand for, and the defaults for tasks that set no limits. Workers publish theirs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Definitions {
+    /// The executors by name; workers of a dispatch executor as `executor/worker`.
+    pub executors: BTreeMap<String, Value>,
+    /// The checks by name.
+    pub checks: BTreeMap<String, Value>,
+    /// The retries of a task that sets none.
+    pub retry: Retry,
+    /// The time limit of a task without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+}
 
-    /// What the program of a check stands for: an executor, or else a check of that name.
-    pub fn check_definition(&self, check: &Work) -> Result<Definition, ProblemKind> {
-        if self.executors.contains_key(&check.executor) {
-            return self.executor_definition(check);
+impl Definitions {
+    /// Returns the definitions of a configuration.
+    pub fn of(config: &Config) -> Self {
+        let mut executors = BTreeMap::new();
+        for (name, executor) in &config.executors {
+            let value = match executor {
+                Executor::Noop => json!("noop"),
+                Executor::Human => json!("human"),
+                Executor::Worker(worker) => value_of(worker),
+                Executor::Dispatch(workers) => {
+                    let named =
+                        workers.iter().map(|(worker, one)| (format!("{name}/{worker}"), value_of(one)));
+                    executors.extend(named);
+                    json!({ DISPATCH: workers.keys().collect::<BTreeSet<_>>() })
+                }
+            };
+            executors.insert(name.clone(), value);
         }
-        let value = value_of(resolve_check(self, check)?);
-        Ok(Definition { role: "check", name: check.executor.clone(), value })
+        Self {
+            executors,
+            checks: config.checks.iter().map(|(name, worker)| (name.clone(), value_of(worker))).collect(),
+            retry: config.retry,
+            timeout_seconds: config.timeout_seconds,
+        }
+    }
+
+    /// Returns what the executor of some work stands for.
+    pub fn of_work(&self, work: &Work) -> Result<Definition<'_>, ProblemKind> {
+        let unknown = |executor: &str| ProblemKind::UnknownExecutor { executor: executor.to_owned() };
+        let mut name = work.executor.clone();
+        let mut value = self.executors.get(&name).ok_or_else(|| unknown(&name))?;
+        if value.get(DISPATCH).is_some() {
+            let inputs = work.inputs.value();
+            let Some(worker) = inputs["subagent"].as_str().filter(|name| !name.is_empty()) else {
+                return Err(ProblemKind::Missing { field: "work.inputs.subagent".to_owned() });
+            };
+            name = format!("{name}/{worker}");
+            value = self.executors.get(&name).ok_or_else(|| unknown(&name))?;
+        }
+        Ok(Definition { role: DefinitionRole::Executor, name, value })
+    }
+
+    /// Returns what the program of a check stands for: an executor, or else a check of that name.
+    pub fn of_check(&self, check: &Work) -> Result<Definition<'_>, ProblemKind> {
+        match self.checks.get(&check.executor) {
+            Some(value) if !self.executors.contains_key(&check.executor) => {
+                Ok(Definition { role: DefinitionRole::Check, name: check.executor.clone(), value })
+            }
+            Some(_) | None => self.of_work(check),
+        }
     }
 }
 
-fn value_of(work: ResolvedWork<'_>) -> Value {
-    match work {
-        ResolvedWork::Noop => Value::from("noop"),
-        ResolvedWork::Human => Value::from("human"),
-        // Texts, numbers, lists and maps with text keys: JSON can hold them all.
-        ResolvedWork::Worker(worker) => serde_json::to_value(worker).unwrap_or_default(),
-    }
+fn value_of(worker: &Worker) -> Value {
+    // Texts, numbers, lists and maps with text keys: JSON can represent all of them.
+    serde_json::to_value(worker).unwrap_or_default()
 }
 
-/// A tag before each value, and keys in the order of their bytes.
+/// Hashes a value with a tag before each part, and keys in the order of their bytes.
 fn hash_value<'a>(hasher: &'a mut CanonicalHasher, value: &Value) -> &'a mut CanonicalHasher {
     match value {
         Value::Null => hasher.text("null"),

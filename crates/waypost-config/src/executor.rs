@@ -153,7 +153,7 @@ pub struct Http {
 
 /// The HTTP method that a job is sent with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     Post,
     Put,

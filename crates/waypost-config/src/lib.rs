@@ -21,7 +21,7 @@ mod settings;
 mod template;
 
 pub use address::{ip_address, is_address, is_this_machine};
-pub use definition::Definition;
+pub use definition::{Definition, DefinitionRole, Definitions};
 pub use execution_env::ExecutionEnv;
 pub use executor::*;
 pub use input_schema::{Shape, VIOLATIONS_MAX};

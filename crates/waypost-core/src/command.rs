@@ -1,8 +1,9 @@
 //! Commands: the requests a front end can make of a plan. `Plan::decide` checks whether they are allowed.
 
 use crate::{
-    Complexity, Dependency, DependencyRule, Digest, Draft, Evidence, ExternalTaskRef, ForeignFields, Json,
-    Lock, Phase, QuestionRequest, Refinement, Retry, TaskId, TaskSpec, Timestamp, UpstreamResult, Work,
+    ApprovedWork, Complexity, Dependency, DependencyRule, Digest, Draft, Evidence, ExternalTaskRef,
+    ForeignFields, Json, Lock, Phase, QuestionRequest, Refinement, Retry, StartRefusal, TaskId, TaskSpec,
+    Timestamp, UpstreamResult, Work,
 };
 
 /// A position among siblings.
@@ -164,7 +165,11 @@ pub enum Command {
         version: u64,
         /// The person's note.
         note: String,
+        /// What the person has seen. Without it no worker starts anything.
+        work: Option<Box<ApprovedWork>>,
     },
+    /// Record that a worker starts nothing of this plan, and why.
+    RefuseStart(Box<StartRefusal>),
     /// Reject the plan. Only a person can.
     Reject {
         /// Why the plan is rejected.

@@ -8,7 +8,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
 use crate::task::ForeignFields;
-use crate::{Actor, PlanId, Task, Timestamp};
+use crate::{Actor, Json, PlanId, Task, Timestamp};
 
 /// The name and version of the native format.
 pub const FORMAT: &str = "waypost/1";
@@ -106,6 +106,89 @@ pub struct Approval {
     /// The person's note.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// What was approved. Earlier versions of Waypost did not record it, and workers start nothing without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<ApprovedWork>>,
+}
+
+/// What an approval is bound to, and how it was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+pub struct ApprovedWork {
+    /// The digest of everything that machines would do: `sha256:` and 64 hex digits. Workers start only this.
+    pub digest: String,
+    /// The definitions of the executors and checks that the plan uses, for the difference to a later state.
+    pub definitions: Json,
+    /// How it was proved that a person acted.
+    pub proof: Proof,
+    /// Where it was given, for example `terminal` or `dashboard`.
+    pub via: String,
+}
+
+/// How it was proved that a person acted, from the weakest proof to the strongest.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Proof {
+    /// A caller without a terminal that nothing marks as an agent or a worker.
+    Account,
+    /// The answer to a question that an agent's host asked.
+    Client,
+    /// A terminal, a session of the dashboard, or a person's token.
+    Presence,
+}
+
+/// A worker's refusal to start the tasks of an approved plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+pub struct StartRefusal {
+    /// The worker that refuses.
+    pub worker: String,
+    /// Why it refuses.
+    pub reason: StartRefusalReason,
+    /// The digest of what this worker would do.
+    pub digest: String,
+    /// How that differs from what was approved, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
+}
+
+/// Why a worker starts nothing of an approved plan.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum StartRefusalReason {
+    /// The worker would run something other than what was approved.
+    DigestMismatch,
+    /// An earlier version of Waypost recorded the approval, without a digest.
+    NoDigest,
 }
 
 /// The execution state of a plan.
@@ -123,6 +206,9 @@ pub struct PlanState {
     /// The approval currently in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// The workers that refuse to start its tasks, at most [`crate::limits::START_REFUSALS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub start_refusals: Vec<StartRefusal>,
     /// The actor that created the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Actor>,

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::raw_json::is_default;
 use crate::task::ForeignFields;
 use crate::{
-    Actor, Digest, Draft, Evidence, ExternalTaskRef, Json, Phase, Question, Refinement, TaskId, TaskSpec,
-    Timestamp, UpstreamResult,
+    Actor, ApprovedWork, Digest, Draft, Evidence, ExternalTaskRef, Json, Phase, Question, Refinement,
+    StartRefusal, TaskId, TaskSpec, Timestamp, UpstreamResult,
 };
 
 fn is_zero(number: &i64) -> bool {
@@ -112,6 +112,15 @@ pub enum Event {
         /// The person's note.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         note: String,
+        /// What was approved. Absent in approvals of earlier versions of Waypost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Box<ApprovedWork>>,
+    },
+    /// A worker starts nothing of the plan: it would not run what was approved.
+    StartRefused {
+        /// The worker, and its reason.
+        #[serde(flatten)]
+        refusal: Box<StartRefusal>,
     },
     /// A person rejected the plan.
     PlanRejected {

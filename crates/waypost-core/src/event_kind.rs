@@ -37,6 +37,7 @@ impl Event {
             | Self::PlanRevised { .. }
             | Self::ApprovalRequested { .. }
             | Self::PlanApproved { .. }
+            | Self::StartRefused { .. }
             | Self::PlanRejected { .. }
             | Self::ApprovalVoided {}
             | Self::PlanActivated {}
@@ -77,6 +78,7 @@ impl Event {
         !matches!(
             self,
             Self::PlanRevised { .. }
+                | Self::StartRefused { .. }
                 | Self::TasksReordered { .. }
                 | Self::TaskQueued { .. }
                 | Self::TaskStarted { .. }

@@ -32,7 +32,10 @@ mod validate;
 
 pub use command::{Command, Outcome, PlanChanges, Position, TaskChanges};
 pub use diff::{DiffStat, Difference, differences, reopened_tasks};
-pub use draft::{Approval, DEFAULT_QUEUE, Draft, FORMAT, Phase, PlanSpec, PlanState};
+pub use draft::{
+    Approval, ApprovedWork, DEFAULT_QUEUE, Draft, FORMAT, Phase, PlanSpec, PlanState, Proof, StartRefusal,
+    StartRefusalReason,
+};
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
 pub use line_diff::{Change, line_changes};

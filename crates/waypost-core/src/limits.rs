@@ -34,6 +34,10 @@ pub const CHOICES_MAX: usize = 50;
 pub const QUESTION_STATE_BYTES_MAX: usize = 64 * 1024;
 /// Maximum answers stored per task; the oldest are dropped.
 pub const ANSWERS_MAX: usize = 100;
+/// Maximum workers whose refusal to start a plan is stored; the oldest are dropped.
+pub const START_REFUSALS_MAX: usize = 20;
+/// Maximum differences in such a refusal; further ones are dropped.
+pub const REFUSAL_DIFFERENCES_MAX: usize = 20;
 /// Maximum bytes of a check's output stored as evidence.
 pub const EVIDENCE_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// Maximum bytes of the tail of a check's log stored as evidence.

@@ -49,6 +49,11 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         ServiceError::Unreadable { error, .. } => about_text(error),
         ServiceError::NotOnePlan { .. } => "pass one plan at a time",
         ServiceError::HeldByOtherSession { .. } => ways.take_over,
+        // Agents approve nothing: a person's answer to a question gets these.
+        ServiceError::ChangedSinceSeen { .. }
+        | ServiceError::NeedsProof { .. }
+        | ServiceError::SeenMissing { .. }
+        | ServiceError::UnresolvedExecutor { .. } => "ask a person to run `waypost approve`",
         ServiceError::Configuration { hint, .. } => hint,
         ServiceError::Store(error) => about_store(error),
     };

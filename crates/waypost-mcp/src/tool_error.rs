@@ -109,6 +109,10 @@ impl From<ServiceError> for ToolError {
             | ServiceError::Unreadable { .. }
             | ServiceError::NotOnePlan { .. }
             | ServiceError::HeldByOtherSession { .. }
+            | ServiceError::ChangedSinceSeen { .. }
+            | ServiceError::NeedsProof { .. }
+            | ServiceError::SeenMissing { .. }
+            | ServiceError::UnresolvedExecutor { .. }
             | ServiceError::Configuration { .. }
             | ServiceError::Store(_) => {
                 let mut told = Self::new(error.to_string(), "").with_fact("code", error.code());

@@ -5,6 +5,7 @@
 //! reservations that follow from it are one write. Nothing starts until that write is durable. If the write fails, the
 //! stored plan replaces the copy and shows what became of the write.
 
+mod approval;
 mod attempts;
 mod duration_average;
 mod finish;
@@ -29,7 +30,7 @@ use waypost_exec::{AttemptKey, AttemptOutcome, Force};
 
 use attempts::{ActiveAttempt, AttemptStage};
 use slots::Slots;
-use waypost_config::Config;
+use waypost_config::{Config, Definitions};
 
 /// Commands of tasks that end at once, in one write.
 const INSTANT_COMMANDS_MAX: usize = 2_000;
@@ -187,11 +188,15 @@ struct Followed {
     served: u64,
     /// The number of its attempts in this run.
     in_progress: u32,
+    /// The latest check of its approval; `None` while it has none.
+    approval: Option<approval::Checked>,
 }
 
 #[derive(Debug)]
 pub struct Scheduler {
     config: Arc<Config>,
+    /// What the names in plans stand for here, to be compared with what was approved.
+    definitions: Definitions,
     worker: String,
     by: Actor,
     after_failure: AfterFailure,
@@ -243,6 +248,7 @@ impl Scheduler {
         let RunLimits { jobs, takes, keeper } = bounds;
         Self {
             by: Actor::worker(worker.clone()),
+            definitions: Definitions::of(&config),
             config,
             worker,
             after_failure,
@@ -386,6 +392,7 @@ impl Scheduler {
             lock_waits,
             served,
             in_progress: 0,
+            approval: None,
         };
         if self.mates.are_there(now) {
             // Workers that wrote other plans will write this one, too.
@@ -525,6 +532,7 @@ impl Scheduler {
             self.draining |= self.after_failure == AfterFailure::FailFast;
         }
         if !self.draining {
+            self.check_approvals(now, &mut writes);
             self.choose_starts(now, &mut writes);
         }
         for (id, mut draft) in writes {
@@ -597,6 +605,8 @@ impl Scheduler {
                     // Its worker or agent finds it in the list of ready tasks.
                     Audience::Others => {}
                     Audience::APersons => rest = Idleness::Waiting,
+                    // A person has to approve what this worker would run.
+                    Audience::Ours if is_active && followed.is_refused() => rest = Idleness::Waiting,
                     Audience::Ours if is_active => return Idleness::Busy,
                     Audience::Ours => {}
                 }

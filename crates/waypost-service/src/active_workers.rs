@@ -29,14 +29,17 @@ pub fn work_of(
 pub fn workers_of(plans: &PlanStore, plan: &PlanId) -> Result<(String, Vec<Worker>), WriteError> {
     let queue = plans.with_plan(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
     let (mut found, now) = all_workers(plans)?;
-    found.retain(|worker| {
-        let takes_up = match worker_state(worker, now) {
-            WorkerState::Alive | WorkerState::Silent => !worker.draining,
-            WorkerState::Draining | WorkerState::Dead => false,
-        };
-        takes_up && (worker.serves(&queue) || worker.plans.contains(plan))
-    });
+    found.retain(|worker| takes_tasks_of(worker, now, &queue, plan));
     Ok((queue, found))
+}
+
+/// Whether a worker takes tasks of a plan in this queue.
+pub(crate) fn takes_tasks_of(worker: &Worker, now: Timestamp, queue: &str, plan: &PlanId) -> bool {
+    let takes_up = match worker_state(worker, now) {
+        WorkerState::Alive | WorkerState::Silent => !worker.draining,
+        WorkerState::Draining | WorkerState::Dead => false,
+    };
+    takes_up && (worker.serves(Config::queue_name(queue)) || worker.plans.contains(plan))
 }
 
 /// Returns all workers registered in the store, and the store's current time.

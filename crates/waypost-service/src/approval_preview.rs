@@ -1,21 +1,21 @@
-//! The program that a task's work resolves to with this configuration, as a person would type it. Runs nothing.
+//! The program that a task's work resolves to with some definitions, as a person would type it. Runs nothing.
 
-use waypost_core::{Task, TaskSpec, Work};
-
-use waypost_config::{Config, Executor, Process, PromptTo, Worker};
+use serde_json::Value;
+use waypost_config::Definitions;
+use waypost_core::{ProblemKind, Task, TaskSpec, Work};
 
 /// Shown for a task without work.
 const FOR_NO_MACHINE: &str = "(for an agent or a person)";
 
 /// Returns the program of a task and that of its check, as a person would type them.
-pub fn preview(config: &Config, spec: &TaskSpec) -> String {
-    let program = program(config, spec);
+pub fn preview(definitions: &Definitions, spec: &TaskSpec) -> String {
+    let program = program(definitions, spec);
     let Some(check) = &spec.check else { return program };
-    format!("{program}, then check: {}", preview_of_check(config, check))
+    format!("{program}, then check: {}", preview_of_check(definitions, check))
 }
 
-fn program(config: &Config, spec: &TaskSpec) -> String {
-    spec.work.as_deref().map_or_else(|| FOR_NO_MACHINE.to_owned(), |work| preview_of_work(config, work))
+fn program(definitions: &Definitions, spec: &TaskSpec) -> String {
+    spec.work.as_deref().map_or_else(|| FOR_NO_MACHINE.to_owned(), |work| preview_of_work(definitions, work))
 }
 
 /// Whether a machine would still run something for a task, so that the approver has to see it.
@@ -36,7 +36,7 @@ pub struct ApprovalPreview {
 }
 
 /// Returns what an approver has to see of a task.
-pub fn approval_preview(config: &Config, spec: &TaskSpec) -> ApprovalPreview {
+pub fn approval_preview(definitions: &Definitions, spec: &TaskSpec) -> ApprovalPreview {
     let inputs = |work: &Work| match work.inputs.as_str() {
         "{}" | "null" => String::new(),
         inputs => inputs.to_owned(),
@@ -47,82 +47,84 @@ pub fn approval_preview(config: &Config, spec: &TaskSpec) -> ApprovalPreview {
         ("notes", spec.notes.clone()),
         ("tools", spec.tools.as_ref().map(|tools| tools.join(", ")).unwrap_or_default()),
         ("inputs", spec.work.as_deref().map(inputs).unwrap_or_default()),
-        ("check", check.map(|check| preview_of_check(config, check)).unwrap_or_default()),
+        ("check", check.map(|check| preview_of_check(definitions, check)).unwrap_or_default()),
         ("check's inputs", check.map(inputs).unwrap_or_default()),
     ];
     let particulars = particulars.into_iter().filter(|(_, text)| !text.trim().is_empty()).collect();
-    ApprovalPreview { program: program(config, spec), particulars }
+    ApprovalPreview { program: program(definitions, spec), particulars }
 }
 
 /// Returns the program of a check.
-pub fn preview_of_check(config: &Config, check: &Work) -> String {
-    match (config.executors.get(&check.executor), config.checks.get(&check.executor)) {
-        (None, Some(worker)) => done_by(worker),
-        (Some(Executor::Human), _) => "(a person is asked)".to_owned(),
-        (Some(_), _) | (None, None) => preview_of_work(config, check),
+pub fn preview_of_check(definitions: &Definitions, check: &Work) -> String {
+    match definitions.of_check(check) {
+        Ok(found) if found.value == "human" => "(a person is asked)".to_owned(),
+        found => describe(found.map(|found| found.value), check),
     }
 }
 
 /// Returns the program of some work.
-pub fn preview_of_work(config: &Config, work: &Work) -> String {
-    match config.executors.get(&work.executor) {
-        None => format!("(no executor is called {})", work.executor),
-        Some(Executor::Noop) => "(nothing)".to_owned(),
-        Some(Executor::Human) => "(a person does it and reports with `waypost answer`)".to_owned(),
-        Some(Executor::Worker(worker)) => done_by(worker),
-        Some(Executor::Dispatch(workers)) => {
-            let inputs = work.inputs.value();
-            let name = inputs.get("subagent").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
-            workers.get(&name).map_or_else(|| format!("(no worker is called {name})"), done_by)
+pub fn preview_of_work(definitions: &Definitions, work: &Work) -> String {
+    describe(definitions.of_work(work).map(|found| found.value), work)
+}
+
+fn describe(found: Result<&Value, ProblemKind>, work: &Work) -> String {
+    let value = match found {
+        Ok(value) => value,
+        Err(ProblemKind::UnknownExecutor { executor }) => {
+            return format!("(no executor is called {executor})");
         }
+        Err(_) => return format!("(the inputs name no worker of {})", work.executor),
+    };
+    let Some((kind, value)) = value.as_object().and_then(|kinds| kinds.iter().next()) else {
+        return match value.as_str() {
+            Some("human") => "(a person does it and reports with `waypost answer`)".to_owned(),
+            _ => "(nothing)".to_owned(),
+        };
+    };
+    let text = |key: &str| value[key].as_str().unwrap_or_default();
+    match kind.as_str() {
+        "container" => {
+            let engine = value["engine"].as_str().unwrap_or("docker or podman");
+            format!("{} (in a container of {}, by {engine})", quoted(&value["command"]), text("image"))
+        }
+        "kubernetes" => format!("{} (in a Kubernetes Job of {})", quoted(&value["command"]), text("image")),
+        "slurm" => {
+            let partition = value["partition"].as_str().map(|name| format!(", partition {name}"));
+            format!(
+                "{} (in a Slurm job{})",
+                describe_process(&value["process"]),
+                partition.unwrap_or_default()
+            )
+        }
+        "http" => format!("{} {}", text("method"), text("url")),
+        "agent" => {
+            let worktree = if value["worktree"] == true { " (in a git worktree of its own)" } else { "" };
+            let prompt = if value["prompt_to"] == "stdin" { " < PROMPT" } else { "" };
+            format!("{}{prompt}{worktree}", describe_process(&value["process"]))
+        }
+        _ => describe_process(value),
     }
 }
 
-fn done_by(worker: &Worker) -> String {
-    match worker {
-        Worker::Process(process) => describe_process(process),
-        Worker::Container(container) => {
-            let engine = container.engine.as_deref().unwrap_or("docker or podman");
-            format!("{} (in a container of {}, by {engine})", quoted(&container.command), container.image)
-        }
-        Worker::Kubernetes(kubernetes) => {
-            format!("{} (in a Kubernetes Job of {})", quoted(&kubernetes.command), kubernetes.image)
-        }
-        Worker::Slurm(slurm) => {
-            let partition = slurm.partition.as_ref().map(|name| format!(", partition {name}"));
-            format!("{} (in a Slurm job{})", describe_process(&slurm.process), partition.unwrap_or_default())
-        }
-        Worker::Http(http) => format!("{} {}", http.method.as_str(), http.url),
-        Worker::Agent(agent) => {
-            let worktree = if agent.worktree { " (in a git worktree of its own)" } else { "" };
-            let prompt = match agent.prompt_to {
-                PromptTo::Stdin => " < PROMPT",
-                PromptTo::Argument => "",
-            };
-            format!("{}{prompt}{worktree}", describe_process(&agent.process))
-        }
-    }
+fn describe_process(process: &Value) -> String {
+    let shell = if process["shell"] == true { "sh -c " } else { "" };
+    let place = match process["directory"].as_str() {
+        None | Some("") => String::new(),
+        Some(directory) => format!(" (in {directory})"),
+    };
+    format!("{shell}{}{place}", quoted(&process["command"]))
 }
 
-fn describe_process(process: &Process) -> String {
-    let shell = if process.shell { "sh -c " } else { "" };
-    let place =
-        if process.directory.is_empty() { String::new() } else { format!(" (in {})", process.directory) };
-    format!("{shell}{}{place}", quoted(&process.command))
-}
-
-fn quoted(command: &[String]) -> String {
-    let plain = |word: &String| {
+fn quoted(command: &Value) -> String {
+    let plain = |word: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
         if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
+            word.to_owned()
         } else {
             format!("'{}'", word.replace('\'', "'\\''"))
         }
     };
-    if command.is_empty() {
-        return "(what the image says)".to_owned();
-    }
-    let words: Vec<String> = command.iter().map(plain).collect();
-    words.join(" ")
+    let words: Vec<String> =
+        command.as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect();
+    if words.is_empty() { "(what the image says)".to_owned() } else { words.join(" ") }
 }

@@ -1,6 +1,8 @@
 //! The caller of an operation: the actor whose rights count, and the name under which it holds tasks.
 
-use waypost_core::Actor;
+use waypost_core::{Actor, ActorKind, Proof, Refusal};
+
+use crate::error::ServiceError;
 
 /// The caller of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,17 +11,49 @@ pub struct Caller {
     pub actor: Actor,
     /// The name under which the caller holds tasks: its own, or that of one session of an agent (`agent:robin#4f`).
     pub worker: String,
+    /// How it is known that a person acts; `None` for agents, workers and people without proof.
+    pub presence: Option<Presence>,
+}
+
+/// How it is known that a person acts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// The strength of the proof.
+    pub proof: Proof,
+    /// Where the person acts, for example `terminal` or `dashboard`.
+    pub via: String,
+}
+
+impl Presence {
+    /// A person at a terminal, in a session of the dashboard, or with a token of their own.
+    pub fn new(via: impl Into<String>) -> Self {
+        Self { proof: Proof::Presence, via: via.into() }
+    }
 }
 
 impl Caller {
     /// A caller that holds tasks under its own name.
     pub fn new(actor: Actor) -> Self {
-        Self { worker: actor.to_string(), actor }
+        Self { worker: actor.to_string(), actor, presence: None }
+    }
+
+    /// Returns the caller with proof that a person acts.
+    #[must_use]
+    pub fn present(self, presence: Presence) -> Self {
+        Self { presence: Some(presence), ..self }
+    }
+
+    /// Returns the proof that a person acts, which `what` needs.
+    pub(crate) fn proved(&self, what: &'static str) -> Result<Presence, ServiceError> {
+        if self.actor.kind != ActorKind::Person {
+            return Err(Refusal::OnlyAPerson { what, by: self.actor.kind }.into());
+        }
+        self.presence.clone().ok_or(ServiceError::NeedsProof { what })
     }
 
     /// One session of an agent. It does not hold the tasks of the agent's other sessions.
     pub fn session(actor: Actor, worker: String) -> Self {
-        Self { actor, worker }
+        Self { actor, worker, presence: None }
     }
 
     /// Returns how the caller relates to the holder of a task.

@@ -77,6 +77,36 @@ pub enum ServiceError {
         /// When the lease of the other session ends unless it is renewed.
         until: Option<Timestamp>,
     },
+    /// The plan, or what its executors stand for, changed while a person was deciding.
+    #[error("plan {plan} changed while you were reading: {}", change_text(*seen, *current))]
+    ChangedSinceSeen {
+        /// The id of the plan.
+        plan: PlanId,
+        /// The version that was seen.
+        seen: u64,
+        /// The newest version.
+        current: u64,
+    },
+    /// An approval does not name what the person has seen.
+    #[error("an approval names the version and the digest that were seen")]
+    SeenMissing {
+        /// The id of the plan.
+        plan: PlanId,
+    },
+    /// The caller has not proved that a person acts.
+    #[error("only a person who is present can {what}, and nothing shows that one is")]
+    NeedsProof {
+        /// The requested action, as a verb.
+        what: &'static str,
+    },
+    /// Nobody defines an executor or a check of the plan, so that nobody can see what would run.
+    #[error("plan {plan} cannot be approved: nobody defines {}", names.join(", "))]
+    UnresolvedExecutor {
+        /// The id of the plan.
+        plan: PlanId,
+        /// The names without a definition.
+        names: Vec<String>,
+    },
     /// The configuration cannot be loaded.
     #[error("{message}")]
     Configuration {
@@ -161,6 +191,8 @@ pub enum Hint {
     OnePlan,
     /// Take the task over if the other session is gone; otherwise claim another task.
     TakeOver,
+    /// Look at the preview of the plan again, then decide.
+    PreviewAgain(PlanId),
     /// A hint with the same wording at every front end.
     Text(String),
 }
@@ -172,6 +204,13 @@ fn shown(id: &str) -> &str {
 
 fn until_text(until: Option<Timestamp>) -> String {
     until.map(|until| format!(", until {until} unless it renews its lease")).unwrap_or_default()
+}
+
+fn change_text(seen: u64, current: u64) -> String {
+    if seen == current {
+        return "its executors are not those that you have seen".to_owned();
+    }
+    format!("version {seen} is now {current}")
 }
 
 fn first_of(problems: &[Problem]) -> String {
@@ -209,7 +248,14 @@ impl ServiceError {
                 json!({ "task": task, "agent": agent, "until": until })
             }
             Self::Invalid { problems, .. } => json!({ "problems": problems }),
-            Self::Conflict(_) | Self::IdUsed(_) | Self::Configuration { .. } | Self::Store(_) => json!({}),
+            Self::ChangedSinceSeen { seen, current, .. } => json!({ "seen": seen, "current": current }),
+            Self::UnresolvedExecutor { names, .. } => json!({ "names": names }),
+            Self::NeedsProof { what } => json!({ "what": what }),
+            Self::SeenMissing { .. }
+            | Self::Conflict(_)
+            | Self::IdUsed(_)
+            | Self::Configuration { .. }
+            | Self::Store(_) => json!({}),
         };
         if let Value::Object(facts) = facts { facts } else { Map::new() }
     }
@@ -239,6 +285,15 @@ impl ServiceError {
             },
             Self::NotOnePlan { .. } => Hint::OnePlan,
             Self::HeldByOtherSession { .. } => Hint::TakeOver,
+            Self::NeedsProof { .. } => {
+                Hint::Text("a person does this in a terminal of their own, or in the dashboard".to_owned())
+            }
+            Self::ChangedSinceSeen { plan, .. } | Self::SeenMissing { plan } => {
+                Hint::PreviewAgain(plan.clone())
+            }
+            Self::UnresolvedExecutor { .. } => {
+                Hint::Text("define them, or start a worker that does, and look again".to_owned())
+            }
             Self::Configuration { hint, .. } => Hint::Text(hint.clone()),
             Self::Store(error) => Hint::Text(error.hint().to_owned()),
         }

@@ -82,6 +82,9 @@ fn event_words(event: &Event) -> String {
         Event::ApprovalRequested { message } => with("approval requested", message),
         Event::PlanApproved { version, note, .. } => with(&format!("approved version {version}"), note),
         Event::PlanRejected { reason, .. } => with("rejected", reason),
+        Event::StartRefused { refusal } => {
+            format!("{} starts nothing: not what was approved", refusal.worker)
+        }
         Event::ApprovalVoided {} => "approval needed again".to_owned(),
         Event::PlanActivated {} => "started".to_owned(),
         Event::PlanPaused { reason, .. } => with("paused", reason),

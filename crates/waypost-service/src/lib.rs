@@ -6,6 +6,7 @@ pub mod admission;
 pub mod submit;
 
 mod active_workers;
+mod approval;
 mod approval_preview;
 mod caller;
 mod claim;
@@ -26,10 +27,11 @@ mod wait_reasons;
 mod worker_registry;
 
 pub use active_workers::{all_workers, no_worker, work_of, worker_state, workers_of};
+pub use approval::{may_start, start_refusal_text};
 pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };
-pub use caller::{Caller, Holder};
+pub use caller::{Caller, Holder, Presence};
 pub use claim::{ClaimFilter, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};
 pub use edit::{EditOp, NewTask, StatusChange};
@@ -37,7 +39,9 @@ pub use error::{Hint, IdOf, ServiceError, Subject};
 pub use event_text::{consequence_summary, summary};
 pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
-pub use preview::{Preview, PreviewGroup, PreviewTask, Risk, plan_preview, preview_digest};
+pub use preview::{
+    Preview, PreviewGroup, PreviewTask, Risk, Seen, plan_preview, preview_digest, short_digest,
+};
 pub use record::Record;
 pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_seconds};
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};

@@ -88,19 +88,6 @@ impl Service {
         self.write(by, plan, vec![Command::RequestApproval { message: message.to_owned() }], guard)
     }
 
-    /// Approves the version that a person has reviewed.
-    pub fn approve(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        seen_version: u64,
-        note: &str,
-        guard: Guard,
-    ) -> WriteResult {
-        let command = Command::Approve { version: seen_version, note: note.to_owned() };
-        self.write(by, plan, vec![command], guard)
-    }
-
     /// Rejects a plan.
     pub fn reject(&self, by: &Caller, plan: &PlanId, reason: &str, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)

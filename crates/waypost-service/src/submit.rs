@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use waypost_config::Config;
+use waypost_config::{Config, Definitions};
 use waypost_core::{
     ActorKind, Command, Difference, Draft, Json, Phase, Plan, PlanId, Problem, Refusal, Status, Task,
     TaskChanges, TaskId, Work, differences,
@@ -11,6 +11,7 @@ use waypost_core::{
 use waypost_store::{NewPlan, WriteError};
 
 use crate::admission;
+use crate::approval::may_start;
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::{Guard, Service};
@@ -161,17 +162,19 @@ pub enum Start {
 impl Service {
     /// Activates a plan, unless a person must approve it first.
     pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
+        let config = self.config()?;
         let (phase, version, needed, archived) = self.read(plan, |plan| {
             let state = plan.state();
-            let needed = state.approval_required && state.approval.is_none();
+            let approved = || may_start(config.approval, &Definitions::of(&config), plan, "").is_ok();
+            let needed = state.approval_required && state.approval.is_none() || !approved();
             (state.phase, plan.version(), needed, state.archived)
         })?;
         if archived {
             return Err(Refusal::Archived {}.into());
         }
         match (phase, needed) {
-            (Phase::Active, _) => Ok(Start::Runs),
             (_, true) => Ok(Start::NeedsApproval { version }),
+            (Phase::Active, false) => Ok(Start::Runs),
             (_, false) => {
                 self.write(by, plan, vec![Command::Activate], Guard::NONE)?;
                 Ok(Start::Runs)

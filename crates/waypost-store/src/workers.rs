@@ -2,7 +2,7 @@
 //! what happens to its tasks.
 
 use serde::{Deserialize, Serialize};
-use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_core::{Json, PlanId, TaskId, Timestamp};
 
 /// Seconds after which the record of a worker without heartbeats is removed.
 pub const WORKER_KEPT_SECONDS: u64 = 24 * 60 * 60;
@@ -53,6 +53,9 @@ pub struct Worker {
     /// Whether it takes no new tasks: it exits when its running tasks have ended.
     #[serde(default)]
     pub draining: bool,
+    /// What its executors and checks stand for, as JSON without secrets: approvers see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definitions: Option<Json>,
     /// Queues of which it needs a slot and has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,

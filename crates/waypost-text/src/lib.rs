@@ -12,7 +12,7 @@ mod truncate;
 
 pub use layout::{fit, fit_right, pad, skip_columns, wrap};
 pub use quantity::{age, ago, byte_size, count, duration, hex};
-pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, sanitize, sanitize_line};
+pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, sanitize, sanitize_line};
 pub use status::{Role, StatusSign, typescript};
 pub use truncate::{
     ELLIPSIS, excerpt, excerpt_bytes, head_bytes, tail_bytes, truncate, truncate_bytes, width,

@@ -71,6 +71,24 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     if is_tidy { line } else { Cow::Owned(line.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
+/// Shows text on one line with each unsafe character as `\u{…}`, for people who decide about exactly this text: nothing
+/// is dropped, and nothing can hide.
+pub fn reveal(text: &str) -> Cow<'_, str> {
+    if is_printable_ascii(text) {
+        return Cow::Borrowed(text);
+    }
+    let is_hidden =
+        |character: char| is_unsafe_char(character) || is_line_end(character) || character == '\t';
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |character: char| match character {
+        hidden if is_hidden(hidden) => format!("\\u{{{:x}}}", u32::from(hidden)),
+        plain => plain.to_string(),
+    };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
 /// Escapes the unsafe characters of JSON text. The JSON keeps its meaning for a parser and is inert in a terminal.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     if is_printable_ascii(json) {

@@ -77,7 +77,7 @@ impl EffectRunner {
                 self.read(move |context| context.load_task_detail(plan, task));
             }
             RunEffect::Preview(plan) => self.read(move |context| context.preview(plan)),
-            RunEffect::Approve(plan, version) => self.write(move |context| context.approve(plan, version)),
+            RunEffect::Approve(plan, seen) => self.write(move |context| context.approve(plan, &seen)),
             RunEffect::Write { plan, action, success } => {
                 self.write(move |context| context.act(&plan, action, success));
             }

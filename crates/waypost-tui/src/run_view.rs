@@ -11,6 +11,7 @@ use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
 use waypost_core::{EffectiveStatus, Phase, TaskId};
 use waypost_run::Control;
+use waypost_service::Seen;
 
 pub use self::messages::{
     Intent, LOG_BYTES_MAX, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanAction, Preview,
@@ -35,7 +36,7 @@ enum LocalRun {
 /// The purpose of the open dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OpenDialog {
-    Approve(u64),
+    Approve(Seen),
     Reject,
     Answer(TaskId),
     CancelTask(TaskId),

@@ -70,6 +70,8 @@ macro_rules! commands {
 commands!(Command {
     /// Create a plan
     New(command::new::New),
+    /// Run a small plan in a temporary folder, to see how it works
+    Demo(command::demo::Demo),
     /// Generate a plan for a goal with a model
     Plan(command::plan::Plan),
     /// Break a goal, plan or task down into small enough tasks with a model
@@ -143,6 +145,8 @@ commands!(Command {
     Retry(command::task_lifecycle::Retry),
     /// Cancel a task or the whole plan
     Cancel(command::task_lifecycle::Cancel),
+    /// Show everything that machines would run for a plan
+    Preview(command::preview::Preview),
     /// Approve a plan, so that it may run (people only)
     Approve(command::plan_lifecycle::Approve),
     /// Reject a plan (people only)

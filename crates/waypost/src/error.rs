@@ -247,9 +247,12 @@ impl From<ServiceError> for Failure {
             | ServiceError::Ambiguous { .. }
             | ServiceError::NoSuchVersion { .. } => Self::not_found(error.to_string(), hint),
             ServiceError::NotOnePlan { .. } => return Self::usage(error.to_string(), hint),
-            ServiceError::IdUsed(_) | ServiceError::HeldByOtherSession { .. } => {
-                Self::failed(error.to_string(), hint)
-            }
+            ServiceError::ChangedSinceSeen { .. } => Self::new(Exit::Conflict, error.to_string(), hint),
+            ServiceError::IdUsed(_)
+            | ServiceError::HeldByOtherSession { .. }
+            | ServiceError::NeedsProof { .. }
+            | ServiceError::SeenMissing { .. }
+            | ServiceError::UnresolvedExecutor { .. } => Self::failed(error.to_string(), hint),
         };
         Self { code, facts: Box::new(error.facts()), ..failure }
     }
@@ -282,6 +285,7 @@ fn hint_text(hint: &Hint) -> String {
         Hint::RightText => "check that this is the right file".to_owned(),
         Hint::OnePlan => "name a file with one plan".to_owned(),
         Hint::TakeOver => "take another task".to_owned(),
+        Hint::PreviewAgain(plan) => format!("look at it again with `waypost preview {plan}`, then decide"),
         Hint::Text(text) => text.clone(),
     }
 }

@@ -3,6 +3,7 @@
 //! Parses the command line, runs one command, prints its output, and exits with a documented exit code.
 
 mod actor;
+mod approval_prompt;
 mod cli;
 mod commands;
 mod context;
@@ -17,6 +18,7 @@ mod planning;
 mod signals;
 mod store_location;
 mod style;
+mod terminal;
 mod view;
 mod webhooks;
 

@@ -219,18 +219,35 @@ export type Difference =
   | { change: "removed"; task: string; description: string }
   | { change: "reordered" };
 
-export interface Run {
-  task: string;
-  executor: string;
-  kind?: string;
-  commands: string[];
-  inputs?: unknown;
-  particulars?: { name: string; text: string }[];
+export interface PreviewTask {
+  id: string;
+  /** The texts that the author passes to the program, by name. */
+  particulars: [string, string][];
+}
+
+export interface PreviewGroup {
+  group: number;
+  program: string;
+  for_person: boolean;
+  warnings: string[];
+  tasks: PreviewTask[];
+  tasks_total: number;
+  next_offset: number | null;
+}
+
+/** Everything that machines would run for a plan. */
+export interface Preview {
+  version: number;
+  digest: string;
+  resolved_by?: string;
+  disagreeing?: string[];
+  unresolved?: string[];
+  total: number;
+  since_approval?: string[];
+  groups: PreviewGroup[];
 }
 
 export interface ApprovalView extends Approval {
-  runs: Run[];
-  runs_total: number;
   problems: string[];
   since_approval?: { version?: number; differences: Difference[]; differences_total?: number };
 }

@@ -11,8 +11,8 @@ use self::stop::person;
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
-    Actor, ActorKind, Command, Dependency, DependencyRule, Event, ExternalTaskRef, Phase, Problem,
-    ProblemKind, Refusal, Status, TaskId, Timestamp, UpstreamResult, limits,
+    Actor, ActorKind, ApprovedWork, Command, Dependency, DependencyRule, Event, ExternalTaskRef, Phase,
+    Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp, UpstreamResult, limits,
 };
 
 /// Maximum names listed in a refusal.
@@ -70,7 +70,10 @@ impl Plan {
                 | Phase::Failed
                 | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "put up for approval" }),
             },
-            Command::Approve { version, note } => self.decide_approve(by, *version, note),
+            Command::Approve { version, note, work } => {
+                self.decide_approve(by, *version, note, work.as_ref())
+            }
+            Command::RefuseStart(refusal) => self.decide_refuse_start(refusal),
             Command::Reject { reason } => {
                 only_a_person(by, "reject a plan")?;
                 match self.state.phase {
@@ -211,19 +214,47 @@ impl Plan {
         }
     }
 
-    fn decide_approve(&self, by: &Actor, version: u64, note: &str) -> Decision {
+    fn decide_approve(
+        &self,
+        by: &Actor,
+        version: u64,
+        note: &str,
+        work: Option<&Box<ApprovedWork>>,
+    ) -> Decision {
         only_a_person(by, "approve a plan")?;
-        match self.state.phase {
-            Phase::Draft | Phase::AwaitingApproval => {}
-            Phase::Active | Phase::Paused if self.state.approval.is_some() => return Ok(Vec::new()),
-            phase @ (Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
-                return Err(Refusal::WrongPhase { phase, wanted: "approved" });
+        match (self.state.phase, &self.state.approval) {
+            (Phase::Draft | Phase::AwaitingApproval, _) => {}
+            (Phase::Active | Phase::Paused, Some(approval)) => {
+                let digest = |work: &Box<ApprovedWork>| work.digest.clone();
+                if approval.work.as_ref().map(digest) == work.map(digest) {
+                    return Ok(Vec::new());
+                }
+                // The configuration changed since: what was approved is no longer what would run.
             }
+            (phase, _) => return Err(Refusal::WrongPhase { phase, wanted: "approved" }),
         }
         if version != self.version {
             return Err(Refusal::NotWhatWasLookedAt { looked_at: version, current: self.version });
         }
-        Ok(vec![Event::PlanApproved { by: by.clone(), version, note: note.to_owned() }])
+        let work = work.cloned();
+        Ok(vec![Event::PlanApproved { by: by.clone(), version, note: note.to_owned(), work }])
+    }
+
+    fn decide_refuse_start(&self, refusal: &StartRefusal) -> Decision {
+        match self.state.phase {
+            Phase::Active if self.state.start_refusals.contains(refusal) => Ok(Vec::new()),
+            Phase::Active => {
+                let mut refusal = refusal.clone();
+                refusal.differences.truncate(limits::REFUSAL_DIFFERENCES_MAX);
+                Ok(vec![Event::StartRefused { refusal: Box::new(refusal) }])
+            }
+            phase @ (Phase::Draft
+            | Phase::AwaitingApproval
+            | Phase::Paused
+            | Phase::Completed
+            | Phase::Failed
+            | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "refused by a worker" }),
+        }
     }
 
     /// Checks whether a task's dependencies and parents let it begin; otherwise returns what it waits for.

@@ -12,7 +12,7 @@ use super::task_index::Index;
 use super::{Plan, numbered};
 use crate::{
     Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes,
-    Report, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
+    Report, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult, limits,
 };
 
 impl Plan {
@@ -83,11 +83,22 @@ impl Plan {
                 self.state.phase = Phase::AwaitingApproval;
                 self.state.reason.clone_from(message);
             }
-            Event::PlanApproved { by, version, note } => {
-                let (by, note) = (by.clone(), note.clone());
-                self.state.approval = Some(Approval { by, at, version: *version, note });
-                self.state.reason = String::new();
-                self.activate(at);
+            Event::PlanApproved { by, version, note, work } => {
+                let (by, note, work) = (by.clone(), note.clone(), work.clone());
+                self.state.approval = Some(Approval { by, at, version: *version, note, work });
+                self.state.start_refusals.clear();
+                if matches!(self.state.phase, Phase::Draft | Phase::AwaitingApproval) {
+                    self.state.reason = String::new();
+                    self.activate(at);
+                }
+            }
+            Event::StartRefused { refusal } => {
+                let refusals = &mut self.state.start_refusals;
+                refusals.retain(|known| known.worker != refusal.worker);
+                if refusals.len() == limits::START_REFUSALS_MAX {
+                    refusals.remove(0);
+                }
+                refusals.push((**refusal).clone());
             }
             Event::PlanRejected { by, reason } => {
                 self.state.stopped_by = Some(by.clone());
@@ -95,6 +106,7 @@ impl Plan {
                 self.state.approval_required = true;
                 self.state.approval_waived = false;
                 self.state.approval = None;
+                self.state.start_refusals.clear();
                 self.state.phase = Phase::Draft;
                 self.state.reason.clone_from(reason);
             }
@@ -104,6 +116,7 @@ impl Plan {
                     self.state.stopped_by = None;
                 }
                 self.state.approval = None;
+                self.state.start_refusals.clear();
                 self.state.approval_required = true;
                 // A person's pause holds: resuming leads back to a draft.
                 let paused_by_person = self.state.phase == Phase::Paused && self.state.stopped_by.is_some();
@@ -258,6 +271,8 @@ impl Plan {
         started_at: Option<Timestamp>,
         at: Timestamp,
     ) {
+        // A worker that starts a task no longer refuses to.
+        self.state.start_refusals.retain(|refusal| refusal.worker != worker);
         self.with(task, |plan, number| {
             plan.change(number, |task| {
                 let state = &mut task.state;

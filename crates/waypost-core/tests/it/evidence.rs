@@ -326,7 +326,7 @@ fn where_the_operator_asks_for_no_approval_an_agents_edit_does_not_either() {
     desk.does(Command::Create { draft, approval_required: Some(false) });
     desk.does(Command::Reject { reason: "too bold".into() });
     let version = desk.plan.version();
-    desk.does(Command::Approve { version, note: String::new() });
+    desk.does(Command::Approve { version, note: String::new(), work: None });
     let events = desk.asks(&agent(), add()).unwrap();
     assert!(events.contains(&Event::ApprovalVoided {}));
 }

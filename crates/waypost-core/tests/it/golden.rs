@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use waypost_core::{
-    Answer, Approval, Complexity, Dependency, DependencyRule, Digest, Draft, Event, Evidence,
+    Answer, Approval, ApprovedWork, Complexity, Dependency, DependencyRule, Digest, Draft, Event, Evidence,
     ExternalTaskRef, FORMAT, ForeignFields, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState,
-    PlannerNotes, Question, Refinement, Report, Retry, Status, Task, TaskExtras, TaskSpec, TaskState,
-    UpstreamResult, Work,
+    PlannerNotes, Proof, Question, Refinement, Report, Retry, StartRefusal, StartRefusalReason, Status, Task,
+    TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
 };
 use waypost_testkit::{id, task};
 
@@ -251,7 +251,14 @@ fn draft() -> Draft {
             phase: Phase::Active,
             approval_required: true,
             approval_waived: true,
-            approval: Some(Approval { by: ada(), at: at(5), version: 6, note: "fine".into() }),
+            approval: Some(Approval {
+                by: ada(),
+                at: at(5),
+                version: 6,
+                note: "fine".into(),
+                work: Some(approved_work()),
+            }),
+            start_refusals: vec![refusal()],
             created_by: Some(agent()),
             created_at: Some(at(0)),
             updated_at: Some(at(6)),
@@ -270,6 +277,24 @@ fn draft() -> Draft {
             Task::new(task("group", &[])),
             Task { spec: full_spec(), state: full_state() },
         ],
+    }
+}
+
+fn approved_work() -> Box<ApprovedWork> {
+    Box::new(ApprovedWork {
+        digest: format!("sha256:{}", "3f".repeat(32)),
+        definitions: Json::parse(r#"{"executor deploy":{"process":{"command":["make","deploy"]}}}"#).unwrap(),
+        proof: Proof::Presence,
+        via: "terminal".into(),
+    })
+}
+
+fn refusal() -> StartRefusal {
+    StartRefusal {
+        worker: "host-1".into(),
+        reason: StartRefusalReason::DigestMismatch,
+        digest: format!("sha256:{}", "81".repeat(32)),
+        differences: vec!["executor deploy: command".into()],
     }
 }
 
@@ -309,8 +334,9 @@ fn events() -> Vec<Event> {
         Event::TasksReordered { parent: None, order: tasks.clone() },
         Event::TasksReset { tasks: tasks.clone() },
         Event::ApprovalRequested { message: "may I?".into() },
-        Event::PlanApproved { by: ada(), version: 6, note: "fine".into() },
-        Event::PlanApproved { by: ada(), version: 6, note: String::new() },
+        Event::PlanApproved { by: ada(), version: 6, note: "fine".into(), work: None },
+        Event::PlanApproved { by: ada(), version: 6, note: String::new(), work: Some(approved_work()) },
+        Event::StartRefused { refusal: Box::new(refusal()) },
         Event::PlanRejected { by: ada(), reason: "too bold".into() },
         Event::ApprovalVoided {},
         Event::PlanActivated {},

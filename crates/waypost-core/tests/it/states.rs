@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use waypost_core::{
     Actor, Command, Digest, EffectiveStatus, Event, ExternalTaskRef, Json, Outcome, Phase, PlanChanges,
-    PlanId, Position, Refinement, Refusal, Status, TaskChanges, UpstreamResult,
+    PlanId, Position, Refinement, Refusal, StartRefusal, StartRefusalReason, Status, TaskChanges,
+    UpstreamResult,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -28,7 +29,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 34, "{names:?}");
+    assert_eq!(names.len(), 35, "{names:?}");
 }
 
 /// Formats the result of a command for a table cell.
@@ -312,6 +313,7 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::Replace(_)
         | Command::RequestApproval { .. }
         | Command::Approve { .. }
+        | Command::RefuseStart(_)
         | Command::Reject { .. }
         | Command::Activate
         | Command::Pause { .. }
@@ -445,7 +447,13 @@ fn plan_commands(desk: &Desk) -> Vec<(&'static str, Actor, Command)> {
     let mut replacement = desk.plan.to_draft();
     replacement.tasks[0].spec.description = "do it otherwise".into();
     let finish = |phase| Command::FinishPlan { phase, summary: "that is all".into() };
-    let approve = || Command::Approve { version, note: String::new() };
+    let refusal = StartRefusal {
+        worker: "w1".into(),
+        reason: StartRefusalReason::DigestMismatch,
+        digest: "sha256:81c0".into(),
+        differences: vec!["executor deploy: command".into()],
+    };
+    let approve = || Command::Approve { version, note: String::new(), work: None };
     vec![
         ("`create`", ada(), ask::create(plan_of([]))),
         ("`revise_plan`", agent(), Command::RevisePlan(Box::new(title))),
@@ -459,8 +467,9 @@ fn plan_commands(desk: &Desk) -> Vec<(&'static str, Actor, Command)> {
         (
             "`approve`, of an earlier version",
             ada(),
-            Command::Approve { version: version - 1, note: String::new() },
+            Command::Approve { version: version - 1, note: String::new(), work: None },
         ),
+        ("`refuse_start`", worker(), Command::RefuseStart(Box::new(refusal))),
         ("`reject`, by a person", ada(), Command::Reject { reason: "too bold".into() }),
         ("`reject`, by an agent", agent(), Command::Reject { reason: "too bold".into() }),
         ("`activate`", agent(), Command::Activate),

@@ -4,8 +4,8 @@ use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Json, Phase, Plan, QuestionRequest};
-use waypost_service::{ClaimOptions, TaskRef, TaskReport};
+use waypost_core::{Json, Phase, QuestionRequest};
+use waypost_service::{ClaimOptions, Seen, TaskRef, TaskReport};
 
 use super::extract::{TaskPath, Write, parameter};
 use super::response::{Problem, Reply, Versioned};
@@ -17,6 +17,10 @@ use super::state::Api;
 pub(crate) struct ActionBody {
     message: Option<String>,
     note: Option<String>,
+    /// For approve: the version that the person has seen; `If-Match` may name it instead.
+    version: Option<u64>,
+    /// For approve: the digest of the preview that the person has seen.
+    digest: Option<String>,
     reason: Option<String>,
     summary: Option<String>,
     phase: Option<String>,
@@ -54,10 +58,8 @@ pub(crate) fn on_plan(
     let written = match action.as_str() {
         "request-approval" => service.request_approval(&by, &id, &body.message.unwrap_or_default(), guard)?,
         "approve" => {
-            let seen = match guard.known_version {
-                Some(version) => version,
-                None => service.read(&id, Plan::version)?,
-            };
+            let seen = body.version.or(guard.known_version).zip(body.digest);
+            let seen = seen.map(|(version, digest)| Seen { version, digest });
             service.approve(&by, &id, seen, &body.note.unwrap_or_default(), guard)?
         }
         "reject" => service.reject(&by, &id, &reason, guard)?,

@@ -1,15 +1,18 @@
 //! What a person needs to know before approving a plan: what it would run, and what changed since the last approval.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Difference, Event, PlanId, differences};
-use waypost_service::{ApprovalPreview, approval_preview, is_to_be_run};
+use waypost_service::PreviewGroup;
 
-use super::extract::PlanPath;
+use super::extract::{Parameters, PlanPath, page_size};
 use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 
-/// Maximum number of tasks whose commands are listed.
-const RUNS_MAX: usize = 500;
+/// Tasks of each group of a preview on a page, by default and at most.
+const GROUP_TASKS_DEFAULT: usize = 100;
+const GROUP_TASKS_MAX: usize = 1_000;
 /// Maximum number of differences since the last approval, and of problems, that are listed.
 const DIFFERENCES_MAX: usize = 200;
 /// Maximum number of versions searched for the last approval.
@@ -19,27 +22,6 @@ const VERSIONS_SEARCHED_MAX: u64 = 5_000;
 pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
     let mut value = api.approvals.describe(api.plans(), &id)?;
     let (draft, version) = api.plans().with_plan(&id, |plan| (plan.to_draft(), plan.version()))?;
-    let config = api.service.config()?;
-    let runs = || draft.tasks.iter().filter(|task| is_to_be_run(task));
-    let listed: Vec<Value> = runs()
-        .take(RUNS_MAX)
-        .map(|task| {
-            let work = task.spec.work.as_ref();
-            let ApprovalPreview { program, particulars } = approval_preview(&config, &task.spec);
-            // The inputs have their own field, as JSON.
-            let particulars = particulars.iter().filter(|(name, _)| *name != "inputs");
-            let named = |(name, text): &(&str, String)| json!({ "name": name, "text": text });
-            json!({
-                "task": task.spec.id,
-                "executor": work.map(|work| work.executor.clone()).unwrap_or_default(),
-                "commands": [program],
-                "inputs": work.map(|work| work.inputs.value()),
-                "particulars": particulars.map(named).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    value["runs"] = json!(listed);
-    value["runs_total"] = json!(runs().count());
     let problems = api.service.problems(&draft)?;
     value["problems"] =
         problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();
@@ -53,6 +35,47 @@ pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
             json!({ "version": approved, "differences": found, "differences_total": total });
     }
     Ok(Versioned::at(value, version))
+}
+
+/// Which part of a preview to return.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PreviewQuery {
+    /// Only this group, counted from 0.
+    group: Option<usize>,
+    /// Skip this many tasks of the group.
+    offset: Option<usize>,
+    /// Maximum number of tasks of each group.
+    limit: Option<usize>,
+}
+
+/// `GET /plans/{plan}/preview`: everything that machines would run. Further tasks of a group are on further pages, which
+/// belong together if they have the same digest.
+pub(crate) fn preview(
+    api: &Api,
+    (PlanPath(id), Parameters(query)): (PlanPath, Parameters<PreviewQuery>),
+) -> Reply {
+    let limit = page_size(query.limit, GROUP_TASKS_DEFAULT, GROUP_TASKS_MAX)?;
+    let offset = query.offset.filter(|_| query.group.is_some()).unwrap_or(0);
+    let mut preview = api.service.preview(&id)?;
+    let groups = std::mem::take(&mut preview.groups);
+    let version = preview.version;
+    let mut value = json!(preview);
+    let wanted = |number: usize| query.group.is_none_or(|group| group == number);
+    let groups = groups.iter().enumerate().filter(|(number, _)| wanted(*number));
+    value["groups"] = groups.map(|(number, group)| group_json(number, group, offset, limit)).collect();
+    Ok(Versioned::at(value, version))
+}
+
+fn group_json(number: usize, group: &PreviewGroup, offset: usize, limit: usize) -> Value {
+    let PreviewGroup { program, risks, for_person, tasks } = group;
+    let shown: Vec<_> = tasks.iter().skip(offset).take(limit).collect();
+    let next = offset + shown.len();
+    let warnings: Vec<_> = risks.iter().map(|risk| risk.describe()).collect();
+    json!({
+        "group": number, "program": program, "for_person": for_person, "risks": risks, "warnings": warnings,
+        "tasks": shown, "tasks_total": tasks.len(), "next_offset": (next < tasks.len()).then_some(next),
+    })
 }
 
 /// Whether a difference is only execution state.

@@ -65,9 +65,10 @@ pub(super) struct ApprovalStates(Mutex<BTreeMap<PlanId, ApprovalSummary>>);
 impl ApprovalStates {
     /// Returns the state of a plan's approval.
     pub(super) fn describe(&self, plans: &PlanStore, id: &PlanId) -> Result<Value, WriteError> {
-        let (required, held, phase, version) = plans.with_plan(id, |plan| {
+        let (required, held, refusals, phase, version) = plans.with_plan(id, |plan| {
             let state = plan.state();
-            (state.approval_required, state.approval.clone(), state.phase, plan.version())
+            let refusals = state.start_refusals.clone();
+            (state.approval_required, state.approval.clone(), refusals, state.phase, plan.version())
         })?;
         let fields = match held {
             Some(held) => json!({
@@ -77,6 +78,9 @@ impl ApprovalStates {
             None => Value::Object(self.summary(plans, id, version)?.fields(phase)),
         };
         let mut value = json!({ "required": required, "standing": "none" });
+        if !refusals.is_empty() {
+            value["start_refusals"] = json!(refusals);
+        }
         if let (Value::Object(value), Value::Object(fields)) = (&mut value, fields) {
             value.extend(fields);
         }

@@ -8,9 +8,10 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use waypost_core::{Actor, PlanId, TaskId};
-use waypost_service::{Caller, Guard, ServiceError};
+use waypost_service::{Caller, Guard, Presence, ServiceError};
 
 use super::response::Problem;
+use crate::sessions::Session;
 use crate::tokens::{Role, Token};
 
 /// The caller, as its token names it.
@@ -38,7 +39,12 @@ impl<S: Sync> FromRequestParts<S> for Writer {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Identity { actor, role } = Identity::from_request_parts(parts, state).await?;
         match role {
-            Role::Person | Role::Agent | Role::Worker => Ok(Self(Caller::new(actor))),
+            Role::Person => {
+                let token = parts.extensions.get::<Token>().map(|token| format!("token:{}", token.id));
+                let session = parts.extensions.get::<Session>().map(|_| "dashboard".to_owned());
+                Ok(Self(Caller::new(actor).present(Presence::new(session.or(token).unwrap_or_default()))))
+            }
+            Role::Agent | Role::Worker => Ok(Self(Caller::new(actor))),
             Role::Reader => Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 format!("{actor} may only read"),

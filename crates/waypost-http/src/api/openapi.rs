@@ -224,7 +224,9 @@ fn shapes() -> Value {
             "changes": { "type": "object" }, "again": { "type": "array", "items": text },
             "approval_voided": { "type": "boolean" } })),
         "Validity": object(&["ok", "problems"], json!({ "ok": { "type": "boolean" }, "problems": { "type": "array" } })),
-        "Approval": object(&["required", "standing", "runs", "runs_total", "problems"], json!({ "standing": text })),
+        "Approval": object(&["required", "standing", "problems"], json!({ "standing": text })),
+        "Preview": object(&["plan", "version", "digest", "total", "definitions", "groups"], json!({
+            "version": number, "digest": text, "groups": { "type": "array" } })),
         "Graph": object(&["version", "count", "ids", "standing", "from", "to"], version.clone()),
         "Timeline": object(&["version", "rows"], version),
         "History": object(&["versions"], json!({ "versions": { "type": "array" } })),

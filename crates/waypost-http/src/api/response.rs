@@ -117,12 +117,17 @@ fn status_of(error: &ServiceError) -> StatusCode {
         ServiceError::Refused(Refusal::NoSuchTask { .. })
         | ServiceError::NoSuchPlan(_)
         | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
-        ServiceError::Refused(Refusal::OnlyAPerson { .. }) => StatusCode::FORBIDDEN,
+        ServiceError::Refused(Refusal::OnlyAPerson { .. }) | ServiceError::NeedsProof { .. } => {
+            StatusCode::FORBIDDEN
+        }
         ServiceError::Refused(_)
         | ServiceError::Ambiguous { .. }
         | ServiceError::IdUsed(_)
-        | ServiceError::HeldByOtherSession { .. } => StatusCode::CONFLICT,
+        | ServiceError::HeldByOtherSession { .. }
+        | ServiceError::ChangedSinceSeen { .. }
+        | ServiceError::UnresolvedExecutor { .. } => StatusCode::CONFLICT,
         ServiceError::Conflict(_) => StatusCode::PRECONDITION_FAILED,
+        ServiceError::SeenMissing { .. } => StatusCode::PRECONDITION_REQUIRED,
         ServiceError::Invalid { .. } | ServiceError::Unreadable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         ServiceError::NotOnePlan { .. } | ServiceError::Store(StoreError::BadCursor(_)) => {
             StatusCode::BAD_REQUEST
@@ -148,6 +153,9 @@ fn hint_of(error: &ServiceError) -> String {
     }
     match error.hint() {
         Hint::None => String::new(),
+        Hint::PreviewAgain(plan) => {
+            format!("GET /api/v1/plans/{plan}/preview returns both; look at it, then send them")
+        }
         Hint::ListPlans => "GET /api/v1/plans lists the plans".to_owned(),
         Hint::ListVersions(plan) => format!("GET /api/v1/plans/{plan}/history lists the versions"),
         Hint::LongerId => "send the whole id".to_owned(),

@@ -106,6 +106,7 @@ fn of_plans(routes: Routes) -> Routes {
     let restore = write(POST, "/plans/{plan}/restore", "Restore an earlier version");
     let action = write(POST, "/plans/{plan}/actions/{action}", "Approve, start, pause and so on");
     let approval = get("/plans/{plan}/approval", "Get what an approval would cover", "Approval");
+    let preview = get("/plans/{plan}/preview", "Get everything that machines would run", "Preview");
     let graph = get("/plans/{plan}/graph", "Get the task graph with its layout", "Graph");
     let timeline = get("/plans/{plan}/timeline", "List the attempts of each task", "Timeline");
     let history = get("/plans/{plan}/history", "List versions", "History");
@@ -123,6 +124,7 @@ fn of_plans(routes: Routes) -> Routes {
         .blocking(restore.body::<edits::RestoreBody>(), edits::restore)
         .blocking(action.body::<actions::ActionBody>(), actions::on_plan)
         .blocking(approval, approval::approval)
+        .blocking(preview.query::<approval::PreviewQuery>(), approval::preview)
         .blocking(graph.query::<graph::GraphQuery>(), graph::graph)
         .blocking(timeline.query::<history::PageQuery>(), history::timeline)
         .blocking(history.query::<history::HistoryQuery>(), history::history)

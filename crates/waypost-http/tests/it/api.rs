@@ -252,6 +252,7 @@ fn tasks_that_a_worker_has_queued_do_not_run() {
         seen: now,
         until: now,
         draining: false,
+        definitions: None,
         waits_for: Vec::new(),
     };
     desk.service.register_worker(&mut row, 60).unwrap();
@@ -326,7 +327,13 @@ fn a_reader_reads_an_agent_cannot_approve_and_only_a_person_purges() {
     desk.post("/plans/p/actions/request-approval", &json!({})).ok();
     desk.by(&desk.agent, "POST", "/plans/p/actions/approve", &[], &json!({})).problem(403);
     desk.by(&desk.agent, "DELETE", "/plans/p?purge=true", &[], &Value::Null).problem(403);
-    let approved = desk.post("/plans/p/actions/approve", &json!({ "note": "fine" })).ok();
+    desk.post("/plans/p/actions/approve", &json!({ "note": "fine" })).problem(428);
+    let preview = desk.get("/plans/p/preview").ok();
+    let seen = json!({ "version": preview["version"], "digest": preview["digest"], "note": "fine" });
+    let mut other = seen.clone();
+    other["digest"] = json!("sha256:0");
+    desk.post("/plans/p/actions/approve", &other).problem(409);
+    let approved = desk.post("/plans/p/actions/approve", &seen).ok();
     assert_eq!(approved["id"], json!("p"));
     assert_eq!(desk.by(&desk.person, "DELETE", "/plans/p", &[], &Value::Null).status, 200);
     assert_eq!(desk.by(&desk.person, "DELETE", "/plans/p?purge=true", &[], &Value::Null).status, 204);

@@ -1,25 +1,23 @@
 //! The approval question that elicitation puts to the person at a client, and the meaning of the answer: it counts only for the
 //! version that was shown, and only if it is explicit.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
-use waypost_config::Config;
-use waypost_core::{Actor, Json, Phase, Plan, PlanId, Refusal, Task, Work};
-use waypost_service::{Caller, Guard, ServiceError, preview_of_check, preview_of_work};
-use waypost_text::{excerpt, truncate_bytes};
+use waypost_core::{Actor, Phase, Plan, PlanId, Proof};
+use waypost_service::{Caller, Guard, Presence, Preview, PreviewGroup, Seen, ServiceError, short_digest};
+use waypost_text::{excerpt, reveal, truncate_bytes};
 
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
 /// Maximum columns of a text from the plan in the question.
 const SHOWN_COLUMNS_MAX: usize = 200;
-/// Maximum number of executors and checks that the question names.
-const MACHINES_SHOWN_MAX: usize = 12;
+/// Maximum number of tasks for machines in the question. A plan with more cannot be approved by answering it.
+const TASKS_SHOWN_MAX: usize = 50;
 /// Maximum bytes of a reason; the rest is cut.
 const REASON_BYTES_MAX: usize = 1_000;
 
@@ -27,8 +25,10 @@ const REASON_BYTES_MAX: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) plan: PlanId,
-    /// The version shown to the person; the answer applies to no other.
-    pub(crate) version: u64,
+    /// What the person is shown; the answer applies to nothing else.
+    pub(crate) seen: Seen,
+    /// Whether everything fits into the question. Otherwise it cannot be approved here.
+    is_whole: bool,
     /// The agent's reason for asking.
     pub(crate) message: String,
     text: String,
@@ -71,16 +71,19 @@ pub(crate) enum Settled {
 impl Question {
     /// Builds the question from the current version of the plan.
     pub(crate) fn about(workspace: &Workspace, plan: &PlanId, message: &str) -> Result<Self, ServiceError> {
+        let preview = workspace.service.preview(plan)?;
         workspace.service.read(plan, |found| Self {
             plan: plan.clone(),
-            version: found.version(),
+            seen: preview.seen(),
+            is_whole: preview.total <= TASKS_SHOWN_MAX,
             message: message.to_owned(),
-            text: question(found, &workspace.config, message),
+            text: question(found, &preview, message),
         })
     }
 
     /// The question in the protocol's form: a choice without a default, so that pressing Enter approves nothing.
     pub(crate) fn form(&self) -> Result<ElicitRequestParams, serde_json::Error> {
+        let choices = if self.is_whole { json!(["approve", "reject"]) } else { json!(["reject"]) };
         let schema = json!({
             "type": "object",
             "properties": {
@@ -88,7 +91,7 @@ impl Question {
                     "type": "string",
                     "title": "Decision",
                     "description": "approve: machines and agents may run it; reject: they may not",
-                    "enum": ["approve", "reject"],
+                    "enum": choices,
                 },
                 "reason": { "type": "string", "title": "Reason", "description": "Optional: why, or what to watch out for" },
             },
@@ -129,15 +132,17 @@ pub(crate) fn settle(
     verdict: Verdict,
 ) -> Result<Settled, ToolError> {
     let (service, plan) = (&workspace.service, &question.plan);
-    let person = Caller::new(Actor::person(format!("someone at {client} (elicitation)")));
+    let presence = Presence { proof: Proof::Client, via: format!("elicitation:{client}") };
+    let person = Caller::new(Actor::person(format!("someone at {client} (elicitation)"))).present(presence);
     let written = match verdict {
-        Verdict::Approve(note) => service.approve(&person, plan, question.version, &note, Guard::NONE),
+        Verdict::Approve(_) if !question.is_whole => return Ok(Settled::Open),
+        Verdict::Approve(note) => service.approve(&person, plan, question.seen.clone(), &note, Guard::NONE),
         Verdict::Reject(reason) => service.reject(&person, plan, &reason, Guard::NONE),
         Verdict::Nothing => return Ok(Settled::Open),
     };
     match written {
         Ok(_) => Ok(Settled::Decided),
-        Err(ServiceError::Refused(Refusal::NotWhatWasLookedAt { .. })) => {
+        Err(ServiceError::ChangedSinceSeen { .. }) => {
             let now = Question::about(workspace, plan, &question.message)?;
             let phase = service.read(plan, |plan| plan.state().phase)?;
             Ok(if phase == Phase::AwaitingApproval { Settled::Changed(now) } else { Settled::Decided })
@@ -160,26 +165,29 @@ pub(crate) async fn settle_blocking(
     settled.await.map_err(|error| ToolError::new(format!("the answer was lost: {error}"), "ask again"))?
 }
 
-fn question(plan: &Plan, config: &Config, message: &str) -> String {
+fn question(plan: &Plan, preview: &Preview, message: &str) -> String {
     let spec = plan.spec();
     let title = if spec.title.is_empty() { &spec.goal } else { &spec.title };
     let title = if title.trim().is_empty() { "(untitled)".to_owned() } else { plain(title) };
     let tasks = plan.len();
     let mut text = format!(
-        "May this plan run? \"{title}\" (plan {}, version {}, {tasks} {})",
+        "May this plan run? \"{title}\" (plan {}, version {}, {tasks} {}, digest {})",
         plan.id(),
         plan.version(),
         if tasks == 1 { "task" } else { "tasks" },
+        short_digest(&preview.digest),
     );
-    let machines = machines(plan, config);
-    if machines.is_empty() {
+    if preview.total == 0 {
         text.push_str("\nMachines would run nothing; agents and people work on it.");
+    } else if preview.total > TASKS_SHOWN_MAX {
+        let _infallible = write!(
+            text,
+            "\nMachines would run {} tasks, too many to show here. Approve it in a terminal or in the dashboard.",
+            preview.total
+        );
     } else {
-        let named = machines.iter().take(MACHINES_SHOWN_MAX).map(|(name, count)| format!("{name} ×{count}"));
-        let named: Vec<String> = named.collect();
-        let rest = machines.len() - named.len();
-        let more = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-        let _infallible = write!(text, "\nMachines would run: {}{more}.", named.join(", "));
+        text.push_str("\nMachines would run:");
+        preview.groups.iter().for_each(|group| add_group(&mut text, group));
     }
     if !message.trim().is_empty() {
         let _infallible = write!(text, "\nThe agent says: {}", plain(message));
@@ -187,34 +195,22 @@ fn question(plan: &Plan, config: &Config, message: &str) -> String {
     text
 }
 
-/// Counts the unfinished work and checks that machines would run, by executor name and the operator's command for it.
-fn machines(plan: &Plan, config: &Config) -> BTreeMap<String, usize> {
-    let by_default = config.default_executor.as_ref().map(|executor| Work {
-        executor: executor.clone(),
-        inputs: Json::empty_object(),
-        shape: None,
-    });
-    let mut machines = BTreeMap::new();
-    let unfinished = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
-    for Task { spec, .. } in unfinished {
-        let is_leaf = || plan.children(spec.id.as_str()).is_empty();
-        let work = spec.work.as_deref().or_else(|| by_default.as_ref().filter(|_| is_leaf()));
-        if let Some(work) = work {
-            let words = executor_words(&work.executor, &preview_of_work(config, work));
-            *machines.entry(words).or_default() += 1;
-        }
-        if let Some(check) = &spec.check {
-            let words = executor_words(&check.executor, &preview_of_check(config, check));
-            *machines.entry(format!("check {words}")).or_default() += 1;
+/// Adds every task of a group with everything that its author passes to the program.
+fn add_group(text: &mut String, group: &PreviewGroup) {
+    let warnings: Vec<&str> = group.risks.iter().map(|risk| risk.describe()).collect();
+    let warnings = if warnings.is_empty() { String::new() } else { format!(" [{}]", warnings.join(", ")) };
+    for task in &group.tasks {
+        let _infallible = write!(text, "\n- {}: {}{warnings}", shown(&task.id), shown(&group.program));
+        for (name, said) in &task.particulars {
+            let _infallible = write!(text, "\n    {name}: {}", shown(said));
         }
     }
-    machines
 }
 
-fn executor_words(name: &str, runs: &str) -> String {
-    let (name, runs) = (plain(name), plain(runs));
-    // A preview that is not a program is in parentheses already.
-    if runs.starts_with('(') { format!("{name} {runs}") } else { format!("{name} ({runs})") }
+/// Shows a text by others whole, on one line and without double quotes, so that nothing in it can pass for Waypost's own
+/// text.
+fn shown(text: &str) -> String {
+    reveal(&text.replace('"', "'")).into_owned()
 }
 
 /// Reduces a text by others to one line without double quotes, so that nothing in it can pass for Waypost's own text.

@@ -199,6 +199,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         | Event::TasksReset { .. }
         | Event::ApprovalRequested { .. }
         | Event::PlanApproved { .. }
+        | Event::StartRefused { .. }
         | Event::PlanRejected { .. }
         | Event::ApprovalVoided {}
         | Event::PlanActivated {}

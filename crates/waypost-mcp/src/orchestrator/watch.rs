@@ -120,6 +120,7 @@ fn describe_notice(notice: &RunEvent) -> String {
         RunEvent::TaskProgressed { task, progress, .. } => format!("{task}: {}", excerpt(progress)),
         RunEvent::TaskReported { task, by, .. } => format!("{task} reported as done by {by}, to be checked"),
         RunEvent::TaskReleased { task, reason, .. } => format!("{task} released: {}", excerpt(reason)),
+        RunEvent::StartRefused { message, .. } => excerpt(message),
         RunEvent::QuestionAsked { task, question, .. } => {
             format!("{task} asks a person: {}", excerpt(question))
         }

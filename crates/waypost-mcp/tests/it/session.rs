@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::{Actor, Command, Plan, PlanId, Timestamp};
 use waypost_mcp::{Opener, Options, Server, Toolset, Workspace};
+use waypost_service::{Caller, Guard, Presence, Service};
 use waypost_store::{MemoryStore, PlanStore, Store, WriteRequest};
 
 use crate::direct_writes;
@@ -121,8 +122,11 @@ impl World {
 
     /// A person approves the plan as it stands.
     pub(crate) fn approve(&self, plan: &str) {
-        let version = self.plans.with_plan(&PlanId::new(plan).unwrap(), Plan::version).unwrap();
-        self.person(plan, Command::Approve { version, note: String::new() });
+        let (plan, plans) = (PlanId::new(plan).unwrap(), PlanStore::new(Arc::clone(&self.store)));
+        let service = Service::new(Arc::new(plans), Arc::new(self.config.clone()));
+        let ada = Caller::new(Actor::person("ada")).present(Presence::new("terminal"));
+        let seen = service.preview(&plan).unwrap().seen();
+        service.approve(&ada, &plan, seen, "", Guard::NONE).unwrap();
     }
 }
 

@@ -1,12 +1,21 @@
 //! The entry of a run among the workers of the store.
 
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::{Json, PlanId, Timestamp};
 use waypost_store::{PlanStore, Worker, WorkerKind};
 
 use super::follow::Follow;
 use crate::scheduler::TaskFilter;
-use waypost_config::Config;
+use waypost_config::{Config, Definitions};
 use waypost_store as identity;
+
+/// Maximum bytes of the definitions that a worker publishes.
+const DEFINITIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// Returns what the names of a configuration stand for, unless that is too large to publish.
+fn published(config: &Config) -> Option<Json> {
+    let definitions = Json::of(&Definitions::of(config));
+    (definitions.as_str().len() <= DEFINITIONS_BYTES_MAX).then_some(definitions)
+}
 
 /// Builds the entry of a run. The store sets its times.
 pub(super) fn of(
@@ -46,6 +55,7 @@ pub(super) fn of(
         seen: nowhen,
         until: nowhen,
         draining: false,
+        definitions: published(config),
         waits_for: Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use waypost_core::{Actor, Event, Evidence, IndexDelta, Phase, Plan, PlanId, Status, TaskId, Timestamp};
+use waypost_service::start_refusal_text;
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,6 +49,13 @@ pub enum RunEvent {
         task: TaskId,
         /// Why it was released, as a message.
         reason: String,
+    },
+    /// A worker starts nothing of the plan: it would not run what was approved.
+    StartRefused {
+        plan: PlanId,
+        worker: String,
+        /// The refusal, as a sentence.
+        message: String,
     },
     /// A task asks a person a question, and waits.
     QuestionAsked {
@@ -175,6 +183,10 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
                     task: task.clone(),
                     progress: progress.clone(),
                 });
+            }
+            Event::StartRefused { refusal } => {
+                let message = start_refusal_text(plan, refusal);
+                notices.push(RunEvent::StartRefused { plan: id(), worker: refusal.worker.clone(), message });
             }
             Event::ApprovalRequested { .. } => decisions.push(News::ApprovalRequested),
             Event::PlanApproved { by, version, .. } => {

@@ -70,7 +70,7 @@ impl Scheduler {
             let room = writes
                 .get(id)
                 .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
-            if room && followed.plan.state().phase == Phase::Active {
+            if room && followed.plan.state().phase == Phase::Active && !followed.is_refused() {
                 let offer =
                     followed.ready(now, part, |task| Audience::of(config, takes, task) == Audience::Ours);
                 turns.push((id, followed, offer, followed.in_progress, followed.served));

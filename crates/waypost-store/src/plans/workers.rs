@@ -9,10 +9,15 @@ use crate::rows::{Lease, LeaseFilter, Page, PlanProgress};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
 impl PlanStore {
-    /// Returns workers sorted by name, at most `limit` after `after` and at most [`WORKERS_PAGE_MAX`]; and the time by
-    /// the clock of the store.
+    /// Returns workers sorted by name, at most `limit` after `after` and at most [`WORKERS_PAGE_MAX`], without what they
+    /// publish for approvers; and the time by the clock of the store.
     pub fn workers(&self, after: Option<&str>, limit: usize) -> Result<(Page<Worker>, Timestamp)> {
-        self.store().query(|read| Ok((read.workers(after, limit.min(WORKERS_PAGE_MAX))?, read.now())))
+        let (mut page, now) =
+            self.store().query(|read| Ok((read.workers(after, limit.min(WORKERS_PAGE_MAX))?, read.now())))?;
+        for worker in &mut page.items {
+            worker.definitions = None;
+        }
+        Ok((page, now))
     }
 
     /// Returns the leases of a worker, at most `limit`.

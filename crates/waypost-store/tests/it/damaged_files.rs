@@ -371,7 +371,7 @@ fn agents_plan(commands: &[Command]) -> Place {
 }
 
 fn approve() -> Command {
-    Command::Approve { version: 2, note: String::new() }
+    Command::Approve { version: 2, note: String::new(), work: None }
 }
 
 #[test]
@@ -474,7 +474,11 @@ fn a_damaged_file_of_the_store_itself_is_named_and_set_aside() {
         let named = format!("{file} is damaged");
         assert_eq!(found.iter().filter(|finding| finding.what.contains(&named)).count(), 1, "{found:?}");
         assert_eq!(now(&plans, "p").len(), 2, "{file}: plans can be read");
-        assert_eq!(plans.with_progress(&plan("p"), Plan::len).unwrap(), 2, "{file}: also with their progress");
+        assert_eq!(
+            plans.with_progress(&plan("p"), Plan::len).unwrap(),
+            2,
+            "{file}: also with their progress"
+        );
         let found = plans.doctor(true).unwrap();
         assert!(found.iter().all(|finding| finding.repaired), "{file}: {found:?}");
         assert!(found[0].what.contains(file) && found[0].what.contains("damaged/"), "{found:?}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use waypost_core::Actor;
-use waypost_service::Caller;
+use waypost_service::{Caller, Presence};
 
 use super::workspace::Workspace;
 use crate::messages::{Message, Reply};
@@ -21,7 +21,11 @@ pub(super) struct EffectContext {
 
 impl EffectContext {
     pub(super) fn new(workspaces: Vec<Workspace>, by: Actor, send: MessageSender) -> Self {
-        Self { workspaces: Arc::new(workspaces), by: Caller::new(by), send }
+        Self {
+            workspaces: Arc::new(workspaces),
+            by: Caller::new(by).present(Presence::new("terminal")),
+            send,
+        }
     }
 
     pub(super) fn stores(&self) -> usize {

@@ -21,6 +21,7 @@ impl From<ServiceError> for ErrorMessage {
             Hint::ListPlans => "F5 in the list of plans reads them again".to_owned(),
             Hint::ListVersions(_) => "h lists the versions".to_owned(),
             Hint::ReadChanges { .. } => "review what changed (h), then try again".to_owned(),
+            Hint::PreviewAgain(_) => "what is shown now is the new state: review it, then decide".to_owned(),
             Hint::FixProblems => "fix the listed problems".to_owned(),
             // Screens do not accept ids, named texts or tasks held by another session, so these hints cannot occur.
             Hint::None

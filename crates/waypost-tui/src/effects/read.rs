@@ -108,8 +108,9 @@ impl EffectContext {
     }
 
     pub(super) fn preview(&self, plan: PlanKey) {
-        let preview =
-            self.with_plan(&plan, |workspace, known| Box::new(Preview::of(&workspace.config, known)));
+        let preview = self
+            .workspace(plan.store)
+            .and_then(|workspace| Ok(Box::new(Preview::of(&workspace.service().preview(&plan.id)?))));
         self.reply(Reply::Run(RunReply::Preview(plan, preview)));
     }
 

@@ -1,7 +1,7 @@
 //! Writes for the user, each one call of the service.
 
 use waypost_core::{Draft, Phase, PlanId, PlanSpec};
-use waypost_service::{CreateOptions, EditOp, Guard, ServiceError, WriteReply};
+use waypost_service::{CreateOptions, EditOp, Guard, Seen, ServiceError, WriteReply};
 
 use super::context::EffectContext;
 use crate::history::HistoryReply;
@@ -71,11 +71,11 @@ impl EffectContext {
         }?)
     }
 
-    /// Approves the version that was shown, and fails if the plan has changed since.
-    pub(super) fn approve(&self, plan: PlanKey, version: u64) {
+    /// Approves what was shown, and fails if it has changed since.
+    pub(super) fn approve(&self, plan: PlanKey, seen: &Seen) {
         let approved = self.workspace(plan.store).and_then(|workspace| {
-            workspace.service().approve(&self.by, &plan.id, version, "", Guard::at(version))?;
-            Ok(version)
+            workspace.service().approve(&self.by, &plan.id, seen.clone(), "", Guard::NONE)?;
+            Ok(seen.version)
         });
         self.reply(Reply::Run(RunReply::Approved(plan, approved)));
     }

@@ -72,20 +72,21 @@ impl RunView {
             context.notify(NoteKind::Warning, "this plan does not wait for approval");
             return;
         };
-        let version = preview.version;
+        if preview.left_out() > 0 || preview.is_cut {
+            let message = "not everything is shown here: approve in the dashboard, or with `waypost approve`";
+            return context.notify(NoteKind::Warning, message);
+        }
+        let seen = preview.seen();
         let mut lines = vec![preview.describe()];
         for (indent, line) in preview.tasks.iter().flat_map(PreviewedTask::lines) {
             lines.extend(line.lines().map(|line| format!("{:indent$}{line}", "")));
-        }
-        if preview.left_out() > 0 {
-            lines.push(format!("  … and {} not shown", text::count(preview.left_out(), "task")));
         }
         let what = match self.intent {
             Intent::Execute => "approve and run",
             Intent::Watch => "approve",
         };
         let dialog = Dialog::offer("Approve", lines, ('a', what, Choice::Confirm));
-        self.dialog(OpenDialog::Approve(version), dialog, context);
+        self.dialog(OpenDialog::Approve(seen), dialog, context);
     }
 
     pub(super) fn reject(&mut self, context: &mut Context<'_>) {
@@ -171,8 +172,8 @@ impl RunView {
     pub(super) fn chose(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) {
         let Some(open_dialog) = self.open_dialog.take() else { return };
         match (open_dialog, choice) {
-            (OpenDialog::Approve(version), _) => {
-                self.ask(RunEffect::Approve(self.plan.clone(), version), context);
+            (OpenDialog::Approve(seen), _) => {
+                self.ask(RunEffect::Approve(self.plan.clone(), seen), context);
             }
             (OpenDialog::Reject, _) if typed.trim().is_empty() => {
                 context.notify(NoteKind::Warning, "a reason is required");

@@ -1,9 +1,8 @@
 //! Effects and replies of the run view.
 
-use waypost_config::Config;
-use waypost_core::{Plan, TaskId};
+use waypost_core::TaskId;
 use waypost_run::Control;
-use waypost_service::{ApprovalPreview, approval_preview, is_for_people, is_to_be_run};
+use waypost_service::{PreviewTask, Seen};
 
 use super::model::PlanSnapshot;
 use crate::note::ErrorMessage;
@@ -43,7 +42,7 @@ pub enum RunEffect {
     /// Run the plan in this process.
     Start(PlanKey),
     /// Approve this version, which was shown.
-    Approve(PlanKey, u64),
+    Approve(PlanKey, Seen),
     Write {
         plan: PlanKey,
         action: PlanAction,
@@ -92,12 +91,16 @@ pub enum Started {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
     pub version: u64,
+    /// The digest of everything that would run.
+    pub digest: String,
     /// At most [`PREVIEW_TASKS_MAX`], with at most [`PREVIEW_BYTES_MAX`] in total.
     pub tasks: Vec<PreviewedTask>,
     /// Number of tasks for machines, including those left out.
     pub for_machines: usize,
     /// Number of tasks for people, including those left out.
     pub for_people: usize,
+    /// Whether a text is shown only in part.
+    pub is_cut: bool,
 }
 
 /// One task that would run.
@@ -111,8 +114,8 @@ pub struct PreviewedTask {
 
 impl PreviewedTask {
     /// Truncates each input to [`PARTICULAR_BYTES_MAX`].
-    fn of(id: &TaskId, disclosure: ApprovalPreview) -> Self {
-        let ApprovalPreview { program, particulars } = disclosure;
+    fn of(program: &str, warnings: &str, task: &PreviewTask) -> Self {
+        let PreviewTask { id, particulars } = task.clone();
         let shown = |text: String| match text::head_bytes(&text, PARTICULAR_BYTES_MAX) {
             head if head.len() < text.len() => {
                 format!("{head} … ({} more bytes not shown)", text.len() - head.len())
@@ -120,7 +123,7 @@ impl PreviewedTask {
             _ => text,
         };
         let particulars = particulars.into_iter().map(|(name, text)| (name, shown(text)));
-        Self { program: format!("{id}: {program}"), particulars: particulars.collect() }
+        Self { program: format!("{id}: {program}{warnings}"), particulars: particulars.collect() }
     }
 
     fn bytes(&self) -> usize {
@@ -135,28 +138,38 @@ impl PreviewedTask {
 }
 
 impl Preview {
-    /// Previews the remaining tasks of a plan.
-    pub fn of(config: &Config, plan: &Plan) -> Self {
-        let tasks = plan.tasks().map(|(task, _)| task).filter(|task| is_to_be_run(task));
-        let mut preview = Self { version: plan.version(), ..Self::default() };
+    /// Shows what machines would run, risky tasks first.
+    pub fn of(found: &waypost_service::Preview) -> Self {
+        let mut preview = Self { version: found.version, digest: found.digest.clone(), ..Self::default() };
         let (mut bytes, mut is_full) = (0, false);
-        for task in tasks {
-            match is_for_people(config, task) && task.spec.check.is_none() {
-                true => preview.for_people += 1,
-                false => preview.for_machines += 1,
+        for group in &found.groups {
+            match group.for_person {
+                true => preview.for_people += group.tasks.len(),
+                false => preview.for_machines += group.tasks.len(),
             }
-            // Stops at the first task that does not fit, so that the shown tasks have no gap.
-            if is_full {
-                continue;
-            }
-            let previewed = PreviewedTask::of(&task.spec.id, approval_preview(config, &task.spec));
-            bytes += previewed.bytes();
-            is_full = bytes > PREVIEW_BYTES_MAX || preview.tasks.len() == PREVIEW_TASKS_MAX;
-            if !is_full {
-                preview.tasks.push(previewed);
+            let warnings: Vec<&str> = group.risks.iter().map(|risk| risk.describe()).collect();
+            let warnings =
+                if warnings.is_empty() { String::new() } else { format!("  ! {}", warnings.join(", ")) };
+            for task in &group.tasks {
+                // Stops at the first task that does not fit, so that the shown tasks have no gap.
+                if is_full {
+                    break;
+                }
+                let previewed = PreviewedTask::of(&group.program, &warnings, task);
+                bytes += previewed.bytes();
+                preview.is_cut |= task.particulars.iter().any(|(_, text)| text.len() > PARTICULAR_BYTES_MAX);
+                is_full = bytes > PREVIEW_BYTES_MAX || preview.tasks.len() == PREVIEW_TASKS_MAX;
+                if !is_full {
+                    preview.tasks.push(previewed);
+                }
             }
         }
         preview
+    }
+
+    /// What a person decides about who has seen this preview.
+    pub(super) fn seen(&self) -> Seen {
+        Seen { version: self.version, digest: self.digest.clone() }
     }
 
     pub(super) fn describe(&self) -> String {

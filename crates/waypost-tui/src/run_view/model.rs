@@ -103,7 +103,8 @@ impl PlanSnapshot {
             title: plan.spec().title.clone(),
             version: plan.version(),
             phase: state.phase,
-            needs_approval: state.phase == Phase::AwaitingApproval
+            needs_approval: !state.start_refusals.is_empty()
+                || state.phase == Phase::AwaitingApproval
                 || state.phase == Phase::Draft && state.approval_required && state.approval.is_none(),
             // Requesting or giving approval replaces the reason of a rejection.
             rejected: Some(state.reason.trim())

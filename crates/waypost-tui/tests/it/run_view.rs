@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use waypost_config::{Config, Layer, Origin};
+use waypost_config::{Config, Definitions, Layer, Origin};
 use waypost_core::{Actor, Command, Json, Outcome, Plan, PlanId, QuestionRequest, Timestamp, Work};
 use waypost_run::Control;
-use waypost_service::Sign;
+use waypost_service::{Seen, Sign, plan_preview};
 use waypost_testkit::{id, plan_of, task};
 use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::history::{Compared, History, HistoryEffect, HistoryReply, Version, Versions};
@@ -249,13 +249,21 @@ fn what_needs_approval_shows_what_will_run_and_approves_the_version_that_was_sho
             program: format!("t{number}: make part-{number}"),
             particulars: vec![("inputs", format!("{{\"part\":{number}}}"))],
         });
-        let preview = Preview { version: 1, tasks: tasks.collect(), for_machines: 40, for_people: 2 };
+        let preview = Preview {
+            version: 1,
+            digest: "sha256:1".to_owned(),
+            tasks: tasks.collect(),
+            for_machines: 40,
+            for_people: 0,
+            ..Preview::default()
+        };
         reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview))));
         app.note = None;
         check(&app, "run-approval");
         assert_eq!(press(&mut app, "a"), []);
         check(&app, "run-approve");
-        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), 1)]);
+        let seen = Seen { version: 1, digest: "sha256:1".to_owned() };
+        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), seen)]);
         let then = reply(&mut app, RunReply::Approved(key(), Ok(1)));
         assert_eq!(run_effects(then), [RunEffect::Start(key())], "it was to be run");
     }
@@ -288,7 +296,8 @@ fn harmful() -> (Config, Plan) {
 #[test]
 fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_program() {
     let (config, plan) = harmful();
-    let preview = Preview::of(&config, &plan);
+    let found = plan_preview(&Definitions::of(&config), &plan);
+    let preview = Preview::of(&found);
     assert_eq!((preview.for_machines, preview.for_people, preview.tasks.len()), (1, 1, 2));
     let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
     for size in SIZES {
@@ -310,7 +319,7 @@ fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_pr
             }
             assert!(seen.contains("sign: (a person does it"), "{size:?}");
         }
-        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), 1)]);
+        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), found.seen())]);
     }
 }
 
@@ -330,7 +339,7 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
         let create = Command::Create { draft, approval_required: None };
         let events = plan.decide(&Actor::agent("planner"), at(0), &create).unwrap();
         plan.advance(&events, at(0));
-        Preview::of(&config, &plan)
+        Preview::of(&plan_preview(&Definitions::of(&config), &plan))
     };
     assert_eq!(shown(PREVIEW_TASKS_MAX, 1).tasks.len(), PREVIEW_TASKS_MAX);
     let more = shown(PREVIEW_TASKS_MAX + 1, 1);
@@ -348,6 +357,10 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     press(&mut app, "⇥");
     update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
     assert!(text(&app).contains("… and 13 tasks not shown"), "{}", text(&app));
+    assert_eq!(run_effects(press(&mut app, "aa")), [], "what is not shown cannot be approved");
+    let cut = shown(1, PARTICULAR_BYTES_MAX + 1);
+    reply(&mut app, RunReply::Preview(key(), Ok(Box::new(cut))));
+    assert_eq!(run_effects(press(&mut app, "aa")), [], "nor what is shown in part");
 }
 
 #[test]

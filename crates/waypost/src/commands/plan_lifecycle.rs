@@ -3,18 +3,22 @@
 use clap::Args;
 use clap::builder::PossibleValue;
 use waypost_core::{Phase, Plan};
+use waypost_service::short_digest;
 
+use crate::approval_prompt::{self, Answer};
 use crate::context::{Context, PlanWrite};
 use crate::error::Outcome;
 use crate::options::enum_parser;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
-Approves one version: the one given with --expect-version, otherwise the current one.
+Shows everything that machines would run, then asks. Needs a terminal. The approval holds for
+exactly that: a changed task or executor needs a new one.
 
 Examples:
-  waypost approve kq3 --expect-version 4
-  waypost approve kq3 --note 'go, but not on Friday'";
+  waypost approve kq3
+  waypost approve kq3 --note 'go, but not on Friday'
+  waypost approve kq3 --yes --seen 3f9a12bc77de";
 
 #[derive(Debug, Args)]
 #[command(after_help = APPROVE_EXAMPLES)]
@@ -24,18 +28,28 @@ pub(crate) struct Approve {
     /// Note
     #[arg(long, default_value = "")]
     note: String,
+    /// Do not ask; needs --seen
+    #[arg(long)]
+    yes: bool,
+    /// Digest that you have seen, as `preview` prints it
+    #[arg(long, value_name = "DIGEST")]
+    seen: Option<String>,
 }
 
 impl Approve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, by, guard) = self.on.find(context)?;
-        let (current, machine_tasks) = found.read(|plan| {
-            let machine_tasks = plan.tasks().filter(|(task, _)| task.spec.work.is_some()).count();
-            (plan.version(), machine_tasks)
-        })?;
-        let version = self.on.guard.expect_version.unwrap_or(current);
-        let reply = found.service.approve(&by, &found.id, version, &self.note, guard)?;
-        let said = format!("approved version {version}, {} for machines", text::count(machine_tasks, "task"));
+        found.service.check_guard(&by, &found.id, guard)?;
+        let preview = found.service.preview(&found.id)?;
+        let answer = Answer { yes: self.yes, seen: self.seen.as_deref() };
+        let by = approval_prompt::confirm(context, &preview, answer, "Approve it?")?;
+        let reply = found.service.approve(&by, &found.id, preview.seen(), &self.note, guard)?;
+        let said = format!(
+            "approved version {}, {} for machines ({})",
+            preview.version,
+            text::count(preview.total, "task"),
+            short_digest(&preview.digest)
+        );
         context.done(&found, &reply, &said)
     }
 }

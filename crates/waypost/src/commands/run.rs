@@ -30,6 +30,7 @@ use watch_file::{FileWatcher, Quiet};
 use write_back::WriteBack;
 
 use super::tui;
+use crate::approval_prompt::Answer;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
@@ -75,9 +76,12 @@ pub(crate) struct Run {
     /// Print what would run, in which order, and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// Approve the plan as the person who runs it
+    /// Approve the plan as the person who runs it, without a question; needs --seen for a plan that others wrote
     #[arg(short, long)]
     yes: bool,
+    /// Digest that you have seen, as `preview` prints it; with --yes
+    #[arg(long, value_name = "DIGEST", requires = "yes")]
+    seen: Option<String>,
     /// After a failure, keep running tasks that do not depend on it (default)
     #[arg(long, conflicts_with = "fail_fast")]
     keep_going: bool,
@@ -93,8 +97,8 @@ pub(crate) struct Run {
     /// Show the run full-screen (see `waypost tui`)
     #[arg(long, conflicts_with_all = ["dry_run", "watch", "write_back", "jobs", "fail_fast", "config"])]
     tui: bool,
-    /// Ask for approval without the full-screen view
-    #[arg(long, conflicts_with = "tui")]
+    // Without effect: the question no longer offers the full-screen view.
+    #[arg(long, hide = true, conflicts_with = "tui")]
     no_tui: bool,
     /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
@@ -150,9 +154,8 @@ impl Run {
         RunRequest {
             what: &self.what,
             queue: self.queue.as_deref(),
-            yes: self.yes,
+            answer: Answer { yes: self.yes, seen: self.seen.as_deref() },
             executor: None,
-            screen: !self.no_tui,
         }
     }
 

@@ -13,6 +13,7 @@ use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
 use super::run::prepare::{self, Approval, RunRequest};
+use crate::approval_prompt::Answer;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::load_config;
@@ -41,9 +42,12 @@ pub(crate) struct Submit {
     /// Place the plan on this queue
     #[arg(long)]
     queue: Option<String>,
-    /// Approve the plan as the person who submits it
+    /// Approve the plan as the person who submits it, without a question; needs --seen for a plan that others wrote
     #[arg(short, long)]
     yes: bool,
+    /// Digest that you have seen, as `preview` prints it; with --yes
+    #[arg(long, value_name = "DIGEST", requires = "yes")]
+    seen: Option<String>,
     /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -62,9 +66,8 @@ impl Submit {
         let begin = RunRequest {
             what: &self.what,
             queue: self.queue.as_deref(),
-            yes: self.yes,
+            answer: Answer { yes: self.yes, seen: self.seen.as_deref() },
             executor,
-            screen: false,
         };
         let entered = begin.enter(context, &config, draft)?;
         let found = context.found(entered.plans, entered.id);

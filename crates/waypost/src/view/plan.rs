@@ -4,6 +4,8 @@ use waypost_core::Plan;
 use waypost_store::PlanSummary;
 
 use super::{phase_sign, phase_words, progress, sign_look, text};
+use waypost_service::{short_digest, start_refusal_text};
+
 use crate::output::Output;
 use crate::style::Look;
 
@@ -40,7 +42,12 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
     }
     if let Some(approval) = &state.approval {
         let note = if approval.note.is_empty() { String::new() } else { format!(": {}", approval.note) };
-        texts.push(("approved", format!("version {} by {}{note}", approval.version, approval.by)));
+        let digest = approval.work.as_ref().map(|work| format!(" ({})", short_digest(&work.digest)));
+        let digest = digest.unwrap_or_default();
+        texts.push(("approved", format!("version {}{digest} by {}{note}", approval.version, approval.by)));
+    }
+    for refusal in &state.start_refusals {
+        texts.push(("refused", start_refusal_text(plan, refusal)));
     }
     for (name, value) in [("summary", &state.summary), ("reason", &state.reason)] {
         if !value.is_empty() {

@@ -301,3 +301,17 @@ fn the_release_plan_is_fresh_and_releases() {
     assert!(read("PUBLISHED").ends_with("v2.0.0\n"));
     assert_eq!(read("build/p37.o").lines().count(), 3, "compiled upon two others");
 }
+
+#[test]
+fn the_demo_runs_for_every_caller_and_leaves_nothing() {
+    for (variable, value) in [("LC_ALL", "C.UTF-8"), ("CLAUDECODE", "1"), ("WAYPOST_ACTOR", "worker:p")] {
+        let workspace = Workspace::new();
+        let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        let output = command.env(variable, value).arg("demo").output().unwrap();
+        let (out, err) = text(&output);
+        assert_eq!(output.status.code(), Some(0), "{variable}: {out}{err}");
+        assert!(out.contains("plan demo is completed"), "{variable}: {out}{err}");
+        assert_eq!(std::fs::read_dir(workspace.root.join("tmp")).unwrap().count(), 0, "{variable}");
+        assert!(!workspace.work().join(".waypost").exists(), "{variable}");
+    }
+}

@@ -276,6 +276,7 @@ impl FrontEnds {
 
     pub(crate) fn cli(&self, caller: Caller, words: &[&str]) -> Reply {
         let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        command.env("WAYPOST_INJECTED_TERMINAL", "yes");
         let output = command.args(["--as", &caller.actor(), "--json"]).args(words).output().unwrap();
         let text = if output.status.success() { &output.stdout } else { &output.stderr };
         let text = String::from_utf8_lossy(text);

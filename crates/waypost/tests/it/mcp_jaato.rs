@@ -63,7 +63,7 @@ impl Agent {
         let made = self.call("createPlan", json!({ "title": title, "steps": steps }));
         let plan = made["plan_id"].as_str().unwrap().to_owned();
         assert_eq!(self.call("startPlan", json!({ "timeout": 0 }))["confirmed"], false);
-        let approved = workspace.waypost(&["approve", &plan]);
+        let approved = workspace.at_terminal(&["approve", &plan]);
         assert!(approved.status.success(), "{}", String::from_utf8_lossy(&approved.stderr));
         plan
     }

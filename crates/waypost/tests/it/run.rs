@@ -130,16 +130,19 @@ fn an_agents_plan_runs_only_after_a_person_has_approved() {
     configure(&workspace, &shell("touch ran"));
     put(&workspace, "p.json", &plan(&[("a", &[], &[])]));
     assert!(workspace.waypost(&["--as", "agent:x", "import", "p.json"]).status.success());
-    for words in
-        [&["run", "p"][..], &["--as", "agent:x", "run", "p"], &["--as", "agent:x", "run", "p", "--yes"]]
-    {
+    for words in [
+        &["run", "p"][..],
+        &["run", "p", "--yes"],
+        &["--as", "agent:x", "run", "p"],
+        &["--as", "agent:x", "run", "p", "--yes"],
+    ] {
         let output = workspace.waypost(words);
         let (_, err) = text(&output);
         assert_eq!(output.status.code(), Some(1), "{err}");
         assert!(err.contains("needs approval before it runs"), "{err}");
         assert!(!workspace.work().join("ran").exists());
     }
-    let output = workspace.waypost(&["run", "p", "--yes"]);
+    let output = workspace.at_terminal(&["run", "p"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(workspace.work().join("ran").exists());
     let (history, _) = text(&workspace.waypost(&["history", "p"]));

@@ -157,7 +157,8 @@ fn work_that_an_agent_changes_after_approval_runs_nothing_until_it_is_approved_a
     ));
     let file = place.plan(serde_json::json!({ "executor": "noop" }));
     assert!(place.agent(&["import", file]).status.success());
-    assert!(place.workspace.waypost(&["approve", "p"]).status.success());
+    check(&place.workspace.waypost(&["approve", "p"]), 1, "needs a person at a terminal");
+    assert!(place.workspace.at_terminal(&["approve", "p"]).status.success());
     assert!(place.agent(&["task", "revise", "p", "a", "--executor", "other"]).status.success());
     check(&place.agent(&["run", "p", "--yes"]), 1, "needs approval before it runs");
     check(&place.workspace.waypost(&["run", "p"]), 1, "needs approval before it runs");
@@ -166,6 +167,27 @@ fn work_that_an_agent_changes_after_approval_runs_nothing_until_it_is_approved_a
     assert!(place.agent(&["add", "p", "one more", "--executor", "run"]).status.success());
     check(&place.agent(&["run", "p"]), 1, "needs approval before it runs");
     place.nothing_ran();
+}
+
+#[test]
+fn a_command_that_was_changed_after_approval_runs_nothing_until_it_is_approved_again() {
+    let process = |command: &str| format!("[executors.run]\nkind = \"process\"\ncommand = {command}\n");
+    let place = Place::new(&process("[\"true\"]"));
+    let file = place.plan(serde_json::json!({ "executor": "run" }));
+    assert!(place.agent(&["import", file]).status.success());
+    assert!(place.workspace.at_terminal(&["approve", "p"]).status.success());
+    configure(&place.workspace, &process("[\"touch\", \"ran\"]"));
+    let idle = place.workspace.waypost(&["worker", "--until-idle"]);
+    check(&idle, 0, "(executor run: command)");
+    check(&place.workspace.waypost(&["run", "p"]), 1, "needs approval before it runs");
+    place.nothing_ran();
+    let (history, _) = text(&place.workspace.waypost(&["history", "p"]));
+    assert_eq!(history.matches("starts nothing: not what was approved").count(), 1, "{history}");
+    let (preview, _) = text(&place.workspace.waypost(&["preview", "p"]));
+    assert!(preview.contains("since it was approved:\n  executor run: command"), "{preview}");
+    assert!(place.workspace.at_terminal(&["approve", "p"]).status.success());
+    check(&place.workspace.waypost(&["worker", "--until-idle"]), 0, "");
+    assert!(place.workspace.work().join("ran").exists());
 }
 
 #[test]
@@ -205,7 +227,8 @@ fn an_agents_list_of_things_to_do_goes_to_machines_only_on_a_persons_word() {
         }
         check(&place.workspace.waypost(&["run", "p"]), 1, "approve");
         place.nothing_ran();
-        let output = place.workspace.waypost(&["run", "p", "--yes"]);
+        let words = if starts { &["run", "p", "--yes"][..] } else { &["run", "p"] };
+        let output = place.workspace.at_terminal(words);
         assert!(place.workspace.work().join("ran").exists(), "{:?}", text(&output));
     }
     // Without the configuration's word a list of things to do stays one.
@@ -229,7 +252,7 @@ fn where_every_plan_needs_approval_it_does_not_matter_how_it_came_into_the_store
     let file = place.plan(serde_json::json!({ "executor": "run" }));
     let person = |words: &[&str]| {
         let mut command = place.workspace.command(env!("CARGO_BIN_EXE_waypost"));
-        command.args(["--as", "person:ada"]).args(words).output().unwrap()
+        command.args(words).output().unwrap()
     };
     check(&person(&["import", file]), 0, "");
     check(&person(&["run", "p"]), 1, "approv");
@@ -237,7 +260,7 @@ fn where_every_plan_needs_approval_it_does_not_matter_how_it_came_into_the_store
     check(&person(&["task", "revise", "q", "t1", "--executor", "run"]), 0, "");
     check(&person(&["run", "q"]), 1, "approv");
     place.nothing_ran();
-    check(&person(&["run", "q", "--yes"]), 0, "");
+    check(&place.workspace.at_terminal(&["run", "q"]), 0, "");
     assert!(place.workspace.work().join("ran").exists());
 }
 

@@ -26,6 +26,8 @@ const ONLY_A_PERSON_WORDS: &str = "only a person";
 
 /// What stands for the id of the plan in the words of the command line.
 const PLAN: &str = "PLAN";
+/// What stands for the digest of what the plan would run.
+const SEEN: &str = "SEEN";
 
 /// The plan that an act meets. Whatever was done to it, `agent:robin` did, unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,11 +229,21 @@ impl Act {
     /// Does it, and says how it was answered.
     fn perform(&self, bench: &Bench<'_>, front_end: FrontEnd, caller: Caller, plan: &str) -> Reply {
         let front_ends = bench.front_ends;
+        let digest = match self.cli.contains(&SEEN) {
+            true => {
+                front_ends.cli(Person, &["preview", plan]).accepted()["digest"].as_str().unwrap().to_owned()
+            }
+            false => String::new(),
+        };
         match front_end {
             FrontEnd::Cli => {
-                let words: Vec<&str> =
-                    self.cli.iter().map(|&word| if word == PLAN { plan } else { word }).collect();
-                front_ends.cli(caller, &words)
+                let meant = |word: &&'static str| match *word {
+                    PLAN => plan.to_owned(),
+                    SEEN => digest.clone(),
+                    word => word.to_owned(),
+                };
+                let words: Vec<String> = self.cli.iter().map(meant).collect();
+                front_ends.cli(caller, &words.iter().map(String::as_str).collect::<Vec<_>>())
             }
             FrontEnd::Mcp => {
                 let (tool, mut arguments) = match &self.mcp {
@@ -253,7 +265,7 @@ impl Act {
                     "/plans" | "/next" => path.to_owned(),
                     below => format!("/plans/{plan}{below}"),
                 };
-                let body = body.to_string().replace(PLAN, plan);
+                let body = body.to_string().replace(PLAN, plan).replace(SEEN, &digest);
                 front_ends.http(caller, Request::new(method, path, serde_json::from_str(&body).unwrap()))
             }
             FrontEnd::Tui => self.press_keys(bench, caller, plan),

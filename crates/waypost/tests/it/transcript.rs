@@ -52,6 +52,12 @@ impl Workspace {
     pub(crate) fn waypost(&self, words: &[&str]) -> Output {
         self.command(env!("CARGO_BIN_EXE_waypost")).args(words).output().unwrap()
     }
+
+    /// Runs `waypost` with these words at a terminal where a person types `yes`.
+    pub(crate) fn at_terminal(&self, words: &[&str]) -> Output {
+        let mut command = self.command(env!("CARGO_BIN_EXE_waypost"));
+        command.env("WAYPOST_INJECTED_TERMINAL", "yes").args(words).output().unwrap()
+    }
 }
 
 impl Drop for Workspace {

@@ -378,23 +378,33 @@ fn a_run_can_be_shown_as_a_whole_screen_and_ends_as_a_run_does() {
 }
 
 #[test]
-fn whoever_is_asked_to_approve_may_look_at_it_as_a_whole_screen_first() {
+fn approving_takes_an_answer_that_is_typed_at_the_terminal_after_everything_was_shown() {
     let workspace = workspace();
     says(&workspace, &["--as", "agent:planner", "import", "--id", "theirs", "p.json"]);
-    let tmux = Tmux::new(&workspace, 100, 30);
-    tmux.line("waypost run theirs --no-tui; echo ended-$?");
-    tmux.wait("approve and run it? [y/N]");
+    let tmux = Tmux::new(&workspace, 100, 50);
+    // What comes from stdin is no answer, and what runs in the background asks nobody.
+    tmux.line("yes | waypost approve theirs & wait $!; echo ended-$?");
+    tmux.wait("ended-1");
+    assert!(tmux.screen().contains("this runs in the background of one"), "{}", tmux.screen());
+    tmux.line("clear; yes | waypost run theirs; echo ended-$?");
+    tmux.wait("Type yes to approve");
+    assert!(tmux.screen().contains("ran-$WAYPOST_TASK"), "{}", tmux.screen());
+    tmux.type_in("no");
     tmux.press(&["Enter"]);
     tmux.wait("ended-1");
+    assert!(!workspace.work().join("ran-read").exists());
+    // A preview that does not fit on the screen asks for the characters at its end.
+    let small = Tmux::new(&workspace, 100, 10);
+    small.line("waypost approve theirs; echo ended-$?");
+    small.wait("to approve:");
+    assert!(!small.screen().contains("Type yes"), "{}", small.screen());
+    small.type_in("yes");
+    small.press(&["Enter"]);
+    small.wait("ended-1");
     tmux.line("clear; waypost run theirs; echo ended-$?");
-    tmux.wait("v: view it full-screen first");
-    tmux.press(&["v", "Enter"]);
-    tmux.wait("What will run");
-    tmux.press(&["a"]);
-    tmux.wait("approve   b back");
-    tmux.press(&["a"]);
-    tmux.wait("approved version 1");
-    tmux.press(&["C-c"]);
+    tmux.wait("Type yes to approve");
+    tmux.type_in("yes");
+    tmux.press(&["Enter"]);
     tmux.wait("ended-0");
     assert!(workspace.work().join("ran-write").exists());
 }

@@ -100,7 +100,7 @@ fn an_agents_plan_waits_for_a_person_and_then_for_nobody() {
     let (out, err) = text(&submitted);
     assert_eq!(submitted.status.code(), Some(0), "{err}");
     assert!(out.contains("waits for a person's approval") && err.contains("waypost approve p"), "{out}{err}");
-    assert!(workspace.waypost(&["approve", "p"]).status.success());
+    assert!(workspace.at_terminal(&["approve", "p"]).status.success());
     assert_eq!(lines.next().as_deref(), Some("start    p/t0"));
     assert!(lines.next().unwrap().starts_with("done     p/t0"));
     assert_eq!(lines.next().as_deref(), Some("plan     p is completed"));

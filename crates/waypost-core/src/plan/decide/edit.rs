@@ -35,6 +35,7 @@ impl Plan {
         draft.state.approval_waived = waived;
         // A draft is untrusted text: it cannot carry its own approval.
         draft.state.approval = None;
+        draft.state.start_refusals.clear();
         draft.state.archived = false;
         // The model calls of another plan are not its own.
         draft.state.calls = 0;

@@ -39,6 +39,7 @@ impl Plan {
                 | Event::TaskRevised { .. }
                 | Event::TasksReordered { .. }
                 | Event::PlanApproved { .. }
+                | Event::StartRefused { .. }
                 | Event::PlanRejected { .. }
                 | Event::ApprovalVoided {}
                 | Event::PlanPaused { .. }

@@ -1,5 +1,7 @@
 //! Approvals and stops by people.
 
+use waypost_core::{ApprovedWork, Proof, StartRefusal, StartRefusalReason, limits};
+
 use super::*;
 
 fn agents_plan() -> Desk {
@@ -18,7 +20,7 @@ fn an_agents_plan_with_work_for_machines_runs_nothing_until_a_person_approves() 
     }
     desk.does(approve(&desk));
     let approval = desk.plan.state().approval.clone().unwrap();
-    assert_eq!(approval, Approval { by: ada(), at: desk.now, version: 1, note: "fine".into() });
+    assert_eq!(approval, Approval { by: ada(), at: desk.now, version: 1, note: "fine".into(), work: None });
     desk.asks(&worker(), ask::start("a")).unwrap();
 }
 
@@ -34,7 +36,8 @@ fn an_agents_plan_without_work_for_machines_and_a_persons_plan_need_no_approval(
 fn a_draft_cannot_bring_its_own_approval() {
     let mut draft = plan_of([by_machine("a", &[])]);
     draft.state.phase = Phase::Active;
-    draft.state.approval = Some(Approval { by: ada(), at: at(0), version: 0, note: String::new() });
+    draft.state.approval =
+        Some(Approval { by: ada(), at: at(0), version: 0, note: String::new(), work: None });
     draft.state.approval_required = false;
     let mut desk = Desk::made_by(&agent(), draft);
     assert_eq!(desk.plan.state().approval, None);
@@ -48,6 +51,76 @@ fn approval_is_of_the_version_that_was_looked_at() {
     desk.asks(&agent(), ask::revise("a", TaskChanges { notes: Some("!".into()), ..TaskChanges::default() }))
         .unwrap();
     assert_eq!(desk.refuses(looked_at), Refusal::NotWhatWasLookedAt { looked_at: 1, current: 2 });
+}
+
+fn approve_digest(desk: &Desk, digest: &str) -> Command {
+    let work = ApprovedWork {
+        digest: digest.to_owned(),
+        definitions: waypost_core::Json::empty_object(),
+        proof: Proof::Presence,
+        via: "terminal".to_owned(),
+    };
+    Command::Approve { version: desk.plan.version(), note: String::new(), work: Some(Box::new(work)) }
+}
+
+fn refusal(worker: &str, digest: &str) -> StartRefusal {
+    StartRefusal {
+        worker: worker.to_owned(),
+        reason: StartRefusalReason::DigestMismatch,
+        digest: digest.to_owned(),
+        differences: (0..=limits::REFUSAL_DIFFERENCES_MAX).map(|number| number.to_string()).collect(),
+    }
+}
+
+fn digest(desk: &Desk) -> Option<String> {
+    Some(desk.plan.state().approval.as_ref()?.work.as_ref()?.digest.clone())
+}
+
+#[test]
+fn a_running_plan_is_approved_again_for_another_digest_only() {
+    let mut desk = agents_plan();
+    desk.does(approve_digest(&desk, "sha256:1"));
+    let again = desk.asks(&ada(), approve_digest(&desk, "sha256:1")).unwrap();
+    assert_eq!(again, [], "the same digest changes nothing");
+    desk.does(approve_digest(&desk, "sha256:2"));
+    assert_eq!((digest(&desk), desk.plan.state().phase), (Some("sha256:2".to_owned()), Phase::Active));
+    desk.does(Command::Pause { reason: String::new() });
+    desk.does(approve_digest(&desk, "sha256:3"));
+    assert_eq!(desk.plan.state().phase, Phase::Paused, "an approval does not resume");
+    assert!(matches!(
+        desk.asks(&agent(), approve_digest(&desk, "sha256:4")),
+        Err(Refusal::OnlyAPerson { .. })
+    ));
+}
+
+#[test]
+fn a_workers_refusal_is_recorded_once_and_holds_until_it_starts_or_a_person_approves() {
+    let mut desk = agents_plan();
+    desk.does(approve_digest(&desk, "sha256:1"));
+    let refuse = |worker: &str, digest: &str| Command::RefuseStart(Box::new(refusal(worker, digest)));
+    let events = desk.asks(&worker(), refuse("w1", "sha256:2")).unwrap();
+    assert!(matches!(&events[..], [Event::StartRefused { .. }]), "{events:?}");
+    let known = &desk.plan.state().start_refusals;
+    assert_eq!(known[0].differences.len(), limits::REFUSAL_DIFFERENCES_MAX);
+    desk.asks(&worker(), Command::RefuseStart(Box::new(known[0].clone()))).unwrap();
+    assert_eq!(desk.plan.version(), 3, "it is recorded once");
+    desk.asks(&worker(), refuse("w1", "sha256:3")).unwrap();
+    assert_eq!(desk.plan.state().start_refusals.len(), 1, "the latest of each worker counts");
+    for number in 0..=limits::START_REFUSALS_MAX {
+        desk.asks(&worker(), refuse(&format!("v{number}"), "sha256:2")).unwrap();
+    }
+    let known = &desk.plan.state().start_refusals;
+    assert_eq!((known.len(), known[0].worker.as_str()), (limits::START_REFUSALS_MAX, "v1"));
+    desk.does(approve_digest(&desk, "sha256:2"));
+    assert_eq!(desk.plan.state().start_refusals, []);
+    let of_worker = refusal("host-1", "sha256:4");
+    desk.asks(&worker(), Command::RefuseStart(Box::new(of_worker))).unwrap();
+    desk.asks(&worker(), ask::start("a")).unwrap();
+    assert_eq!(desk.plan.state().start_refusals, [], "a worker that starts a task no longer refuses");
+    assert!(matches!(
+        agents_plan().asks(&worker(), refuse("w1", "sha256:2")),
+        Err(Refusal::WrongPhase { .. })
+    ));
 }
 
 #[test]

@@ -77,5 +77,5 @@ pub(super) fn order(desk: &Desk) -> String {
 }
 
 pub(super) fn approve(desk: &Desk) -> Command {
-    Command::Approve { version: desk.plan.version(), note: "fine".into() }
+    Command::Approve { version: desk.plan.version(), note: "fine".into(), work: None }
 }

@@ -156,7 +156,8 @@ impl World {
     pub(super) fn give_a_past(&mut self, draft: &mut Draft) {
         draft.state.phase =
             *self.dice.pick(&[Phase::Draft, Phase::Active, Phase::Paused, Phase::AwaitingApproval]);
-        draft.state.approval = Some(Approval { by: ada(), at: at(0), version: 0, note: String::new() });
+        draft.state.approval =
+            Some(Approval { by: ada(), at: at(0), version: 0, note: String::new(), work: None });
         for task in &mut draft.tasks {
             if self.dice.chance(40) {
                 task.state.status = *self.dice.pick(&Status::ALL);
@@ -316,7 +317,7 @@ impl World {
             103..105 => (by, Command::RequestApproval { message: "please".into() }),
             105..110 => {
                 let version = self.plan.version().saturating_sub(u64::from(self.dice.chance(10)));
-                (by, Command::Approve { version, note: "fine".into() })
+                (by, Command::Approve { version, note: "fine".into(), work: None })
             }
             110 => (by, Command::Reject { reason: "no".into() }),
             111..115 => (by, Command::Activate),

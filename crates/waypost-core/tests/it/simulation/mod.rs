@@ -281,7 +281,7 @@ impl World {
             let (phase, version) = (draft.state.phase, draft.version);
             match phase {
                 Phase::Draft | Phase::AwaitingApproval => {
-                    self.ask(&ada(), Command::Approve { version, note: String::new() }).unwrap();
+                    self.ask(&ada(), Command::Approve { version, note: String::new(), work: None }).unwrap();
                 }
                 Phase::Paused => {
                     self.ask(&ada(), Command::Resume).unwrap();

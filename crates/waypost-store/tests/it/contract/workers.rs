@@ -26,6 +26,7 @@ fn worker_at(name: &str, seen: Timestamp) -> Worker {
         seen,
         until: seen.plus_seconds(60),
         draining: false,
+        definitions: None,
         waits_for: Vec::new(),
     }
 }

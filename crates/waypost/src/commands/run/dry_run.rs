@@ -1,7 +1,7 @@
 //! Previews a run: the order, concurrency, and programs. Runs nothing and writes nothing.
 
 use serde_json::json;
-use waypost_config::Config;
+use waypost_config::{Config, Definitions};
 use waypost_core::{Draft, Status, Work, levels};
 use waypost_service::{approval_preview, preview};
 
@@ -14,6 +14,7 @@ use crate::view::text;
 const INDENT: &str = "      ";
 
 pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs: Option<u32>) -> Outcome {
+    let definitions = Definitions::of(config);
     let batches = levels(draft).map_err(|problem| Failure::invalid("the plan", &[(None, problem)]))?;
     let find = |id: &waypost_core::TaskId| draft.tasks.iter().find(|task| task.spec.id == *id);
     let is_parent =
@@ -38,7 +39,7 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
                     let inputs = |work: &Option<Box<Work>>| work.as_ref().map(|work| work.inputs.value());
                     json!({
                         "task": task.spec.id,
-                        "command": preview(config, &task.spec),
+                        "command": preview(&definitions, &task.spec),
                         "inputs": inputs(&task.spec.work),
                         "check_inputs": inputs(&task.spec.check),
                         "locks": task.spec.locks,
@@ -63,10 +64,10 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
             let locks: Vec<&str> = task.spec.locks.iter().map(|lock| lock.key.as_str()).collect();
             let locks =
                 if locks.is_empty() { String::new() } else { format!("  [locks {}]", locks.join(", ")) };
-            let line = format!("  {}  {}{locks}", task.spec.id, preview(config, &task.spec));
+            let line = format!("  {}  {}{locks}", task.spec.id, preview(&definitions, &task.spec));
             context.out.line(text::truncate(&line, columns));
             // Not truncated: the approval prompt refers people here to read all of it.
-            for (name, said) in approval_preview(config, &task.spec).particulars {
+            for (name, said) in approval_preview(&definitions, &task.spec).particulars {
                 let said = format!("{name}: {said}");
                 for line in text::wrap(&said, columns.saturating_sub(INDENT.len()).max(20), usize::MAX) {
                     let line = context.out.paint(&line, Look::Dim);

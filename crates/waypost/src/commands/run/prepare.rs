@@ -4,20 +4,18 @@
 use std::sync::Arc;
 
 use waypost_config::Config;
-use waypost_core::{ActorKind, Difference, Draft, Plan, PlanChanges, PlanId, Problem, ProblemKind, Refusal};
+use waypost_core::{ActorKind, Difference, Draft, PlanChanges, PlanId, Problem, ProblemKind, Refusal};
 use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as Entry};
-use waypost_service::{ApprovalPreview, Caller, EditOp, Guard, Service, approval_preview, is_to_be_run};
+use waypost_service::{EditOp, Guard, Service};
 use waypost_store::PlanStore;
 
-use super::super::tui;
+use crate::approval_prompt::{self, Answer};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output;
 use crate::plan_input;
+use crate::terminal::Terminal;
 use crate::view::{differences as difference_lines, text};
 
-/// Maximum number of tasks shown in an approval prompt.
-const TASKS_NAMED_MAX: usize = 10;
 /// Maximum number of differences named in an error.
 const DIFFERENCES_NAMED_MAX: usize = 8;
 
@@ -27,12 +25,10 @@ pub(crate) struct RunRequest<'a> {
     pub(crate) what: &'a str,
     /// The queue to place the plan on.
     pub(crate) queue: Option<&'a str>,
-    /// Whether the calling person approves the plan.
-    pub(crate) yes: bool,
+    /// What the calling person says about approval.
+    pub(crate) answer: Answer<'a>,
     /// The executor for tasks without work.
     pub(crate) executor: Option<&'a str>,
-    /// Whether the approval prompt offers the full-screen view.
-    pub(crate) screen: bool,
 }
 
 /// A plan that was added to the store or was already there.
@@ -84,7 +80,12 @@ impl RunRequest<'_> {
     /// Assigns the executor, if there is one, to tasks without work.
     pub(crate) fn assign(&self, context: &Context, plans: &Arc<PlanStore>, id: &PlanId) -> Outcome {
         let Some(executor) = self.executor else { return Ok(()) };
-        let assigned = context.service(plans).assign(&context.caller()?, id, executor, self.yes);
+        let assigned = context.service(plans).assign(
+            &context.caller()?,
+            id,
+            executor,
+            self.answer.yes && Terminal::open().is_ok(),
+        );
         assigned.map_err(|error| not_entered(self.what, error))
     }
 
@@ -92,108 +93,32 @@ impl RunRequest<'_> {
     pub(crate) fn activate(
         &self,
         context: &Context,
-        config: &Config,
+        config: &Arc<Config>,
         plans: &Arc<PlanStore>,
         id: &PlanId,
     ) -> Outcome<Approval> {
-        match context.service(plans).start(&context.caller()?, id)? {
-            Start::Runs => Ok(Approval::Given),
-            Start::NeedsApproval { version } => {
-                let draft = plans.with_plan(id, Plan::to_draft)?;
-                self.approve(context, config, plans, id, version, &draft)
-            }
+        let service = Service::new(Arc::clone(plans), Arc::clone(config));
+        if service.start(&context.caller()?, id)? == Start::Runs {
+            return Ok(Approval::Given);
         }
-    }
-
-    /// Prompts the person at the terminal.
-    fn ask(&self) -> Word {
-        let can_view = self.screen && tui::fits().is_ok();
-        let question = if can_view {
-            "approve and run it? [y/N, v: view it full-screen first]"
-        } else {
-            "approve and run it? [y/N]"
-        };
-        match output::ask(question).unwrap_or_default().trim() {
-            "y" | "Y" | "yes" | "Yes" => Word::Yes,
-            "v" | "V" | "view" if can_view => Word::View,
-            _ => Word::No,
-        }
-    }
-
-    fn approve(
-        &self,
-        context: &Context,
-        config: &Config,
-        plans: &Arc<PlanStore>,
-        id: &PlanId,
-        version: u64,
-        draft: &Draft,
-    ) -> Outcome<Approval> {
-        let by = context.actor()?;
-        if by.kind != ActorKind::Person {
+        if !self.can_ask(context)? {
             return Ok(Approval::Awaited);
         }
-        if !self.yes {
-            if !output::can_ask() || context.out.json {
-                return Ok(Approval::Awaited);
-            }
-            show_work(context, config, id, draft);
-            match self.ask() {
-                Word::Yes => {}
-                Word::No => return Err(not_given(id)),
-                Word::View => {
-                    tui::open(context, id, false)?;
-                    let waits =
-                        |plan: &Plan| plan.state().approval_required && plan.state().approval.is_none();
-                    return if plans.with_plan(id, waits)? {
-                        Err(not_given(id))
-                    } else {
-                        Ok(Approval::Given)
-                    };
-                }
-            }
-        }
-        // Approves the version that was shown: if the plan has changed since, nothing is approved.
-        context.service(plans).approve(&Caller::new(by), id, version, "", Guard::NONE)?;
-        Ok(Approval::Given)
-    }
-}
-
-/// The answer to an approval prompt.
-enum Word {
-    Yes,
-    No,
-    View,
-}
-
-fn not_given(id: &PlanId) -> Failure {
-    Failure::failed(format!("plan {id} was not approved; nothing ran"), "")
-}
-
-/// Shows the work that a plan has for machines.
-pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: &Draft) {
-    context
-        .out
-        .say(format!("plan {id} ({}) has work for executors:", text::count(draft.tasks.len(), "task")));
-    // The operator defines the program; the plan's author defines its inputs.
-    let mut is_cut = false;
-    let mut said = |line: &str, indent: usize| {
-        let shown = text::excerpt(line, context.out.columns.saturating_sub(indent));
-        is_cut |= shown.ends_with('…');
-        context.out.say(format!("{:indent$}{shown}", ""));
-    };
-    let mut tasks = draft.tasks.iter().filter(|task| is_to_be_run(task));
-    for task in tasks.by_ref().take(TASKS_NAMED_MAX) {
-        let ApprovalPreview { program, particulars } = approval_preview(config, &task.spec);
-        said(&format!("{}: {program}", task.spec.id), 2);
-        for (name, words) in &particulars {
-            said(&format!("{name}: {words}"), 6);
+        let preview = service.preview(id)?;
+        let by = approval_prompt::confirm(context, &preview, self.answer, "Approve and run it?")?;
+        // Approves what was shown: if the plan has changed since, nothing is approved.
+        service.approve(&by, id, preview.seen(), "", Guard::NONE)?;
+        // The plan may have been active before, with an approval of something else.
+        match service.start(&by, id)? {
+            Start::Runs => Ok(Approval::Given),
+            Start::NeedsApproval { .. } => Ok(Approval::Awaited),
         }
     }
-    match (tasks.count(), is_cut) {
-        (0, false) => {}
-        (0, true) => context.out.say("  lines that end in … are cut: --dry-run shows all of it"),
-        (more, _) => context.out.say(format!("  … and {more} more (--dry-run shows all of it)")),
+
+    /// Whether the caller is a person who can be asked, or who has answered already.
+    pub(super) fn can_ask(&self, context: &Context) -> Outcome<bool> {
+        let is_person = context.actor()?.kind == ActorKind::Person;
+        Ok(is_person && Terminal::open().is_ok() && (self.answer.yes || !context.out.json))
     }
 }
 
@@ -208,8 +133,7 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
         return Ok(failure);
     }
     let message = format!("plan {id} needs approval before it runs, and there is no terminal to ask for it");
-    let hint =
-        format!("review it with `waypost run {id} --dry-run`, then use --yes or `waypost approve {id}`");
+    let hint = format!("review it and approve it with `waypost approve {id}` in a terminal");
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
 }
 

@@ -149,6 +149,10 @@ fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<EventLine> {
             let why = Some(reason.clone()).filter(|reason| !reason.is_empty());
             Some(("back", Look::Yellow, format!("{task} is released{}", said(&why))))
         }
+        RunEvent::StartRefused { plan, message, .. } => {
+            let words = format!("{}; approve it with `waypost approve {plan}`", text::one_line(message));
+            Some(("refused", Look::Yellow, words))
+        }
         RunEvent::QuestionAsked { task, question, choices, .. } => {
             let choices =
                 if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(" | ")) };
@@ -374,6 +378,7 @@ impl RunObserver for Terminal {
             | RunEvent::TaskWillRetry { .. }
             | RunEvent::TaskReported { .. }
             | RunEvent::TaskReleased { .. }
+            | RunEvent::StartRefused { .. }
             | RunEvent::QuestionAnswered { .. }
             | RunEvent::PlanPhaseChanged { .. } => String::new(),
         };

@@ -9,13 +9,13 @@ use waypost_config::Config;
 use waypost_core::PlanId;
 use waypost_formats::Dialect;
 use waypost_run::{Controller, RunObserver};
-use waypost_service::Guard;
+use waypost_service::{Caller, Guard, Seen, Service};
 use waypost_store::{PlanStore, watch_file};
 
 use super::prepare::{self, Approval, RunRequest};
+use crate::approval_prompt::{self, Answer};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output;
 use crate::plan_input::{self, FilePlan};
 use crate::view::text;
 
@@ -28,8 +28,8 @@ pub(super) struct FileWatcher {
     dialect: Option<Dialect>,
     /// The last text that was loaded or rejected.
     text: String,
-    /// The version for which approval was requested, and the person's answer to come.
-    asked: Option<(u64, Receiver<bool>)>,
+    /// What the person is asked about, and their answer to come: the caller with proof, or `None` for a no.
+    asked: Option<(Seen, Receiver<Option<Caller>>)>,
     config: Arc<Config>,
     plans: Arc<PlanStore>,
     id: PlanId,
@@ -131,53 +131,58 @@ impl FileWatcher {
 
     /// Asks for approval, if needed, without blocking the run.
     fn activate(&mut self, context: &mut Context, begin: &RunRequest<'_>) -> Outcome {
-        let (plans, id, config) = (&self.plans, &self.id, &self.config);
+        let (plans, id) = (&self.plans, &self.id);
         let finished = plans.with_plan(id, |plan| plan.state().phase.is_finished())?;
         if finished {
             return Ok(());
         }
-        let needed = plans.with_plan(id, |plan| {
-            let state = plan.state();
-            (state.approval_required && state.approval.is_none()).then(|| (plan.version(), plan.to_draft()))
-        })?;
-        let asks = needed.as_ref().is_some_and(|_| !begin.yes && output::can_ask() && !context.out.json);
-        let (Some((version, draft)), true) = (needed, asks) else {
-            if begin.activate(context, config, plans, id)? == Approval::Awaited {
+        let needed =
+            plans.with_plan(id, |plan| plan.state().approval_required && plan.state().approval.is_none())?;
+        if !needed || begin.answer.yes || !begin.can_ask(context)? {
+            if begin.activate(context, &self.config, plans, id)? == Approval::Awaited {
                 context
                     .out
                     .note(format!("the changed plan needs approval before it runs: `waypost approve {id}`"));
             }
             return Ok(());
-        };
-        prepare::show_work(context, config, id, &draft);
+        }
+        let preview = Service::new(Arc::clone(plans), Arc::clone(&self.config)).preview(id)?;
+        let seen = preview.seen();
         let (tell, answer) = channel();
-        let controller = self.controller.clone();
+        let (controller, global) = (self.controller.clone(), context.for_server());
         let ask = move || {
-            let _over = tell.send(output::says_yes("approve and run it? [y/N]"));
+            let _over = tell.send(
+                approval_prompt::confirm(
+                    &global,
+                    &preview,
+                    Answer { yes: false, seen: None },
+                    "Approve and run it?",
+                )
+                .ok(),
+            );
             controller.interrupt();
         };
         let thread = std::thread::Builder::new().name("question".to_owned()).spawn(ask);
         thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
-        self.asked = Some((version, answer));
+        self.asked = Some((seen, answer));
         Ok(())
     }
 
     fn read_answer(&mut self, context: &Context) -> Outcome {
         let (plans, id) = (&self.plans, &self.id);
-        let Some((version, answer)) = &self.asked else { return Ok(()) };
-        let (version, yes) = match answer.try_recv() {
+        let Some((_, answer)) = &self.asked else { return Ok(()) };
+        let by = match answer.try_recv() {
             Err(TryRecvError::Empty) => return Ok(()),
-            Err(TryRecvError::Disconnected) => (*version, false),
-            Ok(yes) => (*version, yes),
+            Err(TryRecvError::Disconnected) => None,
+            Ok(by) => by,
         };
-        self.asked = None;
-        if !yes {
+        let (Some((seen, _)), Some(by)) = (self.asked.take(), by) else {
             context
                 .out
                 .say(format!("the changed plan was not approved: `waypost approve {id}` does it later"));
             return Ok(());
-        }
-        context.service(plans).approve(&context.caller()?, id, version, "", Guard::NONE)?;
+        };
+        Service::new(Arc::clone(plans), Arc::clone(&self.config)).approve(&by, id, seen, "", Guard::NONE)?;
         Ok(())
     }
 

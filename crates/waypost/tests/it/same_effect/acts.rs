@@ -395,9 +395,9 @@ pub(super) fn phases() -> Vec<Act> {
         Act {
             name: "approve",
             given: Given::AwaitingApproval,
-            cli: &["approve", PLAN],
+            cli: &["approve", PLAN, "--yes", "--seen", SEEN],
             mcp: Mcp::NotOffered(MCP_IS_FOR_AGENTS),
-            http: Http::Send("POST", "/actions/approve", json!({})),
+            http: Http::Send("POST", "/actions/approve", json!({ "version": 2, "digest": SEEN })),
             tui: Tui::Run(&["?What will run", "a", "?b back", "a"]),
             then: "active of robin; t1 ready, t2(t1) blocked, t3 ready; plan_approved",
             refused: ONLY_A_PERSON,

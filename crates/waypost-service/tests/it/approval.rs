@@ -1,0 +1,284 @@
+//! Approvals hold for what a person has seen, and for nothing else.
+
+use std::sync::Arc;
+
+use waypost_config::{ApprovalPolicy, Config, Definitions, Layer, Origin};
+use waypost_core::{
+    Actor, ActorKind, Draft, Json, Plan, PlanId, Proof, Refusal, Retry, StartRefusalReason, TaskChanges,
+    TaskSpec, Work,
+};
+use waypost_service::{
+    Caller, CreateOptions, EditOp, Guard, Presence, Preview, Risk, Seen, Service, ServiceError, may_start,
+    preview_digest, start_refusal_text,
+};
+use waypost_store::{MemoryStore, PlanStore};
+use waypost_testkit::{plan_of, task};
+
+const CONFIG: &str = r#"
+[executors.build]
+kind = "process"
+command = ["make", "build"]
+
+[executors.deploy]
+kind = "process"
+command = ["make", "deploy"]
+"#;
+
+fn config(text: &str) -> Config {
+    let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
+    Config::load(&[layer], []).unwrap()
+}
+
+fn work(executor: &str, inputs: &str) -> Option<Box<Work>> {
+    let inputs = Json::parse(inputs).unwrap();
+    Some(Box::new(Work { executor: executor.to_owned(), inputs, shape: None }))
+}
+
+fn build(id: &str) -> TaskSpec {
+    TaskSpec { work: work("build", r#"{"target":"all"}"#), ..task(id, &[]) }
+}
+
+struct Desk {
+    service: Service,
+    plan: PlanId,
+}
+
+impl Desk {
+    /// A plan that an agent wrote, with this configuration.
+    fn with(text: &str, draft: Draft) -> Self {
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
+        let service = Service::new(plans, Arc::new(config(text)));
+        let robin = Caller::new(Actor::agent("robin"));
+        let plan = service.create(&robin, draft, CreateOptions::default()).unwrap().plan;
+        Self { service, plan }
+    }
+
+    fn new(tasks: impl IntoIterator<Item = TaskSpec>) -> Self {
+        Self::with(CONFIG, plan_of(tasks))
+    }
+
+    /// The same store with another configuration.
+    fn configured(&self, text: &str) -> Self {
+        let service = Service::new(Arc::clone(self.service.plans()), Arc::new(config(text)));
+        Self { service, plan: self.plan.clone() }
+    }
+
+    fn preview(&self) -> Preview {
+        self.service.preview(&self.plan).unwrap()
+    }
+
+    fn approve(&self, by: &Caller, seen: &Seen) -> Result<u64, ServiceError> {
+        Ok(self.service.approve(by, &self.plan, seen.clone(), "", Guard::NONE)?.version)
+    }
+
+    fn may_start(&self, policy: ApprovalPolicy) -> Result<(), (StartRefusalReason, String)> {
+        let definitions = Definitions::of(&self.service.config().unwrap());
+        let check = |plan: &Plan| {
+            may_start(policy, &definitions, plan, "w1")
+                .map_err(|refusal| (refusal.reason, start_refusal_text(plan, &refusal)))
+        };
+        self.service.read(&self.plan, check).unwrap()
+    }
+}
+
+fn ada() -> Caller {
+    Caller::new(Actor::person("ada")).present(Presence::new("terminal"))
+}
+
+#[test]
+fn an_approval_keeps_what_was_seen_and_how_it_was_given() {
+    let desk = Desk::new([build("a"), build("b")]);
+    let preview = desk.preview();
+    assert_eq!((preview.total, preview.unresolved.len()), (2, 0));
+    desk.approve(&ada(), &preview.seen()).unwrap();
+    let approval = desk.service.read(&desk.plan, |plan| plan.state().approval.clone()).unwrap().unwrap();
+    let work = approval.work.unwrap();
+    assert_eq!((work.digest, work.proof, work.via.as_str()), (preview.digest, Proof::Presence, "terminal"));
+    assert_eq!(work.definitions.value()["executor build"]["process"]["command"][1], "build");
+    assert_eq!(desk.may_start(ApprovalPolicy::Work), Ok(()));
+}
+
+#[test]
+fn nothing_is_approved_that_was_not_seen() {
+    let desk = Desk::new([build("a")]);
+    let seen = desk.preview().seen();
+    for wrong in
+        [Seen { version: 2, ..seen.clone() }, Seen { digest: format!("{}0", seen.digest), ..seen.clone() }]
+    {
+        let refused = desk.approve(&ada(), &wrong);
+        assert!(matches!(refused, Err(ServiceError::ChangedSinceSeen { .. })), "{refused:?}");
+    }
+    let robin = Caller::new(Actor::agent("robin"));
+    let note = TaskChanges { notes: Some("!".into()), ..TaskChanges::default() };
+    let task = waypost_core::TaskId::new("a").unwrap();
+    let ops = vec![EditOp::ReviseTask { task, changes: Box::new(note) }];
+    desk.service.edit(&robin, &desk.plan, ops, Guard::NONE).unwrap();
+    let refused = desk.approve(&ada(), &seen);
+    assert!(
+        matches!(refused, Err(ServiceError::ChangedSinceSeen { seen: 1, current: 2, .. })),
+        "{refused:?}"
+    );
+    desk.approve(&ada(), &desk.preview().seen()).unwrap();
+}
+
+#[test]
+fn only_a_person_who_is_present_approves() {
+    let desk = Desk::new([build("a")]);
+    let seen = desk.preview().seen();
+    let absent = desk.approve(&Caller::new(Actor::person("ada")), &seen);
+    assert!(matches!(absent, Err(ServiceError::NeedsProof { .. })), "{absent:?}");
+    for actor in [Actor::agent("robin"), Actor::worker("w1")] {
+        let by = Caller::new(actor.clone()).present(Presence::new("terminal"));
+        let refused = desk.approve(&by, &seen);
+        let Err(ServiceError::Refused(Refusal::OnlyAPerson { by, .. })) = refused else {
+            panic!("{actor}: {refused:?}");
+        };
+        assert!(by == ActorKind::Agent || by == ActorKind::Worker);
+    }
+}
+
+#[test]
+fn what_nobody_defines_cannot_be_approved() {
+    let desk = Desk::new([build("a"), TaskSpec { work: work("unknown", "{}"), ..task("b", &[]) }]);
+    let preview = desk.preview();
+    assert_eq!(preview.unresolved, ["unknown"]);
+    let refused = desk.approve(&ada(), &preview.seen());
+    assert!(matches!(refused, Err(ServiceError::UnresolvedExecutor { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_worker_with_another_command_starts_nothing_until_a_person_approves_that() {
+    let desk = Desk::new([build("a")]);
+    desk.approve(&ada(), &desk.preview().seen()).unwrap();
+    let evil = desk.configured(&CONFIG.replace("\"build\"", "\"evil\""));
+    let (reason, text) = evil.may_start(ApprovalPolicy::Work).unwrap_err();
+    assert_eq!(reason, StartRefusalReason::DigestMismatch);
+    assert!(text.contains("(executor build: command)"), "{text}");
+    assert_eq!(evil.preview().since_approval, ["executor build: command"]);
+    assert_eq!(evil.may_start(ApprovalPolicy::Never), Ok(()), "the worker's operator asks for no approval");
+    evil.approve(&ada(), &evil.preview().seen()).unwrap();
+    assert_eq!(evil.may_start(ApprovalPolicy::Work), Ok(()));
+    assert!(desk.may_start(ApprovalPolicy::Work).is_err(), "what was approved before no longer is");
+}
+
+#[test]
+fn what_the_plan_does_not_use_may_change() {
+    let desk = Desk::new([build("a")]);
+    desk.approve(&ada(), &desk.preview().seen()).unwrap();
+    for other in [
+        CONFIG.replace("\"deploy\"", "\"destroy\""),
+        format!("{CONFIG}\n[executors.new]\nkind = \"process\"\ncommand = [\"true\"]\n"),
+        format!("{CONFIG}\n[queues.default]\nconcurrency = 7\n"),
+        format!("{CONFIG}\n[reporters.log]\nkind = \"file\"\npath = \"events.log\"\n"),
+    ] {
+        assert_eq!(desk.configured(&other).may_start(ApprovalPolicy::Work), Ok(()), "{other}");
+    }
+}
+
+/// Every key of an executor, with a value that differs from its default or from the first line.
+const KEYS: &[(&str, &str, &str)] = &[
+    ("process", "command = [\"make\", \"build\"]", "command = [\"make\", \"all\"]"),
+    ("process", "command = \"make\"\nshell = true", "command = [\"make\"]"),
+    ("process", "command = [\"make\"]", "command = [\"make\"]\ndirectory = \"sub\""),
+    ("process", "command = [\"make\"]", "command = [\"make\"]\nenvironment = [\"TOKEN\"]"),
+    ("process", "command = [\"make\"]", "command = [\"make\"]\nsecrets.TOKEN = { variable = \"T\" }"),
+    (
+        "process",
+        "command = [\"make\"]\nsecrets.TOKEN = { variable = \"T\" }",
+        "command = [\"make\"]\nsecrets.TOKEN = { variable = \"U\" }",
+    ),
+    ("process", "command = [\"make\"]", "command = [\"make\"]\ntimeout_seconds = 5"),
+    ("http", "url = \"https://a.example/x\"", "url = \"https://b.example/x\""),
+    ("http", "url = \"https://a.example/x\"", "url = \"https://a.example/x\"\nmethod = \"PUT\""),
+    ("http", "url = \"https://a.example/x\"", "url = \"https://a.example/x\"\nheaders.X = \"y\""),
+    ("container", "image = \"a:1\"", "image = \"a:2\""),
+    ("container", "image = \"a:1\"", "image = \"a:1\"\nnetwork = \"host\""),
+    ("container", "image = \"a:1\"", "image = \"a:1\"\nuser = \"0\""),
+    ("agent", "command = [\"claude\", \"-p\"]", "command = [\"claude\", \"-p\"]\nworktree = true"),
+    (
+        "agent",
+        "command = [\"claude\", \"-p\"]",
+        "command = [\"claude\", \"-p\"]\nprompt = \"Do {description}\"",
+    ),
+];
+
+#[test]
+fn every_key_of_a_used_executor_is_bound() {
+    for (kind, before, after) in KEYS {
+        let text = |body: &str| format!("[executors.build]\nkind = \"{kind}\"\n{body}\n");
+        let desk = Desk::with(&text(before), plan_of([build("a")]));
+        desk.approve(&ada(), &desk.preview().seen()).unwrap();
+        assert_eq!(desk.may_start(ApprovalPolicy::Work), Ok(()), "{kind}: {before}");
+        let refused = desk.configured(&text(after)).may_start(ApprovalPolicy::Work);
+        assert!(refused.is_err(), "{kind}: {before} became {after}");
+    }
+}
+
+#[test]
+fn the_defaults_of_retries_and_time_limits_are_bound() {
+    let desk = Desk::new([build("a")]);
+    desk.approve(&ada(), &desk.preview().seen()).unwrap();
+    for more in ["[retry]\nattempts = 50\n", "[limits]\ntimeout_seconds = 5\n"] {
+        assert!(
+            desk.configured(&format!("{more}{CONFIG}")).may_start(ApprovalPolicy::Work).is_err(),
+            "{more}"
+        );
+    }
+}
+
+#[test]
+fn an_approval_without_a_digest_starts_nothing() {
+    let desk = Desk::new([build("a")]);
+    let version = 1;
+    let approve = waypost_core::Command::Approve { version, note: String::new(), work: None };
+    let request = waypost_store::WriteRequest {
+        plan: desk.plan.clone(),
+        by: Actor::person("ada"),
+        commands: vec![approve],
+        known_version: None,
+        lease_seconds: None,
+    };
+    desk.service.plans().write(request).unwrap();
+    let (reason, text) = desk.may_start(ApprovalPolicy::Work).unwrap_err();
+    assert_eq!(reason, StartRefusalReason::NoDigest);
+    assert!(text.contains("earlier version of Waypost"), "{text}");
+    desk.approve(&ada(), &desk.preview().seen()).unwrap();
+    assert_eq!(desk.may_start(ApprovalPolicy::Work), Ok(()));
+}
+
+#[test]
+fn tasks_are_grouped_by_what_runs_and_risky_groups_come_first() {
+    let many = (0..1_499).map(|number| build(&format!("t{number}")));
+    let last = TaskSpec { work: work("deploy", r#"{"path":"rm -rf /"}"#), ..task("last", &[]) };
+    let desk = Desk::new(many.chain([last]));
+    let preview = desk.preview();
+    assert_eq!((preview.total, preview.groups.len()), (1_500, 2));
+    assert_eq!(preview.groups[0].tasks[0].id, "last");
+    assert!(preview.groups[0].risks.starts_with(&[Risk::Deletion]), "{:?}", preview.groups[0].risks);
+    assert!(preview.groups[0].risks.contains(&Risk::UsedOnce));
+    let shown: usize = preview.groups.iter().map(|group| group.tasks.len()).sum();
+    assert_eq!(shown, 1_500, "nothing is left out");
+}
+
+#[test]
+fn running_does_not_change_the_digest() {
+    let retry = Retry { attempts: 3, backoff_seconds: 0, backoff_seconds_max: 0 };
+    let desk = Desk::new([TaskSpec { retry: Some(Box::new(retry)), ..build("a") }, build("b")]);
+    desk.approve(&ada(), &desk.preview().seen()).unwrap();
+    let definitions = Definitions::of(&desk.service.config().unwrap());
+    let digest = || desk.service.read(&desk.plan, |plan| preview_digest(&definitions, plan).0).unwrap();
+    let before = digest();
+    let start = |task: &str| waypost_core::Command::StartTask {
+        task: waypost_core::TaskId::new(task).unwrap(),
+        worker: "w1".to_owned(),
+    };
+    let request = waypost_store::WriteRequest {
+        plan: desk.plan.clone(),
+        by: Actor::worker("w1"),
+        commands: vec![start("a"), start("b")],
+        known_version: None,
+        lease_seconds: None,
+    };
+    desk.service.plans().write(request).unwrap();
+    assert_eq!(digest(), before);
+}

@@ -1,0 +1,3 @@
+//! The rules of the service that no front end changes.
+
+mod approval;

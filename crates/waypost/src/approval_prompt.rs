@@ -1,0 +1,151 @@
+//! Shows a person everything that a plan would run, and takes the decision at the terminal. An answer counts only if it
+//! is typed after everything was shown.
+
+use waypost_core::{ActorKind, Refusal};
+use waypost_service::{Caller, Presence, Preview, PreviewGroup, ServiceError, short_digest};
+use waypost_text::{count, reveal};
+
+use crate::context::Context;
+use crate::error::{Exit, Failure, Outcome};
+use crate::terminal::Terminal;
+
+/// Lines of the terminal that the question needs below the preview.
+const QUESTION_ROWS: usize = 4;
+/// Characters to type after a preview that did not fit on one screen.
+const CODE_CHARACTERS: usize = 6;
+
+/// What a person said on the command line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer<'a> {
+    /// Whether they skip the question.
+    pub(crate) yes: bool,
+    /// The digest that they have seen.
+    pub(crate) seen: Option<&'a str>,
+}
+
+/// Returns everything that a plan would run, a line each.
+pub(crate) fn lines(preview: &Preview) -> Vec<String> {
+    let Preview { plan, version, total, digest, resolved_by, .. } = preview;
+    let mut lines = vec![format!("plan {plan}, version {version}: {} for machines", count(*total, "task"))];
+    if let Some(worker) = resolved_by {
+        lines.push(format!("as worker {} would run it", reveal(worker)));
+    }
+    for worker in &preview.disagreeing {
+        lines.push(format!("worker {} would run something else, and will refuse", reveal(worker)));
+    }
+    for name in &preview.unresolved {
+        lines.push(format!("nobody defines {}", reveal(name)));
+    }
+    if !preview.since_approval.is_empty() {
+        lines.push("since it was approved:".to_owned());
+        lines.extend(preview.since_approval.iter().map(|line| format!("  {}", reveal(line))));
+    }
+    for group in &preview.groups {
+        add_group(group, &mut lines);
+    }
+    lines.push(String::new());
+    lines.push(format!("digest {digest}"));
+    lines
+}
+
+fn add_group(group: &PreviewGroup, lines: &mut Vec<String>) {
+    lines.push(String::new());
+    let warnings: Vec<&str> = group.risks.iter().map(|risk| risk.describe()).collect();
+    if !warnings.is_empty() {
+        lines.push(format!("! {}", warnings.join(", ")));
+    }
+    lines.push(format!("{} ({})", reveal(&group.program), count(group.tasks.len(), "task")));
+    for task in &group.tasks {
+        lines.push(format!("  {}", reveal(&task.id)));
+        for (name, text) in &task.particulars {
+            // Deeper than any task, so that no text of the author can look like one.
+            let mut parts = text.lines();
+            lines.push(format!("      {name}: {}", reveal(parts.next().unwrap_or_default())));
+            lines.extend(parts.map(|part| format!("        {}", reveal(part))));
+        }
+    }
+}
+
+/// Returns the caller with the proof that they are at a terminal and have seen this preview.
+pub(crate) fn confirm(
+    context: &Context,
+    preview: &Preview,
+    answer: Answer<'_>,
+    question: &str,
+) -> Outcome<Caller> {
+    let plan = &preview.plan;
+    let caller = context.caller()?;
+    if caller.actor.kind != ActorKind::Person {
+        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: caller.actor.kind };
+        return Err(Failure {
+            hint: format!("ask a person to run `waypost approve {plan}`"),
+            ..refusal.into()
+        });
+    }
+    if !preview.unresolved.is_empty() {
+        let names = preview.unresolved.clone();
+        return Err(ServiceError::UnresolvedExecutor { plan: plan.clone(), names }.into());
+    }
+    let mut terminal = Terminal::open().map_err(|why| {
+        let message = format!("approving needs a person at a terminal, and {why}");
+        let hint = format!("run `waypost approve {plan}` in a terminal");
+        Failure { code: "needs_terminal".to_owned(), ..Failure::failed(message, hint) }
+    })?;
+    match (answer.yes, answer.seen) {
+        (true, None) => {
+            let hint = format!("`waypost preview {plan}` prints it");
+            let missing = Failure::failed("say what you have seen: --seen DIGEST", hint);
+            return Err(Failure { code: "seen_missing".to_owned(), ..missing });
+        }
+        (_, Some(seen)) if !is_digest(seen, preview) => {
+            let message = format!(
+                "plan {plan} is no longer what you have seen: its digest is {}",
+                short_digest(&preview.digest)
+            );
+            let hint = format!("look at it again with `waypost preview {plan}`, then decide");
+            let changed = Failure::new(Exit::Conflict, message, hint);
+            return Err(Failure { code: "changed_since_seen".to_owned(), ..changed });
+        }
+        (true, Some(_)) => {}
+        (false, _) if context.out.json => {
+            let hint = "add --yes --seen DIGEST: with --json nobody is asked";
+            return Err(Failure {
+                code: "seen_missing".to_owned(),
+                ..Failure::failed("nobody was asked", hint)
+            });
+        }
+        (false, _) => ask(&mut terminal, preview, question)?,
+    }
+    Ok(caller.present(Presence::new("terminal")))
+}
+
+/// Whether a digest, whole or in its short form, is that of a preview.
+fn is_digest(seen: &str, preview: &Preview) -> bool {
+    seen == preview.digest || seen == short_digest(&preview.digest)
+}
+
+fn ask(terminal: &mut Terminal, preview: &Preview, question: &str) -> Outcome {
+    let lines = lines(preview);
+    let failed = |error: std::io::Error| Failure::failed(format!("the terminal cannot be used: {error}"), "");
+    for line in &lines {
+        terminal.write_line(line).map_err(failed)?;
+    }
+    let rows: usize = lines.iter().map(|line| terminal.rows_of(line)).sum();
+    let word = match rows + QUESTION_ROWS <= terminal.rows() {
+        true => "yes".to_owned(),
+        false => code().map_err(failed)?,
+    };
+    let typed = terminal.ask(&format!("{question} Type {word} to approve: ")).map_err(failed)?;
+    if typed.trim() == word {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("plan {} was not approved; nothing ran", preview.plan), ""))
+}
+
+/// Returns random characters that nobody can have typed before they were shown.
+fn code() -> std::io::Result<String> {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut bytes = [0; CODE_CHARACTERS];
+    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect())
+}

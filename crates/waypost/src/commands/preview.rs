@@ -1,0 +1,35 @@
+//! `waypost preview`: prints everything that machines would run for a plan, and its digest. Runs nothing.
+
+use clap::Args;
+
+use crate::approval_prompt;
+use crate::context::Context;
+use crate::error::Outcome;
+
+const EXAMPLES: &str = "\
+Programs and inputs are grouped by what runs, risky ones first. `approve` asks about exactly this.
+
+Examples:
+  waypost preview kq3
+  waypost preview kq3 --json | jq -r .digest";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Preview {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+}
+
+impl Preview {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let preview = found.service.preview(&found.id)?;
+        if context.out.json {
+            return context.out.value(&preview);
+        }
+        for line in approval_prompt::lines(&preview) {
+            context.out.line(line);
+        }
+        Ok(())
+    }
+}
