@@ -178,7 +178,7 @@ fn what_the_plan_does_not_use_may_change() {
 /// Every key of an executor, with a value that differs from its default or from the first line.
 const KEYS: &[(&str, &str, &str)] = &[
     ("process", "command = [\"make\", \"build\"]", "command = [\"make\", \"all\"]"),
-    ("process", "command = \"make\"\nshell = true", "command = [\"make\"]"),
+    ("process", "command = [\"make\"]\nshell = true", "command = [\"make\"]"),
     ("process", "command = [\"make\"]", "command = [\"make\"]\ndirectory = \"sub\""),
     ("process", "command = [\"make\"]", "command = [\"make\"]\nenvironment = [\"TOKEN\"]"),
     ("process", "command = [\"make\"]", "command = [\"make\"]\nsecrets.TOKEN = { variable = \"T\" }"),
