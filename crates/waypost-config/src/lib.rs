@@ -12,6 +12,7 @@ mod input_schema;
 mod layer;
 mod load;
 mod models;
+mod only_tightens;
 mod parse;
 mod problem;
 mod referenced_files;

@@ -32,7 +32,7 @@ use write_back::WriteBack;
 use super::tui;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::load_config::{self, Folders};
+use crate::load_config::Folders;
 use crate::options::dialect;
 use crate::plan_input;
 use crate::signals;
@@ -104,7 +104,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
+        let config = Arc::new(context.load_config(&folders, self.config.as_deref())?);
         let (mut draft, mut back, text) = self.source(context)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);

@@ -15,7 +15,6 @@ use waypost_store::Committed;
 use super::run::prepare::{self, Approval, RunRequest};
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::load_config;
 use crate::options::dialect;
 use crate::plan_input;
 
@@ -52,7 +51,7 @@ pub(crate) struct Submit {
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
+        let config = Arc::new(context.load_config(&folders, self.config.as_deref())?);
         let mut draft = plan_input::one_plan(context, &self.what, self.format)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);

@@ -1,0 +1,17 @@
+//! Who calls, and what this account vouches for: the evidence about a caller, the account's files, the seal and the
+//! signature of an approval, the folders that a person trusts. Knows no plans, stores, configuration or front ends.
+//!
+//! An account is found by the effective user id. `HOME` and `XDG_*` never choose an account file: whoever can set a
+//! variable is not thereby the owner of the account.
+
+mod account;
+mod account_files;
+mod evidence;
+#[cfg(feature = "injected")]
+mod injected;
+mod ownership;
+
+pub use account::{Account, Records};
+pub use account_files::{ACCOUNT_FILE_BYTES_MAX, AccountFileError};
+pub use evidence::{ANCESTORS_MAX, CallerError, Evidence, Process};
+pub use ownership::{ForeignOwner, WorkspaceNames, find_root};
