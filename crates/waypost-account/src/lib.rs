@@ -9,9 +9,13 @@ mod account_files;
 mod evidence;
 #[cfg(feature = "injected")]
 mod injected;
+mod message;
 mod ownership;
+mod seal;
 
 pub use account::{Account, Records};
 pub use account_files::{ACCOUNT_FILE_BYTES_MAX, AccountFileError};
 pub use evidence::{ANCESTORS_MAX, CallerError, Evidence, Process};
+pub use message::{Act, MESSAGE_BYTES_MAX, Message, MessageTooLong, Scope, Signer};
 pub use ownership::{ForeignOwner, WorkspaceNames, find_root};
+pub use seal::SealKey;

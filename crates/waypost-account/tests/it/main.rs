@@ -3,6 +3,7 @@
 mod account;
 mod evidence;
 mod ownership;
+mod seal;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
