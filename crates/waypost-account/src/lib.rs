@@ -6,16 +6,22 @@
 
 mod account;
 mod account_files;
+mod allowed_signers;
 mod evidence;
 #[cfg(feature = "injected")]
 mod injected;
 mod message;
 mod ownership;
 mod seal;
+mod sign;
+mod signature;
 
 pub use account::{Account, Records};
 pub use account_files::{ACCOUNT_FILE_BYTES_MAX, AccountFileError};
+pub use allowed_signers::{AllowedSigners, NotAllowed, RevokedKeys, SIGNERS_MAX, SignerFileError};
 pub use evidence::{ANCESTORS_MAX, CallerError, Evidence, Process};
 pub use message::{Act, MESSAGE_BYTES_MAX, Message, MessageTooLong, Scope, Signer};
 pub use ownership::{ForeignOwner, WorkspaceNames, find_root};
 pub use seal::SealKey;
+pub use sign::{SignError, sign};
+pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Verified, verify};

@@ -4,6 +4,7 @@ mod account;
 mod evidence;
 mod ownership;
 mod seal;
+mod signature;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
