@@ -15,6 +15,7 @@ mod ownership;
 mod seal;
 mod sign;
 mod signature;
+mod trust;
 
 pub use account::{Account, Records};
 pub use account_files::{ACCOUNT_FILE_BYTES_MAX, AccountFileError};
@@ -25,3 +26,4 @@ pub use ownership::{ForeignOwner, WorkspaceNames, find_root};
 pub use seal::SealKey;
 pub use sign::{SignError, sign};
 pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Verified, verify};
+pub use trust::{TRUST_RECORDS_MAX, TrustRecord, TrustRecords, TrustState, trust_digest};

@@ -5,6 +5,7 @@ mod evidence;
 mod ownership;
 mod seal;
 mod signature;
+mod trust;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
