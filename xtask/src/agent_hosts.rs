@@ -166,7 +166,7 @@ impl Scene {
     fn approve(&self) -> Result<bool> {
         let Some(plan) = self.plan("awaiting_approval")? else { return Ok(false) };
         println!("a person: waypost approve {plan}");
-        output(self.command("waypost").args(["approve", &plan, "--note", "go"]))?;
+        output(self.command("waypost").args(["--as", "person:tester", "approve", &plan, "--note", "go"]))?;
         Ok(true)
     }
 

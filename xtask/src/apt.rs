@@ -10,10 +10,11 @@ use anyhow::{Context, Result, bail};
 use crate::exec::program;
 
 /// Programs that the tests run, and the packages that contain them.
-const NEEDED: [(&[&str], &[&str]); 6] = [
+const NEEDED: [(&[&str], &[&str]); 7] = [
     (&["git"], &["git"]),
     (&["kill"], &["procps"]),
     (&["openssl"], &["openssl"]),
+    (&["ssh-keygen"], &["openssh-client"]),
     (&["python3"], &["python3"]),
     (&["slurmctld", "slurmd", "sbatch", "munged"], &["slurm-wlm", "munge"]),
     (&["tmux"], &["tmux"]),

@@ -54,6 +54,7 @@ mod tests {
     const ALLOWED: &[(&str, &[&str])] = &[
         ("waypost-text", &[]),
         ("waypost-core", &[]),
+        ("waypost-account", &["waypost-core"]),
         ("waypost-formats", &["waypost-core"]),
         ("waypost-store", &["waypost-core"]),
         ("waypost-config", &["waypost-core"]),
@@ -106,6 +107,7 @@ mod tests {
         (
             "waypost",
             &[
+                "waypost-account",
                 "waypost-config",
                 "waypost-core",
                 "waypost-formats",

@@ -13,6 +13,7 @@ mod input_schema;
 mod layer;
 mod load;
 mod models;
+mod only_tightens;
 mod parse;
 mod problem;
 mod referenced_files;

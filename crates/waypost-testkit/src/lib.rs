@@ -11,7 +11,18 @@ mod supervisor;
 pub use plan_fixtures::{chain, fan_out, id, layered, plan_of, task};
 pub use rng::SeededRng;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The variables by which a program that was built with the feature `injected` acts for the account `ada` with this home,
+/// and not inside the agent host that may run the tests (`waypost-account/src/injected.rs`).
+pub fn injected_account(home: &Path) -> [(&'static str, OsString); 3] {
+    [
+        ("WAYPOST_INJECTED_NAME", "ada".into()),
+        ("WAYPOST_INJECTED_HOME", home.into()),
+        ("WAYPOST_INJECTED_ANCESTORS", "".into()),
+    ]
+}
 
 /// The directory with observed inputs and outputs of other programs, if it lies beside this checkout. Tests that read
 /// it report when it is missing; the project's own fixtures cover the same shapes.

@@ -1,13 +1,13 @@
 //! Shows a person everything that a plan would run, and takes the decision at the terminal. An answer counts only if it
 //! is typed after everything was shown.
 
+use waypost_account::Terminal;
 use waypost_core::{ActorKind, Refusal};
 use waypost_service::{Caller, Presence, Preview, PreviewGroup, ServiceError, short_digest};
 use waypost_text::{count, reveal};
 
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::terminal::Terminal;
 
 /// Lines of the terminal that the question needs below the preview.
 const QUESTION_ROWS: usize = 4;

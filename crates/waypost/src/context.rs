@@ -83,7 +83,7 @@ impl Context {
 
     /// The calling actor.
     pub(crate) fn actor(&self) -> Outcome<Actor> {
-        crate::actor::find(self.global.actor.as_deref(), |name| std::env::var(name).ok())
+        crate::actor::find(self.global.actor.as_deref())
     }
 
     /// The arguments that select a store other than the workspace's own. `WAYPOST_STORE` is not included.
@@ -187,7 +187,12 @@ impl Context {
     }
 
     fn config(&self) -> Outcome<Config> {
-        load_config::load(&self.folders()?, None)
+        self.load_config(&self.folders()?, None)
+    }
+
+    /// Loads the configuration of these folders, as far as the caller may choose it.
+    pub(crate) fn load_config(&self, folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
+        load_config::load(folders, named, self.actor()?.kind)
     }
 
     /// Notes the problems that only prevent a plan from running here, and returns the others.

@@ -5,11 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use waypost_account::{Account, AccountFileError, ForeignOwner};
 use waypost_config::{BadConfig, Config, ExecutionEnv, Layer, Origin};
+use waypost_core::ActorKind;
 use waypost_store::worker_name;
 
+use crate::actor::account;
 use crate::error::{Exit, Failure, Outcome};
-use crate::store_location::{FOLDER, StoreLocation, TODO};
+use crate::store_location::{self, FOLDER, StoreLocation, TODO};
 
 /// The name of the configuration file.
 const FILE: &str = "config.toml";
@@ -20,16 +23,20 @@ pub(crate) struct Folders {
     pub(crate) workspace: PathBuf,
     /// Waypost's own folder.
     pub(crate) own: PathBuf,
+    /// Why the configuration in that folder is not used: it is another user's.
+    foreign: Option<ForeignOwner>,
 }
 
 impl Folders {
     /// The folders for someone who works in this folder with this store. A worktree does its work in itself, and shares
     /// everything else with its repository.
     pub(crate) fn of(place: StoreLocation, here: &Path) -> Self {
-        let is_root = |folder: &&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
-        let workspace = here.ancestors().find(is_root).unwrap_or(here).to_owned();
+        let (workspace, foreign) = match store_location::roots(here) {
+            Ok(roots) => (roots.workspace, None),
+            Err(foreign) => (here.to_owned(), Some(foreign)),
+        };
         let own = place.folder.unwrap_or_else(|| workspace.join(FOLDER));
-        Self { workspace, own }
+        Self { workspace, own, foreign }
     }
 
     /// Creates Waypost's own folder if it is missing.
@@ -62,24 +69,72 @@ pub(crate) fn variables() -> BTreeMap<String, String> {
 }
 
 /// Loads the user's configuration, then the workspace's, then a named file, then the environment. Later ones override.
-pub(crate) fn load(folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
+/// The variables of an agent or a worker do not choose the user's file, and a file that it names can only tighten.
+pub(crate) fn load(folders: &Folders, named: Option<&Path>, by: ActorKind) -> Outcome<Config> {
     let variables = variables();
-    let said = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = said("XDG_CONFIG_HOME").or_else(|| said("HOME").map(|home| home.join(".config")));
     let mut layers = Vec::new();
-    if let Some(base) = base {
-        layers.extend(layer(Origin::User, &base.join("waypost").join(FILE), false)?);
+    let mut ignored = Vec::new();
+    match by {
+        ActorKind::Person => layers.extend(users_file(&variables)?),
+        ActorKind::Agent | ActorKind::Worker | ActorKind::System => match accounts_file(account()) {
+            Ok(found) => layers.extend(found),
+            Err(error) => ignored.push(format!("{error} ({})", error.hint())),
+        },
     }
-    layers.extend(layer(Origin::Workspace, &folders.own.join(TODO), false)?);
-    layers.extend(layer(Origin::Workspace, &folders.own.join(FILE), false)?);
-    if let Some(named) = named {
-        layers.extend(layer(Origin::Named, named, true)?);
+    match (&folders.foreign, named) {
+        (None, _) => {
+            layers.extend(layer(Origin::Workspace, &folders.own.join(TODO), false)?);
+            layers.extend(layer(Origin::Workspace, &folders.own.join(FILE), false)?);
+        }
+        // Whoever names a file says what to use instead.
+        (Some(_), Some(_)) => {}
+        (Some(foreign), None) => return Err(store_location::foreign_owner(foreign)),
     }
-    let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let mut config = Config::load_with(&layers, variables, &|path| fs::read_to_string(path))
-        .map_err(|bad| failure(&bad))?;
+    let load = |layers: &[Layer]| {
+        let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        Config::load_with(layers, variables, &|path| fs::read_to_string(path)).map_err(|bad| failure(&bad))
+    };
+    let mut config = match named.map(|named| layer(Origin::Named, named, true)).transpose()?.flatten() {
+        None => load(&layers)?,
+        Some(named) => {
+            let whom = match by {
+                ActorKind::Person => None,
+                ActorKind::Agent | ActorKind::System => Some("an agent"),
+                ActorKind::Worker => Some("a worker"),
+            };
+            let before = whom.map(|whom| {
+                named.has_only_tightening_keys(whom).map_err(|bad| loosened(&bad))?;
+                Ok::<_, Failure>((whom, load(&layers)?))
+            });
+            let before = before.transpose()?;
+            layers.push(named.clone());
+            let after = load(&layers)?;
+            if let Some((whom, before)) = before {
+                named.tightens(whom, &before, &after).map_err(|bad| loosened(&bad))?;
+            }
+            after
+        }
+    };
+    config.ignored.extend(ignored);
     config.read_prompts(&|file| inside(&folders.workspace, file)).map_err(|bad| failure(&bad))?;
     Ok(config)
+}
+
+/// The file of a person, who may keep it elsewhere by `XDG_CONFIG_HOME` or `HOME`.
+fn users_file(variables: &BTreeMap<String, String>) -> Outcome<Option<Layer>> {
+    let said = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = said("XDG_CONFIG_HOME").or_else(|| said("HOME").map(|home| home.join(".config")));
+    let file = base.map(|base| base.join("waypost").join(FILE));
+    Ok(file.map(|file| layer(Origin::User, &file, false)).transpose()?.flatten())
+}
+
+/// The file in the home of the account.
+fn accounts_file(account: &Account) -> Result<Option<Layer>, AccountFileError> {
+    let Some(file) = account.user_config_file() else { return Ok(None) };
+    let Some(bytes) = account.read(&file)? else { return Ok(None) };
+    let text = String::from_utf8(bytes)
+        .map_err(|error| AccountFileError::Malformed { file: file.clone(), what: error.to_string() })?;
+    Ok(Some(Layer { origin: Origin::User, name: file.display().to_string(), text }))
 }
 
 /// Reads a file of the workspace. Refuses links that lead out of it.
@@ -97,6 +152,17 @@ fn layer(origin: Origin, path: &Path, must_be_there: bool) -> Outcome<Option<Lay
         Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be_there => Ok(None),
         Err(error) => Err(Failure::file(path, &error)),
     }
+}
+
+/// The failure of an agent's or a worker's file that does not only tighten.
+fn loosened(bad: &BadConfig) -> Failure {
+    let mut problems = bad.problems.iter();
+    let first = problems.next();
+    let (message, hint) = first.map_or_else(Default::default, |one| (one.to_string(), one.hint.clone()));
+    let mut failure = Failure::new(Exit::Invalid, message, hint);
+    failure.code = "config_only_tightens".to_owned();
+    failure.details.extend(problems.map(|problem| format!("  {problem}")));
+    failure
 }
 
 fn failure(bad: &BadConfig) -> Failure {

@@ -18,7 +18,6 @@ mod planning;
 mod signals;
 mod store_location;
 mod style;
-mod terminal;
 mod view;
 mod webhooks;
 

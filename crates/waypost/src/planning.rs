@@ -30,7 +30,7 @@ use progress::ProgressOutput;
 
 use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
-use crate::load_config::{self, Folders};
+use crate::load_config::Folders;
 use crate::signals;
 use crate::view::text;
 
@@ -65,7 +65,7 @@ impl PlanningSession {
 
     fn with(context: &Context, plans: Arc<PlanStore>) -> Outcome<Self> {
         let folders = context.folders()?;
-        let config = load_config::load(&folders, None)?;
+        let config = context.load_config(&folders, None)?;
         let orders = orders(&folders);
         let service = context.service(&plans);
         Ok(Self { folders, config, orders, plans, service, halt: CancelToken::default(), stop: Stop::new() })

@@ -4,6 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use waypost_account::{ForeignOwner, WorkspaceNames, find_root};
+
+use crate::actor::account;
 use crate::error::{Failure, Outcome};
 
 /// The folder of a workspace's configuration, logs and store.
@@ -12,6 +15,9 @@ pub(crate) const FOLDER: &str = ".waypost";
 const DATABASE: &str = "waypost.db";
 /// jaato's own configuration in that folder, if present.
 pub(crate) const TODO: &str = "todo.json";
+/// What has to belong to the account in a workspace.
+const NAMES: WorkspaceNames<'static> =
+    WorkspaceNames { own: FOLDER, files: &["config.toml", TODO, DATABASE, "logs"] };
 /// The content of the folder's `.gitignore`, which keeps it out of version control.
 pub(crate) const IGNORED: &str = "*\n";
 
@@ -81,27 +87,52 @@ pub(crate) fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<Sto
         let location = format!("sqlite:{}", base.join("waypost").join(DATABASE).display());
         return Ok(StoreLocation { location, folder: None });
     }
-    let root = from.ancestors().find_map(root_at).unwrap_or_else(|| from.to_owned());
-    Ok(StoreLocation::in_folder(root.join(FOLDER)))
+    let roots = roots(from).map_err(|foreign| foreign_owner(&foreign))?;
+    Ok(StoreLocation::in_folder(roots.main.join(FOLDER)))
 }
 
-/// The root of the workspace, if this folder identifies it.
-fn root_at(folder: &Path) -> Option<PathBuf> {
-    if folder.join(FOLDER).is_dir() {
-        return Some(folder.to_owned());
-    }
-    let git = folder.join(".git");
-    let metadata = fs::metadata(&git).ok()?;
-    if metadata.is_dir() {
-        return Some(folder.to_owned());
-    }
-    // `.git` is a file: this folder is a worktree or a submodule, and the file names its repository.
-    Some(main_checkout(folder, &git).unwrap_or_else(|| folder.to_owned()))
+/// The roots of a workspace, which differ in a linked worktree.
+pub(crate) struct Roots {
+    /// Where work is done.
+    pub(crate) workspace: PathBuf,
+    /// The main checkout, which has the configuration and the store.
+    pub(crate) main: PathBuf,
 }
 
-/// The root of the checkout that a worktree belongs to; `None` for a submodule, which is a repository of its own.
-fn main_checkout(folder: &Path, git: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(git).ok()?;
+/// Finds the roots of the workspace that this folder belongs to. What other users own or can replace does not count.
+pub(crate) fn roots(from: &Path) -> Result<Roots, ForeignOwner> {
+    let mut workspace = from.to_owned();
+    let main = find_root(account(), from, &NAMES, |folders| {
+        let found = roots_among(folders)?;
+        workspace = found.workspace;
+        Some(found.main)
+    })?;
+    Ok(Roots { workspace, main })
+}
+
+pub(crate) fn foreign_owner(foreign: &ForeignOwner) -> Failure {
+    Failure { code: "foreign_owner".to_owned(), ..Failure::failed(foreign.to_string(), foreign.hint()) }
+}
+
+/// The roots that one of these folders identifies; they begin with the innermost one.
+fn roots_among(folders: &[&Path]) -> Option<Roots> {
+    let repository = folders.iter().find(|folder| folder.join(".git").exists());
+    // A linked worktree shares everything with its main checkout. A `.waypost` inside was committed by someone.
+    if let Some(tree) = repository
+        && let Some(main) = main_checkout(tree)
+    {
+        return Some(Roots { workspace: (*tree).to_owned(), main });
+    }
+    let is_root = |folder: &&&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
+    let root = folders.iter().find(is_root)?;
+    Some(Roots { workspace: (*root).to_owned(), main: (*root).to_owned() })
+}
+
+/// The root of the checkout that a linked worktree belongs to; `None` for a main checkout, and for a submodule, which is a
+/// repository of its own.
+fn main_checkout(folder: &Path) -> Option<PathBuf> {
+    // `.git` is a file in worktrees and submodules, and names the repository.
+    let text = fs::read_to_string(folder.join(".git")).ok()?;
     let git_folder = folder.join(text.strip_prefix("gitdir:")?.trim());
     let common = fs::read_to_string(git_folder.join("commondir")).ok()?;
     let common = fs::canonicalize(git_folder.join(common.trim())).ok()?;

@@ -472,3 +472,46 @@ fn keys_of_the_terminal_are_kept_with_their_place_and_a_later_file_replaces_them
         ],
     );
 }
+
+#[test]
+fn a_file_that_an_agent_names_can_only_tighten() {
+    let own = "approval = \"work\"\n[retry]\nattempts = 3\n[limits]\ntimeout_seconds = 60\n[queues.slow]\nconcurrency = 2\n";
+    let user = layer(Origin::User, own);
+    let before = Config::load(std::slice::from_ref(&user), []).unwrap();
+    let check = |text: &str, expected: &[&str]| {
+        let named = layer(Origin::Named, text);
+        let found = named.has_only_tightening_keys("an agent").and_then(|()| {
+            let after = Config::load(&[user.clone(), named.clone()], [])?;
+            named.tightens("an agent", &before, &after)
+        });
+        let found: Vec<String> = match found {
+            Ok(()) => Vec::new(),
+            Err(bad) => bad.problems.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(found, expected, "{text}");
+    };
+    check("", &[]);
+    check("approval = \"all\"\n[retry]\nattempts = 1\n", &[]);
+    check("[approval]\nelicitation = false\n[limits]\ntimeout_seconds = 59\nlog_bytes_max = 0\n", &[]);
+    check("[queues.slow]\nconcurrency = 1\n", &[]);
+    let cannot = |line: usize, what: &str| format!("named.toml:{line}: an agent's --config cannot {what}");
+    for (text, line, what) in [
+        ("[executors.a]\nkind = \"noop\"\n", 1, "define executors"),
+        ("[checks.a]\ncommand = [\"true\"]\n", 1, "define checks"),
+        ("[reporters.a]\nkind = \"console\"\n", 1, "define reporters"),
+        ("[models.a]\n", 1, "define models"),
+        ("\ndefault_executor = \"noop\"\n", 2, "define default_executor"),
+        ("[compat]\ntodo = \"todo.json\"\n", 1, "define compat"),
+        ("approval = \"never\"\n", 1, "ask for less approval"),
+        ("[retry]\nbackoff_seconds = 1\nattempts = 4\n", 3, "raise retry.attempts"),
+        ("[limits]\ntimeout_seconds = 0\n", 2, "raise limits.timeout_seconds"),
+        ("[limits]\nstop_seconds = 6\n", 2, "raise limits.stop_seconds"),
+        ("[queues.slow]\nconcurrency = 3\n", 1, "raise queues.slow"),
+        ("[queues.fast]\nconcurrency = 1\n", 1, "define queues.fast"),
+    ] {
+        check(text, &[&cannot(line, what)]);
+    }
+    let todo = Layer { name: "todo.json".to_owned(), ..layer(Origin::Named, "{}") };
+    let said = todo.has_only_tightening_keys("a worker").unwrap_err().problems[0].to_string();
+    assert_eq!(said, "todo.json: a worker's --config cannot be a todo.json");
+}

@@ -9,7 +9,6 @@ use waypost_store::{PlanStore, PlanSummary, Query, Sort};
 
 use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
-use crate::load_config;
 use crate::options::{Guard, within};
 use crate::view::text;
 
@@ -60,7 +59,7 @@ struct Row {
 impl Answer {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         within("--limit", self.limit, 1..=ROWS_MAX)?;
-        let config = load_config::load(&context.folders()?, None)?;
+        let config = context.load_config(&context.folders()?, None)?;
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {
                 let found = context.find(plan)?;

@@ -10,7 +10,6 @@ use waypost_store::{Lease, LeaseFilter, PlanStore, Worker, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::load_config;
 use crate::view::text;
 
 /// Maximum number of leases reported.
@@ -31,7 +30,7 @@ impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
         // An error in the configuration is reported after the store's findings, which do not depend on it.
-        let config = load_config::load(&folders, None);
+        let config = context.load_config(&folders, None);
         let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.execution_env()));
         let cluster = cluster.unwrap_or_default();
         let place = context.store_location()?;

@@ -12,7 +12,6 @@ use waypost_planner::Role;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::load_config;
 use crate::style::Look;
 
 /// Maximum number of a server's models that are shown to people.
@@ -57,7 +56,7 @@ pub(crate) struct Test {
 impl Models {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = load_config::load(&folders, None)?;
+        let config = context.load_config(&folders, None)?;
         let around = folders.execution_env();
         match self {
             Self::List(list) => list.run(context, &config, &around),

@@ -12,7 +12,6 @@ use waypost_store::{HeldBack, Looked, PlanStore, PruneMode, PrunedPlan, StoreErr
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::load_config;
 use crate::options;
 use crate::view::text;
 
@@ -88,7 +87,7 @@ impl Prune {
             return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
         }
         let folders = context.folders()?;
-        let configured = load_config::load(&folders, None)?.retention_seconds;
+        let configured = context.load_config(&folders, None)?.retention_seconds;
         let Some(seconds) = self.older_than.map(u64::from).or(configured) else {
             let message = "no minimum age is given";
             return Err(Failure::usage(

@@ -33,7 +33,7 @@ use super::tui;
 use crate::approval_prompt::Answer;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::load_config::{self, Folders};
+use crate::load_config::Folders;
 use crate::options::input_format;
 use crate::plan_input;
 use crate::signals;
@@ -108,7 +108,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
+        let config = Arc::new(context.load_config(&folders, self.config.as_deref())?);
         let (mut draft, mut back, text) = self.source(context)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);

@@ -60,7 +60,7 @@ impl Serve {
         let Self { listen, tools, hosts, origins, worker: _, no_worker } = self;
         let guard = host_origin_guard(listen, &hosts, &origins)?;
         let relays = Arc::new(Relays::default());
-        let open = mcp::opener(context, &relays);
+        let open = mcp::opener(context, &relays, ActorKind::Person);
         // Opened once in advance, so that errors of the store or the configuration are reported here, not to every agent.
         let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
         let folders = context.folders()?;

@@ -16,7 +16,6 @@ use super::run::prepare::{self, Approval, RunRequest};
 use crate::approval_prompt::Answer;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::load_config;
 use crate::options::input_format;
 use crate::plan_input;
 
@@ -56,7 +55,7 @@ pub(crate) struct Submit {
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
+        let config = Arc::new(context.load_config(&folders, self.config.as_deref())?);
         let mut draft = plan_input::one_plan(context, &self.what, self.format)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);

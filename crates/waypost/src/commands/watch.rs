@@ -10,7 +10,6 @@ use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen, summary};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::load_config;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -40,7 +39,7 @@ impl Watch {
                 "create one with `waypost submit FILE`, or use `waypost -C DIR watch`",
             ));
         }
-        let config = load_config::load(&context.folders()?, None)?;
+        let config = context.load_config(&context.folders()?, None)?;
         let plans = context.plans()?;
         let only = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         let mut observer = Observer::new(Arc::clone(&plans), only.clone()).map_err(failed_run)?;

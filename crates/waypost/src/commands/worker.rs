@@ -16,7 +16,6 @@ use super::run::progress::{self, Hooked, Scope};
 use super::run::{Signals, failed_run, listen};
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::load_config;
 use crate::view::text;
 use crate::webhooks;
 
@@ -94,7 +93,7 @@ pub(crate) fn options(
 impl Worker {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
+        let config = Arc::new(context.load_config(&folders, self.config.as_deref())?);
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;
         let patience = if self.until_idle { ExitPolicy::UntilIdle } else { ExitPolicy::UntilAsked };

@@ -147,6 +147,7 @@ impl Ground {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("HOME", self.root.join("home"))
             .env("USER", "ada")
+            .envs(waypost_testkit::injected_account(&self.root.join("home")))
             .env("LC_ALL", "C.UTF-8")
             .env("WAYPOST_STORE", self.url(proxy))
             .args(["--json"])

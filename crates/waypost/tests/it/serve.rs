@@ -10,6 +10,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use waypost_testkit::injected_account;
 
 /// Long enough for everything that has to happen, and reached only by what does not.
 const BOUND: Duration = Duration::from_secs(60);
@@ -24,7 +25,7 @@ struct Site {
 fn waypost(folder: &std::path::Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_waypost"));
     command.args(words).current_dir(folder).env_clear();
-    command.env("HOME", folder).env("WAYPOST_ACTOR", "person:ada");
+    command.env("HOME", folder).env("WAYPOST_ACTOR", "person:ada").envs(injected_account(folder));
     command
 }
 

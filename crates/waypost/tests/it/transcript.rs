@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use waypost_testkit::injected_account;
+
 /// A private folder that is gone at the end.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
@@ -42,6 +44,7 @@ impl Workspace {
             .env("HOME", self.root.join("home"))
             .env("TMPDIR", self.root.join("tmp"))
             .env("USER", "ada")
+            .envs(injected_account(&self.root.join("home")))
             .env("COLUMNS", "80")
             .env("LC_ALL", "C.UTF-8")
             .stdin(Stdio::null());

@@ -63,6 +63,21 @@ fn all_worktrees_share_the_store_of_the_main_checkout() {
 }
 
 #[test]
+fn a_folder_of_ours_that_was_committed_inside_a_worktree_does_not_count() {
+    let workspace = Workspace::new();
+    let (main, tree) = (workspace.work().join("main"), workspace.work().join("tree"));
+    put(&main.join(".git/worktrees/tree/commondir"), "../..\n");
+    put(&tree.join(".git"), &format!("gitdir: {}/.git/worktrees/tree\n", main.display()));
+    put(&tree.join(".waypost/config.toml"), "approval = 1\n");
+    put(&tree.join("part/.waypost/config.toml"), "approval = 1\n");
+    for from in [tree.clone(), tree.join("part")] {
+        assert_eq!(store_from(&workspace, &from), "/repo/main/.waypost/waypost.db");
+    }
+    let output = workspace.waypost(&["-C", tree.to_str().unwrap(), "run", "--dry-run", "/dev/null"]);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("approval"), "its configuration is not read");
+}
+
+#[test]
 fn worktrees_of_a_bare_repository_share_a_store_too() {
     let workspace = Workspace::new();
     let (bare, tree) = (workspace.work().join("project.git"), workspace.work().join("tree"));

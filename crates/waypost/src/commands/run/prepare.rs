@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use waypost_config::Config;
+use waypost_account::Terminal;
 use waypost_core::{ActorKind, Difference, Draft, PlanChanges, PlanId, Problem, ProblemKind, Refusal};
 use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as Entry};
 use waypost_service::{EditOp, Guard, Service};
@@ -13,7 +14,6 @@ use crate::approval_prompt::{self, Answer};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::plan_input;
-use crate::terminal::Terminal;
 use crate::view::{differences as difference_lines, text};
 
 /// Maximum number of differences named in an error.

@@ -1,0 +1,141 @@
+//! The account of the effective user, from the passwd database, and the places of its files. Reads none of them.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Group, Uid, User};
+use waypost_core::canonical::sha256;
+use waypost_text::hex;
+
+/// The folder of the operator's files.
+const OPERATOR: &str = "/etc/waypost";
+/// The configuration in the operator's and in the user's folder.
+const CONFIG: &str = "config.toml";
+/// The signers in the operator's and in the user's folder.
+const SIGNERS: &str = "allowed_signers";
+
+/// The account that this process acts for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub uid: u32,
+    /// The name in the passwd database; the user id if there is no entry.
+    pub name: String,
+    /// `None` without an entry in the passwd database, and if the folder does not exist.
+    pub home: Option<PathBuf>,
+    /// The group that only this user belongs to: it has the user's name and is the user's primary group.
+    pub private_group: Option<u32>,
+    /// The user who became root with `sudo`.
+    pub sudo_uid: Option<u32>,
+    /// Folders above this one are not examined; empty to examine all. Only tests set it.
+    pub examined_below: PathBuf,
+}
+
+/// The kinds of records in the account's state folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// Trusted folders.
+    Trust,
+    /// The id of the store at a location.
+    Stores,
+    /// Tokens of the HTTP API.
+    Tokens,
+}
+
+impl Records {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Trust => "trust",
+            Self::Stores => "stores",
+            Self::Tokens => "tokens",
+        }
+    }
+}
+
+impl Account {
+    /// Returns the account of the effective user.
+    pub fn current() -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        // A database that cannot be read is like one without an entry: then nothing is vouched for.
+        let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+        let private_group = user.as_ref().and_then(private_group);
+        let name = user.as_ref().map_or_else(|| uid.to_string(), |user| user.name.clone());
+        let home = user.map(|user| user.dir);
+        let sudo_uid = env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+        let found = Self { uid, name, home, private_group, sudo_uid, examined_below: PathBuf::new() };
+        let account = found.injected();
+        Self { home: account.home.filter(|home| home.is_dir()), ..account }
+    }
+
+    #[cfg(not(feature = "injected"))]
+    fn injected(self) -> Self {
+        self
+    }
+
+    /// Replaces what a test injects.
+    #[cfg(feature = "injected")]
+    fn injected(mut self) -> Self {
+        use crate::injected;
+        self.uid = injected::uid().unwrap_or(self.uid);
+        self.name = injected::name().unwrap_or(self.name);
+        if let Some(home) = injected::home() {
+            self.examined_below = home.parent().map(Path::to_owned).unwrap_or_default();
+            self.home = Some(home);
+        }
+        self
+    }
+
+    /// Returns the configuration files of the account: the operator's, then the user's.
+    pub fn config_files(&self) -> Vec<PathBuf> {
+        self.both(CONFIG)
+    }
+
+    /// Returns the user's own configuration file.
+    pub fn user_config_file(&self) -> Option<PathBuf> {
+        self.own(CONFIG)
+    }
+
+    /// Returns the files of allowed signers: the operator's, then the user's. The first that exists counts.
+    pub fn signer_files(&self) -> Vec<PathBuf> {
+        self.both(SIGNERS)
+    }
+
+    fn both(&self, name: &str) -> Vec<PathBuf> {
+        std::iter::once(Path::new(OPERATOR).join(name)).chain(self.own(name)).collect()
+    }
+
+    fn own(&self, name: &str) -> Option<PathBuf> {
+        self.home.as_ref().map(|home| home.join(".config/waypost").join(name))
+    }
+
+    /// Returns the folder of the account's state; `None` for an account without a home.
+    pub fn state_folder(&self) -> Option<PathBuf> {
+        self.home.as_ref().map(|home| home.join(".local/state/waypost"))
+    }
+
+    /// Returns the file of the key that seals approvals.
+    pub fn seal_key_file(&self) -> Option<PathBuf> {
+        self.state_folder().map(|folder| folder.join("seal.key"))
+    }
+
+    /// Returns the folder of these records.
+    pub fn records_folder(&self, records: Records) -> Option<PathBuf> {
+        self.state_folder().map(|folder| folder.join(records.folder()))
+    }
+
+    /// Returns the file of the record about a canonical path.
+    pub fn record_file(&self, records: Records, about: &Path) -> Option<PathBuf> {
+        let name = hex(&sha256(about.as_os_str().as_encoded_bytes()));
+        self.records_folder(records).map(|folder| folder.join(format!("{name}.json")))
+    }
+
+    /// Whether files of this user can be relied on: the account's own, root's, and, as root, those of the user who
+    /// called `sudo`.
+    pub(crate) fn trusts(&self, uid: u32) -> bool {
+        uid == self.uid || uid == 0 || self.uid == 0 && self.sudo_uid == Some(uid)
+    }
+}
+
+fn private_group(user: &User) -> Option<u32> {
+    let group = Group::from_gid(user.gid).ok().flatten()?;
+    (group.name == user.name).then_some(group.gid.as_raw())
+}

@@ -1,0 +1,31 @@
+//! Who calls, and what this account vouches for: the evidence about a caller, the account's files, the seal and the
+//! signature of an approval, the folders that a person trusts. Knows no plans, stores, configuration or front ends.
+//!
+//! An account is found by the effective user id. `HOME` and `XDG_*` never choose an account file: whoever can set a
+//! variable is not thereby the owner of the account.
+
+mod account;
+mod account_files;
+mod allowed_signers;
+mod evidence;
+#[cfg(feature = "injected")]
+mod injected;
+mod message;
+mod ownership;
+mod seal;
+mod sign;
+mod signature;
+mod terminal;
+mod trust;
+
+pub use account::{Account, Records};
+pub use account_files::{ACCOUNT_FILE_BYTES_MAX, AccountFileError};
+pub use allowed_signers::{AllowedSigners, NotAllowed, RevokedKeys, SIGNERS_MAX, SignerFileError};
+pub use evidence::{ANCESTORS_MAX, CallerError, Evidence, Process};
+pub use message::{Act, MESSAGE_BYTES_MAX, Message, MessageTooLong, Scope, Signer};
+pub use ownership::{ForeignOwner, WorkspaceNames, find_root};
+pub use seal::SealKey;
+pub use sign::{SignError, sign};
+pub use terminal::Terminal;
+pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Verified, verify};
+pub use trust::{TRUST_RECORDS_MAX, TrustRecord, TrustRecords, TrustState, trust_digest};

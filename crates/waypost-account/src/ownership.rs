@@ -1,0 +1,84 @@
+//! Finds the root of a workspace among a folder and those above it, without relying on what other users put there.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Uid, User};
+
+use crate::account::Account;
+
+/// Something of another user, or that another user can replace, where a workspace would be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} {why} and is not used", path.display())]
+pub struct ForeignOwner {
+    pub path: PathBuf,
+    why: String,
+}
+
+impl ForeignOwner {
+    /// Returns what to do next.
+    pub fn hint(&self) -> String {
+        format!("chown -R $(id -u) {}, or name other ones: --store URL --config FILE", self.path.display())
+    }
+}
+
+/// What identifies a workspace, relative to its root.
+pub struct WorkspaceNames<'a> {
+    /// The folder of Waypost's own files.
+    pub own: &'a str,
+    /// The files that are used, which belong to the account too.
+    pub files: &'a [&'a str],
+}
+
+/// Returns the root of the workspace that a folder belongs to. `root_among` gets the folder and those above it, up to the
+/// first that belongs neither to the account nor to root, or that others can write. If it finds no root there, the folder
+/// itself is the root.
+pub fn find_root(
+    account: &Account,
+    from: &Path,
+    names: &WorkspaceNames<'_>,
+    root_among: impl FnOnce(&[&Path]) -> Option<PathBuf>,
+) -> Result<PathBuf, ForeignOwner> {
+    let is_passable = |folder: &&Path| {
+        let metadata = fs::metadata(folder);
+        metadata.is_ok_and(|found| account.trusts(found.uid()) && !account.others_write(&found))
+    };
+    let above = from.ancestors().skip(1).take_while(|_| is_passable(&from)).take_while(is_passable);
+    let folders: Vec<&Path> = std::iter::once(from).chain(above).collect();
+    if let Some(root) = root_among(&folders) {
+        return check_root(account, &root, names).map(|()| root);
+    }
+    if let Some(edge) = from.ancestors().nth(folders.len()).filter(|_| is_passable(&from)) {
+        let path = edge.join(names.own);
+        if let Ok(metadata) = fs::symlink_metadata(&path) {
+            let why = match account.trusts(metadata.uid()) {
+                true => format!("is in {}, which others can write,", edge.display()),
+                false => belongs_to(metadata.uid()),
+            };
+            return Err(ForeignOwner { path, why });
+        }
+    }
+    check_root(account, from, names).map(|()| from.to_owned())
+}
+
+/// Checks that a workspace's root and what is used in it belong to the account.
+fn check_root(account: &Account, root: &Path, names: &WorkspaceNames<'_>) -> Result<(), ForeignOwner> {
+    let own = root.join(names.own);
+    let files = names.files.iter().map(|file| own.join(file));
+    for path in [root.to_owned(), own.clone()].into_iter().chain(files) {
+        // A link belongs to whoever made it, and leads to something that belongs to someone as well.
+        let found = [fs::symlink_metadata(&path), fs::metadata(&path)];
+        if let Some(stranger) = found.iter().flatten().find(|metadata| !account.trusts(metadata.uid())) {
+            return Err(ForeignOwner { why: belongs_to(stranger.uid()), path });
+        }
+    }
+    Ok(())
+}
+
+fn belongs_to(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => format!("belongs to {} (uid {uid})", user.name),
+        Ok(None) | Err(_) => format!("belongs to uid {uid}"),
+    }
+}

@@ -1,0 +1,89 @@
+//! Which folder is the root of a workspace, and whose it has to be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use waypost_account::{Account, WorkspaceNames, find_root};
+
+use crate::{Scratch, set_mode};
+
+const NAMES: WorkspaceNames<'static> = WorkspaceNames { own: ".waypost", files: &["config.toml"] };
+
+fn find(account: &Account, from: &Path) -> Result<PathBuf, String> {
+    let found = find_root(account, from, &NAMES, |folders| {
+        folders.iter().find(|folder| folder.join(".waypost").is_dir()).map(|folder| folder.to_path_buf())
+    });
+    found.map_err(|foreign| foreign.to_string())
+}
+
+/// `root/shared/mine/deep`, all of the account's own.
+fn nested(scratch: &Scratch) -> (PathBuf, PathBuf, PathBuf) {
+    let shared = scratch.root.join("shared");
+    let (mine, deep) = (shared.join("mine"), shared.join("mine/deep"));
+    fs::create_dir_all(&deep).unwrap();
+    for folder in [&shared, &mine, &deep] {
+        set_mode(folder, 0o755);
+    }
+    (shared, mine, deep)
+}
+
+#[test]
+fn the_search_climbs_through_ones_own_folders() {
+    let scratch = Scratch::new();
+    let (shared, mine, deep) = nested(&scratch);
+    assert_eq!(find(&scratch.account, &deep), Ok(deep.clone()), "without a root it is where one is");
+    fs::create_dir(shared.join(".waypost")).unwrap();
+    assert_eq!(find(&scratch.account, &deep), Ok(shared.clone()));
+    fs::create_dir(mine.join(".waypost")).unwrap();
+    assert_eq!(find(&scratch.account, &deep), Ok(mine));
+}
+
+#[test]
+fn it_stops_where_others_can_write_sticky_or_not() {
+    let scratch = Scratch::new();
+    let (shared, mine, deep) = nested(&scratch);
+    for mode in [0o777, 0o1777, 0o775] {
+        set_mode(&shared, mode);
+        assert_eq!(find(&scratch.account, &deep), Ok(deep.clone()));
+    }
+    let planted = shared.join(".waypost");
+    fs::create_dir(&planted).unwrap();
+    let said = |why: &str| Err(format!("{} {why} and is not used", planted.display()));
+    let writable = format!("is in {}, which others can write,", shared.display());
+    assert_eq!(find(&scratch.account, &deep), said(&writable));
+    fs::create_dir(mine.join(".waypost")).unwrap();
+    assert_eq!(find(&scratch.account, &deep), Ok(mine.clone()), "what is nearer is one's own");
+    fs::remove_dir(mine.join(".waypost")).unwrap();
+    if scratch.account.uid == 0 {
+        let account = scratch.stranger(&planted);
+        assert_eq!(find(&account, &deep), said("belongs to nobody (uid 65534)"));
+    }
+}
+
+#[test]
+fn what_belongs_to_another_user_is_refused() {
+    for part in ["", ".waypost", ".waypost/config.toml"] {
+        let scratch = Scratch::new();
+        let (_, mine, deep) = nested(&scratch);
+        fs::create_dir(mine.join(".waypost")).unwrap();
+        fs::write(mine.join(".waypost/config.toml"), "").unwrap();
+        let account = scratch.stranger(&mine.join(part));
+        let said = find(&account, if part.is_empty() { &mine } else { &deep }).unwrap_err();
+        assert!(said.contains("belongs to") && said.ends_with("and is not used"), "{part}: {said}");
+    }
+}
+
+#[test]
+fn root_uses_what_belongs_to_the_user_who_called_sudo() {
+    let scratch = Scratch::new();
+    if scratch.account.uid != 0 {
+        return;
+    }
+    let (_, mine, _) = nested(&scratch);
+    fs::create_dir(mine.join(".waypost")).unwrap();
+    let account = scratch.stranger(&mine.join(".waypost"));
+    assert!(find(&account, &mine).is_err());
+    assert_eq!(find(&Account { sudo_uid: Some(65_534), ..account.clone() }, &mine), Ok(mine.clone()));
+    let user = Account { uid: 1_000, sudo_uid: Some(65_534), ..account };
+    assert!(find(&user, &mine).is_err(), "the variable counts for root only");
+}

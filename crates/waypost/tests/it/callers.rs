@@ -1,0 +1,193 @@
+//! What agents, workers and other users of the machine cannot make the program believe: who calls, whose configuration
+//! counts, whose folder it is.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::run::{configure, text};
+use crate::transcript::Workspace;
+
+/// An executor that leaves a witness of having run.
+const TOUCH: &str = "[executors.touch]\nkind = \"process\"\ncommand = [\"touch\", \"ran\"]\n";
+
+fn put(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A workspace with a plan in `p.json` whose task names the executor `touch`.
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    let plan = r#"{"format":"waypost/1","id":"p","title":"p","tasks":[{"id":"a","description":"a","work":{"executor":"touch"}}]}"#;
+    put(&workspace.work().join("p.json"), plan);
+    workspace
+}
+
+fn waypost(workspace: &Workspace, words: &[&str]) -> Command {
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    command.args(words);
+    command
+}
+
+fn agent(workspace: &Workspace, words: &[&str]) -> Command {
+    let mut command = waypost(workspace, words);
+    command.env("CLAUDECODE", "1");
+    command
+}
+
+#[track_caller]
+fn check(output: &Output, code: i32, said: &str) {
+    let (out, err) = text(output);
+    assert_eq!(output.status.code(), Some(code), "{out}{err}");
+    assert!(err.contains(said), "{said:?} is not in {err}");
+}
+
+#[track_caller]
+fn nothing_ran(workspace: &Workspace) {
+    assert!(!workspace.work().join("ran").exists(), "something ran");
+}
+
+#[test]
+fn a_file_that_an_agent_names_cannot_bring_executors_or_waive_approval() {
+    let workspace = workspace();
+    put(&workspace.work().join("evil.toml"), TOUCH);
+    put(&workspace.work().join("never.toml"), "approval = \"never\"\n");
+    let (file, flag) = ("p.json", "--config");
+    let executors = "evil.toml:1: an agent's --config cannot define executors";
+    for words in [&["run", file, "--yes", flag, "evil.toml"][..], &["submit", file, flag, "evil.toml"]] {
+        check(&agent(&workspace, words).output().unwrap(), 4, executors);
+    }
+    check(&agent(&workspace, &["worker", "--until-idle", flag, "evil.toml"]).output().unwrap(), 4, executors);
+    let said = "never.toml:1: an agent's --config cannot ask for less approval";
+    check(&agent(&workspace, &["run", file, flag, "never.toml"]).output().unwrap(), 4, said);
+    let json = agent(&workspace, &["--json", "run", file, flag, "never.toml"]).output().unwrap();
+    check(&json, 4, "\"code\":\"config_only_tightens\"");
+    let mut task = waypost(&workspace, &["run", file, flag, "evil.toml"]);
+    let output = task.env("WAYPOST_ACTOR", "worker:kq3").output().unwrap();
+    check(&output, 4, "evil.toml:1: a worker's --config cannot define executors");
+    nothing_ran(&workspace);
+    // For a person naming a file is consent.
+    check(&waypost(&workspace, &["run", file, flag, "evil.toml"]).output().unwrap(), 0, "");
+    assert!(workspace.work().join("ran").exists());
+}
+
+#[test]
+fn variables_do_not_choose_the_configuration_of_an_agent() {
+    let workspace = workspace();
+    let evil = workspace.root.join("evil");
+    put(&evil.join("waypost/config.toml"), TOUCH);
+    put(&evil.join(".config/waypost/config.toml"), TOUCH);
+    for variable in ["XDG_CONFIG_HOME", "HOME"] {
+        let output = agent(&workspace, &["run", "p.json", "--yes"]).env(variable, &evil).output().unwrap();
+        check(&output, 4, "no executor is called");
+        nothing_ran(&workspace);
+    }
+    let mut person = waypost(&workspace, &["run", "p.json", "--dry-run"]);
+    check(&person.env("HOME", &evil).output().unwrap(), 0, "");
+    // The account's own file counts for its agents, and a named one can ask for more.
+    let own = workspace.root.join("home/.config/waypost/config.toml");
+    put(&own, &format!("approval = \"never\"\n{TOUCH}"));
+    put(&workspace.work().join("all.toml"), "[approval]\npolicy = \"all\"\n");
+    let output = agent(&workspace, &["run", "p.json", "--config", "all.toml"]).output().unwrap();
+    check(&output, 1, "approv");
+    nothing_ran(&workspace);
+    let elsewhere = workspace.root.join("nowhere");
+    let plan = fs::read_to_string(workspace.work().join("p.json")).unwrap().replace("\"p\"", "\"q\"");
+    put(&workspace.work().join("q.json"), &plan);
+    let output = agent(&workspace, &["run", "q.json"]).env("HOME", &elsewhere).output().unwrap();
+    check(&output, 0, "");
+    assert!(workspace.work().join("ran").exists());
+}
+
+#[test]
+fn a_file_of_the_account_that_others_can_write_does_not_count_for_an_agent() {
+    use std::os::unix::fs::PermissionsExt;
+    let workspace = workspace();
+    let own = workspace.root.join("home/.config/waypost/config.toml");
+    put(&own, &format!("approval = \"never\"\n{TOUCH}"));
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o666)).unwrap();
+    let output = agent(&workspace, &["run", "p.json"]).output().unwrap();
+    check(&output, 4, "no executor is called");
+    nothing_ran(&workspace);
+}
+
+#[test]
+fn nobody_inside_an_agent_or_a_task_acts_as_a_person() {
+    let workspace = workspace();
+    assert!(waypost(&workspace, &["new", "A", "--id", "a"]).output().unwrap().status.success());
+    let approve = ["approve", "a", "--as", "person:ada"];
+    let cannot = "so it cannot act as person:ada";
+    for (actor, inside) in [("worker:p", "a task of a plan"), ("agent:x", "x")] {
+        let output = waypost(&workspace, &approve).env("WAYPOST_ACTOR", actor).output().unwrap();
+        check(&output, 1, &format!("--as: this runs inside {inside} (WAYPOST_ACTOR is set), {cannot}"));
+    }
+    let mut injected = waypost(&workspace, &approve);
+    injected.env("WAYPOST_INJECTED_ANCESTORS", "4712 PATH=/bin; 4711 CLAUDECODE=1");
+    let said = "inside claude-code (CLAUDECODE is set in process 4711, which started it), so";
+    check(&injected.output().unwrap(), 1, said);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_or_a_program_that_unsets_its_variables_is_known_by_its_ancestors() {
+    let workspace = workspace();
+    assert!(waypost(&workspace, &["new", "A", "--id", "a"]).output().unwrap().status.success());
+    // A shell that does something afterwards stays an ancestor.
+    let script = "env -u CLAUDECODE script -qc 'waypost approve a --as person:ada' /dev/null; true";
+    let mut shell = workspace.command("sh");
+    shell.args(["-c", script]).env_remove("WAYPOST_INJECTED_ANCESTORS").env("CLAUDECODE", "1");
+    let (said, _) = text(&shell.output().unwrap());
+    let inside = "this runs inside claude-code (CLAUDECODE is set in process";
+    assert!(said.contains(inside), "{said}");
+
+    let unset = "env -u WAYPOST_ACTOR -u WAYPOST_ATTEMPT -u WAYPOST_WORKER -u WAYPOST_PLAN";
+    let line =
+        format!("{unset} waypost approve a --as person:ada 2> said; {unset} waypost status set a x; true");
+    configure(
+        &workspace,
+        &format!("[executors.touch]\nkind = \"process\"\ncommand = [\"sh\", \"-c\", {line:?}]\n"),
+    );
+    check(&waypost(&workspace, &["run", "p.json"]).output().unwrap(), 0, "");
+    let said = fs::read_to_string(workspace.work().join("said")).unwrap();
+    assert!(said.contains("this runs inside a task of a plan (WAYPOST_ACTOR is set in process"), "{said}");
+    let history = waypost(&workspace, &["history", "a"]).output().unwrap();
+    let (history, _) = text(&history);
+    assert!(history.contains("worker:p") && !history.contains("approved"), "{history}");
+}
+
+#[test]
+fn a_folder_of_another_user_is_not_used() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    const NOBODY: u32 = 65_534;
+    let workspace = Workspace::new();
+    let shared = workspace.root.join("shared");
+    let (planted, mine) = (shared.join(".waypost"), shared.join("mine"));
+    fs::create_dir_all(&mine).unwrap();
+    put(&planted.join("config.toml"), TOUCH);
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let list = |folder: &Path| {
+        let mut command = waypost(&workspace, &["-C", folder.to_str().unwrap(), "--json", "list"]);
+        if fs::metadata(&mine).unwrap().uid() != 0 {
+            // Another user than the one whose folders these are.
+            command.env("WAYPOST_INJECTED_UID", "4242");
+        }
+        command.output().unwrap()
+    };
+    if fs::metadata(&mine).unwrap().uid() == 0 {
+        check(&list(&mine), 1, "\"code\":\"foreign_owner\"");
+        check(&list(&mine), 1, "which others can write, and is not used");
+        chown(&planted, Some(NOBODY), None).unwrap();
+        check(&list(&mine), 1, "belongs to nobody (uid 65534) and is not used");
+        check(
+            &waypost(&workspace, &["-C", mine.to_str().unwrap(), "new", "A"]).output().unwrap(),
+            1,
+            "belongs to",
+        );
+        fs::create_dir(mine.join(".git")).unwrap();
+        check(&list(&mine), 0, "");
+        chown(&mine, Some(NOBODY), None).unwrap();
+    }
+    check(&list(&mine), 1, "foreign_owner");
+    assert!(!mine.join(".waypost").exists());
+}
