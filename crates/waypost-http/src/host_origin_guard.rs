@@ -1,9 +1,9 @@
-//! Checks the Host and Origin headers. Without this check, any web page could reach a server on the reader's own
-//! machine (DNS rebinding).
+//! Checks the Host and Origin headers and the target of a request. Without these checks, any web page could reach a
+//! server on the reader's own machine (DNS rebinding).
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 
 /// The names of a server on this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -42,8 +42,8 @@ impl HostOriginGuard {
         is_origin
     }
 
-    /// Accepts a request with these headers, or returns the status to refuse it with.
-    pub(crate) fn admits(&self, headers: &HeaderMap) -> Result<(), StatusCode> {
+    /// Accepts a request with this target and these headers, or returns the status to refuse it with.
+    pub(crate) fn admits(&self, target: &Uri, headers: &HeaderMap) -> Result<(), StatusCode> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(StatusCode::BAD_REQUEST) };
         let host = host.to_str().map_err(|_| StatusCode::BAD_REQUEST)?;
@@ -53,6 +53,10 @@ impl HostOriginGuard {
         };
         if !self.hosts.iter().any(known) {
             return Err(StatusCode::FORBIDDEN);
+        }
+        // A target in absolute form counts more than `Host` (RFC 9112, 3.2.2), so both must name the same server.
+        if target.authority().is_some_and(|named| host_of(named.as_str()) != Some((name, port))) {
+            return Err(StatusCode::BAD_REQUEST);
         }
         for origin in headers.get_all(ORIGIN) {
             let origin = origin.to_str().map_err(|_| StatusCode::FORBIDDEN)?.to_ascii_lowercase();
@@ -65,6 +69,15 @@ impl HostOriginGuard {
         }
         Ok(())
     }
+}
+
+/// Returns the origin of the page of this server that sent a request; `None` if the browser names no origin, several, or
+/// another site. [`HostOriginGuard::admits`] has checked that the origin is one of this server.
+pub(crate) fn page_origin(headers: &HeaderMap) -> Option<String> {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
+    let is_own = headers.get_all("sec-fetch-site").iter().all(|site| site == "same-origin");
+    origin.to_str().ok().filter(|_| is_own).map(str::to_ascii_lowercase)
 }
 
 /// Returns the name and the port of an authority, in lower case and without brackets.
@@ -91,7 +104,8 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        assert_eq!(guard.admits(&headers).map_err(|status| status.as_u16()), expected, "{host} {origin:?}");
+        let admitted = guard.admits(&Uri::from_static("/"), &headers);
+        assert_eq!(admitted.map_err(|status| status.as_u16()), expected, "{host} {origin:?}");
     }
 
     #[test]
@@ -132,6 +146,47 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(HOST, "localhost".parse().unwrap());
         headers.append(HOST, "evil.example".parse().unwrap());
-        assert_eq!(HostOriginGuard::local().admits(&headers), Err(StatusCode::BAD_REQUEST));
+        let admitted = HostOriginGuard::local().admits(&Uri::from_static("/"), &headers);
+        assert_eq!(admitted, Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn a_target_in_absolute_form_names_the_same_host() {
+        #[track_caller]
+        fn check(target: &'static str, expected: Result<(), StatusCode>) {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "localhost:80".parse().unwrap());
+            assert_eq!(
+                HostOriginGuard::local().admits(&Uri::from_static(target), &headers),
+                expected,
+                "{target}"
+            );
+        }
+        check("http://localhost:80/api", Ok(()));
+        check("http://LOCALHOST:80/api", Ok(()));
+        check("http://evil.example/api", Err(StatusCode::BAD_REQUEST));
+        check("http://localhost:81/api", Err(StatusCode::BAD_REQUEST));
+        check("http://a@localhost:80/api", Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn a_page_names_one_origin_and_is_of_the_same_origin() {
+        #[track_caller]
+        fn check(said: &[(&'static str, &'static str)], expected: Option<&str>) {
+            let mut headers = HeaderMap::new();
+            for (name, value) in said {
+                headers.append(*name, value.parse().unwrap());
+            }
+            assert_eq!(page_origin(&headers).as_deref(), expected, "{said:?}");
+        }
+        let own = ("origin", "http://Localhost:80");
+        check(&[own], Some("http://localhost:80"));
+        check(&[own, ("sec-fetch-site", "same-origin")], Some("http://localhost:80"));
+        check(&[], None);
+        check(&[own, own], None);
+        for site in ["same-site", "cross-site", "none", ""] {
+            check(&[own, ("sec-fetch-site", site)], None);
+        }
+        check(&[own, ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "none")], None);
     }
 }

@@ -4,27 +4,27 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, LOCATION, SET_COOKIE, WWW_AUTHENTICATE,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, SET_COOKIE, WWW_AUTHENTICATE,
 };
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get, post};
+use axum::{Extension, Router};
 use http_body_util::BodyExt;
 use tower_http::compression::CompressionLayer;
 use tower_service::Service;
 
 use crate::api::{self, Api, Problem};
 use crate::assets;
-use crate::host_origin_guard::HostOriginGuard;
-use crate::sessions::{Session, Sessions};
-use crate::tokens::{Role, Token, Tokens};
+use crate::host_origin_guard::{HostOriginGuard, page_origin};
+use crate::sessions::{SESSION_HEADER, Session, Sessions};
+use crate::tokens::{Role, Token, TokenError, Tokens};
 
 /// Maximum size of a request body.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -82,6 +82,11 @@ impl Site {
         Self { api: Some(Arc::new(api)), ..self }
     }
 
+    /// Creates the code of a sign-in link, which begins one session with this token (`URL/#login=CODE`).
+    pub fn login_code(&self, token: &Token) -> Result<String, TokenError> {
+        self.sessions.make_code(&token.id, Instant::now())
+    }
+
     pub(crate) fn tokens(&self) -> &Tokens {
         &self.tokens
     }
@@ -96,7 +101,7 @@ impl Site {
         }
         if let Some(api) = &self.api {
             router = router
-                .route("/login", get(login))
+                .route("/login", get(page).post(login))
                 .route("/logout", post(logout))
                 .nest_service("/api/v1", api::router(api).layer(from_fn(bounded)))
                 .fallback(page);
@@ -106,6 +111,7 @@ impl Site {
         router
             .layer(from_fn_with_state(Arc::clone(self), authenticate))
             .layer(from_fn(as_problem))
+            .layer(from_fn(not_stored))
             .layer(CompressionLayer::new())
             .with_state(Arc::clone(self))
     }
@@ -195,7 +201,7 @@ async fn health() -> &'static str {
 
 /// Checks the host and the origin.
 async fn check_host(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    match site.guard.admits(request.headers()) {
+    match site.guard.admits(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(status) => status.into_response(),
     }
@@ -208,10 +214,21 @@ async fn as_problem(request: Request, next: Next) -> Response {
     if of_api { Problem::from_error_response(response) } else { response }
 }
 
+/// Keeps what only the caller may read, and the replies that hold secrets, out of every cache.
+async fn not_stored(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_private = path.starts_with("/api/") || path == "/login" || path == "/logout";
+    let mut response = next.run(request).await;
+    if is_private {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
 /// Authenticates a request: the host and origin must be accepted, and every path that shows plans needs a token or a
 /// session.
 async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
-    if let Err(status) = site.guard.admits(request.headers()) {
+    if let Err(status) = site.guard.admits(request.uri(), request.headers()) {
         return status.into_response();
     }
     let path = request.uri().path();
@@ -223,14 +240,13 @@ async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next:
         None => site.signed_in(&request),
     };
     match found {
-        Ok(Some((_, Some(session)))) if !session.wrote(&request) => {
+        Ok(Some((_, Some(session)))) if !session.may_have_sent(&request) => {
             guarded(StatusCode::FORBIDDEN.into_response())
         }
         Ok(Some((token, session))) => {
-            // Handlers need neither header, and so cannot leak them. Only `/logout` needs the cookie.
-            request.headers_mut().remove(AUTHORIZATION);
-            if request.uri().path() != "/logout" {
-                request.headers_mut().remove(COOKIE);
+            // Handlers need none of these headers, and so cannot leak them.
+            for secret in [AUTHORIZATION.as_str(), COOKIE.as_str(), SESSION_HEADER] {
+                request.headers_mut().remove(secret);
             }
             request.extensions_mut().insert(token);
             if let Some(session) = session {
@@ -248,63 +264,89 @@ fn guarded(mut response: Response) -> Response {
     response
 }
 
-fn cookies(headers: &HeaderMap) -> Option<&str> {
-    headers.get(COOKIE).and_then(|cookies| cookies.to_str().ok())
-}
-
 impl Session {
-    /// Whether a page of this session may have sent the request: it only reads, or it carries the CSRF token.
-    fn wrote(&self, request: &Request) -> bool {
+    /// Whether a page of this session may have sent the request: it only reads, or the browser names the session's origin.
+    fn may_have_sent(&self, request: &Request) -> bool {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-        let said = request.headers().get("x-waypost-csrf").and_then(|said| said.to_str().ok());
-        reads || self.proves(said)
+        reads || page_origin(request.headers()).is_some_and(|origin| origin == self.origin)
     }
 }
 
 impl Site {
     /// Returns the token with which the session of a request began, unless it was revoked. Sessions are for the API.
-    fn signed_in(
-        &self,
-        request: &Request,
-    ) -> Result<Option<(Token, Option<Session>)>, crate::tokens::TokenError> {
+    fn signed_in(&self, request: &Request) -> Result<Option<(Token, Option<Session>)>, TokenError> {
         let path = request.uri().path();
         if !path.starts_with("/api/") && path != "/logout" {
             return Ok(None);
         }
-        let Some(session) = self.sessions.of(cookies(request.headers())) else { return Ok(None) };
-        let token = self.tokens.list()?.into_iter().find(|token| token.id == session.token);
-        Ok(token.map(|token| (token, Some(session))))
+        let session = self.sessions.of(request.headers(), Instant::now());
+        let Some(session) = session else { return Ok(None) };
+        Ok(self.tokens.with_id(&session.token)?.map(|token| (token, Some(session))))
+    }
+
+    /// Returns the token that a sign-in names.
+    fn token_of(&self, credential: &Credential) -> Result<Option<Token>, TokenError> {
+        match credential {
+            Credential::Token(text) => self.tokens.find(text),
+            Credential::Code(code) => match self.sessions.redeem(code, Instant::now()) {
+                Some(id) => self.tokens.with_id(&id),
+                None => Ok(None),
+            },
+        }
     }
 }
 
-/// The parameters of `/login`.
+/// The body of `POST /login`.
 #[derive(serde::Deserialize)]
-struct SigningIn {
-    token: Option<String>,
+#[serde(rename_all = "lowercase")]
+enum Credential {
+    /// The code of a sign-in link.
+    Code(String),
+    /// The text of a token.
+    Token(String),
 }
 
-/// `GET /login?token=…`: begins a session and redirects to the dashboard, so that the token stays in no address.
-async fn login(State(site): State<Arc<Site>>, Query(said): Query<SigningIn>) -> Response {
-    let token = said.token.map_or(Ok(None), |text| site.tokens.find(&text));
-    match token {
-        Ok(Some(token)) => match site.sessions.begin(&token.id, false) {
-            Ok(cookie) => {
-                (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, "/".to_owned())]).into_response()
-            }
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        },
-        Ok(None) => (
-            StatusCode::UNAUTHORIZED,
-            "invalid or revoked sign-in link; open the address that the server printed when it started\n",
-        )
-            .into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+/// `POST /login`: begins a session. The reply is the only one that contains the second secret.
+async fn login(State(site): State<Arc<Site>>, request: Request) -> Result<Response, Problem> {
+    let Some(origin) = page_origin(request.headers()) else {
+        let hint = "open the dashboard; programs send Authorization: Bearer TOKEN instead";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "only a page of this server signs in", hint));
+    };
+    let request =
+        whole(request).await.map_err(|status| Problem::new(status, "the body cannot be read", "retry"))?;
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let credential = serde_json::from_slice::<Credential>(&body)
+        .map_err(|error| Problem::bad(error.to_string(), "send {\"code\": …} or {\"token\": …}"))?;
+    let failed = |_: TokenError| {
+        let detail = "the tokens of this server cannot be read";
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail, "ask its operator to check the file")
+    };
+    let Some(token) = site.token_of(&credential).map_err(failed)? else {
+        let detail = match credential {
+            Credential::Code(_) => "this sign-in link was used already, has expired, or is of another server",
+            Credential::Token(_) => "unknown or revoked token",
+        };
+        let hint = "sign in with a token: `waypost token new --role person --name NAME` creates one";
+        return Err(Problem::new(StatusCode::UNAUTHORIZED, detail, hint));
+    };
+    if let Some(only) = &token.only {
+        let detail = format!("this token grants access to {only} only");
+        return Err(Problem::new(StatusCode::FORBIDDEN, detail, "sign in with another token"));
     }
+    let new = site.sessions.begin(&token.id, &origin, Instant::now()).map_err(failed)?;
+    let heads = [(CONTENT_TYPE, "application/json"), (SET_COOKIE, new.set_cookie.as_str())];
+    Ok((heads, serde_json::json!({ "session": new.secret }).to_string()).into_response())
 }
 
 /// `POST /logout`
-async fn logout(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
-    (StatusCode::NO_CONTENT, [(SET_COOKIE, site.sessions.end(cookies(&headers)))]).into_response()
+async fn logout(State(site): State<Arc<Site>>, session: Option<Extension<Session>>) -> Response {
+    match session {
+        Some(Extension(session)) => {
+            (StatusCode::NO_CONTENT, [(SET_COOKIE, site.sessions.end(&session))]).into_response()
+        }
+        // A caller with a token has no session.
+        None => StatusCode::NO_CONTENT.into_response(),
+    }
 }
 
 /// Serves the dashboard.

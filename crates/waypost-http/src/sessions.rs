@@ -1,105 +1,265 @@
-//! Sessions of the dashboard: browsers that signed in with a token. They are in memory only; a restart ends all of
-//! them.
+//! Sessions of the dashboard: browsers that signed in, with a token or with the one-time code of a sign-in link. They are
+//! in memory only; a restart ends all of them.
+//!
+//! A session has two secrets. The cookie alone proves nothing: browsers send it to every port of the host. The second
+//! secret is stored by the page for its own origin, port included, and sent as a header.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::http::HeaderMap;
+use axum::http::header::COOKIE;
+use axum::http::uri::Authority;
 use subtle::ConstantTimeEq;
 
 use crate::tokens::{TokenError, random};
 
 /// Maximum number of concurrent sessions; a further one ends the oldest.
 pub const SESSIONS_MAX: usize = 1_000;
+/// Maximum number of concurrent sessions of one token; a further one ends its oldest.
+pub const SESSIONS_PER_TOKEN_MAX: usize = 10;
 /// Maximum duration of a session.
 pub const SESSION_SECONDS_MAX: u64 = 12 * 60 * 60;
-/// Random bytes of a session's name, and of its CSRF token.
+/// Maximum age of the code of a sign-in link.
+pub const LOGIN_CODE_SECONDS_MAX: u64 = 10 * 60;
+/// Random bytes of each secret.
 const SECRET_BYTES: usize = 32;
-/// The cookie with the session's name.
-const COOKIE: &str = "waypost_session";
+/// The request header with the second secret.
+pub(crate) const SESSION_HEADER: &str = "x-waypost-session";
 
 /// A signed-in browser.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Session {
     /// The id of the token that it began with.
     pub(crate) token: String,
-    /// The CSRF token: the session's own pages send it with every write, and no other page can know it.
-    pub(crate) csrf: String,
+    /// The origin of the page that signed in.
+    pub(crate) origin: String,
+    /// The value of the cookie.
+    cookie: String,
+    /// The second secret.
+    secret: String,
     began: Instant,
 }
 
-/// All sessions, by name.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<String, Session>>);
+/// The secrets of a new session.
+#[derive(Debug)]
+pub(crate) struct NewSession {
+    /// The second secret, for the page.
+    pub(crate) secret: String,
+    /// The cookie to set.
+    pub(crate) set_cookie: String,
+}
+
+/// The code of a sign-in link.
+struct LoginCode {
+    code: String,
+    /// The id of the token that the session will use.
+    token: String,
+    made: Instant,
+}
+
+/// All sessions, oldest first, and the sign-in link that is not used yet.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    open: Mutex<Vec<Session>>,
+    login: Mutex<Option<LoginCode>>,
+}
 
 impl Sessions {
-    /// Begins a session; returns the cookie to set.
-    pub(crate) fn begin(&self, token: &str, secure: bool) -> Result<String, TokenError> {
-        let name = random::<SECRET_BYTES>()?;
-        let session =
-            Session { token: token.to_owned(), csrf: random::<SECRET_BYTES>()?, began: Instant::now() };
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|_, session| !session.is_over());
-        if sessions.len() >= SESSIONS_MAX {
-            let oldest =
-                sessions.iter().min_by_key(|(_, session)| session.began).map(|(name, _)| name.clone());
-            oldest.and_then(|oldest| sessions.remove(&oldest));
-        }
-        sessions.insert(name.clone(), session);
-        let secure = if secure { "; Secure" } else { "" };
-        Ok(format!(
-            "{COOKIE}={name}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION_SECONDS_MAX}{secure}"
-        ))
+    /// Creates the code of a sign-in link for a token. Replaces the previous one.
+    pub(crate) fn make_code(&self, token: &str, now: Instant) -> Result<String, TokenError> {
+        let code = random::<SECRET_BYTES>()?;
+        let made = LoginCode { code: code.clone(), token: token.to_owned(), made: now };
+        *self.login.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        Ok(code)
     }
 
-    /// Returns the session named by a request's cookies.
-    pub(crate) fn of(&self, cookies: Option<&str>) -> Option<Session> {
-        let name = named(cookies?)?;
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.get(name).filter(|session| !session.is_over()).cloned()
+    /// Uses up the code of a sign-in link; returns the id of its token. A wrong code leaves the link usable.
+    pub(crate) fn redeem(&self, code: &str, now: Instant) -> Option<String> {
+        let mut login = self.login.lock().unwrap_or_else(PoisonError::into_inner);
+        login.take_if(|login| is_equal(&login.code, code.as_bytes())).and_then(|login| {
+            (now.saturating_duration_since(login.made) <= Duration::from_secs(LOGIN_CODE_SECONDS_MAX))
+                .then_some(login.token)
+        })
     }
 
-    /// Ends the session named by a request's cookies; returns the cookie that removes its name.
-    pub(crate) fn end(&self, cookies: Option<&str>) -> String {
-        if let Some(name) = cookies.and_then(named) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    /// Begins a session for a page of this origin.
+    pub(crate) fn begin(&self, token: &str, origin: &str, now: Instant) -> Result<NewSession, TokenError> {
+        let session = Session {
+            token: token.to_owned(),
+            origin: origin.to_owned(),
+            cookie: random::<SECRET_BYTES>()?,
+            secret: random::<SECRET_BYTES>()?,
+            began: now,
+        };
+        let (secret, set_cookie) =
+            (session.secret.clone(), session.set_cookie(&session.cookie, SESSION_SECONDS_MAX));
+        let mut open = self.open();
+        open.retain(|session| !session.is_over(now));
+        let of_token = |session: &Session| session.token == token;
+        if open.iter().filter(|session| of_token(session)).count() >= SESSIONS_PER_TOKEN_MAX {
+            let oldest = open.iter().position(of_token);
+            oldest.map(|oldest| open.remove(oldest));
         }
-        format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")
+        if open.len() >= SESSIONS_MAX {
+            open.remove(0);
+        }
+        open.push(session);
+        Ok(NewSession { secret, set_cookie })
+    }
+
+    /// Returns the session of a request that has both secrets.
+    pub(crate) fn of(&self, headers: &HeaderMap, now: Instant) -> Option<Session> {
+        let secret = headers.get(SESSION_HEADER)?.as_bytes();
+        let open = self.open();
+        let session = open.iter().find(|session| is_equal(&session.secret, secret))?;
+        (!session.is_over(now) && session.is_cookie_in(headers)).then(|| session.clone())
+    }
+
+    /// Ends a session; returns the cookie that removes its own.
+    pub(crate) fn end(&self, session: &Session) -> String {
+        self.open().retain(|other| other.secret != session.secret);
+        session.set_cookie("", 0)
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Session>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Session {
-    fn is_over(&self) -> bool {
-        self.began.elapsed() > Duration::from_secs(SESSION_SECONDS_MAX)
+    fn is_over(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.began) > Duration::from_secs(SESSION_SECONDS_MAX)
     }
 
-    /// Whether this is the session's CSRF token, so that one of its pages sent the request.
-    pub(crate) fn proves(&self, said: Option<&str>) -> bool {
-        said.is_some_and(|said| bool::from(said.as_bytes().ct_eq(self.csrf.as_bytes())))
+    fn is_https(&self) -> bool {
+        self.origin.starts_with("https://")
+    }
+
+    /// The name contains the port, because browsers keep one set of cookies for all ports of a host.
+    fn cookie_name(&self) -> String {
+        let authority = self.origin.split_once("://").and_then(|(_, rest)| Authority::try_from(rest).ok());
+        let (prefix, default_port) = if self.is_https() { ("__Host-", 443) } else { ("", 80) };
+        let port = authority.and_then(|authority| authority.port_u16()).unwrap_or(default_port);
+        format!("{prefix}waypost_session_{port}")
+    }
+
+    fn set_cookie(&self, value: &str, seconds: u64) -> String {
+        let (name, secure) = (self.cookie_name(), if self.is_https() { "; Secure" } else { "" });
+        format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}")
+    }
+
+    /// Other servers of the host may have set further cookies, also of the same name for another path.
+    fn is_cookie_in(&self, headers: &HeaderMap) -> bool {
+        let name = self.cookie_name();
+        let all = headers.get_all(COOKIE).iter();
+        all.flat_map(|cookies| cookies.as_bytes().split(|byte| *byte == b';')).any(|cookie| {
+            let value = cookie.trim_ascii().strip_prefix(name.as_bytes());
+            value
+                .and_then(|value| value.strip_prefix(b"="))
+                .is_some_and(|value| is_equal(&self.cookie, value))
+        })
     }
 }
 
-fn named(cookies: &str) -> Option<&str> {
-    cookies.split(';').find_map(|one| one.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+/// Compares a secret in constant time.
+fn is_equal(secret: &str, with: &[u8]) -> bool {
+    secret.as_bytes().ct_eq(with).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ORIGIN: &str = "http://127.0.0.1:8021";
+
+    /// The headers of a request with these cookies and this second secret.
+    fn headers(cookies: &str, secret: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(COOKIE, cookies.parse().expect("a header"));
+        headers.insert(SESSION_HEADER, secret.parse().expect("a header"));
+        headers
+    }
+
+    fn sent(new: &NewSession) -> HeaderMap {
+        headers(new.set_cookie.split(';').next().expect("a pair"), &new.secret)
+    }
+
     #[test]
-    fn a_session_is_known_by_its_cookie_until_it_ends() {
-        let sessions = Sessions::default();
-        let set = sessions.begin("t1", false).expect("random numbers");
-        let cookie = set.split(';').next().expect("a pair").to_owned();
-        let sent = format!("other=1; {cookie}");
-        let session = sessions.of(Some(&sent)).expect("signed in");
-        assert_eq!(session.token, "t1");
-        assert!(session.proves(Some(&session.csrf)));
-        assert!(!session.proves(Some("")) && !session.proves(None));
-        assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"));
-        sessions.end(Some(&sent));
-        assert!(sessions.of(Some(&sent)).is_none());
-        assert!(sessions.of(Some("waypost_session=")).is_none() && sessions.of(None).is_none());
+    fn a_session_needs_both_secrets_until_it_ends() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let new = sessions.begin("t1", ORIGIN, now).expect("random numbers");
+        let other = sessions.begin("t1", ORIGIN, now).expect("random numbers");
+        let cookie = new.set_cookie.split(';').next().expect("a pair");
+        let several = headers(&format!("other=1; waypost_session_8021=planted; {cookie}"), &new.secret);
+        let session = sessions.of(&several, now).expect("signed in");
+        assert_eq!((session.token.as_str(), session.origin.as_str()), ("t1", ORIGIN));
+        assert!(sessions.of(&headers(cookie, &other.secret), now).is_none());
+        assert!(sessions.of(&headers(cookie, ""), now).is_none());
+        assert!(sessions.of(&headers("waypost_session_8021=", &new.secret), now).is_none());
+        assert!(sessions.of(&headers(&cookie.replace("8021", "8022"), &new.secret), now).is_none());
+        assert!(sessions.end(&session).starts_with("waypost_session_8021=; "));
+        assert!(sessions.of(&several, now).is_none());
+        assert!(sessions.of(&sent(&other), now).is_some(), "the other session is still open");
+    }
+
+    #[test]
+    fn the_cookie_is_of_its_port_and_only_for_https_if_the_page_was() {
+        #[track_caller]
+        fn check(origin: &str, name: &str, end: &str) {
+            let set =
+                Sessions::default().begin("t", origin, Instant::now()).expect("random numbers").set_cookie;
+            assert!(set.starts_with(&format!("{name}=")), "{set}");
+            assert!(
+                set.ends_with(&format!("; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200{end}")),
+                "{set}"
+            );
+        }
+        check(ORIGIN, "waypost_session_8021", "");
+        check("http://[::1]:9", "waypost_session_9", "");
+        check("http://plans.example", "waypost_session_80", "");
+        check("https://plans.example", "__Host-waypost_session_443", "; Secure");
+        check("https://plans.example:8443", "__Host-waypost_session_8443", "; Secure");
+    }
+
+    #[test]
+    fn a_session_lasts_its_time_and_not_a_second_more() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let new = sent(&sessions.begin("t", ORIGIN, now).expect("random numbers"));
+        let end = now + Duration::from_secs(SESSION_SECONDS_MAX);
+        assert!(sessions.of(&new, end).is_some());
+        assert!(sessions.of(&new, end + Duration::from_secs(1)).is_none());
+    }
+
+    #[test]
+    fn a_session_over_the_limit_ends_the_oldest_of_its_token_or_of_all() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let begin = |token: &str| sent(&sessions.begin(token, ORIGIN, now).expect("random numbers"));
+        let first_of_all = begin("first");
+        let own: Vec<HeaderMap> = (0..SESSIONS_PER_TOKEN_MAX).map(|_| begin("t")).collect();
+        assert!(own.iter().all(|own| sessions.of(own, now).is_some()));
+        begin("t");
+        let open: Vec<bool> = own.iter().map(|own| sessions.of(own, now).is_some()).collect();
+        assert_eq!(open.iter().position(|open| *open), Some(1), "only the oldest is gone");
+        for number in 1 + SESSIONS_PER_TOKEN_MAX..SESSIONS_MAX {
+            begin(&number.to_string());
+        }
+        assert!(sessions.of(&first_of_all, now).is_some());
+        begin("one more");
+        assert!(sessions.of(&first_of_all, now).is_none());
+        assert!(sessions.of(&own[1], now).is_some());
+    }
+
+    #[test]
+    fn a_code_signs_in_once_and_for_ten_minutes() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let code = sessions.make_code("t", now).expect("random numbers");
+        let end = now + Duration::from_secs(LOGIN_CODE_SECONDS_MAX);
+        assert_eq!((sessions.redeem("", now), sessions.redeem(&code[1..], now)), (None, None));
+        assert_eq!(sessions.redeem(&code, end), Some("t".to_owned()));
+        assert_eq!(sessions.redeem(&code, now), None, "it was used");
+        let late = sessions.make_code("t", now).expect("random numbers");
+        assert_eq!(sessions.redeem(&late, end + Duration::from_secs(1)), None);
+        assert_eq!(sessions.redeem(&late, now), None, "a late try uses it up, too");
     }
 }

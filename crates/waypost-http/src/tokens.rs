@@ -211,11 +211,16 @@ impl Tokens {
         Ok((made, text))
     }
 
-    /// Creates a token that ends with this process and is stored in no file.
-    pub fn lend(&self, role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<String, TokenError> {
-        let (token, text) = fresh(role, agent, by, at)?;
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(token);
-        Ok(text)
+    /// Creates a token that ends with this process and is stored in no file. Its text is discarded: sessions use it.
+    pub fn lend(&self, role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<Token, TokenError> {
+        let (token, _) = fresh(role, agent, by, at)?;
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(token.clone());
+        Ok(token)
+    }
+
+    /// Returns the token with this id, unless it was revoked.
+    pub(crate) fn with_id(&self, id: &str) -> Result<Option<Token>, TokenError> {
+        self.among(|mut tokens| Iterator::find(&mut tokens, |token| token.id == id).cloned())
     }
 
     /// Revokes the token with this id prefix.

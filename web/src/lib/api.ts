@@ -13,7 +13,19 @@ export class ApiError extends Error {
   }
 }
 
-let csrf: string | null = null;
+/** The name of the session's second secret in the browser's storage, which belongs to this origin, port included. */
+const STORED_SECRET = "waypost-session";
+/** Used where the browser stores nothing: the page stays signed in until it is reloaded. */
+let unstoredSecret: string | null = null;
+
+/** Returns the session's second secret. Read for each request, because another tab may have signed in since. */
+function secret(): string | null {
+  try {
+    return localStorage.getItem(STORED_SECRET) ?? unstoredSecret;
+  } catch {
+    return unstoredSecret;
+  }
+}
 
 /** Encodes a part of a path. */
 export const part = (text: string): string => encodeURIComponent(text);
@@ -28,12 +40,10 @@ async function problemOf(response: Response): Promise<Problem> {
   }
 }
 
-async function request(method: string, path: string, headers: Record<string, string>, body?: string): Promise<Response> {
+async function fetched(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
-    if (body !== undefined) init.body = body;
-    response = await fetch(`/api/v1${path}`, init);
+    response = await fetch(path, { ...init, credentials: "same-origin", cache: "no-store" });
   } catch {
     throw new ApiError({
       title: "The server does not respond",
@@ -43,6 +53,49 @@ async function request(method: string, path: string, headers: Record<string, str
   }
   if (!response.ok) throw new ApiError(await problemOf(response));
   return response;
+}
+
+async function request(method: string, path: string, headers: Record<string, string>, more: RequestInit = {}): Promise<Response> {
+  const known = secret();
+  const all = known === null ? headers : { ...headers, "x-waypost-session": known };
+  return fetched(`/api/v1${path}`, { method, headers: all, ...more });
+}
+
+/** Signs in with the code of a sign-in link, or with a token. */
+export async function signIn(credential: { code: string } | { token: string }): Promise<void> {
+  const headers = { accept: "application/json", "content-type": "application/json" };
+  const response = await fetched("/login", { method: "POST", headers, body: JSON.stringify(credential) });
+  const { session } = (await response.json()) as { session: string };
+  unstoredSecret = session;
+  try {
+    localStorage.setItem(STORED_SECRET, session);
+  } catch {
+    // The browser stores nothing.
+  }
+}
+
+/** Opens a stream of events that resumes after `last`. `EventSource` cannot send the session's second secret. */
+export async function openStream(path: string, last: string | null, signal: AbortSignal): Promise<ReadableStream<string> | undefined> {
+  const headers: Record<string, string> = { accept: "text/event-stream" };
+  if (last !== null) headers["last-event-id"] = last;
+  const { body } = await request("GET", path, headers, { signal });
+  return body?.pipeThrough(new TextDecoderStream());
+}
+
+/** Downloads a file. A plain link cannot send the session's second secret. */
+export async function download(path: string, name: string): Promise<void> {
+  const response = await request("GET", path, { accept: "*/*" });
+  const named = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "")?.[1];
+  save(await response.blob(), named ?? name);
+}
+
+/** Saves a file that is in memory. */
+export function save(blob: Blob, name: string): void {
+  const anchor = document.createElement("a");
+  anchor.href = URL.createObjectURL(blob);
+  anchor.download = name;
+  anchor.click();
+  URL.revokeObjectURL(anchor.href);
 }
 
 export async function get<T>(path: string): Promise<T> {
@@ -62,19 +115,14 @@ export interface Guard {
 
 export async function send<T>(method: "POST" | "PATCH" | "PUT" | "DELETE", path: string, body: unknown, guard: Guard = {}): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json", "content-type": "application/json" };
-  if (csrf) headers["x-waypost-csrf"] = csrf;
   if (guard.version !== undefined) headers["if-match"] = `"${guard.version}"`;
   if (guard.idempotencyKey) headers["idempotency-key"] = guard.idempotencyKey;
-  const response = await request(method, path, headers, JSON.stringify(body ?? {}));
+  const response = await request(method, path, headers, { body: JSON.stringify(body ?? {}) });
   return (response.status === 204 ? {} : await response.json()) as T;
 }
 
-/** Returns the identity of this page, and stores its CSRF token for later writes. */
-export async function me(): Promise<Me> {
-  const found = await get<Me>("/me");
-  csrf = found.csrf;
-  return found;
-}
+/** Returns the identity of this page. */
+export const me = (): Promise<Me> => get<Me>("/me");
 
 /** Builds a query string. Empty parameters are left out. */
 export function query(parameters: Record<string, string | number | boolean | null | undefined>): string {

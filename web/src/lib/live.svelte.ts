@@ -1,6 +1,6 @@
-// The stream of events. The browser reconnects by itself and sends the id of the last event it received.
+// The stream of events.
 
-import { query } from "./api";
+import { follow } from "./eventStream";
 import { page } from "./page.svelte";
 import type { PlanEvent, ProgressReport } from "./types";
 
@@ -9,51 +9,47 @@ export type ProgressListener = (report: ProgressReport) => void;
 
 /** Events within this time are delivered together, so that they cause one redraw. */
 const BATCH_MS = 50;
-/** Time between two attempts to connect after the browser has given up. */
-const RETRY_MS = 2_000;
-
 class Live {
   /** Whether the stream is connected. */
   connected = $state(false);
-  #source: EventSource | null = null;
+  #started = false;
   #listeners = new Set<Listener>();
   #waiting: PlanEvent[] = [];
   #timer: ReturnType<typeof setTimeout> | null = null;
-  #cursor = "latest";
   #opened = false;
   #missed = new Set<() => void>();
   #progress = new Set<ProgressListener>();
 
   /** Starts the stream. */
   start(): void {
-    if (this.#source) return;
-    const source = new EventSource(`/api/v1/events${query({ after: this.#cursor })}`);
-    this.#source = source;
-    source.onopen = () => {
-      this.connected = true;
-      // The server resumes after the last received event. A page that has received none may have missed some, and may
-      // show an error, so the views reload.
-      if (this.#opened) for (const tell of this.#missed) tell();
-      this.#opened = true;
-    };
-    source.onmessage = (message) => {
-      this.#cursor = message.lastEventId || this.#cursor;
-      this.#waiting.push(JSON.parse(message.data as string) as PlanEvent);
-      this.#timer ??= setTimeout(() => this.#deliver(), BATCH_MS);
-    };
-    // Progress has no position in the log, and so no id: missed reports are read with the plan.
-    source.addEventListener("progress", (message: MessageEvent<string>) => {
-      const report = JSON.parse(message.data) as ProgressReport;
-      for (const listener of this.#progress) listener(report);
-    });
-    source.onerror = () => {
-      this.connected = false;
-      if (source.readyState === EventSource.CLOSED) {
-        this.#source = null;
+    if (this.#started) return;
+    this.#started = true;
+    follow("/events", {
+      last: "latest",
+      opened: () => {
+        this.connected = true;
+        // Another tab has signed in.
+        if (page.signedOut) void page.look();
+        // The server resumes after the last received event. A page that has received none may have missed some, and may
+        // show an error, so the views reload.
+        if (this.#opened) for (const tell of this.#missed) tell();
+        this.#opened = true;
+      },
+      lost: (error) => {
+        this.connected = false;
         // The server responded, but not with events: a restarted server has no sessions.
-        setTimeout(() => void page.look().then(() => this.start()), RETRY_MS);
-      }
-    };
+        if (error?.status) return page.look();
+      },
+      hear: ({ name, data }) => {
+        if (name === "progress") {
+          // Progress has no position in the log, and so no id: missed reports are read with the plan.
+          for (const listener of this.#progress) listener(JSON.parse(data) as ProgressReport);
+          return;
+        }
+        this.#waiting.push(JSON.parse(data) as PlanEvent);
+        this.#timer ??= setTimeout(() => this.#deliver(), BATCH_MS);
+      },
+    });
   }
 
   #deliver(): void {

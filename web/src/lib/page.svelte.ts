@@ -1,6 +1,6 @@
 // State that all views share: the user, the current time, and errors.
 
-import { ApiError, me } from "./api";
+import { ApiError, download, me, signIn } from "./api";
 import type { Conflict, Me, Problem } from "./types";
 
 export interface Note {
@@ -23,6 +23,8 @@ const NOTE_MS = 6_000;
 class Page {
   me = $state<Me | null>(null);
   signedOut = $state(false);
+  /** Why the last sign-in failed. */
+  refusal = $state<Problem | null>(null);
   now = $state(Date.now());
   notes = $state<Note[]>([]);
   clash = $state<Clash | null>(null);
@@ -43,13 +45,34 @@ class Page {
     return this.me?.role === "person";
   }
 
+  /** Loads the identity. If the address is a sign-in link, its code is used first, and removed from the address. */
   async begin(): Promise<void> {
+    const code = /^#login=(.+)$/.exec(location.hash)?.[1];
+    if (code === undefined) return this.#load();
+    history.replaceState(history.state, "", location.pathname + location.search);
+    await this.signIn({ code });
+  }
+
+  /** Signs in with the code of a sign-in link, or with a token. */
+  async signIn(credential: Parameters<typeof signIn>[0]): Promise<void> {
+    this.refusal = null;
+    try {
+      await signIn(credential);
+    } catch (error) {
+      if (!(error instanceof ApiError)) return this.failed(error);
+      this.refusal = error.problem;
+    }
+    // Also after a refusal: a link that was used already changes nothing for who is signed in.
+    await this.#load();
+  }
+
+  async #load(): Promise<void> {
     try {
       this.me = await me();
       this.signedOut = false;
+      this.refusal = null;
     } catch (error) {
-      if (error instanceof ApiError && error.status === 401) this.signedOut = true;
-      else this.failed(error);
+      this.failed(error);
     }
   }
 
@@ -61,6 +84,11 @@ class Page {
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) this.signedOut = true;
     }
+  }
+
+  /** Downloads a file of the API. */
+  download(path: string, name: string): void {
+    download(path, name).catch((error: unknown) => this.failed(error));
   }
 
   say(text: string): void {

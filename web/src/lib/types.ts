@@ -289,7 +289,6 @@ export interface Agent {
 export interface Me {
   actor: string;
   role: "person" | "agent" | "worker" | "reader";
-  csrf: string | null;
   version: string;
   store: string;
   worker: boolean;

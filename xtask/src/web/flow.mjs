@@ -1,7 +1,8 @@
 // A plan from its making to its end, two who write at the same time, and a server that goes away.
 import assert from "node:assert/strict";
+import { statSync } from "node:fs";
 
-import { play, until } from "./stage.mjs";
+import { Browser, play, Stage, until } from "./stage.mjs";
 
 const CONFIGURATION = `
 [executors.steps]
@@ -156,6 +157,50 @@ const reconnect = () =>
     await other.close();
   });
 
+const sessions = () =>
+  play("sessions", "", async (stage, browser) => {
+    const link = stage.takeLink();
+    const page = await browser.context.newPage();
+    await page.goto(link);
+    await page.getByRole("heading", { name: "Plans" }).waitFor();
+    await page.waitForURL(`${stage.site}/`);
+    const other = new Stage("sessions-other", "");
+    try {
+      await other.serve();
+      const second = await browser.signIn(other);
+      // Both stay signed in, also when they are loaded again.
+      for (const one of [page, second]) {
+        await one.reload();
+        await one.getByRole("status").getByText("live", { exact: true }).waitFor();
+      }
+      // A server on another port gets the cookies of both, and that is not enough.
+      const cookies = await browser.context.cookies(stage.site);
+      assert.equal(cookies.filter((one) => one.name.startsWith("waypost_session_") && one.httpOnly).length, 2);
+      const replayed = await fetch(`${stage.site}/api/v1/me`, { headers: { cookie: cookies.map((one) => `${one.name}=${one.value}`).join("; ") } });
+      assert.equal(replayed.status, 401);
+    } finally {
+      await other.end();
+    }
+
+    // The link works once; who is signed in does not notice, and others sign in with a token.
+    await page.goto(link);
+    await page.getByRole("heading", { name: "Plans" }).waitFor();
+    const stranger = await Browser.open();
+    try {
+      const late = await stranger.context.newPage();
+      await late.goto(link);
+      await late.getByText("this sign-in link was used already").waitFor();
+      await late.getByLabel(/^Token/).fill("waypost_none");
+      await late.getByRole("button", { name: "Sign in" }).click();
+      await late.getByText("unknown or revoked token").waitFor();
+      await late.getByLabel(/^Token/).fill(stage.token);
+      await late.getByRole("button", { name: "Sign in" }).click();
+      await late.getByRole("heading", { name: "Plans" }).waitFor();
+    } finally {
+      await stranger.close();
+    }
+  });
+
 const order = () =>
   play("order", "", async (stage, browser) => {
     const tasks = ["alpha", "beta", "gamma"].map((id) => ({ id, description: `Task ${id}` }));
@@ -261,12 +306,13 @@ const panel = () =>
 
     // The plan leaves in each format, and the formats are all there are to write.
     await page.goto(`${stage.site}/plans/panel/document`);
-    const links = page.getByRole("link", { name: /^[a-z-]+$/ }).and(page.locator("[download]"));
-    await links.first().waitFor();
+    const buttons = page.getByRole("group", { name: "Formats" }).getByRole("button");
+    await buttons.first().waitFor();
     const names = [];
-    for (const one of await links.all()) {
-      const answer = await page.request.get(stage.site + (await one.getAttribute("href")));
-      assert.equal(answer.status(), 200, `${await one.textContent()}: ${await answer.text()}`);
+    for (const one of await buttons.all()) {
+      const [file] = await Promise.all([page.waitForEvent("download"), one.click()]);
+      assert.ok(file.suggestedFilename().startsWith("panel."), file.suggestedFilename());
+      assert.ok(statSync(await file.path()).size > 0, file.suggestedFilename());
       names.push((await one.textContent()).trim());
     }
     const known = (await stage.run("person:ada", "schema")).formats.filter((one) => one.write).map((one) => one.format);
@@ -281,5 +327,6 @@ export const flow = [
   ["the panel of a task tells evidence, digest and answers, and the plan leaves in each format", panel],
   ["a dependency is made by pulling, and a ring is refused", pull],
   ["tasks are given another place, and the address says what is searched and compared", order],
+  ["two servers have a session each, other ports get no use of it, and a link works once", sessions],
   ["a page whose server went away says so and goes on when it is back", reconnect],
 ];

@@ -99,9 +99,17 @@ export class Stage {
     const said = JSON.parse(line);
     this.server = child;
     this.address = said.address;
-    this.login = said.login;
+    this.link = readFileSync(said.login_file, "utf8").trim();
     this.mcp = said.url;
     this.site = `http://${said.address}`;
+    this.token ??= (await this.run("person:ada", "token", "new", "--role", "person", "--name", "ada")).token;
+  }
+
+  /** The sign-in link, which works once; after that the address of the page. */
+  takeLink() {
+    const link = this.link ?? this.site;
+    this.link = null;
+    return link;
   }
 
   /** Ends the server without a word, as a crash does. */
@@ -119,7 +127,7 @@ export class Stage {
 
   /** Asks the API as the person who started the server. */
   async api(method, path, body) {
-    const headers = { authorization: `Bearer ${new URL(this.login).searchParams.get("token")}`, "content-type": "application/json" };
+    const headers = { authorization: `Bearer ${this.token}`, "content-type": "application/json" };
     const answer = await fetch(`${this.site}/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
@@ -208,10 +216,10 @@ export class Browser {
     });
   }
 
-  /** A new page, signed in. */
+  /** A new page, signed in: by the link, or by what an earlier page left in this browser. */
   async signIn(stage) {
     const page = await this.context.newPage();
-    await page.goto(stage.login);
+    await page.goto(stage.takeLink());
     await page.getByRole("heading", { name: "Plans" }).waitFor();
     return page;
   }

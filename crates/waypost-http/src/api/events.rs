@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -98,8 +98,7 @@ pub(crate) async fn events(
         let said = listener.next().await?;
         Some((Ok::<_, Infallible>(said), listener))
     });
-    let heads = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
-    Ok((heads, Body::from_stream(stream)).into_response())
+    Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)).into_response())
 }
 
 /// Returns the latest events, oldest first.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -58,8 +58,7 @@ pub(crate) async fn log(
     }
     let tail = wanted.tail.unwrap_or(LOG_BYTES_DEFAULT).min(LOG_BYTES_MAX);
     let (text, _) = run_blocking(api, move |api| attempt.read(api, tail)).await?;
-    let heads = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "no-store")];
-    Ok((heads, text).into_response())
+    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response())
 }
 
 /// The attempt that wrote a log.
@@ -128,7 +127,7 @@ impl Follower {
     fn answer(self) -> Response {
         let batches = unfold(self, async |mut follower| Some((follower.next().await?, follower)));
         let events = batches.flat_map(|batch| iter(batch.into_iter().map(Ok::<_, Infallible>)));
-        ([(CACHE_CONTROL, "no-store")], Sse::new(events)).into_response()
+        Sse::new(events).into_response()
     }
 
     /// Returns the next events. Returns `None` after the attempt ended, or when streams end because tokens changed or

@@ -3,25 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use axum::Extension;
 use axum::extract::State;
 use serde_json::{Value, json};
 
 use super::extract::Identity;
 use super::response::Versioned;
 use super::state::Api;
-use crate::sessions::Session;
 
 /// `GET /me`
-pub(crate) async fn me(
-    State(api): State<Arc<Api>>,
-    caller: Identity,
-    session: Option<Extension<Session>>,
-) -> Versioned<Value> {
+pub(crate) async fn me(State(api): State<Arc<Api>>, caller: Identity) -> Versioned<Value> {
     Versioned::of(json!({
         "actor": caller.actor,
         "role": caller.role,
-        "csrf": session.map(|session| session.0.csrf),
         "version": env!("CARGO_PKG_VERSION"),
         "store": api.plans().store().location(),
         "worker": api.runs.load(Ordering::Acquire),

@@ -86,12 +86,13 @@ pub(super) fn document(routes: &[RouteDoc]) -> Value {
                 send it as If-Match, and the write is refused (412) if the plan has changed since.",
             "license": { "name": "MIT OR Apache-2.0" },
         },
-        "security": [{ "token": [] }, { "session": [] }],
+        "security": [{ "token": [] }, { "cookie": [], "session": [] }],
         "paths": paths,
         "components": {
             "securitySchemes": {
                 "token": { "type": "http", "scheme": "bearer" },
-                "session": { "type": "apiKey", "in": "cookie", "name": "waypost_session" },
+                "cookie": { "type": "apiKey", "in": "cookie", "name": "waypost_session_PORT" },
+                "session": { "type": "apiKey", "in": "header", "name": "x-waypost-session" },
             },
             "schemas": shapes(),
         },
@@ -200,8 +201,8 @@ fn shapes() -> Value {
         "queue": text, "counts": { "type": "object" }, "asking": number, "goals": number, "atomic": number,
     });
     let me = json!({
-        "actor": text, "role": text, "csrf": { "type": ["string", "null"] }, "version": text,
-        "store": text, "worker": { "type": "boolean" }, "workspace": text,
+        "actor": text, "role": text, "version": text, "store": text, "worker": { "type": "boolean" },
+        "workspace": text,
     });
     json!({
         "Any": any,

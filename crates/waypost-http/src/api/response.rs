@@ -56,7 +56,7 @@ impl Problem {
             }
             StatusCode::FORBIDDEN => (
                 "not allowed for this host, origin, session or token",
-                "call the server by its own name; a page sends x-waypost-csrf with each write",
+                "call the server by its own name; a page writes with its own Origin",
             ),
             StatusCode::PAYLOAD_TOO_LARGE => ("the body is too large", "send less at a time"),
             StatusCode::REQUEST_TIMEOUT => ("the body took too long", "retry"),

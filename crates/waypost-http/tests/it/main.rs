@@ -7,6 +7,7 @@ mod door;
 mod listeners;
 mod logs;
 mod metrics;
+mod sessions;
 mod tokens;
 
 use std::path::{Path, PathBuf};

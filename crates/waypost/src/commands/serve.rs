@@ -1,6 +1,7 @@
 //! `waypost serve`: serves plans to agents and people over HTTP, and runs them with an embedded worker, until it is stopped.
 
 mod embedded_worker;
+mod sign_in_link;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,10 +10,13 @@ use clap::Args;
 use serde_json::json;
 use tokio::sync::mpsc;
 use waypost_core::ActorKind;
-use waypost_http::{Api, BODY_BYTES_MAX, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve};
+use waypost_http::{
+    Api, BODY_BYTES_MAX, Mount, Mounted, Role, Site, Token, TokenError, Tokens, metrics, serve,
+};
 use waypost_mcp::{Server, http_service};
 
 use self::embedded_worker::EmbeddedWorker;
+use self::sign_in_link::SignInLink;
 use super::http_listener::{address, host_origin_guard};
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
@@ -22,7 +26,8 @@ use crate::view::text;
 
 const EXAMPLES: &str = "\
 Every caller needs a token that identifies it: `waypost token new --agent NAME` creates one.
-Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the printed address.
+Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the printed sign-in link.
+The link signs in once, within ten minutes. Without a terminal it is written to a private file, whose path is printed.
 /metrics is for Prometheus; /health needs no token. Active plans run here, too, as in `waypost worker`.
 Ctrl-C or SIGTERM once: start no further tasks, wait for running ones for a while, and exit; again: stop them and exit.
 
@@ -75,7 +80,10 @@ impl Serve {
         let mount =
             Mount { path: "/mcp", make: Box::new(move |token| mounted(&server.for_agent(&token.agent))) };
         let store = Arc::clone(plans.store());
+        let beside_tokens = tokens.path().to_owned();
         let site = Site::new(guard, tokens, vec![mount, metrics(store)]).with_api(api);
+        let code =
+            person.map(|token| site.login_code(&token)).transpose().map_err(|error| failure(&error))?;
         let mut stop = stopped()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
@@ -91,7 +99,8 @@ impl Serve {
             // Started only after the bind: if the server cannot start, no plan runs either.
             let beside = (!no_worker).then(|| EmbeddedWorker::begin(context, plans, config, &folders, runs));
             let beside = beside.transpose()?;
-            greet(context, at, person.as_deref())?;
+            let link = code.map(|code| SignInLink::publish(at, &code, &folders, &beside_tokens));
+            greet(context, at, link.as_ref())?;
             let ended = serve(listener, site, async {
                 let _signals_are_gone = stop.recv().await;
                 if let Some(beside) = beside {
@@ -116,7 +125,7 @@ fn mounted(server: &Server) -> Mounted {
 }
 
 /// Creates a token for the person who starts the server, valid while it runs; `None` if the caller is not a person.
-fn persons_token(context: &Context, tokens: &Tokens) -> Outcome<Option<String>> {
+fn persons_token(context: &Context, tokens: &Tokens) -> Outcome<Option<Token>> {
     let by = context.actor()?;
     if by.kind != ActorKind::Person {
         return Ok(None);
@@ -126,17 +135,26 @@ fn persons_token(context: &Context, tokens: &Tokens) -> Outcome<Option<String>> 
 }
 
 /// Prints the addresses immediately, so that scripts can continue.
-fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
-    let site = format!("http://{at}");
-    let mcp = format!("{site}/mcp");
-    let login = person.map(|token| format!("{site}/login?token={token}"));
+fn greet(context: &Context, at: SocketAddr, link: Option<&SignInLink>) -> Outcome {
+    let mcp = format!("http://{at}/mcp");
     let mut out = context.for_server().out;
     if out.json {
-        out.value(&json!({ "url": mcp, "address": at.to_string(), "login": login }))?;
+        let (login, login_file) = match link {
+            Some(SignInLink::Printed(url)) => (Some(url), None),
+            Some(SignInLink::File(path)) => (None, Some(path)),
+            Some(SignInLink::Unwritable(..)) | None => (None, None),
+        };
+        out.value(
+            &json!({ "url": mcp, "address": at.to_string(), "login": login, "login_file": login_file }),
+        )?;
     } else {
         out.line(format!("serving plans at {mcp}"));
-        if let Some(login) = &login {
-            out.line(format!("dashboard: {login}"));
+        match link {
+            Some(SignInLink::Printed(url)) => out.line(format!("dashboard: {url}")),
+            Some(SignInLink::File(path)) => {
+                out.line(format!("dashboard: sign-in link in {}", path.display()))
+            }
+            Some(SignInLink::Unwritable(..)) | None => {}
         }
     }
     out.finish()?;
@@ -145,15 +163,17 @@ fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
             "warning: other machines can reach this server and the traffic is not encrypted; put a TLS proxy in front of it",
         );
     }
-    match person {
-        Some(_) => context.out.say(
-            "that address signs you in until the server ends; for an agent: `waypost token new --agent NAME`",
-        ),
-        None => context
-            .out
-            .say("no sign-in address: start the server as a person, or create a token with --role person"),
+    let later = "sign in with a token from `waypost token new --role person --name NAME`";
+    match link {
+        Some(SignInLink::Printed(_) | SignInLink::File(_)) => {
+            context.out.say(format!("the link signs you in once, within 10 minutes; after that, {later}"));
+        }
+        Some(SignInLink::Unwritable(path, error)) => {
+            context.out.say(format!("no sign-in link: {}: {error}; {later}", path.display()));
+        }
+        None => context.out.say(format!("no sign-in link: only people get one; {later}")),
     }
-    context.out.say("Ctrl-C stops it");
+    context.out.say("for an agent: `waypost token new --agent NAME`; Ctrl-C stops the server");
     Ok(())
 }
 

@@ -1,6 +1,9 @@
 //! `waypost serve`, called by two agents with two tokens over a real socket.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -12,17 +15,21 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use waypost_testkit::injected_account;
 
+use super::tmux::Tmux;
+use super::transcript::Workspace;
+
 /// Long enough for everything that has to happen, and reached only by what does not.
 const BOUND: Duration = Duration::from_secs(60);
 
 struct Site {
-    folder: std::path::PathBuf,
+    folder: PathBuf,
     child: Child,
     url: String,
+    greeting: Value,
     runtime: Runtime,
 }
 
-fn waypost(folder: &std::path::Path, words: &[&str]) -> Command {
+fn waypost(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_waypost"));
     command.args(words).current_dir(folder).env_clear();
     command.env("HOME", folder).env("WAYPOST_ACTOR", "person:ada").envs(injected_account(folder));
@@ -59,7 +66,7 @@ impl Site {
         let said = line.split_whitespace().find(|word| word.starts_with("http")).unwrap_or_default();
         let greeting: Value = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "url": said }));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { folder, child, url: greeting["url"].as_str().unwrap().to_owned(), runtime }
+        Self { folder, child, url: greeting["url"].as_str().unwrap().to_owned(), greeting, runtime }
     }
 
     fn end(&self) {
@@ -288,4 +295,73 @@ fn an_agent_makes_no_token() {
     assert!(said.contains("only a person can make or revoke a token"), "{said}");
     assert!(output.stdout.is_empty() && !folder.join(".waypost").exists());
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Opens a sign-in link as the dashboard does.
+fn open_link(link: &str) -> u16 {
+    let (site, code) = link.trim().split_once("/#login=").unwrap();
+    let (host, body) = (site.strip_prefix("http://").unwrap(), json!({ "code": code }).to_string());
+    let mut stream = TcpStream::connect(host).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST /login HTTP/1.1\r\nHost: {host}\r\nOrigin: {site}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn without_a_terminal_the_sign_in_link_is_in_a_private_file_and_no_secret_in_the_log() {
+    let mut site = Site::new("link");
+    assert_eq!(site.greeting["login"], Value::Null);
+    let path = PathBuf::from(site.greeting["login_file"].as_str().unwrap());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let link = std::fs::read_to_string(&path).unwrap();
+    assert_eq!((open_link(&link), open_link(&link)), (200, 401));
+
+    // The same as `serve > log 2>&1`.
+    let log = site.folder.join("log");
+    let file = std::fs::File::create(&log).unwrap();
+    let mut serve = waypost(&site.folder, &["serve", "--no-worker"]);
+    let mut child = serve.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+    let read = || std::fs::read_to_string(&log).unwrap();
+    let greeted = async {
+        while !read().contains("Ctrl-C stops") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    site.runtime.block_on(async { tokio::time::timeout(BOUND, greeted).await }).unwrap();
+    let said = read();
+    let (_, named) = said.split_once("sign-in link in ").unwrap();
+    let other = PathBuf::from(named.lines().next().unwrap());
+    let link = std::fs::read_to_string(&other).unwrap();
+    assert_eq!(open_link(&link), 200);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    let (_, code) = link.trim().split_once("/#login=").unwrap();
+    assert!(!read().contains(code) && !read().contains("login="), "{}", read());
+    assert!(!other.exists(), "it is gone with the server");
+    assert!(path.exists(), "the other server has a file of its own");
+    site.end();
+    assert!(site.child.wait().unwrap().success());
+    assert!(!path.exists());
+}
+
+#[test]
+fn at_a_terminal_the_sign_in_link_is_printed_and_no_file_is_written() {
+    let workspace = Workspace::new();
+    let tmux = Tmux::new(&workspace, 160, 24);
+    tmux.line("waypost serve --no-worker");
+    let screen = tmux.wait("Ctrl-C stops");
+    let link = screen.split_whitespace().find(|word| word.contains("/#login=")).unwrap();
+    assert_eq!((open_link(link), open_link(link)), (200, 401));
+    let files = std::fs::read_dir(workspace.work().join(".waypost")).unwrap();
+    let names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.iter().any(|name| name.starts_with("login-")), "{names:?}");
+    tmux.press(&["C-c"]);
+    tmux.wait("the server ended");
 }

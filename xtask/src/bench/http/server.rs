@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use crate::exec::output;
 use crate::server;
 
 /// Maximum duration of a plan.
@@ -34,13 +35,19 @@ struct Answer {
 
 impl Server {
     pub(super) fn start(waypost: &Path, workspace: &Path, options: &[&str]) -> Result<Self> {
-        let mut serve = Command::new(waypost);
-        serve.current_dir(workspace).env_clear().env("HOME", workspace);
-        serve.args(["--json", "--as", "person:bench", "serve", "--listen", "127.0.0.1:0"]).args(options);
-        let (child, (address, token)) = server::start(&mut serve, workspace, |said| {
-            let (_, token) = said["login"].as_str()?.split_once("token=")?;
-            Some((said["address"].as_str()?.to_owned(), token.to_owned()))
-        })?;
+        let command = || {
+            let mut command = Command::new(waypost);
+            command.current_dir(workspace).env_clear().env("HOME", workspace);
+            command.args(["--json", "--as", "person:bench"]);
+            command
+        };
+        let made = output(command().args(["token", "new", "--role", "person", "--name", "bench"]))?;
+        let made: Value = serde_json::from_str(&made)?;
+        let token = made["token"].as_str().context("no token")?.to_owned();
+        let mut serve = command();
+        serve.args(["serve", "--listen", "127.0.0.1:0"]).args(options);
+        let (child, address) =
+            server::start(&mut serve, workspace, |reported| Some(reported["address"].as_str()?.to_owned()))?;
         Ok(Self { child, address, token, silence: channel().1 })
     }
 
