@@ -15,12 +15,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The variables by which a program that was built with the feature `injected` acts for the account `ada` with this home,
-/// and not inside the agent host that may run the tests (`waypost-account/src/injected.rs`).
-pub fn injected_account(home: &Path) -> [(&'static str, OsString); 3] {
+/// without a terminal and not inside the agent host that may run the tests (`waypost-account/src/injected.rs`).
+pub fn injected_account(home: &Path) -> [(&'static str, OsString); 4] {
     [
         ("WAYPOST_INJECTED_NAME", "ada".into()),
         ("WAYPOST_INJECTED_HOME", home.into()),
         ("WAYPOST_INJECTED_ANCESTORS", "".into()),
+        ("WAYPOST_INJECTED_TERMINAL", "".into()),
     ]
 }
 

@@ -37,6 +37,8 @@ impl<'a> Tmux<'a> {
 
     fn command(&self) -> Command {
         let mut command = self.workspace.command("tmux");
+        // This one is real.
+        command.env_remove("WAYPOST_INJECTED_TERMINAL");
         command.env_remove("COLUMNS").env("SHELL", "/bin/sh").env("TERM", "xterm-256color");
         command
             .arg("-S")
