@@ -202,6 +202,8 @@ pub struct Runner {
     remarks: Vec<RunWarning>,
     hold_until: Option<Instant>,
     asked_to_end: Option<Control>,
+    /// The schema of the store, once a newer build has migrated it.
+    newer_schema: Option<u32>,
 }
 
 /// The directory with the liveness locks of all runs of this workspace.
@@ -285,6 +287,7 @@ impl Runner {
             remarks: Vec::new(),
             hold_until: None,
             asked_to_end: None,
+            newer_schema: None,
         };
         runner.begin(follow)?;
         runner.register().map_err(of_store)?;

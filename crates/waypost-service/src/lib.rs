@@ -48,3 +48,4 @@ pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_t
 pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};
 pub use wait_reasons::{Explanation, Reason, why};
+pub use worker_registry::Heartbeat;

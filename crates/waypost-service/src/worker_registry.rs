@@ -8,6 +8,15 @@ use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::Service;
 
+/// What a worker learns from its heartbeat.
+#[derive(Debug, Default)]
+pub struct Heartbeat {
+    /// For each attempt, whether the worker still holds it.
+    pub renewed: Vec<bool>,
+    /// The schema of the store if a newer build has migrated it.
+    pub newer_schema: Option<u32>,
+}
+
 impl Service {
     /// Registers a worker, which counts as alive for `seconds` unless a heartbeat renews that. Removes the rows of
     /// workers that have been dead for 24 hours.
@@ -22,16 +31,16 @@ impl Service {
         })
     }
 
-    /// Renews a worker's row and the leases of these attempts for `seconds`, and stores the copies of logs. Returns for
-    /// each attempt whether the worker still holds it.
+    /// Renews a worker's row and the leases of these attempts for `seconds`, and stores the copies of logs. A worker of an
+    /// older build than the one that has migrated the store drains.
     pub fn heartbeat(
         &self,
         row: &mut Worker,
         seconds: u32,
         attempts: &[(PlanId, TaskId, u32)],
         logs: &[AttemptLog],
-    ) -> Result<Vec<bool>, StoreError> {
-        let mut renewed = Vec::new();
+    ) -> Result<Heartbeat, StoreError> {
+        let mut heartbeat = Heartbeat::default();
         self.plans().store().write(&mut |transaction| {
             let now = transaction.now();
             (row.seen, row.until) = (now, now.plus_seconds(u64::from(seconds)));
@@ -39,14 +48,16 @@ impl Service {
                 LeaseUpdate::renewal(plan.clone(), task.clone(), *attempt, row.until)
             };
             let renewals: Vec<LeaseUpdate> = attempts.iter().map(renewal).collect();
-            renewed = transaction.update_leases(&renewals)?;
+            let renewed = transaction.update_leases(&renewals)?;
+            heartbeat = Heartbeat { renewed, newer_schema: transaction.newer_schema()? };
             row.draining |= transaction.worker(&row.name)?.is_some_and(|stored| stored.draining);
+            row.draining |= heartbeat.newer_schema.is_some();
             for log in logs {
                 transaction.put_attempt_log(log)?;
             }
             transaction.set_worker(&row.name, Some(row))
         })?;
-        Ok(renewed)
+        Ok(heartbeat)
     }
 
     /// Asks a worker to claim nothing new and to exit when its running tasks have ended. Only a person can. Returns

@@ -2,9 +2,11 @@
 
 mod columns;
 pub(crate) mod file;
+mod hash_chain;
 mod in_memory_query;
 mod list_query;
 pub(crate) mod memory;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+mod store_id;
 mod write_buffer;

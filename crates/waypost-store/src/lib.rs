@@ -20,6 +20,7 @@ mod open;
 mod plans;
 mod rows;
 mod store;
+mod stored_version;
 mod worker_identity;
 mod workers;
 
@@ -42,6 +43,7 @@ pub use log::subscriptions::{SUBSCRIPTIONS_MAX, Since, SubscriptionError};
 pub use maintenance::copy::{Copied, CopyError, Progress, Running, SUBSCRIPTIONS_COPIED_MAX, copy};
 pub use maintenance::integrity::{Finding, HISTORY_PAGE};
 pub use maintenance::prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UNREAD_DAYS_MAX};
+pub use maintenance::verify::{Anchor, BadAnchor, HistoryBreak, Verified};
 pub use metrics::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};
 pub use named_lock::{HOLD_SECONDS, NamedLock};
 pub use open::open;
@@ -56,6 +58,7 @@ pub use store::{
     Append, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE, SharingScope, Store,
     Transaction, Work,
 };
+pub use stored_version::StoredVersion;
 pub use waypost_core::event_kinds;
 pub use worker_identity::{WORKER_VARIABLE, host, is_dead, is_remote, worker_name};
 pub use workers::{

@@ -136,11 +136,6 @@ pub struct VersionRecord {
 }
 
 impl VersionRecord {
-    /// Returns the record without its events, as pruning leaves it: sequence number, actor, time and command stay.
-    pub(crate) fn pruned(self) -> Self {
-        Self { events: Vec::new(), ..self }
-    }
-
     /// Returns whether the events are gone: no version is written without an event.
     pub fn is_forgotten(&self) -> bool {
         self.events.is_empty()
@@ -153,11 +148,6 @@ impl VersionRecord {
             LOST | PURGED => Some(self.command.clone()),
             command => Some(format!("{command} (pruned)")),
         }
-    }
-
-    /// Returns the record as a purge leaves it in the log: sequence number, actor and time stay.
-    pub(crate) fn purged(self) -> Self {
-        Self { command: PURGED.to_owned(), events: Vec::new(), ..self }
     }
 }
 

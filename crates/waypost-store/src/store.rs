@@ -3,6 +3,7 @@
 //! A backend stores rows and makes them durable together; it decides nothing about plans. The trait is blocking on
 //! purpose: asynchronous callers use threads that may block.
 
+use waypost_core::canonical::Hash;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::error::{Result, StoreError};
@@ -13,6 +14,7 @@ use crate::rows::{
     HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned,
     Query, Totals, VersionRecord, Wait, WrittenSince,
 };
+use crate::stored_version::{Predecessor, StoredVersion};
 use crate::workers::{AttemptLog, Worker};
 
 /// Only the latest snapshot of this many versions in a row is kept. It bounds the replay when an old version is read.
@@ -59,6 +61,14 @@ pub trait Read {
 
     /// Returns the versions of a plan after `after`, in their order, at most `limit`.
     fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>>;
+
+    /// Returns the versions of a plan after `after` exactly as the log stores them, at most `limit`; also those of a
+    /// purged plan.
+    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>>;
+
+    /// Returns the hash of the latest version of a plan, as its row contains it, from which the next version follows;
+    /// `None` if that version has no hash.
+    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>>;
 
     /// Returns the latest snapshot of a plan at version `at_most` or before: its version and its bytes. The state that
     /// is kept in place of pruned events counts as a snapshot.
@@ -116,6 +126,14 @@ pub trait Read {
         Ok(Vec::new())
     }
 
+    /// Returns the id of the store: 32 random hexadecimal digits, assigned when the store is created. A copy of its files
+    /// has the same id.
+    fn store_id(&mut self) -> Result<String>;
+
+    /// Returns the schema of the store if it is newer than the schemas that this build knows: a newer build has migrated
+    /// the store, and allows this one to read it and to finish what it has begun.
+    fn newer_schema(&mut self) -> Result<Option<u32>>;
+
     /// Returns the time by the clock of the store.
     fn now(&mut self) -> Timestamp;
 }
@@ -140,17 +158,21 @@ pub struct Append<'a> {
 }
 
 impl Append<'_> {
-    /// Returns the version as the log stores it, with these events.
-    pub(crate) fn entry(&self, sequence: u64, events: Vec<waypost_core::Event>) -> VersionRecord {
-        VersionRecord {
+    /// Returns the version as the log stores it, with its hash.
+    pub(crate) fn stored(&self, sequence: u64, predecessor: Predecessor) -> Result<StoredVersion> {
+        let events = serde_json::to_string(self.events);
+        let version = StoredVersion {
             sequence,
             plan: self.head.id.clone(),
             version: self.head.version,
             at: self.at,
-            actor: self.actor.clone(),
+            actor: self.actor.to_string(),
             command: self.command.to_owned(),
-            events,
-        }
+            events: events.map_err(|error| StoreError::Database(error.to_string()))?,
+            hash: None,
+            chained_from: None,
+        };
+        Ok(version.after(predecessor))
     }
 }
 
@@ -183,16 +205,16 @@ pub trait Rewrite: Read {
     /// logs. Does not wake watchers.
     fn prune(&mut self, pruning: &Pruning<'_>) -> Result<()>;
 
-    /// Imports versions of one plan from another store, with their sequence numbers. They arrive in their order, from
+    /// Imports versions of one plan from another store, with their sequence numbers and hashes. They arrive in their order, from
     /// version 1 on. The same transaction must then call [`Rewrite::replace_index`] with the plan that they lead to, or
     /// [`Rewrite::purge`], so that only their sequence numbers are used.
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()>;
+    fn import_versions(&mut self, entries: &[StoredVersion]) -> Result<()>;
 }
 
 /// Writes inside a transaction.
 pub trait Transaction: Rewrite {
-    /// Appends one version of a plan and updates its summary and index tables. Returns the sequence number of the
-    /// version.
+    /// Appends one version of a plan with its hash, and updates its summary and index tables. Returns the sequence
+    /// number of the version.
     fn append(&mut self, append: &Append<'_>) -> Result<u64>;
 
     /// Returns the bytes of versions appended since the latest snapshot, which a reader has to replay.

@@ -202,6 +202,8 @@ commands!(Command {
     Prune(command::prune::Prune),
     /// Check the store against its history, or repair it
     Doctor(command::doctor::Doctor),
+    /// Verify that the histories of plans were not changed
+    Verify(command::verify::Verify),
     /// Set up agent hosts: MCP configuration, AGENTS.md, .waypost/
     Init(command::init::Init),
     /// Print instructions for agents that use the command line

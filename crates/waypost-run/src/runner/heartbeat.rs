@@ -50,7 +50,8 @@ impl Runner {
         let mut row = self.row.clone();
         row.draining |= self.asked_to_end.is_some();
         row.waits_for = self.slots.as_ref().map(|slots| slots.waits_for()).unwrap_or_default();
-        let renewed = self.service.heartbeat(&mut row, self.config.lease_seconds, &attempts, &copies)?;
+        let heartbeat = self.service.heartbeat(&mut row, self.config.lease_seconds, &attempts, &copies)?;
+        self.newer_schema = heartbeat.newer_schema;
         (self.row, self.heartbeat, self.renewed) = (row, asked, asked);
         if self.outage.lasts() {
             self.store_answered();
@@ -59,7 +60,7 @@ impl Runner {
         if let Some(kept) = &mut self.copies {
             kept.were_kept(&copies);
         }
-        for (key, _) in held.into_iter().zip(renewed).filter(|(_, renewed)| !renewed) {
+        for (key, _) in held.into_iter().zip(heartbeat.renewed).filter(|(_, renewed)| !renewed) {
             self.lost(key);
         }
         Ok(())
@@ -103,10 +104,13 @@ impl Runner {
         Ok(())
     }
 
-    /// Handles a request to drain that came through the store.
+    /// Handles a request to drain that came through the store, or because a newer build has migrated the store.
     pub(super) fn check_drain_requested(&mut self, watcher: &mut dyn RunObserver) {
         if self.row.draining && self.asked_to_end.is_none() {
-            watcher.on_warning(&RunWarning::DrainAsked);
+            watcher.on_warning(&match self.newer_schema {
+                Some(schema) => RunWarning::StoreMigrated { schema },
+                None => RunWarning::DrainAsked,
+            });
             self.take(Message::Control(Control::Drain), watcher);
         }
     }

@@ -28,6 +28,11 @@ pub enum RunWarning {
     },
     /// This worker was asked to drain through the store.
     DrainAsked,
+    /// A newer build has migrated the store, so this worker drains.
+    StoreMigrated {
+        /// The schema of the store.
+        schema: u32,
+    },
 }
 
 impl RunWarning {
@@ -55,6 +60,11 @@ impl std::fmt::Display for RunWarning {
             ),
             Self::ReportRefused { why } => write!(f, "a report came too late and was refused: {why}"),
             Self::DrainAsked => write!(f, "this worker was told to drain (`waypost workers drain`)"),
+            Self::StoreMigrated { schema } => write!(
+                f,
+                "a newer Waypost has migrated the store to schema {schema}: running tasks finish, and no task starts; \
+                 update this worker"
+            ),
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use waypost_core::canonical::Hash;
 use waypost_core::{Counts, ExternalTaskRef, Lock, LockMode, Phase, PlanId, TaskId, Timestamp};
 
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{HeldLock, Lease, PlanSummary, Pruned, TaskProgress, Totals, VersionRecord, Wait};
+use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
 
 /// The columns of one row. A NULL column is `None`.
@@ -20,6 +22,8 @@ pub(super) trait Columns {
     }
 
     fn number(&self, column: usize) -> Result<Option<i64>>;
+
+    fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>>;
 
     fn flag(&self, column: usize) -> Result<bool>;
 }
@@ -121,6 +125,26 @@ pub(super) fn entry(row: &impl Columns, from: usize, plan: PlanId) -> Result<Ver
         command: text(row, from + 4)?,
         events: from_json(row, from + 5, what)?,
         plan,
+    })
+}
+
+/// Reads a hash. Versions without one have NULL or no bytes.
+pub(super) fn hash(row: &impl Columns, column: usize) -> Result<Option<Hash>> {
+    Ok(row.bytes(column)?.and_then(|bytes| Hash::try_from(bytes).ok()))
+}
+
+/// Reads the columns `sequence, version, at, actor, command, events, hash, chained_from`.
+pub(super) fn stored_version(row: &impl Columns, plan: &PlanId) -> Result<StoredVersion> {
+    Ok(StoredVersion {
+        sequence: number(row, 0)?,
+        plan: plan.clone(),
+        version: number(row, 1)?,
+        at: Timestamp::from_micros(number(row, 2)?),
+        actor: text(row, 3)?,
+        command: text(row, 4)?,
+        events: filled(row.stored_text(5)?)?.to_owned(),
+        hash: hash(row, 6)?,
+        chained_from: row.number(7)?.map(|version| version as u64),
     })
 }
 

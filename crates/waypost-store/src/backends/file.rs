@@ -1,7 +1,7 @@
 //! Plans as JSON files in a folder, for people who want them in version control.
 //!
 //! ```text
-//! store.json            the format of the folder, and the sequence number of the latest version in the log
+//! store.json            the format of the folder, its id, and the sequence number of the latest version in the log
 //! plans/ID.json         the current plan in the native format: to be read, searched and compared
 //! history/ID.jsonl      its versions, one per line: the source of truth
 //! pruned/ID.json        the plan after the last of its pruned versions: its history continues from there
@@ -38,7 +38,7 @@ use std::path::Path;
 use waypost_core::PlanId;
 
 use crate::backends::in_memory_query;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::log::change_watch::{ChangeSignal, Watch};
 use crate::named_lock::{self, NamedLock};
 use crate::rows::Totals;
@@ -55,11 +55,13 @@ const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleas
 pub struct FileStore {
     files: PlanFiles,
     bell: ChangeSignal,
+    /// The version of the folder's format, if this build can only read it.
+    newer_version: Option<u32>,
 }
 
 impl FileStore {
-    /// Opens the folder, creates it if it does not exist, and completes an interrupted commit. Fails if a newer Waypost
-    /// wrote the folder.
+    /// Opens the folder, creates it if it does not exist, and completes an interrupted commit. A folder that a newer
+    /// Waypost has upgraded is opened for reading, or refused if that build does not allow it.
     pub fn open(folder: &Path) -> Result<Self> {
         let layout = Layout { root: folder.to_owned() };
         fs::make_folder(folder)?;
@@ -76,18 +78,36 @@ impl FileStore {
             fs::is_plain_folder(folder)?;
         }
         let bell = ChangeSignal::new(layout.change_signal());
-        let store = Self { files: PlanFiles::new(layout), bell };
+        let mut store = Self { files: PlanFiles::new(layout), bell, newer_version: None };
         if fs::read(&store.files.layout.store())?.is_none() {
             let _guard = Guard::alone(&store.files.layout.lock())?;
             store.make()?;
         }
         drop(store.shared()?);
-        // A damaged `store.json` stops writers; plans can still be read and the store repaired. Another format is
-        // refused.
-        if let Ok(Some(file)) = fs::read_json::<StoreFile>(&store.files.layout.store()) {
-            file.check_format(&store.files.layout)?;
-        }
+        store.newer_version = store.upgrade()?;
         Ok(store)
+    }
+
+    /// Upgrades a folder of an earlier format. A damaged `store.json` stops writers; plans can still be read and the
+    /// store repaired. Returns the version of a newer format that this build can read.
+    fn upgrade(&self) -> Result<Option<u32>> {
+        let layout = &self.files.layout;
+        let Ok(Some(file)) = fs::read_json::<StoreFile>(&layout.store()) else { return Ok(None) };
+        if file.upgraded()?.is_some() {
+            let _guard = self.alone()?;
+            // Another process may have been faster, or have written a version.
+            let file = fs::read_json::<StoreFile>(&layout.store())?;
+            if let Some(upgraded) = file.map(|file| file.upgraded()).transpose()?.flatten() {
+                fs::replace(&layout.store(), &fs::pretty(&upgraded)?)?;
+            }
+        }
+        StoreFile::read(layout).map(|file| file.newer_version())
+    }
+
+    /// Refuses writes to a folder of a newer format.
+    fn may_write(&self) -> Result<()> {
+        let too_new = |found| StoreError::TooNew { what: self.location(), found, known: layout::KNOWN };
+        self.newer_version.map_or(Ok(()), |found| Err(too_new(found)))
     }
 
     /// Turns an empty folder into a store. Runs under the lock, because another process may do the same at this moment.
@@ -102,7 +122,7 @@ impl FileStore {
             fs::replace(&ignore, IGNORED.as_bytes())?;
         }
         fs::replace(&self.files.layout.leases(), &fs::pretty(&LeaseEnds::default())?)?;
-        fs::replace(&self.files.layout.store(), &fs::pretty(&StoreFile::at(0))?)
+        fs::replace(&self.files.layout.store(), &fs::pretty(&StoreFile::new(0)?)?)
     }
 
     /// Waits until no process writes, and completes the commit of a writer that died.
@@ -130,6 +150,7 @@ impl Store for FileStore {
     }
 
     fn write(&self, work: Work<'_>) -> Result<()> {
+        self.may_write()?;
         let guard = self.alone()?;
         let mut session = Session::new(&self.files, Access::Write);
         work(&mut session)?;
@@ -173,6 +194,7 @@ impl Maintenance for FileStore {
     }
 
     fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>> {
+        self.may_write()?;
         let _guard = self.alone()?;
         repair::repair(&self.files.layout)
     }

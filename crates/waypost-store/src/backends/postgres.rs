@@ -47,6 +47,8 @@ pub struct PostgresStore {
     ears: OnceLock<Listener>,
     /// Whether the database supports notifications of commits.
     notifies: AtomicBool,
+    /// The schema of the database, if this build can only read it.
+    newer_schema: Option<u32>,
 }
 
 /// The outcome of one try of a write.
@@ -58,24 +60,33 @@ enum Try {
 }
 
 impl PostgresStore {
-    /// Opens the database that `url` names and migrates its schema. Fails if a newer Waypost has migrated it.
+    /// Opens the database that `url` names and migrates its schema. A database that a newer Waypost has migrated is
+    /// opened for reading, or refused if that build does not allow it.
     pub fn open(url: &str, durability: Durability) -> Result<Self> {
-        let pool = Arc::new(Pool::new(url, durability)?);
-        let (notifies, alone) = (AtomicBool::new(true), Mutex::new(()));
-        let store = Self { pool, alone, ears: OnceLock::new(), notifies };
+        let mut store = Self::connect(url, durability)?;
         let found = store.pool.on_link(&mut RetryDeadline::to_open(), schema::bring_up_to_date)?;
         if found > schema::KNOWN {
-            let (what, known) = (store.location(), schema::KNOWN);
-            return Err(StoreError::TooNew { what, found, known });
+            store.newer_schema = Some(found);
+            if !store.pool.on_link(&mut RetryDeadline::to_open(), schema::is_readable)? {
+                return Err(store.too_new(found));
+            }
         }
         Ok(store)
     }
 
+    fn connect(url: &str, durability: Durability) -> Result<Self> {
+        let pool = Arc::new(Pool::new(url, durability)?);
+        let (notifies, alone) = (AtomicBool::new(true), Mutex::new(()));
+        Ok(Self { pool, alone, ears: OnceLock::new(), notifies, newer_schema: None })
+    }
+
+    fn too_new(&self, found: u32) -> StoreError {
+        StoreError::TooNew { what: self.location(), found, known: schema::KNOWN }
+    }
+
     /// Returns the current schema of a database without migrating it; `None` if it has no Waypost schema.
     pub fn schema_of(url: &str) -> Result<Option<u32>> {
-        let pool = Arc::new(Pool::new(url, Durability::Full)?);
-        let store =
-            Self { pool, alone: Mutex::new(()), ears: OnceLock::new(), notifies: AtomicBool::new(true) };
+        let store = Self::connect(url, Durability::Full)?;
         store.pool.on_link(&mut RetryDeadline::to_open(), schema::version)
     }
 
@@ -143,6 +154,9 @@ impl Store for PostgresStore {
     }
 
     fn write(&self, work: Work<'_>) -> Result<()> {
+        if let Some(found) = self.newer_schema {
+            return Err(self.too_new(found));
+        }
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let mut random = [0; 8];
         getrandom::fill(&mut random)

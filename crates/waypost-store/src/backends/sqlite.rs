@@ -12,11 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use waypost_core::canonical::Hash;
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 pub(super) use self::maintenance::totals;
-use crate::backends::write_buffer::PendingPlans;
-use crate::backends::{in_memory_query, list_query};
+use self::rows::PlanRow;
+use crate::backends::write_buffer::{PendingPlan, PendingPlans};
+use crate::backends::{hash_chain, in_memory_query, list_query};
 use crate::clock;
 use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
@@ -29,6 +31,7 @@ use crate::rows::{
 use crate::store::{
     Append, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction, Work,
 };
+use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
 
 const STATEMENTS_CACHED_MAX: usize = 64;
@@ -48,6 +51,8 @@ pub struct SqliteStore {
     path: PathBuf,
     durability: Durability,
     bell: ChangeSignal,
+    /// The schema of the file, if this build can only read it.
+    newer_schema: Option<u32>,
     writer: Mutex<Option<Connection>>,
     reader: Mutex<Option<Connection>>,
 }
@@ -88,22 +93,23 @@ pub(super) fn in_memory() -> Result<Connection> {
 }
 
 impl SqliteStore {
-    /// Opens the file, creates it if it does not exist, and migrates its schema. Fails if a newer Waypost has migrated
-    /// it.
+    /// Opens the file, creates it if it does not exist, and migrates its schema. A file that a newer Waypost has migrated
+    /// is opened for reading, or refused if that build does not allow it.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             crate::dirs::make_folder(folder)?;
         }
         let bell = ChangeSignal::new(beside(path, "bell"));
-        let store = Self {
+        let mut store = Self {
             path: path.to_owned(),
             durability,
             bell,
+            newer_schema: None,
             writer: Mutex::new(None),
             reader: Mutex::new(None),
         };
         let mut connection = store.connect()?;
-        schema::bring_up_to_date(&mut connection, &store.location())?;
+        store.newer_schema = schema::bring_up_to_date(&mut connection, &store.location())?;
         *lock(&store.writer) = Some(connection);
         Ok(store)
     }
@@ -154,6 +160,9 @@ impl Store for SqliteStore {
     }
 
     fn write(&self, work: Work<'_>) -> Result<()> {
+        if let Some(found) = self.newer_schema {
+            return Err(StoreError::TooNew { what: self.location(), found, known: schema::KNOWN });
+        }
         let mut slot = lock(&self.writer);
         let mut connection = match slot.take() {
             Some(connection) => connection,
@@ -383,6 +392,23 @@ impl Read for Rows<'_> {
         rows::query(self.connection, sql, params, |row| rows::entry(row, 0, plan.clone()))
     }
 
+    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
+        let sql = "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, l.hash, l.chained_from
+             FROM plans p JOIN log l ON l.plan = p.key WHERE p.id = ?1 AND l.version > ?2
+             ORDER BY l.version LIMIT ?3";
+        let params = params![plan.as_str(), after as i64, limit as i64];
+        rows::query(self.connection, sql, params, |row| rows::stored_version(row, plan))
+    }
+
+    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(pending.hash);
+        }
+        let sql = "SELECT hash FROM plans WHERE id = ?1";
+        let found = rows::query(self.connection, sql, [plan.as_str()], |row| rows::hash(row, 0))?;
+        Ok(found.into_iter().next().flatten())
+    }
+
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(key) = self.key(plan)? else { return Ok(None) };
         let mut statement = self.connection.prepare_cached(
@@ -556,6 +582,15 @@ impl Read for Rows<'_> {
         rows::query(self.connection, sql, params, |row| rows::attempt_log(row, plan))
     }
 
+    fn store_id(&mut self) -> Result<String> {
+        let id = rows::value(self.connection, "SELECT id FROM store", [])?;
+        id.ok_or_else(|| StoreError::Database("the store has no id".to_owned()))
+    }
+
+    fn newer_schema(&mut self) -> Result<Option<u32>> {
+        Ok(Some(schema::version(self.connection)?).filter(|&found| found > schema::KNOWN))
+    }
+
     fn now(&mut self) -> Timestamp {
         (self.clock)()
     }
@@ -565,17 +600,17 @@ impl Transaction for Rows<'_> {
     fn append(&mut self, append: &Append<'_>) -> Result<u64> {
         let head = append.head;
         self.wrote = true;
-        let events = rows::json(append.events)?;
-        if self.pending.get(&head.id).is_none() {
-            let (key, replay_bytes) = rows::take_up(self.connection, &head.id)?;
-            self.pending.begin(key, head, replay_bytes);
-        }
-        let sequence = self.next_sequence()?;
-        let pending = self.pending.begin(0, head, 0);
-        pending.add(head, events.len() as u64, append.index);
-        let entry = append.entry(sequence as u64, Vec::new());
-        rows::put_entry(self.connection, pending.key, &entry, &events)?;
-        Ok(entry.sequence)
+        let row = match self.pending.get(&head.id) {
+            Some(PendingPlan { key, head, hash, replay_bytes, .. }) => {
+                PlanRow { key: *key, replay_bytes: *replay_bytes, version: head.version, hash: *hash }
+            }
+            None => rows::take_up(self.connection, &head.id)?,
+        };
+        let predecessor = hash_chain::predecessor(self, &head.id, row.version, row.hash)?;
+        let version = append.stored(self.next_sequence()? as u64, predecessor)?;
+        self.pending.begin(row.key, head, row.replay_bytes).add(head, &version, append.index);
+        rows::put_version(self.connection, row.key, &version)?;
+        Ok(version.sequence)
     }
 
     fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64> {
@@ -663,7 +698,7 @@ impl Rewrite for Rows<'_> {
         self.flush()?;
         let key = self.known_key(plan)?;
         let replay_bytes = self.bytes_since_snapshot(plan)?;
-        rows::put_head(self.connection, head, replay_bytes)?;
+        rows::put_head(self.connection, head, None, replay_bytes)?;
         self.has_waits = None;
         rows::replace_index(self.connection, key, index)
     }
@@ -678,11 +713,12 @@ impl Rewrite for Rows<'_> {
         self.connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
         self.connection.execute("DELETE FROM pruned WHERE plan = ?1", [key])?;
         // The rows of the log stay, empty: their sequence numbers are never reused, and readers of the log see no gap.
-        self.connection.execute("UPDATE log SET events = '[]', command = 'purged' WHERE plan = ?1", [key])?;
-        self.connection.execute(
-            "UPDATE plans SET purged_at = ?2, title = '', status = '', owner = '', queue = '' WHERE key = ?1",
-            params![key, now],
-        )?;
+        let sql = "UPDATE log SET events = '[]', command = 'purged', hash = NULL, chained_from = NULL WHERE plan = ?1";
+        self.connection.execute(sql, [key])?;
+        let sql =
+            "UPDATE plans SET purged_at = ?2, title = '', status = '', owner = '', queue = '', hash = NULL
+             WHERE key = ?1";
+        self.connection.execute(sql, params![key, now])?;
         Ok(())
     }
 
@@ -691,7 +727,7 @@ impl Rewrite for Rows<'_> {
         maintenance::prune(self.connection, self.known_key(pruning.plan.id())?, pruning)
     }
 
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()> {
+    fn import_versions(&mut self, entries: &[StoredVersion]) -> Result<()> {
         self.wrote = true;
         self.sequence = None;
         maintenance::import_versions(self.connection, entries)

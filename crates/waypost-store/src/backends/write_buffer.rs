@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
+use waypost_core::canonical::Hash;
 use waypost_core::{ExternalTaskRef, Lock, PlanId, TaskId};
 
 use crate::rows::{IndexChanges, Lease, PlanSummary};
+use crate::stored_version::StoredVersion;
 
 /// The pending writes of all plans.
 #[derive(Default)]
@@ -28,7 +30,7 @@ impl PendingPlans {
     /// Adds a plan with the key of its row, or returns the one that was added before.
     pub(crate) fn begin(&mut self, key: i64, head: &PlanSummary, replay_bytes: u64) -> &mut PendingPlan {
         let (running, waits) = (HashMap::new(), HashMap::new());
-        let new = || PendingPlan { key, head: head.clone(), replay_bytes, running, waits };
+        let new = || PendingPlan { key, head: head.clone(), hash: None, replay_bytes, running, waits };
         self.0.entry(head.id.clone()).or_insert_with(new)
     }
 }
@@ -39,6 +41,8 @@ pub(crate) struct PendingPlan {
     pub(crate) key: i64,
     /// Its summary after the last version.
     pub(crate) head: PlanSummary,
+    /// The hash of its last version.
+    pub(crate) hash: Option<Hash>,
     /// The bytes that a reader has to replay since the latest snapshot.
     pub(crate) replay_bytes: u64,
     /// Tasks that started or were queued, with their leases and locks, and tasks that no longer run (`None`).
@@ -49,9 +53,10 @@ pub(crate) struct PendingPlan {
 
 impl PendingPlan {
     /// Adds the changes of one version.
-    pub(crate) fn add(&mut self, head: &PlanSummary, bytes: u64, changes: &IndexChanges) {
+    pub(crate) fn add(&mut self, head: &PlanSummary, version: &StoredVersion, changes: &IndexChanges) {
         self.head.clone_from(head);
-        self.replay_bytes += bytes;
+        self.hash = version.hash;
+        self.replay_bytes += version.events.len() as u64;
         for task in &changes.stopped {
             self.running.insert(task.clone(), None);
         }

@@ -100,6 +100,14 @@ pub enum CopyError {
         /// The location of the store that it is a copy of.
         other: String,
     },
+    /// A newer build has migrated the source, and this build can only read it.
+    #[error("{location} has schema {schema}, which this build can read but not copy")]
+    Newer {
+        /// The location of the source.
+        location: String,
+        /// The schema of the source.
+        schema: u32,
+    },
     /// Tasks are running in the source.
     #[error("tasks are worked on in {location}: {}", leases.iter().map(|lease| format!("{} of plan {} by {}", lease.task, lease.plan, lease.worker)).collect::<Vec<_>>().join(", "))]
     WorkGoesOn {
@@ -122,6 +130,7 @@ impl CopyError {
         match self {
             Self::Same(_) => "name another store with --to",
             Self::NotEmpty { .. } => "copy into a new place",
+            Self::Newer { .. } => "update Waypost",
             Self::OfAnother { .. } => "finish that copy, or copy into a new place",
             Self::WorkGoesOn { .. } => {
                 "stop the workers and wait for them; with --while-running these tasks may be run a second time"
@@ -143,6 +152,10 @@ pub fn copy(
 ) -> Result<Copied, CopyError> {
     if from.location() == to.location() {
         return Err(CopyError::Same(from.location()));
+    }
+    // This build would lose what a newer build has added.
+    if let Some(schema) = from.query(|read| read.newer_schema())? {
+        return Err(CopyError::Newer { location: from.location(), schema });
     }
     if running == Running::Refuse {
         no_live_leases(from)?;
@@ -282,16 +295,15 @@ impl Copying<'_> {
             None => None,
         };
         let mut plan = kept.as_ref().map_or_else(|| Plan::blank(id.clone()), |(_, plan)| plan.clone());
-        let filter = LogFilter { plan: Some(id.clone()), actor: None };
-        let (mut after, mut last) = (0, 0);
+        let mut last = 0;
         loop {
-            let mut page = read.log(after, &filter, VERSIONS_READ_MAX)?;
+            let mut page = read.stored_versions(id, last, VERSIONS_READ_MAX)?;
             page.retain(|entry| entry.sequence <= self.up_to);
             let Some(end) = page.last() else { break };
-            (after, last) = (end.sequence, end.version);
+            last = end.version;
             for entry in page.iter().filter(|_| is_there) {
                 if entry.version == plan.version() + 1 {
-                    plan.advance(&entry.events, entry.at);
+                    plan.advance(&entry.record()?.events, entry.at);
                 }
             }
             transaction.import_versions(&page)?;
@@ -381,7 +393,7 @@ impl Copying<'_> {
         let told = |store: &dyn Store| -> Result<_> {
             store.query(|read| {
                 let plan = load(read, id, head.version)?;
-                Ok((plan, read.index(id)?, read.head(id)?, read.pruned(id)?))
+                Ok((plan, read.index(id)?, read.head(id)?, read.pruned(id)?, read.latest_hash(id)?))
             })
         };
         let (ours, theirs) = (told(self.from)?, told(self.to)?);
@@ -392,10 +404,11 @@ impl Copying<'_> {
         } else if ours.2.as_ref().is_some_and(|head| head.version == theirs.0.version())
             && (ours.2 != theirs.2
                 || ours.3 != theirs.3
+                || ours.4 != theirs.4
                 || ours.1.locks != theirs.1.locks
                 || ours.1.waits != theirs.1.waits)
         {
-            "has another line in the list, or other locks or waits"
+            "has another line in the list, another hash, or other locks or waits"
         } else {
             return Ok(());
         };

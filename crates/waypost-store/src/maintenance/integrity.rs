@@ -4,6 +4,7 @@ use serde::Serialize;
 use waypost_core::{Plan, PlanId};
 
 use crate::error::Result;
+use crate::maintenance::verify::{Replayed, replay};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
 use crate::rows::{ArchiveFilter, IndexRows, PlanSummary, Query, Sort};
@@ -85,41 +86,17 @@ impl PlanStore {
     }
 }
 
-/// Returns how the rows of a plan differ from its events, and the plan. The plan is `None` when its history has a gap.
+/// Returns how the rows of a plan differ from its events, and the plan. The plan is `None` when a version does not follow
+/// from the one before it.
 fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan>)> {
     let Some(head) = read.head(id)? else { return Ok((Vec::new(), None)) };
-    let mut wrong = Vec::new();
-    // Replays from the first version, so that no snapshot can hide a difference. For pruned versions, only the kept
-    // state can be used.
-    let mut plan = match read.pruned(id)? {
-        Some(pruned) => load(read, id, pruned.up_to)?,
-        None => Plan::blank(id.clone()),
-    };
-    let mut from = plan.version();
-    while plan.version() < head.version {
-        let entries = read.versions(id, from, 1_000)?;
-        for entry in &entries {
-            if entry.version != plan.version() + 1 {
-                wrong.push(format!("version {} is missing from the history", plan.version() + 1));
-                return Ok((wrong, None));
-            }
-            plan.advance(&entry.events, entry.at);
-            from = entry.version;
-        }
-        if entries.is_empty() {
-            wrong.push(format!("version {} is missing from the history", plan.version() + 1));
-            return Ok((wrong, None));
-        }
-    }
-    plan.take_touched();
-    if let Some((at, bytes)) = read.snapshot(id, head.version)? {
-        match Plan::from_snapshot(bytes) {
-            Err(_) => wrong.push(format!("the snapshot of version {at} cannot be read (it is not needed)")),
-            Ok(snapshot) if at == head.version && snapshot.to_draft() != plan.to_draft() => {
-                wrong.push(format!("the snapshot of version {at} differs from what the events say"));
-            }
-            Ok(_) => {}
-        }
+    let Replayed { plan, first_break, .. } = replay(read, &head)?;
+    let mut wrong: Vec<String> = first_break.iter().map(ToString::to_string).collect();
+    let Some(plan) = plan else { return Ok((wrong, None)) };
+    if let Some((at, bytes)) = read.snapshot(id, head.version)?
+        && Plan::from_snapshot(bytes).is_err()
+    {
+        wrong.push(format!("the snapshot of version {at} cannot be read (it is not needed)"));
     }
     if PlanSummary::of(&plan) != head {
         wrong.push("its line in the list differs from what the events say".to_owned());

@@ -1,6 +1,7 @@
 //! What every backend promises. A backend joins with one line in `promises!`.
 
 mod across;
+mod chain;
 mod happenings;
 mod hearing;
 mod keeping;
@@ -48,6 +49,17 @@ promises! {
         versions::snapshots_can_be_lost_without_losing_anything
         versions::time_never_goes_backwards_within_a_plan
         versions::a_store_can_be_closed_and_opened_again
+        chain::every_version_follows_from_the_one_before_it
+        chain::a_changed_version_is_the_first_break
+        chain::a_removed_version_is_the_first_break
+        chain::swapped_versions_are_the_first_break
+        chain::a_changed_snapshot_is_the_first_break
+        chain::a_history_that_was_cut_or_written_anew_is_shown_by_an_anchor
+        chain::a_pruned_plan_is_sound_and_its_next_version_follows_from_the_kept_hash
+        chain::versions_without_hashes_are_covered_by_the_first_version_that_has_one
+        chain::a_copy_keeps_the_hashes_of_random_histories
+        chain::a_purged_plan_leaves_no_hash
+        chain::a_store_has_an_id_of_its_own_that_stays
         names::an_id_is_never_used_twice_not_even_after_a_purge
         names::a_plan_gets_a_fresh_id_when_none_is_asked_for
         names::an_unambiguous_beginning_names_a_plan

@@ -77,8 +77,68 @@ fn the_files_have_exactly_this_shape() {
             ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n",
         ),
     ];
+    let id = look(&place.store(), |read| read.store_id());
     for (path, expected) in shapes {
+        // The only random part.
+        let expected = expected.replace("0123456789abcdef0123456789abcdef", &id);
         assert_eq!(text(&path), expected, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_folder_without_hashes_is_upgraded_and_its_next_version_covers_the_earlier_ones() {
+    let place = Place::file();
+    drop(place.store());
+    let old = [
+        (readable(&place, "moon"), include_str!("../fixtures/file-store-1/plans/moon.json")),
+        (history(&place, "moon"), include_str!("../fixtures/file-store-1/history/moon.jsonl")),
+        (root(&place).join("store.json"), include_str!("../fixtures/file-store-1/store.json")),
+        (root(&place).join("leases.json"), include_str!("../fixtures/file-store-1/leases.json")),
+    ];
+    for (path, content) in &old {
+        fs::write(path, content).unwrap();
+    }
+    let plans = place.plans();
+    assert_eq!(plans.doctor(false).unwrap(), []);
+    let (_, old_history) = &old[1];
+    assert_eq!(text(&history(&place, "moon")), *old_history, "old lines stay as they are");
+    write(&plans, "moon", retitle("To the moon")).unwrap();
+    let lines = text(&history(&place, "moon"));
+    let line = lines.strip_prefix(old_history).unwrap();
+    let hash = look(plans.store(), |read| read.latest_hash(&plan("moon"))).unwrap();
+    let end = format!("\"hash\":\"{}\",\"chained_from\":3}}\n", waypost_text::hex(&hash));
+    assert!(line.ends_with(&end), "{line}");
+    let id = look(plans.store(), |read| read.store_id());
+    assert_eq!(id.len(), 32);
+    let fresh = place.plans();
+    assert_eq!(fresh.doctor(false).unwrap(), []);
+    assert_eq!(look(fresh.store(), |read| read.store_id()), id);
+    fs::write(history(&place, "moon"), lines.replace("\"attempt\":1", "\"attempt\":2")).unwrap();
+    let found = fresh.verify(&plan("moon")).unwrap().unwrap().first_break.unwrap().to_string();
+    assert!(found.starts_with("version 3 does not follow from version 2"), "{found}");
+}
+
+#[test]
+fn a_repaired_history_is_sound_and_its_next_version_covers_what_is_left() {
+    let place = Place::file();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    for name in ["a", "b", "c"] {
+        write(&plans, "p", add(name)).unwrap();
+    }
+    for (lost, chained_from) in [(1, None), (5, Some(7))] {
+        let whole = text(&history(&place, "p"));
+        let mut lines: Vec<&str> = whole.lines().collect();
+        lines[lost] = "{}";
+        fs::write(history(&place, "p"), lines.join("\n") + "\n").unwrap();
+        assert!(place.plans().verify(&plan("p")).unwrap().unwrap().first_break.is_some());
+        place.plans().doctor(true).unwrap();
+        let fresh = place.plans();
+        assert_eq!(fresh.doctor(false).unwrap(), []);
+        write(&fresh, "p", retitle(&format!("without line {lost}"))).unwrap();
+        write(&fresh, "p", add(&format!("after-{lost}"))).unwrap();
+        assert_eq!(place.plans().doctor(false).unwrap(), []);
+        assert_eq!(fresh.verify(&plan("p")).unwrap().unwrap().chained_from, chained_from);
     }
 }
 
@@ -666,9 +726,29 @@ fn a_folder_of_a_newer_waypost_is_refused() {
     fs::write(root(&place).join("store.json"), "{\"format\": \"waypost-file-store/9\", \"sequence\": 3}")
         .unwrap();
     let opened = FileStore::open(&root(&place)).map(drop);
-    assert!(matches!(opened, Err(StoreError::TooNew { found: 9, known: 1, .. })));
+    assert!(matches!(opened, Err(StoreError::TooNew { found: 9, known: 2, .. })));
     fs::write(root(&place).join("store.json"), "{\"format\": \"something else\", \"sequence\": 3}").unwrap();
     assert!(matches!(FileStore::open(&root(&place)).map(drop), Err(StoreError::Corrupt { .. })));
+}
+
+#[test]
+fn a_folder_of_a_newer_waypost_that_allows_it_is_read_and_running_processes_finish() {
+    let place = two_plans();
+    let running = place.plans();
+    let newer = "{\"format\": \"waypost-file-store/9\", \"sequence\": 3, \"readable_by\": 2, \"more\": [1]}";
+    fs::write(root(&place).join("store.json"), newer).unwrap();
+    let plans = place.plans();
+    assert_eq!(list(&plans, &everything()).len(), 2);
+    let refused = write(&plans, "p", add("third")).unwrap_err();
+    assert!(matches!(refused, WriteError::Store(StoreError::TooNew { found: 9, .. })), "{refused}");
+    assert!(matches!(plans.doctor(true), Err(StoreError::TooNew { .. })));
+    assert_eq!(look(running.store(), |read| read.newer_schema()), Some(9));
+    write(&running, "p", add("third")).unwrap();
+    let stored: serde_json::Value = serde_json::from_str(&text(&root(&place).join("store.json"))).unwrap();
+    let expected = serde_json::json!({
+        "format": "waypost-file-store/9", "sequence": 4, "id": "", "readable_by": 2, "more": [1],
+    });
+    assert_eq!(stored, expected, "what this build does not know is kept");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use rusqlite::Connection;
-use waypost_core::Plan;
-use waypost_store::{Durability, SqliteStore, StoreError, WriteError};
+use waypost_core::{Command, Plan};
+use waypost_store::{CopyError, Durability, Running, SqliteStore, StoreError, WriteError, copy};
 
 use crate::kit::*;
 use crate::place::{Folder, Place};
@@ -79,7 +79,8 @@ fn a_missing_version_is_named() {
     let error = corrupt(place.plans().with_plan(&plan("p"), Plan::version).unwrap_err());
     assert_eq!(error, "the history of plan p is damaged: version 2 is missing");
     let findings = place.plans().doctor(false).unwrap();
-    assert_eq!(findings[0].what, "version 2 is missing from the history");
+    let what = &findings[0].what;
+    assert!(what.starts_with("version 2 is missing from the history; last good: 2"), "{what}");
 }
 
 #[test]
@@ -119,6 +120,7 @@ fn a_file_of_a_newer_waypost_is_refused() {
     let place = Place::sqlite();
     create_small(&place.plans(), "p");
     Connection::open(database(&place)).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    tamper(&place, "UPDATE store SET readable_by = 99");
     match SqliteStore::open(&database(&place), Durability::Full).map(drop) {
         Err(StoreError::TooNew { found: 99, known, .. }) => assert!(known < 99),
         other => panic!("expected a refusal, got {other:?}"),
@@ -128,6 +130,23 @@ fn a_file_of_a_newer_waypost_is_refused() {
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
     assert_eq!(version, 99, "it was left as it is");
+}
+
+#[test]
+fn a_file_of_a_newer_waypost_that_allows_it_is_read_and_running_processes_finish() {
+    let place = Place::sqlite();
+    let running = place.plans();
+    create_small(&running, "p");
+    assert_eq!(look(running.store(), |read| read.newer_schema()), None);
+    Connection::open(database(&place)).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let plans = place.plans();
+    assert_eq!(now(&plans, "p").version(), 1);
+    let refused = write(&plans, "p", add("a")).unwrap_err();
+    assert!(matches!(refused, WriteError::Store(StoreError::TooNew { found: 99, .. })), "{refused}");
+    assert_eq!(look(running.store(), |read| read.newer_schema()), Some(99));
+    assert_eq!(write(&running, "p", add("a")).unwrap().version, 2);
+    let copied = copy(&*place.store(), &*Place::memory().store(), Running::Allow, &mut |_| {});
+    assert!(matches!(copied, Err(CopyError::Newer { schema: 99, .. })), "{copied:?}");
 }
 
 /// Every schema that was ever released has a dump here, and opens.
@@ -141,6 +160,8 @@ fn files_of_every_older_schema_open() {
         include_str!("../fixtures/schema-5.sql"),
         include_str!("../fixtures/schema-6.sql"),
         include_str!("../fixtures/schema-7.sql"),
+        include_str!("../fixtures/schema-8.sql"),
+        include_str!("../fixtures/schema-9.sql"),
     ];
     for (dump, schema) in dumps.iter().zip(1..) {
         let place = Place::sqlite();
@@ -155,7 +176,50 @@ fn files_of_every_older_schema_open() {
         assert!(matches!(write(&plans, "mars", add("x")), Err(WriteError::NotFound(_))), "it was purged");
         assert_eq!(plans.doctor(false).unwrap(), [], "schema {schema}");
         assert_eq!(write(&plans, "moon", add("land")).unwrap().sequence, 6);
+        let versions = look(plans.store(), |read| read.stored_versions(&plan("moon"), 0, 9));
+        assert!(versions[..4].iter().all(|version| version.hash.is_none()), "old versions stay as they are");
+        assert_eq!(versions[4].chained_from, Some(5), "schema {schema}");
+        assert_eq!(look(plans.store(), |read| read.store_id()).len(), 32);
+        assert_eq!(place.plans().doctor(false).unwrap(), [], "schema {schema}");
+        tamper(&place, "UPDATE log SET actor = 'person:eve' WHERE version = 2");
+        let found = place.plans().doctor(false).unwrap();
+        assert!(found[0].what.starts_with("version 5 does not follow from version 4"), "{found:?}");
     }
+}
+
+#[test]
+fn a_process_that_knows_no_hashes_cannot_append_to_a_migrated_file() {
+    let place = Place::sqlite();
+    create_small(&place.plans(), "p");
+    let old = "INSERT INTO log (sequence, plan, version, at, actor, command, events)
+         VALUES (2, 1, 2, 0, 'person:ada', 'add_tasks', '[]')";
+    let error = Connection::open(database(&place)).unwrap().execute(old, []).unwrap_err().to_string();
+    assert!(error.contains("a newer Waypost has migrated this store"), "{error}");
+    write(&place.plans(), "p", add("a")).unwrap();
+}
+
+#[test]
+fn a_history_whose_end_was_cut_differs_from_the_row_of_its_plan() {
+    let place = Place::sqlite();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    write(&plans, "p", add("a")).unwrap();
+    write(&plans, "p", Command::Archive).unwrap();
+    // All but the hash is as version 2 left it.
+    tamper(&place, "DELETE FROM log WHERE version = 3");
+    tamper(&place, "UPDATE plans SET version = 2, archived = 0");
+    let found = place.plans().doctor(true).unwrap();
+    let named = "the row of the plan has another hash than version 2; last good: 2";
+    assert!(found[0].what.starts_with(named), "{found:?}");
+}
+
+#[test]
+fn a_copied_file_has_the_same_id() {
+    let (place, copy) = (Place::sqlite(), Place::sqlite());
+    create_small(&place.plans(), "p");
+    let id = look(&place.store(), |read| read.store_id());
+    tamper(&place, &format!("VACUUM INTO '{}'", database(&copy).display()));
+    assert_eq!(look(&copy.store(), |read| read.store_id()), id);
 }
 
 /// How the database finds the rows that a question asks for.

@@ -303,7 +303,7 @@ fn a_database_that_a_newer_waypost_wrote_is_left_alone() {
     let place = Place::postgres();
     let plans = place.plans();
     create_small(&plans, "p");
-    place.database().sql("UPDATE waypost_control SET schema = 99");
+    place.database().sql("UPDATE waypost_control SET schema = 99; UPDATE waypost_store SET readable_by = 99");
     let known = PostgresStore::schema_of(&place.location).unwrap();
     assert_eq!(known, Some(99));
     let error = open(&place.location, Durability::Full).err().unwrap();
@@ -313,6 +313,20 @@ fn a_database_that_a_newer_waypost_wrote_is_left_alone() {
     assert!(matches!(error, WriteError::Store(StoreError::TooNew { found: 99, .. })), "{error}");
     assert_eq!(place.database().sql("SELECT count(*) FROM waypost_log"), ["1"]);
     assert_eq!(PostgresStore::schema_of(PostgresDatabase::new().url()).unwrap(), None);
+}
+
+#[test]
+fn a_database_of_a_newer_waypost_that_allows_it_is_read_and_running_processes_finish() {
+    let place = Place::postgres();
+    let running = place.plans();
+    create_small(&running, "p");
+    place.database().sql("UPDATE waypost_control SET schema = 99");
+    let plans = place.plans();
+    assert_eq!(now(&plans, "p").version(), 1);
+    let refused = write(&plans, "p", add("a")).unwrap_err();
+    assert!(matches!(refused, WriteError::Store(StoreError::TooNew { found: 99, .. })), "{refused}");
+    assert_eq!(look(running.store(), |read| read.newer_schema()), Some(99));
+    assert_eq!(write(&running, "p", add("a")).unwrap().version, 2);
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use waypost_core::canonical::Hash;
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use waypost_store::{
     Append, AttemptLog, HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Look, Maintenance,
-    Page, PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError, Subscription,
-    Totals, Transaction, VersionRecord, Wait, Work, Worker, WrittenSince,
+    Page, PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError, StoredVersion,
+    Subscription, Totals, Transaction, VersionRecord, Wait, Work, Worker, WrittenSince,
 };
 
 /// A moment at which a fault can happen.
@@ -119,6 +120,23 @@ impl Read for Within<'_> {
     ) -> Result<Vec<VersionRecord>, StoreError> {
         self.inner.versions(plan, after, limit)
     }
+    fn stored_versions(
+        &mut self,
+        plan: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredVersion>, StoreError> {
+        self.inner.stored_versions(plan, after, limit)
+    }
+    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>, StoreError> {
+        self.inner.latest_hash(plan)
+    }
+    fn store_id(&mut self) -> Result<String, StoreError> {
+        self.inner.store_id()
+    }
+    fn newer_schema(&mut self) -> Result<Option<u32>, StoreError> {
+        self.inner.newer_schema()
+    }
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         self.inner.snapshot(plan, at_most)
     }
@@ -220,7 +238,7 @@ impl Rewrite for Within<'_> {
     fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
         self.inner.prune(pruning)
     }
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<(), StoreError> {
+    fn import_versions(&mut self, entries: &[StoredVersion]) -> Result<(), StoreError> {
         (self.around.fault)(Moment::Append)?;
         self.inner.import_versions(entries)
     }

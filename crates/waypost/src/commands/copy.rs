@@ -109,6 +109,7 @@ fn failure(error: CopyError) -> Failure {
         CopyError::Same(_) => (Exit::Usage, "same_store"),
         CopyError::NotEmpty { .. } => (Exit::Failed, "not_empty"),
         CopyError::OfAnother { .. } => (Exit::Failed, "unfinished_copy"),
+        CopyError::Newer { .. } => (Exit::Failed, "too_new"),
         CopyError::WorkGoesOn { .. } => (Exit::Failed, "work_goes_on"),
         CopyError::Differs(_) => (Exit::Failed, "copy_differs"),
     };
@@ -118,6 +119,7 @@ fn failure(error: CopyError) -> Failure {
         CopyError::Same(_)
         | CopyError::NotEmpty { .. }
         | CopyError::OfAnother { .. }
+        | CopyError::Newer { .. }
         | CopyError::WorkGoesOn { .. }
         | CopyError::Differs(_) => Failure { code: code.to_owned(), ..failure },
     }

@@ -50,6 +50,7 @@ pub(crate) mod token;
 pub(crate) mod tui;
 pub(crate) mod update;
 pub(crate) mod validate;
+pub(crate) mod verify;
 pub(crate) mod watch;
 pub(crate) mod why;
 pub(crate) mod worker;

@@ -61,6 +61,11 @@ fn what_points_nowhere_is_dropped_only_when_asked_to() {
 }
 
 #[test]
+fn changed_histories_are_found() {
+    check("verify");
+}
+
+#[test]
 fn folders_of_other_programs_are_imported() {
     check("folders");
 }

@@ -338,6 +338,37 @@ fn a_worker_is_listed_with_what_it_runs_and_drained_from_anywhere() {
 }
 
 #[test]
+fn a_worker_on_a_store_that_a_newer_build_migrated_says_so_finishes_and_exits() {
+    let workspace = Workspace::new();
+    configure(&workspace, &format!("{PATIENT}[lease]\nseconds = 9\nheartbeat_seconds = 1\n"));
+    put(&workspace, "p.json", &plan("p", 2, "run"));
+    let waypost = |words: &[&str]| workspace.waypost(&[&["--store", "file:plans"], words].concat());
+    assert!(waypost(&["submit", "p.json"]).status.success());
+    let mut worker = Running::start(&workspace, &["--store", "file:plans", "worker", "-j", "1"]);
+    let mut lines = worker.lines();
+    assert_eq!(lines.next().as_deref(), Some("start    p/t0"));
+    until("its program", || workspace.work().join("noted").exists());
+    until("the drain", || {
+        // Once more if the worker has just written the file.
+        let store = fs::read_to_string(workspace.work().join("plans/store.json")).unwrap();
+        put(&workspace, "newer.json", &store.replace("waypost-file-store/2", "waypost-file-store/3"));
+        fs::rename(workspace.work().join("newer.json"), workspace.work().join("plans/store.json")).unwrap();
+        let (listed, _) = text(&waypost(&["workers", "--json"]));
+        listed.contains("\"state\":\"draining\"")
+    });
+    let told = "a newer Waypost has migrated the store to schema 3: running tasks finish, and no task starts";
+    assert!(lines.any(|line| line.contains(told)));
+    put(&workspace, "go", "");
+    assert_eq!(worker.ends(), Some(0));
+    assert_eq!(fs::read_to_string(workspace.work().join("noted")).unwrap(), "t0.1\n");
+    let (show, _) = text(&waypost(&["show", "p", "--json"]));
+    let shown: serde_json::Value = serde_json::from_str(&show).unwrap();
+    assert_eq!((&shown["counts"]["done"], &shown["counts"]["ready"]), (&1.into(), &1.into()));
+    let refused = waypost(&["worker"]);
+    assert!(text(&refused).1.contains("has schema 3, and this build knows schemas up to 2"), "{refused:?}");
+}
+
+#[test]
 fn a_second_signal_gives_the_work_back_at_once() {
     let workspace = Workspace::new();
     configure(&workspace, PATIENT);

@@ -5,12 +5,16 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use waypost_core::{Actor, Event, Plan, PlanId, Timestamp};
+use serde_json::value::RawValue;
+use waypost_core::canonical::Hash;
+use waypost_core::{Plan, PlanId, Timestamp};
 
 use super::fs::{corrupt, failed, open_to_read};
 use crate::error::{Result, StoreError};
 use crate::rows::{PURGED, VersionRecord};
+use crate::stored_version::{StoredVersion, optional_hash};
 
 /// Bytes at the end of a file that are read first to find its last line.
 const TAIL_BYTES: u64 = 16 * 1024;
@@ -22,12 +26,17 @@ struct Line<'a> {
     plan: &'a PlanId,
     version: u64,
     at: Timestamp,
-    actor: &'a Actor,
+    actor: &'a str,
     command: &'a str,
-    events: &'a [Event],
+    events: &'a RawValue,
     /// The fingerprint of the readable file that belongs to this version.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
+    /// The hash of the version, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chained_from: Option<u64>,
 }
 
 /// The fields of a line that are needed to index it.
@@ -38,30 +47,63 @@ struct Mark {
     version: u64,
     command: String,
     file: Option<String>,
+    #[serde(default, deserialize_with = "optional_hash")]
+    hash: Option<Hash>,
+}
+
+/// A line, with the fields that some reader needs.
+pub(super) trait ReadLine: DeserializeOwned {
+    /// Returns the plan that the line names, and its version.
+    fn place(&self) -> (&PlanId, u64);
+}
+
+impl ReadLine for VersionRecord {
+    fn place(&self) -> (&PlanId, u64) {
+        (&self.plan, self.version)
+    }
+}
+
+impl ReadLine for StoredVersion {
+    fn place(&self) -> (&PlanId, u64) {
+        (&self.plan, self.version)
+    }
 }
 
 /// Returns the text of a line.
-pub(super) fn line(entry: &VersionRecord, file: Option<&str>) -> Result<String> {
-    let VersionRecord { sequence, plan, version, at, actor, command, events } = entry;
-    let line = Line { sequence: *sequence, plan, version: *version, at: *at, actor, command, events, file };
-    let mut text = serde_json::to_string(&line).map_err(|error| StoreError::Database(error.to_string()))?;
+pub(super) fn line(entry: &StoredVersion, file: Option<&str>) -> Result<String> {
+    let StoredVersion { sequence, plan, version, at, actor, command, events, hash, chained_from } = entry;
+    let failed = |error: serde_json::Error| StoreError::Database(error.to_string());
+    let line = Line {
+        sequence: *sequence,
+        plan,
+        version: *version,
+        at: *at,
+        actor,
+        command,
+        events: serde_json::from_str(events).map_err(failed)?,
+        file,
+        hash: hash.map(|hash| waypost_text::hex(&hash)),
+        chained_from: *chained_from,
+    };
+    let mut text = serde_json::to_string(&line).map_err(failed)?;
     text.push('\n');
     Ok(text)
 }
 
 /// Returns the versions that can be read in a damaged history, whatever is before, between and after them; each with
 /// the fingerprint of the readable file that belongs to it. Also counts the lines after the last of them.
-pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(VersionRecord, Option<String>)>, u64) {
+pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(StoredVersion, Option<String>)>, u64) {
     let (mut found, mut torn) = (Vec::new(), 0);
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         torn += 1;
         let Some(begin) = line.iter().position(|&byte| byte == b'{') else { continue };
         let mut entries = serde_json::Deserializer::from_slice(&line[begin..]).into_iter::<VersionRecord>();
         let mut from = begin;
-        while let Some(Ok(entry)) = entries.next() {
+        while let Some(Ok(_)) = entries.next() {
             let to = begin + entries.byte_offset();
             let mark = serde_json::from_slice::<Mark>(&line[from..to]).ok();
-            found.push((entry, mark.and_then(|mark| mark.file)));
+            let entry = serde_json::from_slice::<StoredVersion>(&line[from..to]).ok();
+            found.extend(entry.map(|entry| (entry, mark.and_then(|mark| mark.file))));
             (from, torn) = (to, 0);
         }
     }
@@ -80,6 +122,8 @@ pub(super) struct Tail {
     pub(super) sequence: u64,
     /// The fingerprint of the readable file that belongs to it.
     pub(super) file: Option<String>,
+    /// The hash of the version.
+    pub(super) hash: Option<Hash>,
     /// Whether the plan was purged, so that its versions have no events any more.
     pub(super) purged: bool,
     /// The size of the whole history in bytes.
@@ -117,7 +161,8 @@ pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>> {
         return Err(bad_line(path, mark.version, format!("it belongs to plan {}", mark.plan)));
     }
     let purged = mark.command == PURGED;
-    Ok(Some(Tail { version: mark.version, sequence: mark.sequence, file: mark.file, purged, length }))
+    let Mark { version, sequence, file, hash, .. } = mark;
+    Ok(Some(Tail { version, sequence, file, hash, purged, length }))
 }
 
 fn count_lines(path: &Path) -> Result<u64> {
@@ -202,13 +247,13 @@ impl ReadPosition {
     }
 
     /// Returns the versions after `after`, at most `limit`.
-    pub(super) fn read(
+    pub(super) fn read<T: ReadLine>(
         &self,
         path: &Path,
         plan: &PlanId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<VersionRecord>> {
+    ) -> Result<Vec<T>> {
         let first = usize::try_from(after).unwrap_or(usize::MAX);
         let Some(&(from, _)) = self.lines.get(first).filter(|_| limit > 0) else { return Ok(Vec::new()) };
         let end = self.lines.get(first.saturating_add(limit)).map_or(self.length, |&(end, _)| end);
@@ -219,10 +264,10 @@ impl ReadPosition {
         file.take(end - from).read_to_end(&mut bytes).map_err(failed(path))?;
         let mut entries = Vec::new();
         for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(after + 1..) {
-            let entry: VersionRecord =
-                serde_json::from_slice(line).map_err(|error| bad_line(path, number, error))?;
-            if entry.version != number || entry.plan != *plan {
-                let detail = format!("version {} of plan {} stands here", entry.version, entry.plan);
+            let entry: T = serde_json::from_slice(line).map_err(|error| bad_line(path, number, error))?;
+            let (found, version) = entry.place();
+            if version != number || found != plan {
+                let detail = format!("version {version} of plan {found} stands here");
                 return Err(bad_line(path, number, detail));
             }
             entries.push(entry);
@@ -237,7 +282,7 @@ pub(super) fn replay(path: &Path, mut plan: Plan) -> Result<Plan> {
     let mut marks = ReadPosition::default();
     marks.catch_up(path, plan.id())?;
     loop {
-        let entries = marks.read(path, plan.id(), plan.version(), ENTRIES_READ_MAX)?;
+        let entries: Vec<VersionRecord> = marks.read(path, plan.id(), plan.version(), ENTRIES_READ_MAX)?;
         if entries.is_empty() {
             plan.take_touched();
             return Ok(plan);

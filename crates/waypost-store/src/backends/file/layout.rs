@@ -7,12 +7,18 @@ use serde::{Deserialize, Serialize};
 use waypost_core::PlanId;
 
 use super::fs::{self, corrupt};
+use crate::backends::store_id::random_id;
 use crate::error::{Result, StoreError};
 
 /// The name of the folder's format; its version follows after a slash.
 const FORMAT: &str = "waypost-file-store";
 /// The version of the format that this build writes.
-const KNOWN: u32 = 1;
+pub(super) const KNOWN: u32 = 2;
+/// The oldest version whose builds can use a folder of the version [`KNOWN`]: processes that have it open may finish
+/// what they have begun, and others may read it.
+const READABLE_BY: u32 = 2;
+/// The version before lines had hashes and the folder an id. It is upgraded when the folder is opened.
+const WITHOUT_HASHES: u32 = 1;
 /// The places of all files in the folder.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
@@ -100,31 +106,52 @@ pub(super) struct StoreFile {
     pub(super) format: String,
     /// The sequence number of the latest version in the log.
     pub(super) sequence: u64,
+    /// The random id of the store.
+    #[serde(default)]
+    pub(super) id: String,
+    /// Builds that know this version of the format can read the folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) readable_by: Option<u32>,
+    /// Fields of a newer build.
+    #[serde(flatten)]
+    pub(super) unknown: serde_json::Map<String, serde_json::Value>,
 }
 
 impl StoreFile {
-    pub(super) fn at(sequence: u64) -> Self {
-        Self { format: format!("{FORMAT}/{KNOWN}"), sequence }
+    /// Returns the content for a new store, or for one whose file was lost.
+    pub(super) fn new(sequence: u64) -> Result<Self> {
+        let (format, id, readable_by) = (format!("{FORMAT}/{KNOWN}"), random_id()?, Some(READABLE_BY));
+        Ok(Self { format, sequence, id, readable_by, unknown: serde_json::Map::new() })
     }
 
     pub(super) fn read(layout: &Layout) -> Result<Self> {
         let path = layout.store();
         let missing = || corrupt(&path, "it is missing, though the folder is a store");
         let file: Self = fs::read_json(&path)?.ok_or_else(missing)?;
-        file.check_format(layout)?;
-        Ok(file)
-    }
-
-    /// Checks that this build supports the format.
-    pub(super) fn check_format(&self, layout: &Layout) -> Result<()> {
-        let path = layout.store();
-        let version = self.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));
-        match version.and_then(|version| version.parse::<u32>().ok()) {
+        match file.version() {
+            Some(KNOWN) => Ok(file),
+            Some(found) if found > KNOWN && file.readable_by.is_some_and(|by| by <= KNOWN) => Ok(file),
             Some(found) if found > KNOWN => {
                 Err(StoreError::TooNew { what: path.display().to_string(), found, known: KNOWN })
             }
-            Some(KNOWN) => Ok(()),
-            Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", self.format))),
+            Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", file.format))),
         }
+    }
+
+    /// Returns the version of the format, if a newer build wrote the folder.
+    pub(super) fn newer_version(&self) -> Option<u32> {
+        self.version().filter(|&found| found > KNOWN)
+    }
+
+    /// Returns the content in the format of this build, if an earlier build wrote it.
+    pub(super) fn upgraded(&self) -> Result<Option<Self>> {
+        match self.version() {
+            Some(WITHOUT_HASHES) => Self::new(self.sequence).map(Some),
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    fn version(&self) -> Option<u32> {
+        self.format.strip_prefix(FORMAT)?.strip_prefix('/')?.parse().ok()
     }
 }

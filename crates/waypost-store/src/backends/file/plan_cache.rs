@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use waypost_core::{Draft, Plan, PlanId};
 
 use super::fs::{self, Stamp, corrupt};
-use super::history_file::{self, ReadPosition, Tail};
+use super::history_file::{self, ReadLine, ReadPosition, Tail};
 use super::layout::Layout;
 use super::pruned;
 use crate::error::{Result, StoreError};
@@ -196,7 +196,7 @@ impl PlanFiles {
     }
 
     /// Returns the versions of a plan after `after`, at most `limit`, as its file contains them.
-    pub(super) fn versions(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>> {
+    pub(super) fn versions<T: ReadLine>(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<T>> {
         self.read_history(id, |marks, path| marks.read(path, id, after, limit))
     }
 
@@ -205,11 +205,11 @@ impl PlanFiles {
         self.read_history(id, |marks, path| marks.read(path, id, marks.before_sequence(sequence), limit))
     }
 
-    fn read_history(
+    fn read_history<T>(
         &self,
         id: &PlanId,
-        read: impl FnOnce(&ReadPosition, &Path) -> Result<Vec<VersionRecord>>,
-    ) -> Result<Vec<VersionRecord>> {
+        read: impl FnOnce(&ReadPosition, &Path) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
         let path = self.layout.history(id);
         let mut cache = self.cache();
         let marks = cache.marks.entry(id.clone()).or_default();

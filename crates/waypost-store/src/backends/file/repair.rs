@@ -17,12 +17,13 @@ use super::pruned::{self, PrunedFile};
 use super::transaction::small_files;
 use crate::clock;
 use crate::error::{Result, StoreError};
-use crate::rows::{LOST, PURGED, Pruned, VersionRecord};
+use crate::rows::{LOST, PURGED, Pruned};
+use crate::stored_version::{NO_EVENTS, StoredVersion};
 
 /// The readable parts of a plan whose files are damaged.
 struct Intact {
     /// The readable versions, each with the fingerprint of the JSON file that was written with it.
-    lines: BTreeMap<u64, (VersionRecord, Option<String>)>,
+    lines: BTreeMap<u64, (StoredVersion, Option<String>)>,
     /// The number of unreadable lines after the last of them. Each may have been a version.
     torn: u64,
     /// The plan's JSON file, if Waypost may have written it with the latest version.
@@ -104,19 +105,21 @@ impl Intact {
         Some(found)
     }
 
-    /// Returns the record that replaces a lost version in the history.
-    fn lost_entry(&self, plan: &PlanId, version: u64, sequence: u64) -> VersionRecord {
+    /// Returns the version that replaces a lost one in the history. It has no hash.
+    fn lost_entry(&self, plan: &PlanId, version: u64, sequence: u64) -> StoredVersion {
         let near = self.lines.range(..version).next_back().or_else(|| self.lines.range(version..).next());
         let at = near.map_or_else(clock::now, |(_, (entry, _))| entry.at);
         let command = if self.is_purged() { PURGED } else { LOST }.to_owned();
-        VersionRecord {
+        StoredVersion {
             sequence,
             plan: plan.clone(),
             version,
             at,
-            actor: Actor::system("doctor"),
+            actor: Actor::system("doctor").to_string(),
             command,
-            events: Vec::new(),
+            events: NO_EVENTS.to_owned(),
+            hash: None,
+            chained_from: None,
         }
     }
 
@@ -125,7 +128,7 @@ impl Intact {
         let kept = self.kept.as_ref().ok()?.clone();
         let mut plan = kept.map_or_else(|| Plan::blank(id.clone()), |kept| kept.plan(id));
         for (_, (entry, _)) in self.lines.range(plan.version() + 1..version) {
-            plan.advance(&entry.events, entry.at);
+            plan.advance(&entry.record().ok()?.events, entry.at);
         }
         Some(plan).filter(|plan| plan.version() > 0)
     }
@@ -135,7 +138,7 @@ impl Intact {
 fn readable_draft(
     layout: &Layout,
     id: &PlanId,
-    lines: &BTreeMap<u64, (VersionRecord, Option<String>)>,
+    lines: &BTreeMap<u64, (StoredVersion, Option<String>)>,
 ) -> Result<Option<Draft>> {
     let Some(bytes) = skip_damage(fs::read(&layout.plan(id)))? else { return Ok(None) };
     let Ok(draft) = serde_json::from_slice::<Draft>(&bytes) else { return Ok(None) };
@@ -234,7 +237,7 @@ fn repair_store_file(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<Option<S
         last = intact.lines.values().map(|(entry, _)| entry.sequence).fold(last, u64::max);
     }
     let aside = move_aside(layout, &path)?;
-    fs::replace(&path, &fs::pretty(&StoreFile::at(last.max(versions)))?)?;
+    fs::replace(&path, &fs::pretty(&StoreFile::new(last.max(versions))?)?)?;
     Ok(Some(format!("{} was written again from the histories{aside}", path.display())))
 }
 

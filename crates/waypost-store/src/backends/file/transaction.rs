@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use waypost_core::canonical::Hash;
 use waypost_core::{Draft, Plan, PlanId, TaskId, Timestamp, differences};
 
 use super::fs;
@@ -15,6 +16,8 @@ use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::PrunedFile;
 use super::snapshot::{self, Label};
+use crate::backends::{hash_chain, in_memory_query};
+use crate::clock;
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
@@ -22,8 +25,8 @@ use crate::rows::{
     TaskProgress, VersionRecord, Wait, WrittenSince,
 };
 use crate::store::{Append, Pruning, Read, Rewrite, Transaction};
+use crate::stored_version::StoredVersion;
 use crate::workers::Worker;
-use crate::{backends::in_memory_query, clock};
 
 /// The lease of an attempt: the part that the plan's own files do not contain.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -104,7 +107,7 @@ struct Staged {
     /// The plan as it is in the folder.
     base: Option<Arc<PlanCacheEntry>>,
     /// The versions that follow.
-    entries: Vec<VersionRecord>,
+    entries: Vec<StoredVersion>,
     end: End,
 }
 
@@ -238,6 +241,12 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Returns the versions of a plan after `after` that this transaction has added.
+    fn staged_after(&self, plan: &PlanId, after: u64) -> impl Iterator<Item = &StoredVersion> {
+        let staged = self.staged.get(plan).into_iter().flat_map(|staged| &staged.entries);
+        staged.filter(move |entry| entry.version > after)
+    }
+
     fn lease_ends(&mut self) -> Result<&mut LeaseEnds> {
         let path = self.layout.leases();
         // The leases that were lost with the file are not renewed: the running attempts count as expired.
@@ -341,7 +350,8 @@ impl<'a> Session<'a> {
             }
         }
         if let Some(sequence) = self.sequence {
-            intent.files.push((Target::Store, fs::pretty(&StoreFile::at(sequence))?));
+            let file = StoreFile { sequence, ..StoreFile::read(self.layout)? };
+            intent.files.push((Target::Store, fs::pretty(&file)?));
         }
         self.lease_ends.stage(&mut intent, Target::Leases)?;
         self.subscriptions.stage(&mut intent, Target::Subscriptions)?;
@@ -381,7 +391,7 @@ impl<'a> Session<'a> {
             // have no events.
             let Some(base) = self.known(&id)? else { continue };
             let mut text = String::new();
-            for entry in self.files.versions(&id, 0, usize::MAX)? {
+            for entry in self.files.versions::<StoredVersion>(&id, 0, usize::MAX)? {
                 let file = base.tail.file.as_deref().filter(|_| entry.version == base.tail.version);
                 let forgotten = entry.version <= kept.pruned.up_to;
                 text.push_str(&history_file::line(&if forgotten { entry.pruned() } else { entry }, file)?);
@@ -398,7 +408,7 @@ impl<'a> Session<'a> {
         intent: &mut Intent,
         id: &PlanId,
         base: Option<&PlanCacheEntry>,
-        staged: Vec<VersionRecord>,
+        staged: Vec<StoredVersion>,
     ) -> Result<()> {
         let mut entries = match base {
             Some(_) => self.files.versions(id, 0, usize::MAX)?,
@@ -421,7 +431,7 @@ fn stage_versions(
     intent: &mut Intent,
     id: &PlanId,
     base: Option<&PlanCacheEntry>,
-    entries: &[VersionRecord],
+    entries: &[StoredVersion],
     draft: Draft,
 ) -> Result<Tail> {
     let readable = fs::pretty(&draft)?;
@@ -442,6 +452,7 @@ fn stage_versions(
     let tail = Tail {
         version: draft.version,
         sequence: entries.last().map_or(0, |entry| entry.sequence),
+        hash: entries.last().and_then(|entry| entry.hash),
         file: Some(file),
         purged: false,
         length: offset + text.len() as u64,
@@ -509,16 +520,32 @@ impl Read for Session<'_> {
             // A write after a damaged line is refused.
             self.files.check_history(plan)?;
         }
-        let staged = self.staged.get(plan);
-        let mut entries = match staged {
+        let mut entries = match self.staged.get(plan) {
             Some(Staged { base: None, .. }) => Vec::new(),
             Some(Staged { base: Some(_), .. }) | None => self.files.versions(plan, after, limit)?,
         };
-        let later =
-            staged.into_iter().flat_map(|staged| &staged.entries).filter(|entry| entry.version > after);
-        entries.extend(later.cloned());
+        for entry in self.staged_after(plan, after) {
+            entries.push(entry.record()?);
+        }
         entries.truncate(limit);
         if entries.is_empty() { damage.map(|()| entries) } else { Ok(entries) }
+    }
+
+    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
+        let mut entries = match self.staged.get(plan) {
+            Some(Staged { base: None, .. }) => Vec::new(),
+            Some(Staged { base: Some(_), .. }) | None => self.files.versions(plan, after, limit)?,
+        };
+        entries.extend(self.staged_after(plan, after).cloned());
+        entries.truncate(limit);
+        Ok(entries)
+    }
+
+    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>> {
+        match self.staged.get(plan).and_then(|staged| staged.entries.last()) {
+            Some(entry) => Ok(entry.hash),
+            None => Ok(self.known(plan)?.and_then(|known| known.tail.hash)),
+        }
     }
 
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
@@ -562,8 +589,9 @@ impl Read for Session<'_> {
                 Err(StoreError::Corrupt { .. }) if filter.plan.is_none() => {}
                 Err(error) => return Err(error),
             }
-            let staged = self.staged.get(&id).into_iter().flat_map(|staged| &staged.entries);
-            found.extend(staged.filter(|entry| entry.sequence > after && filter.admits(entry)).cloned());
+            for entry in self.staged_after(&id, 0).filter(|entry| entry.sequence > after) {
+                found.extend(Some(entry.record()?).filter(|entry| filter.admits(entry)));
+            }
         }
         found.sort_by_key(|entry| entry.sequence);
         found.truncate(limit);
@@ -618,6 +646,14 @@ impl Read for Session<'_> {
         Ok(in_memory_query::slots(self.all_leases()?.iter(), queue, clock::now()))
     }
 
+    fn store_id(&mut self) -> Result<String> {
+        StoreFile::read(self.layout).map(|file| file.id)
+    }
+
+    fn newer_schema(&mut self) -> Result<Option<u32>> {
+        StoreFile::read(self.layout).map(|file| file.newer_version())
+    }
+
     fn now(&mut self) -> Timestamp {
         clock::now()
     }
@@ -630,9 +666,9 @@ impl Transaction for Session<'_> {
             Some(staged) => staged.base.clone(),
             None => self.known(id)?,
         };
-        let latest = match self.staged.get(id).and_then(|staged| staged.entries.last()) {
-            Some(entry) => entry.version,
-            None => base.as_ref().map_or(0, |base| base.tail.version),
+        let (latest, hash) = match self.staged.get(id).and_then(|staged| staged.entries.last()) {
+            Some(entry) => (entry.version, entry.hash),
+            None => base.as_ref().map_or((0, None), |base| (base.tail.version, base.tail.hash)),
         };
         if append.head.version != latest + 1 {
             let detail =
@@ -645,12 +681,13 @@ impl Transaction for Session<'_> {
         for (lease, _) in &append.index.started {
             self.set_lease_end(id, &lease.task, LeaseEnd::of(lease))?;
         }
+        let predecessor = hash_chain::predecessor(self, id, latest, hash)?;
         let sequence = self.next_sequence()?;
         let facts = Arc::new(Facts { head: append.head.clone(), rows: IndexRows::of(append.plan) });
         let end = End::Written(facts, Box::new(append.plan.to_draft()));
         let staged =
             self.staged.entry(id.clone()).or_insert(Staged { base, entries: Vec::new(), end: End::Purged });
-        staged.entries.push(append.entry(sequence, append.events.to_vec()));
+        staged.entries.push(append.stored(sequence, predecessor)?);
         staged.end = end;
         Ok(sequence)
     }
@@ -767,7 +804,7 @@ impl Rewrite for Session<'_> {
         Ok(())
     }
 
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()> {
+    fn import_versions(&mut self, entries: &[StoredVersion]) -> Result<()> {
         let last = self.latest()?;
         for entry in entries {
             if self.known(&entry.plan)?.is_some() {

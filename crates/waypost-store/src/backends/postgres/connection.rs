@@ -176,8 +176,9 @@ macro_rules! values {
 
 values! {
     i64: INT8, Option<i64>: INT8, i32: INT4, bool: BOOL, String: TEXT, Option<String>: TEXT, Vec<u8>: BYTEA,
-    Vec<i64>: INT8_ARRAY, Vec<Option<i64>>: INT8_ARRAY, Vec<i32>: INT4_ARRAY, Vec<bool>: BOOL_ARRAY,
-    Vec<String>: TEXT_ARRAY, Vec<Option<String>>: TEXT_ARRAY,
+    Option<Vec<u8>>: BYTEA, Vec<i64>: INT8_ARRAY, Vec<Option<i64>>: INT8_ARRAY, Vec<i32>: INT4_ARRAY,
+    Vec<bool>: BOOL_ARRAY, Vec<String>: TEXT_ARRAY, Vec<Option<String>>: TEXT_ARRAY,
+    Vec<Option<Vec<u8>>>: BYTEA_ARRAY,
 }
 
 /// One statement with its values.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use waypost_core::canonical::Hash;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
-use super::transaction::Session;
-use super::{maintenance, rows, workers};
+use super::transaction::{Session, VERSION_AHEAD};
+use super::{maintenance, rows, schema, workers};
 use crate::backends::{in_memory_query, list_query};
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
@@ -15,6 +16,7 @@ use crate::rows::{
     Wait, WrittenSince,
 };
 use crate::store::{Read, ReadHints};
+use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
 
 fn limited(limit: usize) -> i64 {
@@ -111,7 +113,7 @@ impl Read for Session<'_> {
             let all = known.version.saturating_sub(after) == known.ahead.len() as u64;
             if all || known.ahead.len() >= limit {
                 let ahead = known.ahead.iter().take(limit);
-                return ahead.map(|row| rows::entry(row, 5, plan.clone())).collect();
+                return ahead.map(|row| rows::entry(row, VERSION_AHEAD, plan.clone())).collect();
             }
         }
         let call = Call::new(
@@ -121,6 +123,23 @@ impl Read for Session<'_> {
         );
         let found = self.query(call.with(plan.to_string()).with(after as i64).with(limited(limit)))?;
         found.iter().map(|row| rows::entry(row, 0, plan.clone())).collect()
+    }
+
+    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
+        let call = Call::new(
+            "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, l.hash, l.chained_from
+             FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
+             WHERE p.id = $1 AND l.version > $2 ORDER BY l.version LIMIT $3",
+        );
+        let found = self.query(call.with(plan.to_string()).with(after as i64).with(limited(limit)))?;
+        found.iter().map(|row| rows::stored_version(row, plan)).collect()
+    }
+
+    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>> {
+        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
+            return Ok(pending.hash);
+        }
+        Ok(self.known(plan)?.and_then(|known| known.hash))
     }
 
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
@@ -319,6 +338,26 @@ impl Read for Session<'_> {
     ) -> Result<Vec<AttemptLog>> {
         let found = self.query(workers::find_logs(plan, after, limited(limit)))?;
         found.iter().map(|row| rows::attempt_log(row, plan)).collect()
+    }
+
+    fn store_id(&mut self) -> Result<String> {
+        let found = self.query(Call::new("SELECT id FROM waypost_store"))?;
+        let missing = || StoreError::Database("the store has no id".to_owned());
+        rows::get(found.first().ok_or_else(missing)?, 0)
+    }
+
+    fn newer_schema(&mut self) -> Result<Option<u32>> {
+        if self.writing.is_some() {
+            self.begin()?;
+        }
+        let found = match &self.writing {
+            Some(writing) => writing.control.schema,
+            None => {
+                let found = self.query(Call::new("SELECT schema FROM waypost_control WHERE id = 1"))?;
+                found.first().map_or(Ok(0), |row| rows::number(row, 0))?
+            }
+        };
+        Ok(Some(found).filter(|&found| found > schema::KNOWN))
     }
 
     fn now(&mut self) -> Timestamp {

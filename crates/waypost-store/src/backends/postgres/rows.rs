@@ -6,8 +6,8 @@ use tokio_postgres::types::{FromSql, Type};
 use super::connection::Call;
 use crate::backends::columns::Columns;
 pub(super) use crate::backends::columns::{
-    add_phase, attempt_log, entry, head, held_lock, json, lease, number, plan_id, pruned, subscription,
-    task_id, wait, worker,
+    add_phase, attempt_log, entry, hash, head, held_lock, json, lease, number, plan_id, pruned,
+    stored_version, subscription, task_id, wait, worker,
 };
 use crate::backends::list_query::{self, Dialect, ListQuery, Value};
 use crate::error::{Result, StoreError};
@@ -45,6 +45,10 @@ impl Columns for Row {
             Some(&Type::INT4) => Ok(get::<Option<i32>>(self, column)?.map(i64::from)),
             Some(_) | None => get(self, column),
         }
+    }
+
+    fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>> {
+        get(self, column)
     }
 
     fn flag(&self, column: usize) -> Result<bool> {

@@ -3,6 +3,7 @@
 //! The tables are in the first schema of the search path, which the URL can set, and their names begin with `waypost_`.
 
 use super::connection::{Call, Failure, Link};
+use crate::backends::store_id::random_id;
 
 /// The row that a writer locks while it writes. It contains the latest sequence number of the log, so the writer
 /// assigns the next one. Created separately, because the steps run while it is locked.
@@ -163,10 +164,22 @@ const STEPS: &[&str] = &[
     ALTER TABLE waypost_leases ADD COLUMN progress text;
     ALTER TABLE waypost_leases ADD COLUMN progressed_at bigint;
 ",
+    "
+    -- The hash of each version, and of the latest version in the row of its plan. Versions of earlier schemas have none:
+    -- the first version after them covers all of them, and has its own number in `chained_from`.
+    ALTER TABLE waypost_log ADD COLUMN hash bytea;
+    ALTER TABLE waypost_log ADD COLUMN chained_from bigint;
+    ALTER TABLE waypost_plans ADD COLUMN hash bytea;
+    -- Builds that know the schema `readable_by` can still read the database.
+    CREATE TABLE waypost_store (id text NOT NULL, readable_by integer NOT NULL);
+",
 ];
 
 /// The schema that this build writes.
 pub(super) const KNOWN: u32 = STEPS.len() as u32;
+/// The oldest schema whose builds can use a database of the schema [`KNOWN`]: processes that have it open may finish
+/// what they have begun, and others may read it. A step that removes or redefines something raises it.
+const READABLE_BY: i32 = 6;
 
 /// Maximum number of tries to create the first table: several processes that do so at once may disturb each other.
 const TRIES_MAX: u32 = 20;
@@ -181,6 +194,23 @@ pub(super) fn version(link: &mut Link) -> Result<Option<u32>, Failure> {
         Err(Failure::Refused { code, .. }) if is_missing(&code) => Ok(None),
         Err(failure) => Err(failure),
     }
+}
+
+/// Returns whether this build can read a database of a newer schema.
+pub(super) fn is_readable(link: &mut Link) -> Result<bool, Failure> {
+    match link.run(&[Call::new("SELECT readable_by FROM waypost_store")]) {
+        Ok(answers) => {
+            let row = answers.first().and_then(|rows| rows.first());
+            Ok(row.and_then(|row| row.try_get::<_, i32>(0).ok()).is_some_and(is_known))
+        }
+        Err(Failure::Refused { code, .. }) if is_missing(&code) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns whether this build knows the schema that a database must at least be read by.
+pub(super) fn is_known(readable_by: i32) -> bool {
+    u32::try_from(readable_by).is_ok_and(|readable_by| readable_by <= KNOWN)
 }
 
 /// Returns whether the code means that the table or the schema does not exist.
@@ -241,10 +271,19 @@ fn climb(link: &mut Link) -> Result<u32, Failure> {
         for step in STEPS.iter().skip(found as usize) {
             link.script(step)?;
         }
-        let reached = found.max(KNOWN);
-        let update = Call::new("UPDATE waypost_control SET schema = $1 WHERE id = 1").with(reached as i32);
-        link.run(&[update, Call::new("COMMIT")])?;
-        Ok(reached)
+        let mut calls = Vec::new();
+        if found < KNOWN {
+            let id = "INSERT INTO waypost_store (id, readable_by)
+                 SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM waypost_store)";
+            let random = random_id().map_err(Failure::Store)?;
+            calls.push(Call::new(id).with(random).with(READABLE_BY));
+            calls.push(Call::new("UPDATE waypost_store SET readable_by = $1").with(READABLE_BY));
+            let update = "UPDATE waypost_control SET schema = $1 WHERE id = 1";
+            calls.push(Call::new(update).with(KNOWN as i32));
+        }
+        calls.push(Call::new("COMMIT"));
+        link.run(&calls)?;
+        Ok(found.max(KNOWN))
     })();
     if climbed.is_err() {
         link.send("ROLLBACK");

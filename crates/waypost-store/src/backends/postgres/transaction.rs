@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use tokio_postgres::Row;
+use waypost_core::canonical::Hash;
 use waypost_core::{PlanId, Timestamp};
 
 use super::connection::{Answers, Call, Failure, Link};
@@ -31,10 +32,10 @@ const COMMITS_CLEARED_EVERY: i64 = 64;
 pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 /// The clock is read after the lock was taken: in a statement of its own, after it.
 const STATE: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-     EXISTS (SELECT 1 FROM waypost_waits)";
+     EXISTS (SELECT 1 FROM waypost_waits), (SELECT readable_by FROM waypost_store)";
 const HOLD: &str = "SELECT schema, sequence, plans, purges FROM waypost_control WHERE id = 1 FOR UPDATE";
 /// The rows of plans, and of each the versions after the known one.
-const AHEAD: &str = "SELECT p.id, p.key, p.version, p.replay_bytes, p.purged_at IS NOT NULL,
+const AHEAD: &str = "SELECT p.id, p.key, p.version, p.replay_bytes, p.purged_at IS NOT NULL, p.hash,
          l.sequence, l.version, l.at, l.actor, l.command, l.events
      FROM unnest($1::text[], $2::bigint[]) AS wanted (id, after)
      JOIN waypost_plans p ON p.id = wanted.id
@@ -58,12 +59,17 @@ const COMMITTED: &str = "SELECT EXISTS (SELECT 1 FROM waypost_log WHERE sequence
 pub(super) struct PlanRow {
     pub(super) key: i64,
     pub(super) version: u64,
+    /// The hash of that version.
+    pub(super) hash: Option<Hash>,
     pub(super) replay_bytes: u64,
     pub(super) purged: bool,
     /// The versions after this one were prefetched, as raw rows: a damaged one affects only readers that need it.
     pub(super) after: Option<u64>,
     pub(super) ahead: Vec<Row>,
 }
+
+/// The column of [`AHEAD`] from which on it contains a version.
+pub(super) const VERSION_AHEAD: usize = 6;
 
 /// A commit of which it is unknown whether it happened.
 #[derive(Clone, Copy)]
@@ -75,6 +81,7 @@ pub(super) struct UncertainCommit {
 /// The content of the control row when this writer locked it, updated by its own writes since.
 #[derive(Default)]
 pub(super) struct Control {
+    pub(super) schema: u32,
     pub(super) sequence: u64,
     pub(super) plans: i64,
     pub(super) purges: i64,
@@ -259,12 +266,14 @@ impl<'a> Session<'a> {
             return Err(StoreError::Corrupt { what: "table waypost_control".to_owned(), detail });
         };
         let found = u32::try_from(rows::get::<i32>(hold, 0)?).unwrap_or(0);
-        if found != schema::KNOWN {
+        let is_readable = schema::is_known(rows::get(state, 2)?);
+        if found < schema::KNOWN || found > schema::KNOWN && !is_readable {
             // Another process has migrated the database while this one had it open.
             let what = "the database".to_owned();
             return Err(StoreError::TooNew { what, found, known: schema::KNOWN });
         }
         writing.control = Control {
+            schema: found,
             sequence: rows::number(hold, 1)?,
             plans: rows::get(hold, 2)?,
             purges: rows::get(hold, 3)?,
@@ -290,6 +299,7 @@ impl<'a> Session<'a> {
                 *known = Some(PlanRow {
                     key: rows::get(&row, 1)?,
                     version: rows::number(&row, 2)?,
+                    hash: rows::hash(&row, 5)?,
                     replay_bytes: rows::number(&row, 3)?,
                     purged: rows::get(&row, 4)?,
                     after,
@@ -297,7 +307,7 @@ impl<'a> Session<'a> {
                 });
             }
             if let Some(known) = known
-                && rows::get::<Option<i64>>(&row, 5)?.is_some()
+                && rows::get::<Option<i64>>(&row, VERSION_AHEAD)?.is_some()
             {
                 known.ahead.push(row);
             }
@@ -395,6 +405,7 @@ impl<'a> Session<'a> {
             let known = PlanRow {
                 key: plan.key,
                 version: plan.head.version,
+                hash: plan.hash,
                 replay_bytes: plan.replay_bytes,
                 purged: false,
                 after: None,

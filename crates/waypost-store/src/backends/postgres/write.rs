@@ -6,10 +6,12 @@ use super::connection::Call;
 use super::listen::NOTIFY;
 use super::transaction::{PlanRow, Session, Writing};
 use super::{maintenance, rows, workers, write_buffer};
+use crate::backends::hash_chain;
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
-use crate::rows::{IndexRows, LeaseUpdate, PlanSummary, VersionRecord};
+use crate::rows::{IndexRows, LeaseUpdate, PlanSummary};
 use crate::store::{Append, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
+use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
 
 impl Session<'_> {
@@ -41,8 +43,13 @@ impl Session<'_> {
 impl Transaction for Session<'_> {
     fn append(&mut self, append: &Append<'_>) -> Result<u64> {
         let head = append.head;
-        let events = rows::json(append.events)?;
         self.begin()?;
+        let pending = self.writer()?.pending.plans.get(&head.id).map(|plan| (plan.head.version, plan.hash));
+        let (version, hash) = match pending {
+            Some(pending) => pending,
+            None => self.known(&head.id)?.map_or((0, None), |known| (known.version, known.hash)),
+        };
+        let predecessor = hash_chain::predecessor(self, &head.id, version, hash)?;
         if self.writer()?.pending.plans.get(&head.id).is_none() {
             let known = self.known(&head.id)?.map(|known| (known.key, known.replay_bytes));
             let writing = self.writer()?;
@@ -52,13 +59,11 @@ impl Transaction for Session<'_> {
             });
             writing.pending.plans.begin(key, head, replay_bytes);
         }
-        let key = self.key(&head.id)?;
         let writing = self.writer()?;
+        let sequence = writing.control.sequence + 1;
+        writing.pending.add(append, append.stored(sequence, predecessor)?);
         writing.is_news = true;
-        writing.control.sequence += 1;
-        writing.control.written = writing.control.sequence;
-        let sequence = writing.control.sequence;
-        writing.pending.add(key, sequence, append, events);
+        (writing.control.sequence, writing.control.written) = (sequence, sequence);
         Ok(sequence)
     }
 
@@ -155,7 +160,7 @@ impl Rewrite for Session<'_> {
         let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
         self.send_pending(plan)?;
         let writing = self.writer()?;
-        writing.queued.push(write_buffer::put_heads(&[(key, head, replay_bytes)]));
+        writing.queued.push(write_buffer::put_heads(&[(key, head, None, replay_bytes)]));
         writing.queued.extend(write_buffer::replace_index(key, index));
         self.query_all(Vec::new()).map(drop)
     }
@@ -175,13 +180,15 @@ impl Rewrite for Session<'_> {
             writing.queued.push(Call::new(gone).with(key));
         }
         // The rows of the log stay, empty: their sequence numbers are never reused, and readers of the log see no gap.
-        let empty = "UPDATE waypost_log SET events = '[]', command = 'purged' WHERE plan = $1";
+        let empty =
+            "UPDATE waypost_log SET events = '[]', command = 'purged', hash = NULL, chained_from = NULL
+             WHERE plan = $1";
         writing.queued.push(Call::new(empty).with(key));
-        let gone = "UPDATE waypost_plans SET purged_at = $2, title = '', status = '', owner = '', queue = ''
-             WHERE key = $1";
+        let gone = "UPDATE waypost_plans SET purged_at = $2, title = '', status = '', owner = '', queue = '',
+             hash = NULL WHERE key = $1";
         writing.queued.push(Call::new(gone).with(key).with(now));
-        let known =
-            PlanRow { key, version: 0, replay_bytes: 0, purged: true, after: None, ahead: Vec::new() };
+        let (version, hash, replay_bytes, after, ahead) = (0, None, 0, None, Vec::new());
+        let known = PlanRow { key, version, hash, replay_bytes, purged: true, after, ahead };
         self.query_all(Vec::new())?;
         self.plans.insert(plan.clone(), Some(known));
         Ok(())
@@ -195,7 +202,7 @@ impl Rewrite for Session<'_> {
         self.query_all(Vec::new()).map(drop)
     }
 
-    fn import_versions(&mut self, entries: &[VersionRecord]) -> Result<()> {
+    fn import_versions(&mut self, entries: &[StoredVersion]) -> Result<()> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
         let known = self.known(&first.plan)?.map(|known| (known.key, known.replay_bytes));
         let writing = self.writer()?;
@@ -210,12 +217,17 @@ impl Rewrite for Session<'_> {
         writing.is_news = true;
         writing.control.sequence = writing.control.sequence.max(last.sequence);
         writing.control.written = last.sequence;
-        let (call, bytes) = write_buffer::put_entries(key, writing.nonce, entries)?;
-        writing.queued.push(call);
+        let bytes = entries.iter().map(|entry| entry.events.len() as u64).sum::<u64>();
+        let rows = entries.iter().map(|entry| (key, entry.clone())).collect();
+        writing.queued.push(write_buffer::put_versions(writing.nonce, rows));
+        let hash = last.hash.map(|hash| hash.to_vec());
+        let call = Call::new("UPDATE waypost_plans SET hash = $2 WHERE key = $1");
+        writing.queued.push(call.with(key).with(hash));
         // Sent page by page, so that a long history is never in memory as a whole.
         self.query_all(Vec::new())?;
-        let (version, replay_bytes) = (last.version, replay_bytes + bytes);
-        let known = PlanRow { key, version, replay_bytes, purged: false, after: None, ahead: Vec::new() };
+        let (version, hash, replay_bytes) = (last.version, last.hash, replay_bytes + bytes);
+        let (purged, after, ahead) = (false, None, Vec::new());
+        let known = PlanRow { key, version, hash, replay_bytes, purged, after, ahead };
         self.plans.insert(first.plan.clone(), Some(known));
         Ok(())
     }

@@ -1,14 +1,15 @@
 //! The pending writes of a transaction. Versions that are committed together are sent together, and update summaries
 //! and index tables once, to the state after the last version: a few statements, regardless of the number of versions.
 
+use waypost_core::canonical::Hash;
 use waypost_core::{ExternalTaskRef, Lock, LockMode, PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
-use super::rows::{json, text};
+use super::rows::text;
 use crate::backends::write_buffer::{PendingPlan, PendingPlans};
-use crate::error::Result;
-use crate::rows::{HeldLock, IndexRows, Lease, PlanSummary, VersionRecord, Wait};
+use crate::rows::{HeldLock, IndexRows, Lease, PlanSummary, Wait};
 use crate::store::Append;
+use crate::stored_version::StoredVersion;
 
 /// A slot of a queue that a running task takes.
 #[derive(Clone)]
@@ -22,20 +23,17 @@ pub(super) struct Slot {
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) plans: PendingPlans,
-    /// The versions, each with the key of its plan's row and without its events.
-    versions: Vec<(i64, VersionRecord)>,
-    /// The events of each version, as they are stored.
-    events: Vec<String>,
+    /// The versions, each with the key of its plan's row.
+    versions: Vec<(i64, StoredVersion)>,
 }
 
 impl Pending {
     /// Adds a version of a plan that [`PendingPlans::begin`] has added.
-    pub(super) fn add(&mut self, key: i64, sequence: u64, append: &Append<'_>, events: String) {
+    pub(super) fn add(&mut self, append: &Append<'_>, version: StoredVersion) {
         if let Some(plan) = self.plans.get_mut(&append.head.id) {
-            plan.add(append.head, events.len() as u64, append.index);
+            plan.add(append.head, &version, append.index);
+            self.versions.push((plan.key, version));
         }
-        self.versions.push((key, append.entry(sequence, Vec::new())));
-        self.events.push(events);
     }
 
     /// Returns the holders of `key`, given those that the tables contain.
@@ -95,13 +93,12 @@ impl Pending {
         let plans: Vec<PendingPlan> = self.plans.0.drain().map(|(_, plan)| plan).collect();
         let mut calls = Vec::new();
         if !plans.is_empty() {
-            let heads: Vec<_> = plans.iter().map(|plan| (plan.key, &plan.head, plan.replay_bytes)).collect();
-            calls.push(put_heads(&heads));
+            let heads = plans.iter().map(|plan| (plan.key, &plan.head, plan.hash, plan.replay_bytes));
+            calls.push(put_heads(&heads.collect::<Vec<_>>()));
         }
         let versions = std::mem::take(&mut self.versions);
         if !versions.is_empty() {
-            let rows: Vec<_> = versions.iter().map(|(key, entry)| (*key, entry)).collect();
-            calls.push(put_versions(nonce, &rows, std::mem::take(&mut self.events)));
+            calls.push(put_versions(nonce, versions));
         }
         let (mut leases, mut locks, mut waits) = (Vec::new(), Vec::new(), Vec::new());
         for plan in &plans {
@@ -132,40 +129,38 @@ impl Pending {
 const STOP: &str = "WITH unlocked AS (DELETE FROM waypost_locks WHERE plan = $1 AND task = ANY($2))
      DELETE FROM waypost_leases WHERE plan = $1 AND task = ANY($2)";
 
-/// Writes versions, each with the key of its plan's row, and their events.
-fn put_versions(nonce: i64, rows: &[(i64, &VersionRecord)], events: Vec<String>) -> Call {
-    let sql = "INSERT INTO waypost_log (sequence, plan, version, at, actor, command, nonce, events)
+/// Writes versions, each with the key of its plan's row.
+pub(super) fn put_versions(nonce: i64, mut rows: Vec<(i64, StoredVersion)>) -> Call {
+    let events: Vec<String> = rows.iter_mut().map(|(_, entry)| std::mem::take(&mut entry.events)).collect();
+    let rows = &rows[..];
+    let sql = "INSERT INTO waypost_log (sequence, plan, version, at, actor, command, nonce, events, hash, chained_from)
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[],
-             $7::bigint[], $8::text[])";
+             $7::bigint[], $8::text[], $9::bytea[], $10::bigint[])";
     Call::new(sql)
         .column(rows, |(_, entry)| entry.sequence as i64)
         .column(rows, |(key, _)| *key)
         .column(rows, |(_, entry)| entry.version as i64)
         .column(rows, |(_, entry)| entry.at.as_micros())
-        .column(rows, |(_, entry)| text(&entry.actor.to_string()))
-        .column(rows, |(_, entry)| entry.command.clone())
+        .column(rows, |(_, entry)| text(&entry.actor))
+        .column(rows, |(_, entry)| text(&entry.command))
         .column(rows, |_| nonce)
         .with(events)
+        .column(rows, |(_, entry)| entry.hash.map(|hash| hash.to_vec()))
+        .column(rows, |(_, entry)| entry.chained_from.map(|version| version as i64))
 }
 
-/// Writes versions of another store with their sequence numbers; also returns the size of their events in bytes.
-pub(super) fn put_entries(key: i64, nonce: i64, entries: &[VersionRecord]) -> Result<(Call, u64)> {
-    let events = entries.iter().map(|entry| json(&entry.events)).collect::<Result<Vec<_>, _>>()?;
-    let bytes = events.iter().map(|events| events.len() as u64).sum();
-    let rows: Vec<_> = entries.iter().map(|entry| (key, entry)).collect();
-    Ok((put_versions(nonce, &rows, events), bytes))
-}
-
-/// Writes summaries into their rows; inserts rows for new plans.
-pub(super) fn put_heads(heads: &[(i64, &PlanSummary, u64)]) -> Call {
+/// Writes summaries into their rows; inserts rows for new plans. A summary without a hash leaves the stored hash as it
+/// is.
+pub(super) fn put_heads(heads: &[(i64, &PlanSummary, Option<Hash>, u64)]) -> Call {
     Call::new(
         "INSERT INTO waypost_plans (key, id, version, title, status, phase, owner, queue, created_by, created_at,
              updated_at, archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled,
-             urgency, replay_bytes, asking, goals, atomic)
+             urgency, replay_bytes, asking, goals, atomic, hash)
          SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
              $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::boolean[], $13::boolean[], $14::bigint[],
              $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[],
-             $22::integer[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[])
+             $22::integer[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[],
+             $27::bytea[])
          ON CONFLICT (key) DO UPDATE SET version = excluded.version, title = excluded.title, status = excluded.status,
              phase = excluded.phase, owner = excluded.owner, queue = excluded.queue, created_by = excluded.created_by,
              created_at = excluded.created_at, updated_at = excluded.updated_at, archived = excluded.archived,
@@ -173,34 +168,35 @@ pub(super) fn put_heads(heads: &[(i64, &PlanSummary, u64)]) -> Call {
              blocked = excluded.blocked, running = excluded.running, done = excluded.done, failed = excluded.failed,
              skipped = excluded.skipped, cancelled = excluded.cancelled, urgency = excluded.urgency,
              replay_bytes = excluded.replay_bytes, asking = excluded.asking, goals = excluded.goals,
-             atomic = excluded.atomic",
+             atomic = excluded.atomic, hash = coalesce(excluded.hash, waypost_plans.hash)",
     )
-    .column(heads, |(key, _, _)| *key)
-    .column(heads, |(_, head, _)| head.id.to_string())
-    .column(heads, |(_, head, _)| head.version as i64)
-    .column(heads, |(_, head, _)| text(&head.title))
-    .column(heads, |(_, head, _)| text(&head.status))
-    .column(heads, |(_, head, _)| head.phase.as_str().to_owned())
-    .column(heads, |(_, head, _)| text(&head.owner))
-    .column(heads, |(_, head, _)| text(&head.queue))
-    .column(heads, |(_, head, _)| head.created_by.as_ref().map(|actor| text(&actor.to_string())))
-    .column(heads, |(_, head, _)| head.created_at.map(Timestamp::as_micros))
-    .column(heads, |(_, head, _)| head.updated_at.map(Timestamp::as_micros))
-    .column(heads, |(_, head, _)| head.archived)
-    .column(heads, |(_, head, _)| head.awaits_approval)
-    .column(heads, |(_, head, _)| i64::from(head.counts.total))
-    .column(heads, |(_, head, _)| i64::from(head.counts.ready))
-    .column(heads, |(_, head, _)| i64::from(head.counts.blocked))
-    .column(heads, |(_, head, _)| i64::from(head.counts.running))
-    .column(heads, |(_, head, _)| i64::from(head.counts.done))
-    .column(heads, |(_, head, _)| i64::from(head.counts.failed))
-    .column(heads, |(_, head, _)| i64::from(head.counts.skipped))
-    .column(heads, |(_, head, _)| i64::from(head.counts.cancelled))
-    .column(heads, |(_, head, _)| head.urgency)
-    .column(heads, |(_, _, bytes)| *bytes as i64)
-    .column(heads, |(_, head, _)| i64::from(head.asking))
-    .column(heads, |(_, head, _)| i64::from(head.goals))
-    .column(heads, |(_, head, _)| i64::from(head.atomic))
+    .column(heads, |(key, ..)| *key)
+    .column(heads, |(_, head, ..)| head.id.to_string())
+    .column(heads, |(_, head, ..)| head.version as i64)
+    .column(heads, |(_, head, ..)| text(&head.title))
+    .column(heads, |(_, head, ..)| text(&head.status))
+    .column(heads, |(_, head, ..)| head.phase.as_str().to_owned())
+    .column(heads, |(_, head, ..)| text(&head.owner))
+    .column(heads, |(_, head, ..)| text(&head.queue))
+    .column(heads, |(_, head, ..)| head.created_by.as_ref().map(|actor| text(&actor.to_string())))
+    .column(heads, |(_, head, ..)| head.created_at.map(Timestamp::as_micros))
+    .column(heads, |(_, head, ..)| head.updated_at.map(Timestamp::as_micros))
+    .column(heads, |(_, head, ..)| head.archived)
+    .column(heads, |(_, head, ..)| head.awaits_approval)
+    .column(heads, |(_, head, ..)| i64::from(head.counts.total))
+    .column(heads, |(_, head, ..)| i64::from(head.counts.ready))
+    .column(heads, |(_, head, ..)| i64::from(head.counts.blocked))
+    .column(heads, |(_, head, ..)| i64::from(head.counts.running))
+    .column(heads, |(_, head, ..)| i64::from(head.counts.done))
+    .column(heads, |(_, head, ..)| i64::from(head.counts.failed))
+    .column(heads, |(_, head, ..)| i64::from(head.counts.skipped))
+    .column(heads, |(_, head, ..)| i64::from(head.counts.cancelled))
+    .column(heads, |(_, head, ..)| head.urgency)
+    .column(heads, |(.., bytes)| *bytes as i64)
+    .column(heads, |(_, head, ..)| i64::from(head.asking))
+    .column(heads, |(_, head, ..)| i64::from(head.goals))
+    .column(heads, |(_, head, ..)| i64::from(head.atomic))
+    .column(heads, |(_, _, hash, _)| hash.map(|hash| hash.to_vec()))
 }
 
 fn put_index(

@@ -6,8 +6,9 @@ use waypost_core::Timestamp;
 
 use super::rows;
 use crate::error::Result;
-use crate::rows::{Pruned, Totals, VersionRecord};
+use crate::rows::{Pruned, Totals};
 use crate::store::Pruning;
+use crate::stored_version::StoredVersion;
 
 /// Returns which versions of the plan with this key were pruned.
 pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>> {
@@ -40,16 +41,15 @@ pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) ->
 }
 
 /// Writes versions of another store into the log with their sequence numbers.
-pub(super) fn import_versions(connection: &Connection, entries: &[VersionRecord]) -> Result<()> {
-    let Some(first) = entries.first() else { return Ok(()) };
-    let (key, mut bytes) = rows::take_up(connection, &first.plan)?;
+pub(super) fn import_versions(connection: &Connection, entries: &[StoredVersion]) -> Result<()> {
+    let Some(last) = entries.last() else { return Ok(()) };
+    let rows::PlanRow { key, replay_bytes, .. } = rows::take_up(connection, &last.plan)?;
     for entry in entries {
-        let events = rows::json(&entry.events)?;
-        bytes += events.len() as u64;
-        rows::put_entry(connection, key, entry, &events)?;
+        rows::put_version(connection, key, entry)?;
     }
-    rows::execute(connection, "UPDATE plans SET replay_bytes = ?2 WHERE key = ?1", [key, bytes as i64])?;
-    Ok(())
+    let bytes = replay_bytes + entries.iter().map(|entry| entry.events.len() as u64).sum::<u64>();
+    let sql = "UPDATE plans SET replay_bytes = ?2, hash = ?3 WHERE key = ?1";
+    rows::execute(connection, sql, params![key, bytes as i64, last.hash]).map(drop)
 }
 
 /// Computes the totals from the columns of the plan summaries.

@@ -2,16 +2,18 @@
 
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter};
+use waypost_core::canonical::Hash;
 use waypost_core::{ExternalTaskRef, PlanId, TaskId, Timestamp};
 
 use crate::backends::columns::Columns;
 pub(super) use crate::backends::columns::{
-    LEASE, SUBSCRIPTION, add_phase, attempt_log, entry, head, held_lock, json, lease, plan_id, pruned,
-    subscription, wait, worker,
+    LEASE, SUBSCRIPTION, add_phase, attempt_log, entry, hash, head, held_lock, json, lease, number, plan_id,
+    pruned, stored_version, subscription, wait, worker,
 };
 use crate::backends::list_query::{self, Dialect, ListQuery};
 use crate::error::{Result, StoreError};
-use crate::rows::{IndexRows, Lease, Page, PlanSummary, Query, VersionRecord};
+use crate::rows::{IndexRows, Lease, Page, PlanSummary, Query};
+use crate::stored_version::StoredVersion;
 
 impl Columns for Row<'_> {
     fn stored_text(&self, column: usize) -> Result<Option<&str>> {
@@ -20,6 +22,10 @@ impl Columns for Row<'_> {
     }
 
     fn number(&self, column: usize) -> Result<Option<i64>> {
+        Ok(self.get(column)?)
+    }
+
+    fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>> {
         Ok(self.get(column)?)
     }
 
@@ -58,11 +64,24 @@ pub(super) fn execute(connection: &Connection, sql: &str, params: impl Params) -
     Ok(connection.prepare_cached(sql)?.execute(params)?)
 }
 
-/// Returns the key of a plan's row and the bytes that a reader has to replay; inserts a row for a new plan.
-pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u64)> {
-    let mut statement = connection.prepare_cached("SELECT key, replay_bytes FROM plans WHERE id = ?1")?;
-    let found = statement.query_row([plan.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
-    if let Some(found) = found.optional()? {
+/// The columns of a plan's row that an append continues from.
+pub(super) struct PlanRow {
+    pub(super) key: i64,
+    /// The bytes that a reader has to replay.
+    pub(super) replay_bytes: u64,
+    pub(super) version: u64,
+    /// The hash of that version.
+    pub(super) hash: Option<Hash>,
+}
+
+/// Returns what a plan's row contains; inserts a row for a new plan.
+pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<PlanRow> {
+    let sql = "SELECT key, replay_bytes, version, hash FROM plans WHERE id = ?1";
+    let found = query(connection, sql, [plan.as_str()], |row| {
+        let (key, replay_bytes, version) = (number(row, 0)?, number(row, 1)?, number(row, 2)?);
+        Ok(PlanRow { key, replay_bytes, version, hash: hash(row, 3)? })
+    })?;
+    if let Some(found) = found.into_iter().next() {
         return Ok(found);
     }
     let mut insert = connection.prepare_cached(
@@ -70,17 +89,23 @@ pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u6
             total, ready, blocked, running, done, failed, skipped, cancelled)
          VALUES (?1, 0, '', '', 'draft', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) RETURNING key",
     )?;
-    Ok((insert.query_row([plan.as_str()], |row| row.get(0))?, 0))
+    let key = insert.query_row([plan.as_str()], |row| row.get(0))?;
+    Ok(PlanRow { key, replay_bytes: 0, version: 0, hash: None })
 }
 
-/// Writes a summary into its row.
-pub(super) fn put_head(connection: &Connection, head: &PlanSummary, replay_bytes: u64) -> Result<()> {
+/// Writes a summary into its row; `None` leaves the hash as it is.
+pub(super) fn put_head(
+    connection: &Connection,
+    head: &PlanSummary,
+    hash: Option<Hash>,
+    replay_bytes: u64,
+) -> Result<()> {
     let counts = &head.counts;
     let mut update = connection.prepare_cached(
         "UPDATE plans SET version = ?2, title = ?3, status = ?4, phase = ?5, owner = ?6, queue = ?7, created_by = ?8,
             created_at = ?9, updated_at = ?10, archived = ?11, awaits_approval = ?12, total = ?13, ready = ?14,
             blocked = ?15, running = ?16, done = ?17, failed = ?18, skipped = ?19, cancelled = ?20, replay_bytes = ?21, urgency = ?22,
-            asking = ?23, goals = ?24, atomic = ?25
+            asking = ?23, goals = ?24, atomic = ?25, hash = coalesce(?26, hash)
          WHERE id = ?1",
     )?;
     update.execute(params![
@@ -109,20 +134,21 @@ pub(super) fn put_head(connection: &Connection, head: &PlanSummary, replay_bytes
         head.asking,
         head.goals,
         head.atomic,
+        hash,
     ])?;
     Ok(())
 }
 
-/// Writes a version into the log, with its events as they are stored.
-pub(super) fn put_entry(
-    connection: &Connection,
-    key: i64,
-    entry: &VersionRecord,
-    events: &str,
-) -> Result<()> {
-    let sql = "INSERT INTO log (sequence, plan, version, at, actor, command, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let (sequence, version, at) = (entry.sequence as i64, entry.version as i64, entry.at.as_micros());
-    let params = params![sequence, key, version, at, entry.actor.to_string(), entry.command, events];
+/// Writes a version into the log.
+pub(super) fn put_version(connection: &Connection, key: i64, version: &StoredVersion) -> Result<()> {
+    let sql = "INSERT INTO log (sequence, plan, version, at, actor, command, events, hash, chained_from)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let StoredVersion { sequence, version, at, actor, command, events, hash, chained_from, .. } = version;
+    // A version of an older store has no hash. Only processes that do not know of hashes insert NULL, and are refused.
+    let hash = hash.as_ref().map_or(&[][..], |hash| &hash[..]);
+    let (sequence, version, at) = (*sequence as i64, *version as i64, at.as_micros());
+    let chained_from = chained_from.map(|version| version as i64);
+    let params = params![sequence, key, version, at, actor, command, events, hash, chained_from];
     execute(connection, sql, params).map(drop)
 }
 

@@ -150,28 +150,52 @@ const STEPS: &[&str] = &["
     -- The latest progress, which is no version.
     ALTER TABLE leases ADD COLUMN progress TEXT;
     ALTER TABLE leases ADD COLUMN progressed_at INTEGER;
+",
+"
+    -- The hash of each version, and of the latest version in the row of its plan. Versions of earlier schemas have none:
+    -- the first version after them covers all of them, and has its own number in `chained_from`.
+    ALTER TABLE log ADD COLUMN hash BLOB;
+    ALTER TABLE log ADD COLUMN chained_from INTEGER;
+    ALTER TABLE plans ADD COLUMN hash BLOB;
+    -- A process of an older build that already has the file open would append versions without hashes.
+    CREATE TRIGGER log_has_hashes BEFORE INSERT ON log WHEN new.hash IS NULL BEGIN
+        SELECT raise(ABORT, 'a newer Waypost has migrated this store; restart this process with that version');
+    END;
+    -- Builds that know the schema `readable_by` can still read the file.
+    CREATE TABLE store (id TEXT NOT NULL, readable_by INTEGER NOT NULL);
+    INSERT INTO store (id, readable_by) VALUES (lower(hex(randomblob(16))), 10);
 "];
 
 /// The schema that this build writes.
-const KNOWN: u32 = STEPS.len() as u32;
+pub(super) const KNOWN: u32 = STEPS.len() as u32;
+/// The oldest schema whose builds can use a file of the schema [`KNOWN`]: processes that have it open may finish what
+/// they have begun, and others may read it. A step that removes or redefines something raises it.
+const READABLE_BY: u32 = 10;
 
-/// Migrates a file to the schema of this build. Several processes may do so at once.
-pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> Result<()> {
+/// Migrates a file to the schema of this build. Several processes may do so at once. Returns the schema of a file that
+/// a newer build has migrated and that this build can only read.
+pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> Result<Option<u32>> {
     if version(connection)? == KNOWN {
-        return Ok(());
+        return Ok(None);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster, so read again under the lock.
     let found = version(&transaction)?;
     if found > KNOWN {
-        return Err(StoreError::TooNew { what: location.to_owned(), found, known: KNOWN });
+        // A file without that table is of a build that is not compatible with this one either.
+        let readable_by =
+            transaction.query_row("SELECT readable_by FROM store", [], |row| row.get::<_, u32>(0));
+        let is_readable = readable_by.is_ok_and(|readable_by| readable_by <= KNOWN);
+        let too_new = || StoreError::TooNew { what: location.to_owned(), found, known: KNOWN };
+        return is_readable.then_some(Some(found)).ok_or_else(too_new);
     }
     for step in &STEPS[found as usize..] {
         transaction.execute_batch(step)?;
     }
+    transaction.execute("UPDATE store SET readable_by = ?1", [READABLE_BY])?;
     transaction.pragma_update(None, "user_version", KNOWN)?;
     transaction.commit()?;
-    Ok(())
+    Ok(None)
 }
 
 /// Returns the current schema of a file.

@@ -10,7 +10,7 @@ use crate::error::Result;
 pub(super) fn flush(pending: &mut PendingPlans, connection: &Connection) -> Result<()> {
     for (_, plan) in pending.0.drain() {
         let key = plan.key;
-        rows::put_head(connection, &plan.head, plan.replay_bytes)?;
+        rows::put_head(connection, &plan.head, plan.hash, plan.replay_bytes)?;
         let had_locks = !plan.running.is_empty() && rows::holds_locks(connection, key)?;
         for (task, running) in &plan.running {
             if had_locks {

@@ -23,7 +23,7 @@ fn locked(name: &str, key: &str, mode: LockMode) -> TaskSpec {
 }
 
 /// Some command for a plan; often one that will be refused.
-fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) -> Command {
+pub(super) fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) -> Command {
     let names = task_names(current);
     let any = |dice: &mut SeededRng| id(if names.is_empty() { "none" } else { dice.pick(&names).as_str() });
     if current.state().archived {

@@ -17,7 +17,9 @@ fn a_database_of_the_first_schema_is_brought_up_to_date() {
     // All that later steps have added.
     place.database().sql(
         "DROP INDEX waypost_waits_by_plan; DROP INDEX waypost_waits_by_agent; DROP TABLE waypost_held;
-         ALTER TABLE waypost_plans DROP COLUMN asking, DROP COLUMN goals, DROP COLUMN atomic;
+         ALTER TABLE waypost_plans DROP COLUMN asking, DROP COLUMN goals, DROP COLUMN atomic, DROP COLUMN hash;
+         ALTER TABLE waypost_log DROP COLUMN hash, DROP COLUMN chained_from;
+         DROP TABLE waypost_store;
          ALTER TABLE waypost_leases DROP COLUMN seconds, DROP COLUMN progress, DROP COLUMN progressed_at;
          UPDATE waypost_control SET schema = 1",
     );
@@ -32,6 +34,9 @@ fn a_database_of_the_first_schema_is_brought_up_to_date() {
          ('waypost_waits_by_plan', 'waypost_waits_by_agent', 'waypost_held')";
     assert_eq!(place.database().sql(added), ["3"]);
     assert_eq!(write(&place.plans(), "p", add("more")).unwrap().version, 2);
+    let versions = look(&place.store(), |read| read.stored_versions(&plan("p"), 0, 9));
+    assert_eq!((versions[0].hash, versions[1].chained_from), (None, Some(2)));
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! `waypost verify`: verifies that the histories of plans are as they were written, and that they still contain the
+//! versions whose hashes were kept outside the store.
+
+use clap::Args;
+use serde_json::json;
+use waypost_core::PlanId;
+use waypost_store::{Anchor, PlanStore, Verified};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::files;
+use crate::view::text;
+
+const EXAMPLES: &str = "\
+Every version has a hash that follows from its content and the version before it. A version that was
+changed, removed or moved in the store breaks that chain; the first break is reported, and the exit
+code is 1. Somebody who can write the store can recompute all hashes: keep anchors elsewhere.
+
+Examples:
+  waypost verify kq3
+  waypost verify --all --anchor > anchors.txt
+  waypost verify --all --against anchors.txt";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Verify {
+    /// Plan id, or an unambiguous prefix
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    plan: Option<String>,
+    /// Verify all plans
+    #[arg(long)]
+    all: bool,
+    /// Print PLAN VERSION HASH of each sound plan, to be kept outside the store
+    #[arg(long, conflicts_with = "against")]
+    anchor: bool,
+    /// File with anchors that the plans must still match (`-`: standard input)
+    #[arg(long, value_name = "FILE")]
+    against: Option<String>,
+}
+
+impl Verify {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (plans, only) = match &self.plan {
+            Some(plan) => {
+                let found = context.find(plan)?;
+                (found.plans, Some(found.id))
+            }
+            None => (context.plans()?, None),
+        };
+        let mut verified = Vec::new();
+        match &only {
+            Some(plan) => verified.extend(plans.verify(plan)?),
+            None => plans.verify_all(&mut |one| verified.push(one))?,
+        }
+        let broken = |one: &Verified| Some(format!("plan {}: {}", one.plan, one.first_break.as_ref()?));
+        let mut wrong: Vec<String> = verified.iter().filter_map(broken).collect();
+        if let Some(file) = &self.against {
+            wrong.extend(check_anchors(&plans, file, only.as_ref())?);
+        }
+        if context.out.json {
+            let store = plans.store().location();
+            context.out.value(&json!({ "store": store, "plans": verified, "problems": wrong }))?;
+        } else {
+            if self.anchor {
+                let sound = verified.iter().filter(|one| one.first_break.is_none());
+                for (one, hash) in sound.filter_map(|one| Some((one, one.hash.as_ref()?))) {
+                    context.out.line(format!("{} {} {hash}", one.plan, one.version));
+                }
+            }
+            for line in &wrong {
+                // The lines on stdout are anchors.
+                if self.anchor { context.out.say(line) } else { context.out.line(line) }
+            }
+        }
+        if wrong.is_empty() {
+            let are = if verified.len() == 1 { "is" } else { "are" };
+            context.out.say(format!("{} {are} sound", text::count(verified.len(), "plan")));
+            return Ok(());
+        }
+        let found = text::count(wrong.len(), "problem");
+        let hint = "compare it with a backup; `waypost history` shows who wrote which version";
+        Err(Failure::failed(format!("{found} in the history"), hint))
+    }
+}
+
+/// Returns how plans differ from the anchors in a file.
+fn check_anchors(plans: &PlanStore, file: &str, only: Option<&PlanId>) -> Outcome<Vec<String>> {
+    let mut anchors: Vec<Anchor> = Vec::new();
+    for (line, number) in files::read(file)?.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
+        let anchor = line.parse().map_err(|error| {
+            let message = format!("{}:{number}: {error}", files::name_of(file));
+            Failure::failed(message, "`waypost verify --all --anchor` prints such lines")
+        })?;
+        anchors.push(anchor);
+    }
+    anchors.retain(|anchor| only.is_none_or(|plan| anchor.plan == *plan));
+    if anchors.is_empty() {
+        let message = format!("{} has no anchor of these plans", files::name_of(file));
+        return Err(Failure::failed(message, "`waypost verify --all --anchor` prints anchors"));
+    }
+    let mut wrong = Vec::new();
+    for anchor in &anchors {
+        let found = plans.check_anchor(anchor)?;
+        wrong.extend(found.map(|what| format!("plan {}: {what}", anchor.plan)));
+    }
+    Ok(wrong)
+}
