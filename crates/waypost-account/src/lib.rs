@@ -26,6 +26,6 @@ pub use message::{Act, MESSAGE_BYTES_MAX, Message, MessageTooLong, Scope, Signer
 pub use ownership::{ForeignOwner, WorkspaceNames, find_root};
 pub use seal::SealKey;
 pub use sign::{SignError, sign};
-pub use terminal::Terminal;
 pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Verified, verify};
+pub use terminal::Terminal;
 pub use trust::{TRUST_RECORDS_MAX, TrustRecord, TrustRecords, TrustState, trust_digest};

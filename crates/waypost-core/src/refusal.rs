@@ -24,7 +24,7 @@ pub enum Refusal {
         nearest: Option<String>,
     },
     /// The task's status does not allow the command.
-    #[error("task {task} is {}, and so cannot be {wanted}", status.as_str())]
+    #[error("task {task} is {}", cannot_be(status.as_str(), wanted))]
     WrongStatus {
         /// The id of the task.
         task: String,
@@ -34,7 +34,7 @@ pub enum Refusal {
         wanted: &'static str,
     },
     /// The plan's phase does not allow the command.
-    #[error("the plan is {}, and so cannot be {wanted}", phase.as_str())]
+    #[error("the plan is {}", cannot_be(phase.as_str(), wanted))]
     WrongPhase {
         /// The current phase.
         phase: Phase,
@@ -219,6 +219,14 @@ fn plural(names: &[String]) -> String {
     match names {
         [one] => format!("task {one} is"),
         many => format!("tasks {} are", many.join(", ")),
+    }
+}
+
+fn cannot_be(status: &str, wanted: &str) -> String {
+    if status == wanted {
+        format!("already {status}")
+    } else {
+        format!("{status}, and so cannot be {wanted}")
     }
 }
 

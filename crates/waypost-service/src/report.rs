@@ -215,8 +215,8 @@ impl Service {
         Ok(reply)
     }
 
-    /// Renews the lease of an attempt: for `wish` seconds from now or, without a wish, for its original duration but never to an
-    /// earlier end. Stores progress with it. Does nothing for an attempt that has ended meanwhile.
+    /// Renews the lease of an attempt: for `wish` seconds from now, which become its duration, or else for its duration but
+    /// never to an earlier end. Stores progress with it. Does nothing for an attempt that has ended meanwhile.
     fn renew_lease(
         &self,
         plan: &PlanId,
@@ -239,7 +239,9 @@ impl Service {
             };
             let (plan, task) = (plan.clone(), task.clone());
             let progress = text.clone().map(|text| TaskProgress { text, at });
-            transaction.update_leases(&[LeaseUpdate { plan, task, attempt, until, progress }]).map(drop)
+            let seconds = wish.map(|seconds| if seconds == 0 { u32::MAX } else { seconds });
+            let update = LeaseUpdate { plan, task, attempt, until, seconds, progress };
+            transaction.update_leases(&[update]).map(drop)
         })?;
         Ok(())
     }
@@ -253,6 +255,7 @@ impl Service {
                 task: task.clone(),
                 attempt: *attempt,
                 until: None,
+                seconds: None,
                 progress: Some(TaskProgress { text: text.clone(), at }),
             };
             let updates: Vec<LeaseUpdate> = reports.iter().map(update).collect();

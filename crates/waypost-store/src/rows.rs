@@ -273,6 +273,8 @@ pub struct LeaseUpdate {
     pub attempt: u32,
     /// The new end of the lease; `None` leaves it unchanged.
     pub until: Option<Timestamp>,
+    /// The new duration by which progress renews the lease; `None` leaves it unchanged.
+    pub seconds: Option<u32>,
     /// The new progress; `None` leaves it unchanged.
     pub progress: Option<TaskProgress>,
 }
@@ -280,7 +282,7 @@ pub struct LeaseUpdate {
 impl LeaseUpdate {
     /// Returns an update that moves the end of a lease to `until`.
     pub fn renewal(plan: PlanId, task: TaskId, attempt: u32, until: Timestamp) -> Self {
-        Self { plan, task, attempt, until: Some(until), progress: None }
+        Self { plan, task, attempt, until: Some(until), seconds: None, progress: None }
     }
 }
 

@@ -16,6 +16,27 @@ use super::state::Api;
 /// Maximum number of operations in one request.
 const OPERATIONS_MAX: usize = 1_000;
 
+/// The fields of a task that is added.
+const NEW_TASK_FIELDS: [&str; 17] = [
+    "id",
+    "description",
+    "parent",
+    "depends_on",
+    "when",
+    "complexity",
+    "notes",
+    "tools",
+    "skip",
+    "locks",
+    "work",
+    "check",
+    "retry",
+    "timeout_seconds",
+    "priority",
+    "provides",
+    "foreign",
+];
+
 /// Operations that become one version, all or none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -200,13 +221,18 @@ fn new_task(mut task: Value, at: &str) -> Result<NewTask, Problem> {
     let Value::Object(fields) = &mut task else {
         return Err(Problem::bad(format!("{at}.task must be an object"), "send {\"description\": …}"));
     };
+    // The format keeps fields that it does not know; here they are mistakes, and a lost `depends_on` would be one.
+    if let Some(unknown) = fields.keys().find(|name| !NEW_TASK_FIELDS.contains(&name.as_str())) {
+        let detail = format!("{at}.task.{unknown} is not a field of a new task");
+        return Err(Problem::bad(detail, format!("one of {}", NEW_TASK_FIELDS.join(", "))));
+    }
     let is_unnamed = fields.get("id").is_none_or(Value::is_null);
     if is_unnamed {
         // A placeholder: the service chooses the id.
         fields.insert("id".to_owned(), json!("new"));
     }
     let spec: TaskSpec = serde_json::from_value(task)
-        .map_err(|error| Problem::bad(format!("{at}.task: {error}"), "see docs/formats/native.md"))?;
+        .map_err(|error| Problem::bad(format!("{at}.task: {error}"), "see /api/v1/openapi.json"))?;
     Ok(if is_unnamed { NewTask::unnamed(spec) } else { NewTask::named(spec) })
 }
 

@@ -639,16 +639,23 @@ impl Transaction for Rows<'_> {
         self.flush()?;
         let mut statement = self.connection.prepare_cached(
             "UPDATE leases SET until = coalesce(?4, until), progress = coalesce(?5, progress),
-                 progressed_at = coalesce(?6, progressed_at) WHERE task = ?2 AND attempt = ?3
+                 progressed_at = coalesce(?6, progressed_at), seconds = coalesce(?7, seconds) WHERE task = ?2 AND attempt = ?3
                  AND plan = (SELECT key FROM plans WHERE id = ?1 AND purged_at IS NULL)",
         )?;
         let mut updated = Vec::new();
-        for LeaseUpdate { plan, task, attempt, until, progress } in updates {
+        for LeaseUpdate { plan, task, attempt, until, seconds, progress } in updates {
             let until = until.map(Timestamp::as_micros);
             let (text, at) =
                 progress.as_ref().map(|progress| (&progress.text, progress.at.as_micros())).unzip();
-            let changed =
-                statement.execute(params![plan.as_str(), task.as_str(), attempt, until, text, at])? == 1;
+            let changed = statement.execute(params![
+                plan.as_str(),
+                task.as_str(),
+                attempt,
+                until,
+                text,
+                at,
+                seconds
+            ])? == 1;
             self.wrote |= changed && progress.is_some();
             updated.push(changed);
         }

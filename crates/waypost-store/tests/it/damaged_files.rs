@@ -215,7 +215,7 @@ const DAMAGES: [Damage; 14] = [
     Damage {
         name: "a last line that is missing",
         strike: |place| change_history(place, |lines| drop(lines.pop())),
-        named: "plans/p.json",
+        named: "history/p.jsonl",
         in_list: true,
         left: &[1, 2],
         tasks: 3,

@@ -71,7 +71,7 @@ impl Submit {
         let entered = begin.enter(context, &config, draft)?;
         let found = context.found(entered.plans, entered.id);
         begin.assign(context, &found.plans, &found.id)?;
-        let phase = found.read(|plan| plan.state().phase)?;
+        let (phase, before) = found.read(|plan| (plan.state().phase, plan.version()))?;
         let mut said = if entered.made {
             "submitted".to_owned()
         } else {
@@ -103,7 +103,8 @@ impl Submit {
             context.out.note(format!("{nobody}: start one with `waypost worker --queue {queue}`"));
         }
         let unchanged = Committed::unchanged(found.id.clone(), version);
-        let reply = WriteReply { changed: entered.made, ..WriteReply::from(&unchanged) };
+        let changed = entered.made || version > before;
+        let reply = WriteReply { changed, ..WriteReply::from(&unchanged) };
         let mut more: Map<String, Value> = Map::new();
         more.insert("created".to_owned(), entered.made.into());
         more.insert("queue".to_owned(), queue.into());

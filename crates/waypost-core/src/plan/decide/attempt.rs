@@ -140,15 +140,15 @@ impl Plan {
         }
     }
 
-    /// Checks whether `by` may act for the running attempt: it names the latest attempt, holds the task, or is a
-    /// person.
+    /// Checks whether `by` may act for the running attempt: it holds the task, is a person, or names the latest attempt of
+    /// a worker, whose programs report under another name than its own.
     pub(super) fn speaks_for(&self, by: &Actor, number: u32, attempt: Option<u32>) -> Result<(), Refusal> {
         let state = &self.at(number).state;
         let worker = state.worker.clone().unwrap_or_default();
         if let Some(attempt) = attempt {
             self.is_latest_attempt(number, attempt)?;
-            // Everyone can read an attempt's number: between agents it proves nothing.
-            if by.kind != ActorKind::Agent || !worker.starts_with("agent:") {
+            // Everyone can read an attempt's number: against agents and people it proves nothing.
+            if !worker.starts_with("agent:") && !worker.starts_with("person:") {
                 return Ok(());
             }
         }

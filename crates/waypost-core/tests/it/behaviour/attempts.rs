@@ -198,3 +198,14 @@ fn a_queued_task_is_still_queued_after_a_snapshot() {
     assert_eq!(again.counts(), desk.plan.counts());
     assert_eq!(again.effective_status("a"), Some(EffectiveStatus::Queued));
 }
+
+#[test]
+fn the_number_of_an_attempt_speaks_for_a_worker_only() {
+    for (holder, refused) in [("host-1", false), ("agent:planner", true), ("person:grace", true)] {
+        let mut desk = Desk::made_by(&ada(), plan_of([task("a", &[])]));
+        desk.does(Command::StartTask { task: id("a"), worker: holder.into() });
+        let finish = Command::FinishTask { task: id("a"), attempt: Some(1), outcome: done(), retry: None };
+        let found = desk.asks(&Actor::worker("program"), finish);
+        assert_eq!(matches!(found, Err(Refusal::AlreadyRunning { .. })), refused, "{holder}: {found:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! A cache of what a process has read of the plans in the folder, valid as long as their files do not change.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use waypost_core::{Draft, Plan, PlanId};
@@ -115,13 +115,15 @@ impl PlanCacheEntry {
 
     /// Returns the problem of the readable file, which is at `path`.
     pub(super) fn warning(&self, id: &PlanId, path: &Path) -> Option<String> {
-        let path = path.display();
+        let (file, path) = (path, path.display());
         match &self.readable {
             Readable::Current | Readable::Reformatted => None,
             Readable::Edited(_) => Some(format!(
                 "{path} was edited by hand, and the edit has no effect until `waypost update {id} --from-file {path}` applies it"
             )),
-            Readable::Ahead(version) => Some(format!("{path} is damaged: {}", self.lost(*version))),
+            Readable::Ahead(version) => {
+                Some(format!("{} is damaged: {}", history_beside(file).display(), self.lost(*version)))
+            }
             Readable::Missing => {
                 Some(format!("{path} is missing; the next write renews it from the history"))
             }
@@ -134,7 +136,7 @@ impl PlanCacheEntry {
     fn lost(&self, version: u64) -> String {
         let last = self.tail.version;
         format!(
-            "it is at version {version}, but the history ends with version {last}: the versions between are lost; `waypost doctor --repair` restores the plan"
+            "it ends with version {last}, but the plan's own file is at version {version}: the versions between are lost; keep that file, `waypost doctor --repair` restores the plan from it"
         )
     }
 
@@ -143,12 +145,18 @@ impl PlanCacheEntry {
     pub(super) fn writable(&self, path: &Path) -> Result<Option<&Arc<Facts>>> {
         match &self.readable {
             Readable::Broken(detail) => Err(corrupt(path, detail)),
-            Readable::Ahead(version) => Err(corrupt(path, self.lost(*version))),
+            Readable::Ahead(version) => Err(corrupt(&history_beside(path), self.lost(*version))),
             Readable::Current | Readable::Reformatted | Readable::Edited(_) | Readable::Missing => {
                 Ok(self.facts.as_ref())
             }
         }
     }
+}
+
+/// Returns the history that belongs to a readable file.
+fn history_beside(readable: &Path) -> PathBuf {
+    let root = readable.parent().and_then(Path::parent).unwrap_or(readable);
+    root.join("history").join(readable.with_extension("jsonl").file_name().unwrap_or_default())
 }
 
 pub(super) const NO_HISTORY: &str = "it has no history, so it is not a plan of this store; move it away and bring it in with `waypost import`";

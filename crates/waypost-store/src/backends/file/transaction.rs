@@ -714,7 +714,7 @@ impl Transaction for Session<'_> {
 
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>> {
         let mut updated = Vec::new();
-        for LeaseUpdate { plan, task, attempt, until, progress } in updates {
+        for LeaseUpdate { plan, task, attempt, until, seconds, progress } in updates {
             let facts = self.facts(plan)?;
             let mut leases = facts.iter().flat_map(|facts| &facts.rows.leases);
             let has_it = leases.any(|lease| lease.task == *task && lease.attempt == *attempt);
@@ -723,6 +723,7 @@ impl Transaction for Session<'_> {
                 let end = ends.filter(|end| end.attempt == *attempt).cloned();
                 let mut end = end.unwrap_or(LeaseEnd { attempt: *attempt, ..LeaseEnd::default() });
                 end.until = until.or(end.until);
+                end.seconds = seconds.or(end.seconds);
                 if progress.is_some() {
                     end.progress.clone_from(progress);
                     self.progressed = true;

@@ -55,9 +55,10 @@ pub(super) fn update(updates: &[LeaseUpdate]) -> Call {
     let at = |update: &LeaseUpdate| update.progress.as_ref().map(|progress| progress.at.as_micros());
     Call::new(
         "UPDATE waypost_leases l SET until = coalesce(wanted.until, l.until),
-             progress = coalesce(wanted.progress, l.progress), progressed_at = coalesce(wanted.at, l.progressed_at)
-         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
-             WITH ORDINALITY AS wanted (plan, task, attempt, until, progress, at, place)
+             progress = coalesce(wanted.progress, l.progress), progressed_at = coalesce(wanted.at, l.progressed_at),
+             seconds = coalesce(wanted.seconds, l.seconds)
+         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[])
+             WITH ORDINALITY AS wanted (plan, task, attempt, until, progress, at, seconds, place)
          JOIN waypost_plans p ON p.id = wanted.plan
          WHERE p.purged_at IS NULL AND l.plan = p.key AND l.task = wanted.task AND l.attempt = wanted.attempt
          RETURNING wanted.place",
@@ -68,6 +69,7 @@ pub(super) fn update(updates: &[LeaseUpdate]) -> Call {
     .column(updates, |update| update.until.map(Timestamp::as_micros))
     .column(updates, progress)
     .column(updates, at)
+    .column(updates, |update| update.seconds.map(i64::from))
 }
 
 /// Returns which of `total` leases the answer to [`update`] contains.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use waypost_config::Config;
 use waypost_account::Terminal;
+use waypost_config::Config;
 use waypost_core::{ActorKind, Difference, Draft, PlanChanges, PlanId, Problem, ProblemKind, Refusal};
 use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as Entry};
 use waypost_service::{EditOp, Guard, Service};
