@@ -15,7 +15,7 @@ pub enum Secret {
 }
 
 /// A program that is run for a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     /// The program and its arguments; with `shell`, a single string for `sh -c`.
     pub command: Vec<String>,
