@@ -14,8 +14,8 @@ mod load;
 mod models;
 mod parse;
 mod problem;
-mod referenced_files;
 mod resolve;
+mod secret_files;
 mod settings;
 mod template;
 
@@ -27,7 +27,6 @@ pub use layer::{Layer, Origin, ReadFile};
 pub use models::*;
 pub use parse::{PROMPT_MARK, todo_store};
 pub use problem::{BadConfig, ConfigProblem};
-pub use referenced_files::{FileRole, NamedFile};
 pub use resolve::{ResolvedWork, inputs, resolve, resolve_check};
 pub use settings::*;
 pub use template::Template;

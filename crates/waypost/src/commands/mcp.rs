@@ -72,7 +72,7 @@ impl Mcp {
             Ok(_) | Err(_) => Roots::Ignore,
         };
         let relays = Arc::new(Relays::default());
-        let options = self.tools.options(self.agent, opener(context, &relays));
+        let options = self.tools.options(self.agent, opener(context, &relays, false));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
         let served = runtime.block_on(serve_stdio(options, roots));
@@ -83,11 +83,11 @@ impl Mcp {
     }
 }
 
-/// Returns the function with which a server opens workspaces.
-pub(crate) fn opener(context: &Context, relays: &Arc<Relays>) -> Opener {
+/// Returns the function with which a server opens workspaces. `files` lets agents over HTTP use the scratch folder.
+pub(crate) fn opener(context: &Context, relays: &Arc<Relays>, files: bool) -> Opener {
     let (context, relays) = (context.for_server(), Arc::clone(relays));
     Arc::new(move |folder: Option<&Path>| {
-        workspace(&context, folder, &relays)
+        workspace(&context, folder, &relays, files)
             .map_err(|failure| Unopened { message: failure.one_line(), hint: failure.hint })
     })
 }
@@ -121,12 +121,14 @@ impl Relays {
 
 /// Opens the workspace of a folder, or of the current one. The store may belong to another checkout of the repository;
 /// files are read and written in this one only.
-fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outcome<Workspace> {
+fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays, files: bool) -> Outcome<Workspace> {
     let (folders, place) = match folder {
         Some(folder) => (context.folders_of(folder)?, context.store_location_of(folder)?),
         None => (context.folders()?, context.store_location()?),
     };
-    let config = Arc::new(load_config::load(&folders, None)?);
+    let mut config = load_config::load(&folders, None)?;
+    config.files.http |= files;
+    let config = Arc::new(config);
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;
     relays.begin(&folders, &config, &store)?;

@@ -6,6 +6,7 @@ mod agents_at_once;
 mod evidence;
 mod examples;
 mod front_ends;
+mod mcp_files;
 mod mcp_jaato;
 mod model;
 mod performance;
