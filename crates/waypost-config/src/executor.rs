@@ -18,7 +18,7 @@ pub enum Secret {
 }
 
 /// A program that is run for a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Process {
     /// The program and its arguments; with `shell`, a single string for `sh -c`.
     pub command: Vec<String>,

@@ -16,8 +16,8 @@ mod models;
 mod only_tightens;
 mod parse;
 mod problem;
-mod referenced_files;
 mod resolve;
+mod secret_files;
 mod settings;
 mod template;
 
@@ -30,7 +30,6 @@ pub use layer::{Layer, Origin, ReadFile};
 pub use models::*;
 pub use parse::{PROMPT_MARK, todo_store};
 pub use problem::{BadConfig, ConfigProblem};
-pub use referenced_files::{FileRole, NamedFile};
 pub use resolve::{ResolvedWork, inputs, resolve, resolve_check};
 pub use settings::*;
 pub use template::Template;

@@ -117,6 +117,21 @@ impl Table<'_> {
             }
         });
         self.section("tui", |table| table.tui(&mut config.tui));
+        self.section("files", |table| table.files(config));
+    }
+
+    /// Agents write in the workspace, so its file cannot open more files to their tools.
+    fn files(&mut self, config: &mut Config) {
+        let (write, http) = (self.strings("write"), self.flag("http"));
+        if !self.is_of_workspace() {
+            set(&mut config.files.write, write);
+            set(&mut config.files.http, http);
+            return;
+        }
+        for key in ["write", "http"].into_iter().filter(|key| !self.is_without(key)) {
+            let what = format!("`files.{key}` counts only in the user's own configuration");
+            self.wrong(self.place(key), what, IN_USER_CONFIG);
+        }
     }
 
     fn compat(&mut self, config: &mut Config, variables: &[(&str, &str)]) {

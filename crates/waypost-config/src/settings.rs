@@ -83,6 +83,15 @@ pub struct Binding {
     pub line: usize,
 }
 
+/// The files that agents' tools may use besides those that are open to all (`docs/mcp.md`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Files that tools may write, relative to the workspace or absolute.
+    pub write: Vec<String>,
+    /// Whether agents over HTTP may use the scratch folder.
+    pub http: bool,
+}
+
 /// A destination for the events of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reporter {
@@ -225,6 +234,7 @@ pub struct Config {
     pub retention_seconds: Option<u64>,
     /// Settings of the terminal interface.
     pub tui: Tui,
+    pub files: Files,
 }
 
 impl Default for Config {
@@ -254,6 +264,7 @@ impl Default for Config {
             log_bytes_max: 10 * 1024 * 1024,
             retention_seconds: None,
             tui: Tui { mouse: true, keys: Vec::new() },
+            files: Files::default(),
         }
     }
 }

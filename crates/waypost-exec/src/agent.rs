@@ -9,7 +9,7 @@ use waypost_text::{tail_bytes, truncate_bytes};
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, done, inside};
 use super::attempt_log::without_secrets;
-use super::process::{self, ProcessResult, Program};
+use super::process::{self, Environment, ProcessResult, Program};
 use super::prompt::Facts;
 use super::worktree::Worktree;
 use crate::outcome::AttemptOutcome;
@@ -45,6 +45,8 @@ fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Resul
     let asked = worktree
         .directory(&agent.process.directory)
         .and_then(|directory| asked(attempt, agent, facts.clone(), directory));
+    // Before any git command: it would read what the agent wrote.
+    let asked = worktree.check_git_files().and(asked);
     let kept = match asked {
         Ok(AttemptOutcome::Done { result, output }) => {
             let title = format!("{}: {}", attempt.job.key.task, facts.get("description"));
@@ -108,7 +110,8 @@ fn asked(
             ""
         }
     };
-    let program = Program { process: &process, directory, input: input.as_bytes() };
+    let (input, environment) = (input.as_bytes(), Environment::Configured);
+    let program = Program { process: &process, directory, input, environment };
     let spoken = process::follow(attempt, &program)?;
     Ok(match process::judged(attempt, &spoken) {
         Some(ending) => with_answer(ending, agent.answer, &spoken),

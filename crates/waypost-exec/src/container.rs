@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::attempt::{Attempt, inside};
-use super::process::{self, Program};
+use super::process::{self, Environment, Program};
 use super::resource_name;
 use crate::liveness_lock;
 use crate::outcome::AttemptOutcome;
@@ -55,15 +55,14 @@ pub(super) fn run(
     let environment = ENVIRONMENT.iter().map(|name| (*name).to_owned());
     let process = Process {
         command: command(attempt, container, &engine, &name)?,
-        shell: false,
-        directory: String::new(),
         environment: environment.chain(container.environment.iter().cloned()).collect(),
         secrets: container.secrets.clone(),
-        timeout_seconds: None,
+        ..Process::default()
     };
     let note = Note::write(attempt, &engine, &name)?;
     let directory = inside(&attempt.around.workspace, "")?;
-    let spoken = process::follow(attempt, &Program { process: &process, directory, input });
+    let environment = Environment::Configured;
+    let spoken = process::follow(attempt, &Program { process: &process, directory, input, environment });
     // An engine's program that ended by itself has waited for its container; a killed one has not.
     let alone = match &spoken {
         Ok(spoken) => spoken.status.signal().is_some(),

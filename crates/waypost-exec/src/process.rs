@@ -3,7 +3,6 @@
 //! An attempt is over when its program has ended. Processes left in its group are killed, so that none of them is
 //! running when its locks pass to other tasks.
 
-use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -20,6 +19,7 @@ use rustix::process::{
 use waypost_text::truncate_bytes;
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock};
+use super::git::Git;
 use super::question::asked;
 use crate::outcome::AttemptOutcome;
 use waypost_config::Process;
@@ -43,6 +43,15 @@ pub(super) struct Program<'a> {
     pub(super) process: &'a Process,
     pub(super) directory: PathBuf,
     pub(super) input: &'a [u8],
+    pub(super) environment: Environment<'a>,
+}
+
+/// The environment of a program. Each also has the variable by which the processes of a dead run are found.
+pub(super) enum Environment<'a> {
+    /// What the configuration names, and the variables of the attempt.
+    Configured,
+    /// Exactly these variables.
+    Closed(&'a [(&'static str, String)]),
 }
 
 pub(super) struct ProcessResult {
@@ -59,7 +68,8 @@ pub(super) fn run(
     input: &[u8],
 ) -> Result<AttemptOutcome, String> {
     let directory = inside(&attempt.around.workspace, &process.directory)?;
-    let spoken = follow(attempt, &Program { process, directory, input })?;
+    let spoken =
+        follow(attempt, &Program { process, directory, input, environment: Environment::Configured })?;
     Ok(outcome(attempt, &spoken))
 }
 
@@ -109,17 +119,28 @@ pub(super) fn tool_output(
     environment: &[&str],
     directory: &Path,
 ) -> Result<String, String> {
-    let process = Process {
-        command,
-        shell: false,
-        directory: String::new(),
-        environment: environment.iter().map(|name| (*name).to_owned()).collect(),
-        secrets: BTreeMap::new(),
-        timeout_seconds: None,
-    };
-    let program = Program { process: &process, directory: directory.to_owned(), input: b"" };
+    let environment = environment.iter().map(|name| (*name).to_owned()).collect();
+    let process = Process { command, environment, ..Process::default() };
+    let directory = directory.to_owned();
+    tool(attempt, &Program { process: &process, directory, input: b"", environment: Environment::Configured })
+}
+
+/// Runs git in a directory, as [`tool_output`] runs a tool.
+pub(super) fn git_output(
+    attempt: &mut Attempt<'_>,
+    git: &Git,
+    directory: &Path,
+    words: &[&str],
+    input: &[u8],
+) -> Result<String, String> {
+    let process = Process { command: git.command(words), ..Process::default() };
+    let (directory, environment) = (directory.to_owned(), Environment::Closed(&git.variables));
+    tool(attempt, &Program { process: &process, directory, input, environment })
+}
+
+fn tool(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result<String, String> {
     let before = std::mem::take(&mut attempt.log.last);
-    let spoken = follow(attempt, &program);
+    let spoken = follow(attempt, program);
     let said = std::mem::replace(&mut attempt.log.last, before);
     let spoken = spoken?;
     if spoken.status.success() && !spoken.too_much {
@@ -144,19 +165,24 @@ fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Ve
         command.current_dir(directory);
     }
     command.env_clear();
-    for name in &process.environment {
-        if let Some(value) = attempt.around.variables.get(name) {
-            command.env(name, value);
-        }
-    }
     let mut secrets = Vec::new();
-    for (name, secret) in &process.secrets {
-        let value = attempt.secret(name, secret)?;
-        command.env(name, &value);
-        secrets.push(value);
-    }
-    for (name, value) in attempt.job.variables() {
-        command.env(name, value);
+    match program.environment {
+        Environment::Configured => {
+            for name in &process.environment {
+                if let Some(value) = attempt.around.variables.get(name) {
+                    command.env(name, value);
+                }
+            }
+            for (name, secret) in &process.secrets {
+                let value = attempt.secret(name, secret)?;
+                command.env(name, &value);
+                secrets.push(value);
+            }
+            command.envs(attempt.job.variables());
+        }
+        Environment::Closed(variables) => {
+            command.envs(variables.iter().map(|(name, value)| (name, value)));
+        }
     }
     command.env(WORKER_VARIABLE, &attempt.around.worker).process_group(0);
     Ok((command, secrets))

@@ -130,11 +130,11 @@ impl Server {
         };
         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));
         let (arguments, tool) = (key.arguments.clone(), key.tool.clone());
-        let recent = Arc::clone(&self.session.plan);
+        let (recent, over_http) = (Arc::clone(&self.session.plan), self.is_over_http());
         let answer = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let (toolset, found) = &shared.tools[place];
-            let call = Call { workspace: at, caller, arguments, client, recent };
+            let call = Call { workspace: at, caller, arguments, client, over_http, recent };
             let answer = (found.run)(&call).map_err(|refused| refused.with_hints(toolset.hints()));
             let outcome = if answer.is_ok() { "answered" } else { "refused" };
             meters().calls.with([&tool, outcome], |calls| calls.add(1));

@@ -203,6 +203,10 @@ impl Server {
         Self { shared: Arc::clone(&self.shared), session: Arc::new(Session::new(Span::Http)) }
     }
 
+    pub(crate) fn is_over_http(&self) -> bool {
+        self.session.span == Span::Http
+    }
+
     /// Returns the caller: always an agent, whatever name the client gives.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Actor {
         let named = self.shared.agent.clone();

@@ -13,6 +13,7 @@ use crate::reply_text;
 use crate::sampling::Sampler;
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
+use crate::workspace_files::Files;
 
 /// Maximum bytes of the reason why an argument does not fit.
 const MISFIT_BYTES: usize = 300;
@@ -24,6 +25,8 @@ pub(crate) struct Call {
     pub(crate) arguments: Map<String, Value>,
     /// The calling program, which may be able to ask a person.
     pub(crate) client: Client,
+    /// Whether the call came over HTTP, from a caller that may be on another machine.
+    pub(crate) over_http: bool,
     /// The caller's own plan that this session created, named or claimed a task of last. Each session of an agent has its own.
     pub(crate) recent: Arc<Mutex<Option<PlanId>>>,
 }
@@ -77,6 +80,11 @@ impl Call {
     /// The service for all operations on plans.
     pub(crate) fn service(&self) -> &Service {
         &self.workspace.service
+    }
+
+    /// The workspace's files, as the caller may use them.
+    pub(crate) fn files(&self) -> Files<'_> {
+        Files { workspace: &self.workspace, over_http: self.over_http }
     }
 
     pub(crate) fn read<R>(&self, plan: &PlanId, read: impl FnOnce(&Plan) -> R) -> Result<R, ServiceError> {

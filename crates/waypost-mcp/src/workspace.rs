@@ -9,6 +9,7 @@ use waypost_service::Service;
 use waypost_store::{Page, PlanStore, PlanSummary, Query, Sort, StoreError};
 
 use crate::tool_error::ToolError;
+use crate::workspace_files::CreatedFiles;
 
 /// The plans of a workspace, its configuration and its folder.
 pub struct Workspace {
@@ -20,6 +21,8 @@ pub struct Workspace {
     pub folder: PathBuf,
     /// Waypost's own folder: logs of attempts, planning journals, and which workers are alive.
     pub own: PathBuf,
+    /// The files that its tools created.
+    pub(crate) created_files: CreatedFiles,
 }
 
 /// Why a workspace could not be opened.
@@ -44,7 +47,8 @@ pub type Opener = Arc<dyn Fn(Option<&Path>) -> Result<Workspace, Unopened> + Sen
 impl Workspace {
     /// Creates a workspace with its own service.
     pub fn new(plans: Arc<PlanStore>, config: Arc<Config>, folder: PathBuf, own: PathBuf) -> Self {
-        Self { service: Service::new(plans, Arc::clone(&config)), config, folder, own }
+        let service = Service::new(plans, Arc::clone(&config));
+        Self { service, config, folder, own, created_files: CreatedFiles::default() }
     }
 
     /// The plans, for reading.

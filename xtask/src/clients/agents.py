@@ -277,7 +277,7 @@ async def fifty_tasks(door, era):
         must(edited["version"] > version, "plan_edit", edited)
         stale = await agent.refused("plan_edit", plan=plan, known_version=version, ops=[{"op": "remove", "task": "t50"}])
         must("version" in stale, "a version that is not the latest is refused", stale)
-        await through_a_file(agent, door, plan, f"fifty-{era}.md")
+        await through_a_file(agent, door, plan, f".waypost/files/fifty-{era}.md")
         # The agent has one open plan at a time in the other scenario.
         await agent.call("plan_edit", plan=plan, ops=[{"op": "plan", "phase": "cancelled", "summary": "Enough of them"}])
         ended = await agent.call("plan_get", plan=plan)

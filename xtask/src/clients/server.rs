@@ -40,6 +40,7 @@ impl Server {
         }
         let mut serve = waypost();
         serve.args(["--json", "serve", "--listen", "127.0.0.1:0", "--toolset", &toolsets.join(",")]);
+        serve.arg("--files");
         let (child, url) =
             server::start(&mut serve, &workspace.folder, |said| Some(said["url"].as_str()?.to_owned()))?;
         Ok(Self { child, url, tokens })

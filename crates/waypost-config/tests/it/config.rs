@@ -110,6 +110,29 @@ fn approval_can_be_a_table_and_a_workspace_can_only_close_the_door_at_the_client
 }
 
 #[test]
+fn only_the_users_own_file_opens_files_to_tools() {
+    let text = "[files]\nwrite = [\"docs/STATUS.md\"]\nhttp = true\n";
+    let config = Config::load(&[layer(Origin::User, text)], []).unwrap();
+    assert_eq!((config.files.write, config.files.http), (vec!["docs/STATUS.md".to_owned()], true));
+    assert_eq!(Config::default().files, waypost_config::Files::default());
+    let only = "counts only in the user's own configuration (write it into the user's configuration, or take it out here)";
+    check(
+        text,
+        &[
+            &format!(".waypost/config.toml:2: `files.write` {only}"),
+            &format!(".waypost/config.toml:3: `files.http` {only}"),
+        ],
+    );
+    check(
+        "[files]\nhttp = 1\n",
+        &[
+            ".waypost/config.toml:2: `files.http` is 1, and must be true or false (correct the value)",
+            &format!(".waypost/config.toml:2: `files.http` {only}"),
+        ],
+    );
+}
+
+#[test]
 fn a_workspace_can_ask_for_more_approval_and_not_for_less() {
     check(
         "approval = \"never\"",

@@ -10,7 +10,6 @@ use super::name::{self, Document};
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
-use crate::workspace_files;
 
 /// Maximum number of documents in a reply.
 const LISTED_MAX: usize = 50;
@@ -103,8 +102,7 @@ pub(super) fn to_file(call: &Call) -> Result<Answer, ToolError> {
         return Err(ToolError::new("path must not be empty", ""));
     }
     let document = name::find(call, &name)?;
-    let write = if overwrite { workspace_files::write } else { workspace_files::write_new };
-    let bytes = write(&call.workspace, &path, &document.spec.body)?;
+    let bytes = call.files().write(&path, &document.spec.body, overwrite)?;
     let mut answer = about(&document);
     answer.remove("author");
     answer.remove("updatedAt");

@@ -12,7 +12,6 @@ use super::read;
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
-use crate::workspace_files;
 
 /// How often a write is tried while others create and delete the same name.
 const TRIES_MAX: usize = 20;
@@ -92,7 +91,7 @@ pub(super) fn from_file(call: &Call) -> Result<Answer, ToolError> {
     if path.is_empty() {
         return Err(ToolError::new("path must not be empty", ""));
     }
-    let body = workspace_files::read(&call.workspace, &path)?;
+    let body = call.files().read_text(&path)?;
     if body.is_empty() {
         return Err(ToolError::new("file is empty; plan content must not be empty", ""));
     }

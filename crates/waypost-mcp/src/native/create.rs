@@ -12,7 +12,6 @@ use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
-use crate::workspace_files;
 
 /// Maximum bytes of the list of generated ids.
 const IDS_BYTES: usize = 120;
@@ -66,8 +65,8 @@ fn new(call: &Call, arguments: &Arguments<'_>) -> Result<New, ToolError> {
             Ok(New { draft: Draft { tasks, ..Draft::new("") }, made, notes: Vec::new() })
         }
         (None, Some(file), None) => {
-            let text = workspace_files::read(&call.workspace, file)?;
-            from_text(&text, Some(file), format(arguments)?)
+            let format = format(arguments)?;
+            from_text(&call.files().read_plan(file, format)?, Some(file), format)
         }
         (None, None, Some(text)) => from_text(text, None, format(arguments)?),
         _ => Err(ToolError::new("tasks, file and text exclude each other", "give one of them")),

@@ -14,7 +14,6 @@ use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
-use crate::workspace_files;
 
 /// Maximum bytes of the list of tasks to be done again.
 const AGAIN_BYTES: usize = 200;
@@ -29,9 +28,7 @@ pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
     let draft = call.read(&plan, |plan| plan.to_draft())?;
     let writing = waypost_formats::write(&draft, dialect, Form::AsRead)
         .map_err(|error| ServiceError::Unreadable { name: "plan_export".to_owned(), error })?;
-    let write =
-        if arguments.flag("overwrite")? { workspace_files::write } else { workspace_files::write_new };
-    let bytes = write(&call.workspace, file, &writing.text)?;
+    let bytes = call.files().write(file, &writing.text, arguments.flag("overwrite")?)?;
     let version = draft.version;
     let value =
         json!({ "plan": plan, "version": version, "file": file, "format": dialect.name(), "bytes": bytes });
@@ -74,7 +71,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     let file = arguments.needed("file")?;
     let plan = plan_ref::plan(call, &arguments)?;
     let (format, guard) = (format(&arguments)?, Guard::from(arguments.number("known_version")?));
-    let text = workspace_files::read(&call.workspace, file)?;
+    let text = call.files().read_plan(file, format)?;
     let bytes = text.len();
     let source = SourceText { text, format, file_name: Some(file.to_owned()), name: file.to_owned() };
     let updated = call.service().update(&call.caller, &plan, source, guard)?;

@@ -14,7 +14,6 @@ use crate::plan_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
-use crate::workspace_files;
 
 /// Maximum number of parser notes in a reply.
 const NOTES_MAX: usize = 5;
@@ -105,10 +104,13 @@ fn answer(call: &Call, entered: &Submitted, mut notes: Vec<String>) -> Result<An
 fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
     let Submit { text, file, plan, format, id, queue: _ } = asked;
     match (text, file, plan) {
-        (Some(text), None, None) => read(call, &text, None, format.as_deref(), id),
+        (Some(text), None, None) => {
+            let format = format.as_deref().map(dialect).transpose()?;
+            read(call, &text, None, format, id)
+        }
         (None, Some(file), None) => {
-            let text = workspace_files::read(&call.workspace, &file)?;
-            read(call, &text, Some(&file), format.as_deref(), id)
+            let format = format.as_deref().map(dialect).transpose()?;
+            read(call, &call.files().read_plan(&file, format)?, Some(&file), format, id)
         }
         (None, None, Some(_)) if id.is_some() || format.is_some() => Err(ToolError::new(
             "`id` and `format` are about a text or a file, not about a plan of the store",
@@ -134,10 +136,10 @@ fn read(
     call: &Call,
     text: &str,
     file: Option<&str>,
-    format: Option<&str>,
+    format: Option<Dialect>,
     id: Option<String>,
 ) -> Result<Submission, ToolError> {
-    let (mut draft, notes) = plan_text::read(text, file, format.map(dialect).transpose()?)?;
+    let (mut draft, notes) = plan_text::read(text, file, format)?;
     if let Some(id) = id {
         let id = PlanId::new(id).map_err(|error| ToolError::new(error.to_string(), "choose another id"))?;
         draft.id = Some(id);

@@ -8,6 +8,7 @@ mod committed;
 #[path = "../../../waypost-run/tests/it/direct_writes.rs"]
 mod direct_writes;
 mod documents;
+mod files;
 mod jaato;
 mod line;
 mod lines;

@@ -13,7 +13,7 @@ use crate::processes::{Place, configured, with_inputs};
 use crate::world::job;
 
 /// An executor `run` that is an agent: this shell script is its program, with these lines of configuration.
-fn agent(place: &Place, script: &str, keys: &str) -> Config {
+pub(crate) fn agent(place: &Place, script: &str, keys: &str) -> Config {
     let path = place.root.join("agent.sh");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     let words =
@@ -22,7 +22,7 @@ fn agent(place: &Place, script: &str, keys: &str) -> Config {
     configured(&format!("[executors.run]\nkind = \"agent\"\n{words}{keys}\n"))
 }
 
-fn git(place: &Place, words: &[&str]) -> String {
+pub(crate) fn git(place: &Place, words: &[&str]) -> String {
     let run = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-C"])
         .arg(place.root.join("work"))
@@ -33,7 +33,7 @@ fn git(place: &Place, words: &[&str]) -> String {
     String::from_utf8_lossy(&run.stdout).trim().to_owned()
 }
 
-fn repository() -> Place {
+pub(crate) fn repository() -> Place {
     let place = Place::new();
     git(&place, &["init", "--quiet", "-b", "main"]);
     fs::write(place.root.join("work/text"), "first\n").unwrap();
@@ -48,7 +48,7 @@ fn result(plan: &Plan, task: &str) -> String {
     state.result.clone().unwrap_or_default()
 }
 
-fn output(plan: &Plan, task: &str) -> Value {
+pub(crate) fn output(plan: &Plan, task: &str) -> Value {
     let state = &plan.task(task).unwrap().state;
     assert_eq!(state.status, Status::Done, "{:?}", state.error);
     state.output.as_ref().unwrap().value()

@@ -9,6 +9,7 @@ mod containers;
 mod direct_writes;
 mod evidence;
 mod faulty_store;
+mod git_worktrees;
 mod http;
 mod kubernetes;
 mod machines;

@@ -73,7 +73,7 @@ impl Mcp {
             Ok(_) | Err(_) => Roots::Ignore,
         };
         let relays = Arc::new(Relays::default());
-        let options = self.tools.options(self.agent, opener(context, &relays, ActorKind::Agent));
+        let options = self.tools.options(self.agent, opener(context, &relays, ActorKind::Agent, false));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
         let served = runtime.block_on(serve_stdio(options, roots));
@@ -84,11 +84,12 @@ impl Mcp {
     }
 }
 
-/// Returns the function with which a server opens workspaces for callers who are at most of this kind.
-pub(crate) fn opener(context: &Context, relays: &Arc<Relays>, most: ActorKind) -> Opener {
+/// Returns the function with which a server opens workspaces for callers who are at most of this kind. `files` lets agents
+/// over HTTP use the scratch folder.
+pub(crate) fn opener(context: &Context, relays: &Arc<Relays>, most: ActorKind, files: bool) -> Opener {
     let (context, relays) = (context.for_server(), Arc::clone(relays));
     Arc::new(move |folder: Option<&Path>| {
-        workspace(&context, folder, &relays, most)
+        workspace(&context, folder, &relays, most, files)
             .map_err(|failure| Unopened { message: failure.one_line(), hint: failure.hint })
     })
 }
@@ -127,12 +128,15 @@ fn workspace(
     folder: Option<&Path>,
     relays: &Relays,
     most: ActorKind,
+    files: bool,
 ) -> Outcome<Workspace> {
     let (folders, place) = match folder {
         Some(folder) => (context.folders_of(folder)?, context.store_location_of(folder)?),
         None => (context.folders()?, context.store_location()?),
     };
-    let config = Arc::new(load_config::load(&folders, None, context.actor()?.kind.max(most))?);
+    let mut config = load_config::load(&folders, None, context.actor()?.kind.max(most))?;
+    config.files.http |= files;
+    let config = Arc::new(config);
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;
     relays.begin(&folders, &config, &store)?;

@@ -58,14 +58,17 @@ pub(crate) struct Serve {
     /// Run no plans; leave that to `waypost worker`
     #[arg(long)]
     no_worker: bool,
+    /// Let agents read and write plan files in .waypost/files
+    #[arg(long)]
+    files: bool,
 }
 
 impl Serve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let Self { listen, tools, hosts, origins, worker: _, no_worker } = self;
+        let Self { listen, tools, hosts, origins, worker: _, no_worker, files } = self;
         let guard = host_origin_guard(listen, &hosts, &origins)?;
         let relays = Arc::new(Relays::default());
-        let open = mcp::opener(context, &relays, ActorKind::Person);
+        let open = mcp::opener(context, &relays, ActorKind::Person, files);
         // Opened once in advance, so that errors of the store or the configuration are reported here, not to every agent.
         let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
         let folders = context.folders()?;

@@ -7,6 +7,7 @@ mod callers;
 mod evidence;
 mod examples;
 mod front_ends;
+mod mcp_files;
 mod mcp_jaato;
 mod model;
 mod performance;

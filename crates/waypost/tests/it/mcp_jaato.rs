@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::transcript::Workspace;
 
 /// A server process of an agent, and a client that speaks lines of JSON with it.
-struct Agent {
+pub(crate) struct Agent {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -17,9 +17,13 @@ struct Agent {
 
 impl Agent {
     fn begin(workspace: &Workspace, name: &str) -> Self {
+        Self::with_toolset(workspace, "jaato", name)
+    }
+
+    pub(crate) fn with_toolset(workspace: &Workspace, toolset: &str, name: &str) -> Self {
         let mut process = workspace
             .command(env!("CARGO_BIN_EXE_waypost"))
-            .args(["mcp", "--toolset", "jaato", "--agent", name])
+            .args(["mcp", "--toolset", toolset, "--agent", name])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -52,10 +56,18 @@ impl Agent {
 
     /// Calls a tool that has to do what it is asked.
     #[track_caller]
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         assert_ne!(result["isError"], true, "{tool}: {result}");
         result["structuredContent"].clone()
+    }
+
+    /// Calls a tool that has to refuse, and returns its words.
+    #[track_caller]
+    pub(crate) fn refused(&mut self, tool: &str, arguments: Value) -> String {
+        let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        assert_eq!(result["isError"], true, "{tool}: {result}");
+        result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
     /// Makes a plan, and lets a person approve it at the command line.

@@ -365,3 +365,66 @@ fn at_a_terminal_the_sign_in_link_is_printed_and_no_file_is_written() {
     tmux.press(&["C-c"]);
     tmux.wait("the server ended");
 }
+
+impl Site {
+    /// The text with which a tool answers, and whether it is an error.
+    fn call(&self, token: &str, session: &str, tool: &str, arguments: Value) -> (bool, String) {
+        let asked = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": tool, "arguments": arguments } });
+        let (status, _, said) = self.post(token, Some(session), &asked);
+        assert_eq!(status, 200, "{said}");
+        let message = said.lines().find_map(|line| {
+            let message: Value = serde_json::from_str(line.strip_prefix("data:").unwrap_or(line)).ok()?;
+            message.get("result").cloned()
+        });
+        let result = message.unwrap_or_else(|| panic!("{said}"));
+        (result["isError"] == true, result["content"][0]["text"].as_str().unwrap().to_owned())
+    }
+}
+
+/// What an agent may do with files over HTTP: nothing, or with `open` only what is in the scratch folder.
+fn check_files(site: &Site, open: bool) {
+    let token = site.run(&["token", "new", "--agent", "far"])["token"].as_str().unwrap().to_owned();
+    let session = site.begin(&token);
+    let call = |tool: &str, arguments: Value| site.call(&token, &session, tool, arguments);
+    assert!(!call("plan_create", json!({ "title": "T", "tasks": ["a"] })).0);
+    std::fs::write(site.folder.join(".env"), "SECRET=1").unwrap();
+    std::fs::write(site.folder.join("Makefile"), "all:\n").unwrap();
+    std::fs::write(site.folder.join("notes.md"), "SECRET").unwrap();
+    for file in [".env", "Makefile", "notes.md", "new-plan.md", ".waypost/config.toml"] {
+        for tool in ["plan_create", "plan_export", "plan_update"] {
+            let arguments = json!({ "file": file, "format": "markdown" });
+            let (is_error, said) = call(tool, arguments);
+            assert!(is_error && !said.contains("SECRET"), "{tool} {file}: {said}");
+            if !open {
+                assert!(
+                    said.contains("agents over HTTP") && said.contains("waypost serve --files"),
+                    "{said}"
+                );
+            }
+        }
+        let arguments = json!({ "file": file, "overwrite": true });
+        assert!(call("plan_export", arguments).0, "{file}");
+    }
+    assert_eq!(std::fs::read_to_string(site.folder.join("Makefile")).unwrap(), "all:\n");
+    assert!(!site.folder.join("new-plan.md").exists());
+    let (is_error, said) = call("plan_export", json!({ "file": ".waypost/files/t.md" }));
+    assert_eq!(is_error, !open, "{said}");
+    assert_eq!(site.folder.join(".waypost/files/t.md").exists(), open);
+    let (is_error, said) = call("plan_update", json!({ "file": ".waypost/files/t.md" }));
+    assert_eq!(is_error, !open, "{said}");
+}
+
+#[test]
+fn an_agent_over_http_uses_no_files() {
+    check_files(&Site::new("no-files"), false);
+}
+
+#[test]
+fn an_agent_over_http_uses_the_scratch_folder_if_the_operator_opens_it() {
+    check_files(&Site::with("files", "", &["serve", "--json", "--files"]), true);
+    let home = std::env::temp_dir().join(format!("waypost-serve-{}-http", std::process::id()));
+    std::fs::create_dir_all(home.join(".config/waypost")).unwrap();
+    std::fs::write(home.join(".config/waypost/config.toml"), "[files]\nhttp = true\n").unwrap();
+    check_files(&Site::new("http"), true);
+}

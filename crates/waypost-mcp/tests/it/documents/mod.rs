@@ -142,13 +142,13 @@ fn the_loop_of_export_edit_and_update_never_costs_the_text() {
     let session = plans(&world, "main");
     let body = format!("---\ntitle: kept\n---\n# {MARK}\n\n- [ ] not a task\n- [x] nor this\n");
     let written = session.call("write_plan", json!({ "name": "p", "content": body }));
-    let exported = session.call("export_plan_to_file", json!({ "name": "p", "path": "tmp/p.md" }));
-    let file = world.folder().join("tmp/p.md");
+    let exported = session.call("export_plan_to_file", json!({ "name": "p", "path": "tmp/p-plan.md" }));
+    let file = world.folder().join("tmp/p-plan.md");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), body);
     assert_eq!(exported.value["bytesWritten"], body.len());
     std::fs::write(&file, body.replace("nor this", "nor that")).unwrap();
     let known = &exported.value["version"];
-    let from_file = json!({ "name": "p", "path": "tmp/p.md", "last_known_version": known });
+    let from_file = json!({ "name": "p", "path": "tmp/p-plan.md", "last_known_version": known });
     let updated = session.call("update_plan_from_file", from_file);
     assert_eq!(updated.value["changed"], "body +1 -1 lines");
     assert_eq!((&updated.value["version"], &updated.value["bytes"]), (&json!(2), &json!(body.len())));
@@ -159,12 +159,12 @@ fn the_loop_of_export_edit_and_update_never_costs_the_text() {
     assert_eq!(read["content"], body.replace("nor this", "nor that"));
     assert_eq!(read.get("tasks"), None, "a checklist in a text is text");
     // What somebody may have edited is not overwritten by mistake; what it holds anyway may be written again.
-    session.call("export_plan_to_file", json!({ "name": "p", "path": "tmp/p.md" }));
+    session.call("export_plan_to_file", json!({ "name": "p", "path": "tmp/p-plan.md" }));
     std::fs::write(&file, "edited meanwhile").unwrap();
-    let said = session.refused("export_plan_to_file", json!({ "name": "p", "path": "tmp/p.md" }));
+    let said = session.refused("export_plan_to_file", json!({ "name": "p", "path": "tmp/p-plan.md" }));
     assert!(said.contains("exists with other content"), "{said}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "edited meanwhile");
-    session.call("export_plan_to_file", json!({ "name": "p", "path": "tmp/p.md", "overwrite": true }));
+    session.call("export_plan_to_file", json!({ "name": "p", "path": "tmp/p-plan.md", "overwrite": true }));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), read["content"].as_str().unwrap());
 }
 
@@ -176,28 +176,35 @@ fn paths_lead_nowhere_but_to_plain_files_of_the_workspace() {
     let folder = world.folder();
     let outside = folder.with_extension("outside");
     std::fs::create_dir_all(&outside).unwrap();
-    std::fs::write(outside.join("secret"), "secret").unwrap();
-    symlink(outside.join("secret"), folder.join("link")).unwrap();
+    std::fs::write(outside.join("plan.md"), "secret").unwrap();
+    symlink(outside.join("plan.md"), folder.join("link-plan.md")).unwrap();
     symlink(&outside, folder.join("way")).unwrap();
-    assert!(Program::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
-    std::fs::create_dir(folder.join("dir")).unwrap();
-    std::fs::write(folder.join("empty"), "").unwrap();
-    let absolute = outside.join("secret").display().to_string();
-    let up = format!("../{}/secret", outside.file_name().unwrap().to_string_lossy());
-    for path in
-        [up.as_str(), &absolute, "link", "way/secret", "pipe", "dir", "/dev/zero", ".waypost/config.toml"]
-    {
+    assert!(Program::new("mkfifo").arg(folder.join("pipe-plan.md")).status().unwrap().success());
+    std::fs::create_dir(folder.join("dir-plan.md")).unwrap();
+    std::fs::write(folder.join("empty.md"), "").unwrap();
+    let absolute = outside.join("plan.md").display().to_string();
+    let up = format!("../{}/plan.md", outside.file_name().unwrap().to_string_lossy());
+    for path in [
+        up.as_str(),
+        &absolute,
+        "link-plan.md",
+        "way/plan.md",
+        "pipe-plan.md",
+        "dir-plan.md",
+        "/dev/zero",
+        ".waypost/config.toml",
+    ] {
         let said = session.refused("update_plan_from_file", json!({ "name": "p", "path": path }));
         assert!(said.contains(path), "{path}: {said}");
         let over = json!({ "name": "p", "path": path, "overwrite": true });
         session.refused("export_plan_to_file", over);
     }
-    let said = session.refused("update_plan_from_file", json!({ "name": "p", "path": "empty" }));
+    let said = session.refused("update_plan_from_file", json!({ "name": "p", "path": "empty.md" }));
     assert_eq!(said, "file is empty; plan content must not be empty");
     assert!(
-        session.refused("update_plan_from_file", json!({ "name": "p", "path": "none" })).contains("none")
+        session.refused("update_plan_from_file", json!({ "name": "p", "path": "none.md" })).contains("none")
     );
-    assert_eq!(std::fs::read_to_string(outside.join("secret")).unwrap(), "secret");
+    assert_eq!(std::fs::read_to_string(outside.join("plan.md")).unwrap(), "secret");
     assert_eq!(session.call("read_plan", json!({ "name": "p" })).value["content"], "text");
     std::fs::remove_dir_all(outside).unwrap();
 }

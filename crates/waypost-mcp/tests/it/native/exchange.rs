@@ -82,8 +82,8 @@ fn check_update(texts: &[&str], expected: &[(&str, &str, &[&str])]) {
         fs::write(world.folder().join("p.md"), text).unwrap();
         session.call("plan_update", json!({ "file": "p.md" }));
     }
-    session.call("plan_export", json!({ "file": "out.json" }));
-    let out = fs::read_to_string(world.folder().join("out.json")).unwrap();
+    session.call("plan_export", json!({ "file": "out-plan.json" }));
+    let out = fs::read_to_string(world.folder().join("out-plan.json")).unwrap();
     let out: serde_json::Value = serde_json::from_str(&out).unwrap();
     let expected: Vec<_> = expected
         .iter()
@@ -126,11 +126,11 @@ fn a_line_without_an_id_that_says_what_a_task_says_is_that_task() {
 fn a_stale_version_is_refused_and_the_file_left_alone() {
     let (world, session) = begin();
     plan(&session, json!(["a"]));
-    session.call("plan_export", json!({ "file": "p.json" }));
+    session.call("plan_export", json!({ "file": "p-plan.json" }));
     session.call("plan_edit", json!({ "ops": [{ "op": "plan", "title": "moved on" }] }));
-    let said = session.refused("plan_update", json!({ "file": "p.json", "known_version": 1 }));
+    let said = session.refused("plan_update", json!({ "file": "p-plan.json", "known_version": 1 }));
     assert!(said.contains("is at version 2, not 1; changed since: title=moved on"), "{said}");
-    assert!(world.folder().join("p.json").exists());
+    assert!(world.folder().join("p-plan.json").exists());
 }
 
 #[test]

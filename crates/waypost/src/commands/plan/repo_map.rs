@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use waypost_exec::Git;
+
 use crate::error::{Failure, Outcome};
+use crate::load_config::variables;
 
 /// Maximum number of paths in a map.
 const PATHS_MAX: usize = 2_000;
@@ -29,9 +32,13 @@ pub(super) fn of(workspace: &Path) -> Outcome<String> {
 }
 
 fn known_to_git(workspace: &Path) -> Option<Vec<String>> {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(workspace).args(["ls-files", "--cached", "--others", "--exclude-standard"]);
-    let output = git.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let git = Git::find(&variables(), workspace).ok()?;
+    let words = git.command(&["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let (program, words) = words.split_first()?;
+    let mut command = Command::new(program);
+    command.args(words).current_dir(workspace).env_clear();
+    command.envs(git.variables.iter().map(|(name, value)| (name, value)));
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then(|| text.lines().map(str::to_owned).collect())
 }

@@ -187,6 +187,24 @@ fn what_the_model_is_given_reaches_it_as_data() {
 }
 
 #[test]
+fn a_map_of_a_repository_runs_nothing_that_the_repository_names() {
+    let stage = Stage::playing([say(three())]);
+    let work = stage.workspace.work();
+    fs::write(work.join("code.rs"), "fn main() {}").unwrap();
+    let mark = stage.workspace.root.join("ran");
+    for words in [
+        &["init", "--quiet"][..],
+        &["add", "code.rs"],
+        &["config", "core.fsmonitor", &format!("touch {}", mark.display())],
+    ] {
+        assert!(stage.workspace.command("git").args(words).status().unwrap().success());
+    }
+    stage.does(&["plan", GOAL, "--map"]);
+    assert!(told(&stage.server.seen()[0]).contains("code.rs"));
+    assert!(!mark.exists(), "git ran it");
+}
+
+#[test]
 fn a_budget_is_looked_at_before_a_call() {
     let stage = Stage::playing([say(three())]);
     let error = stage.fails(1, &["plan", GOAL, "--budget", "50"]);

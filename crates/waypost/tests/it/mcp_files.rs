@@ -1,0 +1,75 @@
+//! Files that `waypost mcp` reads and writes for an agent: plans, and nothing that other programs run or obey.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::mcp_jaato::Agent;
+use crate::transcript::Workspace;
+
+/// Files that hosts, editors, build tools or shells run or obey.
+const OBEYED: [&str; 12] = [
+    "Makefile",
+    "package.json",
+    "compose.yaml",
+    "CLAUDE.md",
+    ".envrc",
+    ".github/workflows/x.yml",
+    "build.rs",
+    ".zed/settings.json",
+    ".mcp.json",
+    ".git/config",
+    ".waypost/config.toml",
+    "action.yml",
+];
+
+#[test]
+fn an_agent_writes_no_file_that_other_programs_obey() {
+    let workspace = Workspace::new();
+    let work = workspace.work();
+    fs::create_dir(work.join(".git")).unwrap();
+    fs::write(work.join("Makefile"), "all:\n").unwrap();
+    let mut native = Agent::with_toolset(&workspace, "native", "a");
+    let mut plans = Agent::with_toolset(&workspace, "plans", "b");
+    native.call("plan_create", json!({ "title": "T", "tasks": ["a"] }));
+    plans.call("write_plan", json!({ "name": "p", "content": "all: ; touch pwned" }));
+    for file in OBEYED {
+        for overwrite in [false, true] {
+            let said = native.refused("plan_export", json!({ "file": file, "overwrite": overwrite }));
+            assert!(said.contains(".waypost/files/"), "{file}: it names what is accepted: {said}");
+            let arguments = json!({ "name": "p", "path": file, "overwrite": overwrite });
+            plans.refused("export_plan_to_file", arguments);
+        }
+        assert_eq!(work.join(file).exists(), file == "Makefile", "{file}");
+    }
+    assert_eq!(fs::read_to_string(work.join("Makefile")).unwrap(), "all:\n");
+    native.call("plan_export", json!({ "file": "release-plan.md" }));
+    plans.call("export_plan_to_file", json!({ "name": "p", "path": ".waypost/files/any.md" }));
+    assert!(work.join("release-plan.md").exists() && work.join(".waypost/files/any.md").exists());
+}
+
+#[test]
+fn an_agent_reads_no_file_that_is_not_a_plan() {
+    let workspace = Workspace::new();
+    let work = workspace.work();
+    fs::write(work.join(".env"), "SECRET=1\n").unwrap();
+    fs::write(work.join("keys.json"), "{\"key\": \"SECRET\"}").unwrap();
+    fs::write(work.join("original.md"), "SECRET").unwrap();
+    fs::hard_link(work.join("original.md"), work.join("hard.md")).unwrap();
+    assert!(workspace.command("mkfifo").arg(work.join("pipe.md")).status().unwrap().success());
+    let mut native = Agent::with_toolset(&workspace, "native", "a");
+    let mut plans = Agent::with_toolset(&workspace, "plans", "b");
+    native.call("plan_create", json!({ "title": "T", "tasks": ["a"] }));
+    for file in [".env", "keys.json", "hard.md", "pipe.md"] {
+        for tool in ["plan_create", "plan_update"] {
+            for format in ["markdown", "checklist", ""] {
+                let arguments = json!({ "file": file, "format": format });
+                let said = native.refused(tool, arguments);
+                assert!(!said.contains("SECRET"), "{file}: {said}");
+            }
+        }
+        plans.refused("update_plan_from_file", json!({ "name": "p", "path": file }));
+    }
+    fs::write(work.join("notes.md"), "words").unwrap();
+    native.call("plan_update", json!({ "file": "notes.md" }));
+}
