@@ -73,6 +73,10 @@ const judged = () =>
     await look("the help");
     const licences = await (await page.request.get(stage.site + (await help.getByRole("link", { name: /licences/ }).getAttribute("href")))).text();
     for (const name of ["svelte", "marked", "dompurify"]) assert.match(licences, new RegExp(`^${name} [0-9.]+ \\(`, "m"));
+    await page.evaluate(() => localStorage.removeItem("waypost-session"));
+    await page.reload();
+    await page.getByRole("heading", { name: "Please sign in" }).waitFor();
+    await look("the sign-in form");
     assert.equal(found.join("\n\n"), "");
   });
 
