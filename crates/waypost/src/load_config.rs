@@ -39,6 +39,11 @@ impl Folders {
         Self { workspace, own, foreign }
     }
 
+    /// The folders of a workspace that has just been made in this folder.
+    pub(crate) fn new_in(workspace: PathBuf) -> Self {
+        Self { own: workspace.join(FOLDER), workspace, foreign: None }
+    }
+
     /// Creates Waypost's own folder if it is missing.
     pub(crate) fn prepare(&self) -> Outcome {
         StoreLocation { location: String::new(), folder: Some(self.own.clone()) }.prepare()

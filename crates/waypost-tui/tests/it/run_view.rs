@@ -350,6 +350,7 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     let heavy = shown(20, PARTICULAR_BYTES_MAX);
     let held = PREVIEW_BYTES_MAX / PARTICULAR_BYTES_MAX;
     assert_eq!((heavy.tasks.len(), heavy.for_machines), (held - 1, 20));
+    let cut = shown(1, PARTICULAR_BYTES_MAX + 1);
     let mut app = watching((80, 24));
     let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
     reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
@@ -358,7 +359,6 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
     assert!(text(&app).contains("… and 13 tasks not shown"), "{}", text(&app));
     assert_eq!(run_effects(press(&mut app, "aa")), [], "what is not shown cannot be approved");
-    let cut = shown(1, PARTICULAR_BYTES_MAX + 1);
     reply(&mut app, RunReply::Preview(key(), Ok(Box::new(cut))));
     assert_eq!(run_effects(press(&mut app, "aa")), [], "nor what is shown in part");
 }

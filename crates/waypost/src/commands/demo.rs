@@ -59,7 +59,7 @@ impl Demo {
     }
 
     fn run_in(&self, context: &mut Context, folder: &std::path::Path) -> Outcome {
-        let folders = Folders { workspace: folder.to_owned(), own: folder.join(".waypost") };
+        let folders = Folders::new_in(folder.to_owned());
         let store =
             open(&format!("sqlite:{}", folders.own.join("waypost.db").display()), Durability::default())?;
         let plans = Arc::new(PlanStore::new(store));
