@@ -48,11 +48,22 @@ const journey = () =>
     await page.getByText("1 plan waits for your approval.").waitFor();
     await page.getByRole("link", { name: "Nightly packages" }).click();
     await page.getByRole("button", { name: "Decide…" }).click();
-    const commands = page.getByRole("table", { name: "Tasks with the commands that they run" });
-    await commands.getByText("sh steps.sh").first().waitFor();
+    const commands = page.getByRole("table", { name: "Tasks that run sh steps.sh" });
+    await commands.getByText("mirror").first().waitFor();
     assert.equal(await commands.getByRole("row").count(), 1 + TASKS.length);
+
+    // What is on screen stays there while an agent edits; nothing that was not seen can be approved.
+    const approve = page.getByRole("button", { name: /^Approve version/ });
+    const before = await approve.textContent();
+    await agent.call("plan_edit", { plan, ops: [{ op: "revise", task: "publish", notes: "quickly" }] });
+    await page.getByText(/came in while you were reading/).first().waitFor();
+    assert.equal(await approve.textContent(), before);
+    assert.equal(await approve.isDisabled(), true);
+    await page.getByRole("button", { name: /^Review version/ }).click();
+    await page.getByText("quickly").first().waitFor();
     await page.getByLabel("A word with it (optional)").fill("go ahead");
-    await page.getByRole("button", { name: /^Approve version/ }).click();
+    await page.getByText("✓ seen").last().scrollIntoViewIfNeeded();
+    await approve.click();
 
     await view(page, "List").click();
     await row(page, "Fetch the sources", "running").waitFor();

@@ -66,7 +66,7 @@ async function fill(stage) {
   const text = { title: evil("title"), goal: evil("goal"), status: evil("status"), body: BODY, queue: "", tasks: TASKS };
   const { plan } = await agent.call("plan_create", { text: JSON.stringify({ format: "waypost/1", id: "hostile", ...text }), format: "native" });
   await agent.call("plan_start", { plan, wait: 0 });
-  await stage.api("POST", `/plans/${plan}/actions/approve`, { note: evil("note") });
+  await stage.approve(plan, evil("note"));
   const report = async (task, status, more) => {
     await agent.call("task_next", { plan, task });
     await agent.call("task_report", { plan, task, status, ...more });

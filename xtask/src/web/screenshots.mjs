@@ -28,7 +28,7 @@ async function prepare(stage) {
   const example = (name) => join(stage.workspace, "examples", name);
   await stage.run("agent:releaser", "import", example("release.json"));
   await stage.api("PATCH", "/plans/release-2", { status: "waiting for the mirror", goal: "Version 2.0.0 of every part is built, signed and announced." });
-  await stage.api("POST", "/plans/release-2/actions/approve", { note: "go ahead" });
+  await stage.approve("release-2", "go ahead");
   stage.work();
   await stage.run("agent:planner", "import", example("fanout.json"), "--id", "fanout");
   await stage.api("PATCH", "/plans/fanout", { title: "Call Item Entry in three files", goal: "The name says what it is." });

@@ -134,6 +134,12 @@ export class Stage {
     return text ? JSON.parse(text) : null;
   }
 
+  /** Approves what a plan would run, as the person who started the server. */
+  async approve(plan, note) {
+    const { version, digest } = await this.api("GET", `/plans/${plan}/preview`);
+    return this.api("POST", `/plans/${plan}/actions/approve`, { version, digest, note });
+  }
+
   /** An agent that speaks MCP over HTTP. */
   async agent(name) {
     const { token } = await this.run("person:ada", "token", "new", "--agent", name);
