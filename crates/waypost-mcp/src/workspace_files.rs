@@ -114,7 +114,8 @@ impl Files<'_> {
             Some(found) if place.holds(&found, text)? => {}
             Some(found) => {
                 let is_ours = path.folder == Folder::Scratch || created.contains(&path.names);
-                if !is_ours && !(is_listed && found.st_mode & 0o111 == 0) {
+                let may_replace = is_ours || is_listed && found.st_mode & 0o111 == 0;
+                if !may_replace {
                     let message =
                         format!("{said} exists and was not written by this server; nothing was written");
                     let hint =
