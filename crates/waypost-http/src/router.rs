@@ -338,15 +338,12 @@ async fn login(State(site): State<Arc<Site>>, request: Request) -> Result<Respon
     Ok((heads, serde_json::json!({ "session": new.secret }).to_string()).into_response())
 }
 
-/// `POST /logout`
+/// `POST /logout`: ends the session and its streams. A caller with a token has no session.
 async fn logout(State(site): State<Arc<Site>>, session: Option<Extension<Session>>) -> Response {
-    match session {
-        Some(Extension(session)) => {
-            (StatusCode::NO_CONTENT, [(SET_COOKIE, site.sessions.end(&session))]).into_response()
-        }
-        // A caller with a token has no session.
-        None => StatusCode::NO_CONTENT.into_response(),
-    }
+    let Some(Extension(session)) = session else { return StatusCode::NO_CONTENT.into_response() };
+    let cookie = site.sessions.end(&session);
+    site.end_streams();
+    (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response()
 }
 
 /// Serves the dashboard.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use waypost_core::Actor;
 use waypost_http::{SESSIONS_PER_TOKEN_MAX, Tokens};
 
-use super::api::{Answer, Desk};
+use super::api::{Answer, BOUND, Desk};
 
 /// A page that is signed in: what the browser and the page remember.
 struct Page<'a> {
@@ -72,6 +72,26 @@ fn a_page_signs_in_reads_writes_and_signs_out() {
     assert_eq!(out.status, 204);
     assert!(out.head("set-cookie").starts_with(&format!("waypost_session_{}=;", desk.at.port())), "{out:?}");
     page.get("/api/v1/me").problem(401);
+}
+
+#[test]
+fn signing_out_ends_the_streams_of_the_session() {
+    let desk = Desk::new();
+    let page = Page::new(&desk);
+    let mut stream = TcpStream::connect(desk.at).unwrap();
+    stream.set_read_timeout(Some(BOUND)).unwrap();
+    let (host, cookie, secret) = (desk.at, &page.cookie, &page.secret);
+    write!(
+        stream,
+        "GET /api/v1/events HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nX-Waypost-Session: {secret}\r\n\
+         Connection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    assert_eq!(page.with_cookies(&page.cookie, "POST", "/logout", "").status, 204);
+    stream.read_to_end(&mut Vec::new()).expect("it ends");
 }
 
 #[test]
