@@ -33,8 +33,10 @@ pub(crate) fn home() -> Option<PathBuf> {
     env::var_os(HOME).map(PathBuf::from)
 }
 
-/// The process ids and the variables of the ancestors.
-pub(crate) fn ancestors() -> Option<Vec<(u32, Vec<(String, String)>)>> {
+/// The process id of an ancestor, and its variables.
+type Ancestor = (u32, Vec<(String, String)>);
+
+pub(crate) fn ancestors() -> Option<Vec<Ancestor>> {
     let text = env::var(ANCESTORS).ok()?;
     let process = |part: &str| {
         let mut words = part.split_whitespace();

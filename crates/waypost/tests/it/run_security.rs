@@ -200,11 +200,11 @@ fn no_configuration_but_the_operators_is_read_on_an_agents_word() {
         fs::write(place.workspace.work().join(name), own).unwrap();
     }
     check(&place.agent(&["run", file, "--yes"]), 4, "no executor is called run");
-    // Even a file that is named gives no approval.
-    check(&place.agent(&["run", file, "--yes", "--config", "p.toml"]), 1, "needs approval before it runs");
+    // A file that an agent names brings neither executors nor approval.
+    let cannot = "p.toml:1: an agent's --config cannot define executors";
+    check(&place.agent(&["run", file, "--yes", "--config", "p.toml"]), 4, cannot);
     fs::write(place.workspace.work().join("p.toml"), format!("approval = \"never\"\n{own}")).unwrap();
-    let output = place.agent(&["run", file, "--config", "p.toml"]);
-    assert_eq!(output.status.code(), Some(1), "{:?}", text(&output));
+    check(&place.agent(&["run", file, "--config", "p.toml"]), 4, "an agent's --config cannot");
     place.nothing_ran();
 }
 
