@@ -96,8 +96,7 @@ pub(super) fn every_version_follows_from_the_one_before_it(place: &Place) {
     // Several versions in one transaction, then by another process.
     let together = ["a", "b", "c"].map(|name| request("p", vec![add(name)]));
     assert!(plans.write_each(together.to_vec()).iter().all(Result::is_ok));
-    let by_bot =
-        waypost_store::WriteRequest { by: bot(), ..request("p", vec![retitle("Größe \0 €")]) };
+    let by_bot = waypost_store::WriteRequest { by: bot(), ..request("p", vec![retitle("Größe \0 €")]) };
     place.plans().write(by_bot).unwrap();
     let versions = stored(&place.store(), "p");
     assert_eq!(versions.len(), 5);
