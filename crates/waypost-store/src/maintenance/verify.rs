@@ -263,9 +263,10 @@ impl Chain {
             return Err(self.missing());
         }
         if !self.precedes(version) {
-            return Err(
-                self.break_of(format!("version {number} does not follow from version {}", self.version))
-            );
+            return Err(self.break_of(match self.version {
+                0 => "version 1 is not as it was written".to_owned(),
+                before => format!("version {number} does not follow from version {before}"),
+            }));
         }
         self.earlier = self.earlier.take().filter(|_| self.may_lack_hashes(version)).map(|mut earlier| {
             earlier.add(version);
