@@ -422,7 +422,10 @@ fn is_stricter(why: &str, line: &[u8]) -> bool {
     let reasons = ["version 0", "it contains more than a signature", "is not a time", "is not UTF-8"];
     // It reads no line but the one that fits.
     let has_other_lines = line.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count() > 1;
-    reasons.iter().any(|reason| why.contains(reason)) || has_other_lines && why.starts_with("signers:")
+    // It skips such white space inside base64, and a zero ends the line.
+    let has_odd_space = line.iter().any(|byte| matches!(byte, b'\r' | b'\x0b' | b'\x0c' | b'\0'));
+    reasons.iter().any(|reason| why.contains(reason))
+        || why.starts_with("signers:") && (has_other_lines || has_odd_space)
 }
 
 #[test]
