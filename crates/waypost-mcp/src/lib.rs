@@ -5,6 +5,7 @@
 
 mod approval;
 mod cancellation;
+mod created_files;
 mod dispatch;
 mod documents;
 mod elicitation;

@@ -8,8 +8,8 @@ use waypost_core::{Actor, Phase, PlanId, Timestamp};
 use waypost_service::Service;
 use waypost_store::{Page, PlanStore, PlanSummary, Query, Sort, StoreError};
 
+use crate::created_files::CreatedFiles;
 use crate::tool_error::ToolError;
-use crate::workspace_files::CreatedFiles;
 
 /// The plans of a workspace, its configuration and its folder.
 pub struct Workspace {

@@ -4,13 +4,11 @@
 //! A path is opened folder by folder from the workspace, each relative to the one before and without following links, so that a
 //! concurrent change of folders cannot redirect it.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RawMode, Stat, fchmod, fstat, fsync, linkat, mkdirat, openat, renameat,
@@ -25,8 +23,6 @@ use crate::workspace::Workspace;
 
 /// Maximum bytes of a file.
 pub(crate) const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Maximum number of files that a server remembers to have created. Further ones cannot be replaced.
-pub(crate) const CREATED_FILES_MAX: usize = 10_000;
 
 /// The hint for a path that is not a regular file of the workspace.
 const INSIDE: &str = "name a regular file in the workspace by its relative path";
@@ -34,24 +30,6 @@ const INSIDE: &str = "name a regular file in the workspace by its relative path"
 const GITIGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
 /// The permissions of files, less the umask.
 const FILE_MODE: RawMode = 0o644;
-
-/// The files that tools of this server created, by their paths below the workspace. Only these may be replaced: a file of the
-/// same name may be a person's.
-#[derive(Default)]
-pub(crate) struct CreatedFiles(Mutex<BTreeSet<Vec<String>>>);
-
-impl CreatedFiles {
-    fn insert(&self, names: Vec<String>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() < CREATED_FILES_MAX {
-            all.insert(names);
-        }
-    }
-
-    fn contains(&self, names: &[String]) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(names)
-    }
-}
 
 /// The files of a workspace, as one caller may use them.
 pub(crate) struct Files<'a> {
@@ -435,6 +413,7 @@ mod tests {
     use waypost_store::{Durability, MemoryStore, PlanStore, Store};
 
     use super::*;
+    use crate::created_files::{CREATED_FILES_MAX, CreatedFiles};
 
     /// A workspace next to a secret, both in a folder that is removed at the end.
     struct Beside {

@@ -19,6 +19,7 @@ mod slots;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use waypost_core::canonical::Hash;
 use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
 use waypost_store::VersionRecord;
 
@@ -189,7 +190,16 @@ struct Followed {
     /// The number of its attempts in this run.
     in_progress: u32,
     /// The latest check of its approval; `None` while it has none.
-    approval: Option<approval::Checked>,
+    approval: Option<CheckedApproval>,
+}
+
+/// The result of comparing an approval with what this worker would run. It holds until the plan's work or its approval
+/// changes.
+#[derive(Debug)]
+struct CheckedApproval {
+    work: Hash,
+    approved: Option<String>,
+    refused: bool,
 }
 
 #[derive(Debug)]

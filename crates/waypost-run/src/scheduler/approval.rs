@@ -2,19 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use waypost_core::canonical::Hash;
 use waypost_core::{Command, Phase, PlanId, Timestamp};
 use waypost_service::may_start;
 
-use super::{Draft, Followed, Scheduler};
-
-/// The result of a check. It holds until the plan's work or its approval changes.
-#[derive(Debug, PartialEq)]
-pub(super) struct Checked {
-    work: Hash,
-    approved: Option<String>,
-    refused: bool,
-}
+use super::{CheckedApproval, Draft, Followed, Scheduler};
 
 impl Followed {
     /// Whether this worker starts nothing of the plan.
@@ -41,7 +32,7 @@ impl Scheduler {
             }
             let refusal =
                 may_start(self.config.approval, &self.definitions, &followed.plan, &self.worker).err();
-            followed.approval = Some(Checked { work, approved, refused: refusal.is_some() });
+            followed.approval = Some(CheckedApproval { work, approved, refused: refusal.is_some() });
             if let Some(refusal) = refusal {
                 self.apply(now, id, Command::RefuseStart(refusal), draft);
             }

@@ -191,9 +191,6 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("http", "url = \"https://a.example/x\"", "url = \"https://b.example/x\""),
     ("http", "url = \"https://a.example/x\"", "url = \"https://a.example/x\"\nmethod = \"PUT\""),
     ("http", "url = \"https://a.example/x\"", "url = \"https://a.example/x\"\nheaders.X = \"y\""),
-    ("container", "image = \"a:1\"", "image = \"a:2\""),
-    ("container", "image = \"a:1\"", "image = \"a:1\"\nnetwork = \"host\""),
-    ("container", "image = \"a:1\"", "image = \"a:1\"\nuser = \"0\""),
     ("agent", "command = [\"claude\", \"-p\"]", "command = [\"claude\", \"-p\"]\nworktree = true"),
     (
         "agent",
