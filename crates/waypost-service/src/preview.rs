@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use waypost_config::{Definition, DefinitionRole, Definitions};
 use waypost_core::canonical::CanonicalHasher;
-use waypost_core::{Json, Lock, Plan, PlanId, ProblemKind, Task, TaskSpec, Work};
+use waypost_core::{Json, Plan, PlanId, ProblemKind, Task, TaskSpec, Work};
 use waypost_text::is_unsafe_char;
 
 use crate::approval_preview::{ApprovalPreview, approval_preview};
@@ -161,7 +161,6 @@ struct GroupKey {
     check: Option<String>,
     attempts: u32,
     timeout: Option<u32>,
-    locks: Vec<Lock>,
 }
 
 /// Resolves everything that machines would do for a plan with these definitions.
@@ -175,7 +174,8 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         }
         total += 1;
         let found = used.add(definitions, &task.spec);
-        let ApprovalPreview { program, particulars } = approval_preview(definitions, &task.spec);
+        let ApprovalPreview { program, mut particulars } = approval_preview(definitions, &task.spec);
+        particulars.extend(order_and_locks(&task.spec));
         let key = group_key(definitions, task, &program);
         let group = groups.entry(key).or_insert_with(|| PreviewGroup {
             program,
@@ -327,8 +327,16 @@ impl<'a> UsedDefinitions<'a> {
     }
 }
 
+/// Returns what a task waits for and which locks it takes, by name.
+fn order_and_locks(spec: &TaskSpec) -> Vec<(&'static str, String)> {
+    let after: Vec<String> = spec.depends_on.iter().map(ToString::to_string).collect();
+    let locks: Vec<&str> = spec.locks.iter().map(|lock| lock.key.as_str()).collect();
+    let texts = [("depends on", after.join(", ")), ("locks", locks.join(", "))];
+    texts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
+}
+
 fn group_key(definitions: &Definitions, task: &Task, program: &str) -> GroupKey {
-    let TaskSpec { work, check, timeout_seconds, locks, .. } = &task.spec;
+    let TaskSpec { work, check, timeout_seconds, .. } = &task.spec;
     GroupKey {
         program: program.to_owned(),
         executor: work.as_ref().map(|work| work.executor.clone()),
@@ -336,7 +344,6 @@ fn group_key(definitions: &Definitions, task: &Task, program: &str) -> GroupKey 
         check: check.as_ref().map(|check| check.executor.clone()),
         attempts: attempts(definitions, &task.spec),
         timeout: *timeout_seconds,
-        locks: locks.clone(),
     }
 }
 

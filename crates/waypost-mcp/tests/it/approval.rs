@@ -12,8 +12,9 @@ use rmcp::service::RequestContext;
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use waypost_core::{Command, Phase, Plan, PlanChanges, PlanId};
+use waypost_core::{Command, Phase, Plan, PlanChanges, PlanId, Proof};
 use waypost_mcp::Server;
+use waypost_service::short_digest;
 
 use crate::line::{Era, Line, options, plan, request, text};
 use crate::session::World;
@@ -129,7 +130,7 @@ fn approver(world: &World, plan: &PlanId) -> String {
 }
 
 #[test]
-fn the_person_is_told_what_would_still_run_as_one_would_type_it() {
+fn the_person_is_told_what_would_run_as_one_would_type_it() {
     let config = "[executors.make]\nkind = \"process\"\nshell = true\ncommand = [\"make all\"]\n[executors.hook]\n\
         kind = \"http\"\nurl = \"https://ci.example/build\"\n[checks.lint]\ncommand = [\"lint\", \"-q\"]\n";
     let world = World::with_config(config);
@@ -143,9 +144,19 @@ fn the_person_is_told_what_would_still_run_as_one_would_type_it() {
     let person = Person::answering(ElicitResult::new(ElicitationAction::Decline));
     start(&line(&world, &person, Era::Old), &id, 0);
     let asked = person.asked();
-    let expected = "Machines would run: check lint (lint -q) ×1, hook (POST https://ci.example/build) ×1, \
-                    make (sh -c 'make all') ×2, noop (nothing) ×1.";
+    let expected = "Machines would run:\n- a: sh -c 'make all' [runs in a shell, no time limit]\n\
+        - b: sh -c 'make all' [runs in a shell, no time limit]\n\
+        - c: POST https://ci.example/build [uses the network, no time limit]\n\
+        - e: POST https://ci.example/build [uses the network, no time limit]\n\
+        - d: (nothing) [no time limit, used once]\n    check: lint -q";
     assert!(asked[0].contains(expected), "{}", asked[0]);
+    // More than anybody reads in a question cannot be approved by answering it.
+    let tasks: Vec<Value> = (0..51).map(|number| work(&format!("t{number}"), "make")).collect();
+    let id = plan(&world, json!({ "title": "Ship", "owner": "planner", "tasks": tasks }));
+    let person = Person::answering(accept(json!({ "decision": "approve" })));
+    start(&line(&world, &person, Era::Old), &id, 1);
+    assert!(person.asked()[0].contains("51 tasks, too many to show here"), "{:?}", person.asked());
+    assert_eq!(phase(&world, &id), Phase::AwaitingApproval);
 }
 
 #[test]
@@ -158,11 +169,16 @@ fn the_person_at_the_client_approves_the_version_that_they_were_shown() {
         let said = start(&line, &plan, 30);
         assert!(said.starts_with("active"), "{era:?}: {said}");
         let expected = format!(
-            "May this plan run? \"Ship\u{fffd} 'it' now\" (plan {plan}, version 2, 3 tasks)\nMachines would run: tests (cargo test) \
-             ×2.\nThe agent says: tests are green"
+            "May this plan run? \"Ship\u{fffd} 'it' now\" (plan {plan}, version 2, 3 tasks, digest DIGEST)\n\
+             Machines would run:\n- b: cargo test [no time limit]\n    depends on: a\n\
+             - c: cargo test [no time limit]\n    depends on: b\n\
+             The agent says: tests are green"
         );
-        assert_eq!(person.asked(), [expected], "{era:?}");
         let approval = world.plans.with_plan(&plan, |plan| plan.state().approval.clone()).unwrap().unwrap();
+        let work = approval.work.clone().unwrap();
+        let expected = expected.replace("DIGEST", short_digest(&work.digest));
+        assert_eq!(person.asked(), [expected], "{era:?}");
+        assert_eq!((work.proof, work.via.as_str()), (Proof::Client, "elicitation:person-host"));
         assert_eq!(approval.by.to_string(), "person:someone at person-host (elicitation)");
         assert_eq!((approval.version, approval.note.as_str()), (2, "looks good"));
     }

@@ -178,7 +178,9 @@ fn a_command_that_was_changed_after_approval_runs_nothing_until_it_is_approved_a
     assert!(place.workspace.at_terminal(&["approve", "p"]).status.success());
     configure(&place.workspace, &process("[\"touch\", \"ran\"]"));
     let idle = place.workspace.waypost(&["worker", "--until-idle"]);
-    check(&idle, 0, "(executor run: command)");
+    check(&idle, 0, "");
+    let (said, _) = text(&idle);
+    assert!(said.contains("(executor run: command)") && said.contains("waypost approve p"), "{said}");
     check(&place.workspace.waypost(&["run", "p"]), 1, "needs approval before it runs");
     place.nothing_ran();
     let (history, _) = text(&place.workspace.waypost(&["history", "p"]));

@@ -360,7 +360,7 @@ fn a_lease_that_is_asked_for_may_be_shorter_and_progress_never_shortens_one() {
     let longest = start("4h");
     report(&front_ends, FrontEnd::Http, Agent, "p", REPORTS[0], None).accepted();
     let after = lease_end(&front_ends, "p").unwrap();
-    assert_eq!(after, longest, "it was taken for two hours, and then for four");
+    assert!(after > longest, "it was taken for two hours and then for four: {after} is not behind {longest}");
     assert!(start("0") > longest.plus_seconds(365 * 24 * 3_600));
 }
 
