@@ -25,7 +25,7 @@ impl Service {
             let local_agrees =
                 workers().next().is_none() || workers().any(|(_, digest)| Some(digest) == digests.first());
             let chosen = if local_agrees { 0 } else { 1 };
-            let Some((worker, definitions)) = sources.get(chosen) else { return None };
+            let (worker, definitions) = sources.get(chosen)?;
             let disagrees = |(_, digest): &(&Source, &String)| Some(*digest) != digests.get(chosen);
             let names = workers().filter(disagrees).filter_map(|((worker, _), _)| worker.clone());
             let disagreeing = names.collect();

@@ -194,9 +194,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         group.risks.sort_unstable();
         group.risks.dedup();
     }
-    groups.sort_by_key(|group| {
-        (group.risks.first().is_none(), group.risks.first().copied(), group.tasks.len())
-    });
+    groups.sort_by_key(|group| (group.risks.is_empty(), group.risks.first().copied(), group.tasks.len()));
     let now = used.values();
     Preview {
         plan: plan.id().clone(),

@@ -71,7 +71,7 @@ impl Plan {
                 | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "put up for approval" }),
             },
             Command::Approve { version, note, work } => {
-                self.decide_approve(by, *version, note, work.as_ref())
+                self.decide_approve(by, *version, note, work.as_deref())
             }
             Command::RefuseStart(refusal) => self.decide_refuse_start(refusal),
             Command::Reject { reason } => {
@@ -214,19 +214,13 @@ impl Plan {
         }
     }
 
-    fn decide_approve(
-        &self,
-        by: &Actor,
-        version: u64,
-        note: &str,
-        work: Option<&Box<ApprovedWork>>,
-    ) -> Decision {
+    fn decide_approve(&self, by: &Actor, version: u64, note: &str, work: Option<&ApprovedWork>) -> Decision {
         only_a_person(by, "approve a plan")?;
         match (self.state.phase, &self.state.approval) {
             (Phase::Draft | Phase::AwaitingApproval, _) => {}
             (Phase::Active | Phase::Paused, Some(approval)) => {
-                let digest = |work: &Box<ApprovedWork>| work.digest.clone();
-                if approval.work.as_ref().map(digest) == work.map(digest) {
+                let known = approval.work.as_ref().map(|work| &work.digest);
+                if known == work.map(|work| &work.digest) {
                     return Ok(Vec::new());
                 }
                 // The configuration changed since: what was approved is no longer what would run.
@@ -236,7 +230,7 @@ impl Plan {
         if version != self.version {
             return Err(Refusal::NotWhatWasLookedAt { looked_at: version, current: self.version });
         }
-        let work = work.cloned();
+        let work = work.map(|work| Box::new(work.clone()));
         Ok(vec![Event::PlanApproved { by: by.clone(), version, note: note.to_owned(), work }])
     }
 
