@@ -272,6 +272,8 @@ impl Link {
             ("enable_seqscan", "off".to_owned()),
             ("enable_hashjoin", "off".to_owned()),
             ("enable_mergejoin", "off".to_owned()),
+            // With those the estimated costs are so high that the server would compile every such statement.
+            ("jit", "off".to_owned()),
         ];
         let set = |(name, value): (&'static str, String)| {
             Call::new("SELECT set_config($1, $2, false)").with(name.to_owned()).with(value)
