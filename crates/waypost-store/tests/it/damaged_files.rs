@@ -354,7 +354,8 @@ fn a_damaged_plan_is_named_wherever_it_is_asked_for() {
         assert_eq!(plans.resolve("p").unwrap(), plan("p"), "{name}: it is not said to be missing");
         let told = damage(write(&plans, "p", add("fourth")));
         assert!(told.contains(&format!("{named} is damaged")), "{name}: {told}");
-        if named.starts_with("history") {
+        // A plan whose last versions are lost can be read as its own file has it.
+        if named.contains(" line ") {
             damage(plans.with_plan(&plan("p"), Plan::version));
         }
         let page = plans.heads(&everything()).unwrap();
