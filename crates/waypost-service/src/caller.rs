@@ -29,6 +29,11 @@ impl Presence {
     pub fn new(via: impl Into<String>) -> Self {
         Self { proof: Proof::Presence, via: via.into() }
     }
+
+    /// A caller without a terminal that nothing marks as an agent or a worker: cron, CI, a script.
+    pub fn unattended() -> Self {
+        Self { proof: Proof::Account, via: "unattended".to_owned() }
+    }
 }
 
 impl Caller {
@@ -48,7 +53,8 @@ impl Caller {
         if self.actor.kind != ActorKind::Person {
             return Err(Refusal::OnlyAPerson { what, by: self.actor.kind }.into());
         }
-        self.presence.clone().ok_or(ServiceError::NeedsProof { what })
+        let presence = self.presence.clone().filter(|presence| presence.proof > Proof::Account);
+        presence.ok_or(ServiceError::NeedsProof { what })
     }
 
     /// One session of an agent. It does not hold the tasks of the agent's other sessions.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
+use waypost_account::Terminal;
 use waypost_config::Config;
 use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId};
 use waypost_service::admission as admit;
-use waypost_service::{Caller, Service, ServiceError, WriteReply, resolve_task};
+use waypost_service::{Caller, Presence, Service, ServiceError, WriteReply, resolve_task};
 use waypost_store::{Durability, MemoryStore, PlanStore, open};
 use waypost_text::sanitize_line;
 
+use crate::actor::account;
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::options::{Global, Guard};
@@ -163,8 +165,16 @@ impl Context {
         Service::with_config_on_demand(Arc::clone(plans), Box::new(load))
     }
 
+    /// The caller, with the proof that a person acts if there is one. Another name than the account's is only shown: it
+    /// proves nothing.
     pub(crate) fn caller(&self) -> Outcome<Caller> {
-        Ok(Caller::new(self.actor()?))
+        let caller = Caller::new(self.actor()?);
+        if caller.actor != Actor::person(account().name.as_str()) {
+            return Ok(caller);
+        }
+        let presence =
+            Terminal::open().map_or_else(|_| Presence::unattended(), |_| Presence::new("terminal"));
+        Ok(caller.present(presence))
     }
 
     pub(crate) fn found(&self, plans: Arc<PlanStore>, id: PlanId) -> PlanHandle {
