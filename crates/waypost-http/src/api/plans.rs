@@ -64,7 +64,12 @@ impl PlanQuery {
 }
 
 fn phase(word: &str) -> Result<Phase, Problem> {
-    serde_json::from_value(json!(word)).map_err(|error| Problem::bad(format!("phase: {error}"), ""))
+    word.parse().map_err(|_| unknown_word("phase", word, Phase::ALL.map(Phase::as_str)))
+}
+
+/// The problem of a query parameter that takes certain words only.
+pub(super) fn unknown_word<const N: usize>(name: &str, word: &str, known: [&str; N]) -> Problem {
+    Problem::bad(format!("{name}: {word:?} is not a known value"), format!("use one of {}", known.join(", ")))
 }
 
 /// `GET /plans`
@@ -167,19 +172,19 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
 
 /// `GET /plans/{plan}`
 pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
-    let (value, version, has_progress) = api.plans().with_progress(&id, |plan| {
+    let (value, version, may_change, warnings) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
-        (whole(plan), plan.version(), has_progress)
+        (whole(plan), plan.version(), has_progress || !warnings.is_empty(), warnings.to_vec())
     })?;
-    // Progress changes without creating a version.
-    if !has_progress && is_unchanged(&headers, version) {
+    // Progress and damage change without creating a version.
+    if !may_change && is_unchanged(&headers, version) {
         let unchanged = [(axum::http::header::ETAG, tag(version))];
         return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
     }
     let mut value = value;
     let approval = api.approvals.describe(api.plans(), &id)?;
     value.insert("approval".to_owned(), approval);
-    Ok(Versioned::at(Value::Object(value), version).into_response())
+    Ok(Versioned::at(Value::Object(value), version).warned(&warnings).into_response())
 }
 
 /// Returns the summary of a plan with its questions, running tasks and failed tasks.

@@ -88,7 +88,7 @@ fn answer(call: &Call, entered: &Submitted, mut notes: Vec<String>) -> Result<An
         answer["created"] = entered.made.into();
         answer["queue"] = queue.into();
         answer["workers"] = workers.into();
-        if let Some(next) = lookup::next(plan, workers) {
+        if let Some(next) = lookup::next(call, plan, workers) {
             answer["next"] = next.into();
         }
         if !notes.is_empty() {
