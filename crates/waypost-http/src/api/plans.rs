@@ -1,5 +1,6 @@
 //! Plans as a whole: list, create, read, revise, archive and purge.
 
+use axum::extract::Path;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +12,9 @@ use waypost_formats::{Dialect, Reading};
 use waypost_service::{Caller, CreateOptions, EditOp, ServiceError, Subject};
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 
-use super::extract::{Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unchanged, nullable, page_size};
+use super::extract::{
+    Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unchanged, nullable, page_size, parameter,
+};
 use super::response::{Problem, Reply, Versioned, tag, written};
 use super::state::Api;
 
@@ -267,14 +270,19 @@ pub(crate) struct DeleteQuery {
 /// `DELETE /plans/{plan}`: archives the plan; with `purge=true`, deletes it permanently, which only a person can.
 pub(crate) fn delete(
     api: &Api,
-    (PlanPath(id), IfMatch(guard), Writer(by), Parameters(query)): (
+    (PlanPath(id), Path(path), IfMatch(guard), Writer(by), Parameters(query)): (
         PlanPath,
+        Path<Vec<(String, String)>>,
         IfMatch,
         Writer,
         Parameters<DeleteQuery>,
     ),
 ) -> Result<Response, Problem> {
     if query.purge {
+        // What cannot be undone needs the whole id.
+        if parameter(&path, "plan") != id.as_str() {
+            return Err(ServiceError::NoSuchPlan(parameter(&path, "plan").to_owned()).into());
+        }
         api.service.purge(&by, &id)?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -564,6 +564,15 @@ fn intact_versions_of_a_damaged_plan_can_be_read() {
             assert_eq!(plan.len() as u64, version, "{name}");
         }
         assert!(plans.at_version(&plan("p"), last + 1).is_err(), "{name}");
+        let view = plans.view(&plan("p"), |plan, warnings| (plan.len() as u64, warnings.join("; ")));
+        match last {
+            0 => assert!(self::damage(view).contains(named), "{name}"),
+            _ => {
+                let (tasks, warnings) = view.unwrap();
+                assert_eq!(tasks, last, "{name}");
+                assert!(warnings.contains(named), "{name}: {warnings}");
+            }
+        }
     }
     assert_eq!(three_versions().plans().readable_versions(&plan("p")).unwrap(), (3, None));
 }

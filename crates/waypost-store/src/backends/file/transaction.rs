@@ -800,15 +800,6 @@ impl Transaction for Session<'_> {
         self.workers.changed |= worker.is_some() || old.is_some();
         Ok(())
     }
-
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
-        let workers = self.all_workers()?;
-        let count = workers.len();
-        workers.retain(|_, worker| worker.until >= before);
-        let gone = count - workers.len();
-        self.workers.changed |= gone > 0;
-        Ok(gone as u64)
-    }
 }
 
 impl Rewrite for Session<'_> {
