@@ -302,3 +302,25 @@ fn take_lock(path: &Path, holder: &str) -> Result<File, JournalError> {
         Err(_) => Ok(file),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_at_its_limit_takes_no_further_line() {
+        let folder = std::env::temp_dir().join(format!("waypost-journal-limit-{}", std::process::id()));
+        let path = folder.join("plan.jsonl");
+        let now = Timestamp::from_micros(0);
+        let journal = Journal::open(&path, now, "host-1", Redactor::new([])).unwrap();
+        let forgotten = || JournalLine::Forgotten { at: now, slots: Vec::new(), why: "over".to_owned() };
+        let before = journal.inner().bytes;
+        journal.append(forgotten()).unwrap();
+        let line = journal.inner().bytes - before;
+        journal.inner().bytes = JOURNAL_BYTES_MAX - line;
+        assert_eq!(journal.append(forgotten()), Ok(()));
+        let full = JournalError::TooLarge { file: path.display().to_string() };
+        assert_eq!(journal.append(forgotten()), Err(full));
+        let _gone = fs::remove_dir_all(&folder);
+    }
+}

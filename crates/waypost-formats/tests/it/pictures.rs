@@ -220,3 +220,26 @@ fn large_plans_take_no_more_than_their_share() {
         }
     }
 }
+
+#[test]
+fn no_picture_brings_characters_that_a_terminal_obeys() {
+    let wicked = "a\u{202e}b\u{200b}c\u{9b}31m";
+    let mut task = waypost_core::Task::new(waypost_core::TaskSpec::new(
+        waypost_core::TaskId::new("x\u{202e}\u{feff}y").unwrap(),
+        format!("{wicked}\u{1b}]52;c;AAAA\u{7}"),
+    ));
+    task.spec.notes = wicked.to_owned();
+    let mut plan = Draft::new(wicked);
+    plan.tasks.push(task);
+    for dialect in [Dialect::Dot, Dialect::Graphml, Dialect::Svg] {
+        let text = written(&plan, dialect, Form::AsRead);
+        let unsafe_characters =
+            |character: char| character != '\n' && waypost_text::is_unsafe_char(character);
+        assert!(!text.contains(unsafe_characters), "{dialect}: {text:?}");
+    }
+    let graphml = written(&plan, Dialect::Graphml, Form::AsRead);
+    assert!(graphml.contains("<node id=\"x&#x202e;&#xfeff;y\">"), "a parser reads the same id: {graphml}");
+    assert!(graphml.contains("a&#x202e;b&#x200b;c&#x9b;31m</data>"), "{graphml}");
+    let dot = written(&plan, Dialect::Dot, Form::AsRead);
+    assert!(dot.contains(r#""x\\u{202e}\\u{feff}y" ["#), "{dot}");
+}

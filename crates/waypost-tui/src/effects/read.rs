@@ -94,7 +94,12 @@ impl EffectContext {
         read: impl FnOnce(&Workspace, &Plan) -> R,
     ) -> Result<R, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
-        Ok(workspace.plans().with_progress(&plan.id, |known| read(workspace, known))?)
+        Ok(workspace.plans().view(&plan.id, |known, warnings| {
+            for warning in warnings {
+                self.notify_error(&ErrorMessage { what: warning.clone(), hint: String::new() });
+            }
+            read(workspace, known)
+        })?)
     }
 
     pub(super) fn snapshot(&self, plan: PlanKey) {
@@ -124,8 +129,8 @@ impl EffectContext {
     fn task_detail(&self, plan: &PlanKey, task: &TaskId) -> Result<TaskDetail, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
-        let state = plans
-            .with_progress(&plan.id, |known| known.task(task.as_str()).map(|task| task.state.clone()))?;
+        let state =
+            plans.view(&plan.id, |known, _| known.task(task.as_str()).map(|task| task.state.clone()))?;
         let state = state.unwrap_or_default();
         let mut detail = TaskDetail::default();
         if state.status == Status::Pending {
@@ -169,7 +174,7 @@ impl EffectContext {
         let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
         let (current, title) =
-            plans.with_plan(&plan.id, |known| (known.version(), known.spec().title.clone()))?;
+            plans.view(&plan.id, |known, _| (known.version(), known.spec().title.clone()))?;
         let last = before.map_or(current, |before| before.saturating_sub(1).min(current));
         let after = last.saturating_sub(VERSIONS_PAGE as u64);
         let entries = plans.history(&plan.id, after, (last - after) as usize)?;

@@ -56,7 +56,7 @@ fn every_reader_shows_what_is_intact_and_names_the_damage() {
         ("plan_get", json!({ "plan": "p" })),
         ("plan_get", json!({ "plan": "p", "full": true })),
         ("plan_get", json!({ "plan": "p", "task": "t1" })),
-        ("plan_export", json!({ "plan": "p", "file": "p.json" })),
+        ("plan_export", json!({ "plan": "p", "file": ".claude/plans/p.md" })),
     ] {
         let answer = front_ends.mcp(Agent).call(tool, arguments).accepted();
         names_damage(tool, &answer["warnings"]);

@@ -221,7 +221,9 @@ fn a_call_takes_so_many_operations_and_no_more() {
     assert_eq!(session.call("plan_edit", json!({ "ops": ops(1_000) })).value["added"], "t2-t1001");
     let said = session.refused("plan_edit", json!({ "ops": ops(1_001) }));
     assert!(said.starts_with("1001 operations exceed the limit of 1000"), "{said}");
-    assert_eq!(session.refused("plan_edit", json!({ "ops": [] })), "ops is missing; give ops");
+    let said = session.refused("plan_edit", json!({ "ops": [] }));
+    assert_eq!(said, "ops is an empty list; give at least one operation");
+    assert_eq!(session.refused("plan_edit", json!({})), "ops is missing; give ops");
 }
 
 #[test]
