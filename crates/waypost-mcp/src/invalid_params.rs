@@ -8,11 +8,15 @@ use rmcp::model::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use waypost_text::plain_parse_error;
 
 use crate::reply_text::cut;
 
 /// Bytes of an unknown method's name that the error message repeats.
 const METHOD_BYTES: usize = 80;
+
+/// Bytes of the reason why parameters do not fit.
+const WORDS_BYTES: usize = 300;
 
 /// Returns the error for an unknown method or for parameters that do not fit.
 pub(crate) fn invalid_params(request: &CustomRequest) -> ErrorData {
@@ -45,5 +49,6 @@ fn mismatch<T: DeserializeOwned>(given: Value) -> Option<String> {
     if given.is_null() {
         return Some("none were given".to_owned());
     }
-    serde_json::from_value::<T>(given).err().map(|error| error.to_string())
+    let error = serde_json::from_value::<T>(given).err()?;
+    Some(cut(&plain_parse_error("", &error.to_string()), WORDS_BYTES))
 }

@@ -365,7 +365,7 @@ fn a_request_that_does_not_fit_is_told_where_in_plain_words() {
         ),
         (
             edit(json!({ "op": "dance" })),
-            "the body: operations[0]: `dance` is not a known value; use one of add, revise, remove, move, connect, disconnect",
+            "the body: operations[0].op: `dance` is not a known value; use one of add, revise, remove, move, connect, disconnect",
         ),
         (desk.get("/plans?limit=many"), "limit: must be a whole number"),
         (desk.get("/plans?phase=zz"), "phase: \"zz\" is not a known value"),
@@ -389,10 +389,9 @@ fn what_others_wrote_cannot_control_the_terminal_of_the_reader() {
     let plan = desk.get("/plans/p");
     assert!(!plan.text.contains(waypost_text::is_unsafe_char), "{:?}", plan.text);
     assert_eq!(plan.ok()["title"], wicked, "programs get every character");
-    let refused = desk.post(
-        "/plans/p/edits",
-        &json!({ "operations": [{ "op": "add", "task": { "description": "x", "depends_on": [wicked] } }] }),
-    );
+    let task = json!({ "description": "x", "depends_on": ["a\u{202e}\u{200b}"] });
+    let add = json!({ "operations": [{ "op": "add", "task": task }] });
+    let refused = desk.post("/plans/p/edits", &add);
     let problem = refused.problem(422);
     assert!(!problem["detail"].as_str().unwrap().contains(waypost_text::is_unsafe_char), "{problem}");
 }

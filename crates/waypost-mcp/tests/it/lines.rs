@@ -90,7 +90,7 @@ fn parameters_that_do_not_fit_are_named() {
     };
     check(&call("5"), -32602, &json!(7), "params must be an object");
     check(&call("{\"name\":5}"), -32602, &json!(7), "expected name (text) and arguments (an object)");
-    check(&call("{}"), -32602, &json!(7), "missing field `name`");
+    check(&call("{}"), -32602, &json!(7), "`name` is missing");
     check(&call(r#"{"name":"plan_list","arguments":"all"}"#), -32602, &json!(7), "arguments");
     check(br#"{"jsonrpc":"2.0","id":7,"method":"tools/call"}"#, -32602, &json!(7), "none were given");
     check(br#"{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{}}"#, -32602, &json!(7), "of texts");

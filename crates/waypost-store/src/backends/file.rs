@@ -154,6 +154,9 @@ impl Store for FileStore {
         let guard = self.alone()?;
         let mut session = Session::new(&self.files, Access::Write);
         work(&mut session)?;
+        if session.has_appended() {
+            repair::has_all_versions(&self.files)?;
+        }
         let wrote = session.has_news();
         if wrote {
             self.bell.keep_open();

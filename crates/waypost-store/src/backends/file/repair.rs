@@ -12,7 +12,7 @@ use super::fs;
 use super::history_file::{self, intact_lines};
 use super::journal::{self, Intent, Target};
 use super::layout::{Layout, StoreFile};
-use super::plan_cache::{PlanCacheEntry, Readable};
+use super::plan_cache::{PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::{self, PrunedFile};
 use super::transaction::small_files;
 use crate::clock;
@@ -252,11 +252,45 @@ fn accept_loss(layout: &Layout, lost: u64) -> Result<Option<String>> {
     )))
 }
 
-/// Returns the latest version that the files of a damaged plan show; `None` if they show none.
-pub(super) fn last_version(layout: &Layout, id: &PlanId) -> Result<Option<u64>> {
-    let intact = Intact::read(layout, id)?;
-    let shows_any = intact.draft.is_some() || !intact.lines.is_empty();
-    Ok(shows_any.then(|| intact.last()))
+/// Fails while the files hold fewer versions than were written: the number of a missing version would be given again,
+/// and whoever knows that version would take another for it.
+pub(super) fn has_all_versions(files: &PlanFiles) -> Result<()> {
+    let layout = &files.layout;
+    let (mut held, mut missing) = (0, Vec::new());
+    let mut ids = layout.plan_ids()?;
+    ids.extend(layout.ids_without_history(&ids)?);
+    for id in &ids {
+        held += match files.known(id) {
+            Ok(Some(known)) => {
+                if matches!(known.readable, Readable::Missing) {
+                    missing.push(layout.plan(id).display().to_string());
+                }
+                known.last_version()
+            }
+            Ok(None) => 0,
+            Err(StoreError::Corrupt { .. }) => {
+                let intact = Intact::read(layout, id)?;
+                if intact.draft.is_none() && intact.lines.is_empty() {
+                    // Nobody can say how many versions this damaged file had, and nobody can write to it.
+                    return Ok(());
+                }
+                intact.last()
+            }
+            Err(error) => return Err(error),
+        };
+    }
+    let counted = StoreFile::read(layout)?.counted();
+    if held >= counted {
+        return Ok(());
+    }
+    let missing = match missing.as_slice() {
+        [] => "the files of a plan are missing".to_owned(),
+        missing => format!("missing are {}, and perhaps the end of its history", missing.join(", ")),
+    };
+    let detail = format!(
+        "it counts {counted} versions, but the histories hold {held}; {missing}: restore the files from a backup, or accept the loss with `waypost doctor --repair`"
+    );
+    Err(fs::corrupt(&layout.store(), detail))
 }
 
 /// Rebuilds a damaged `store.json`, with the sequence number that the log must have reached.

@@ -15,7 +15,6 @@ use super::journal::{self, Intent, Lines, Target};
 use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::PrunedFile;
-use super::repair;
 use super::snapshot::{self, Label};
 use crate::backends::{hash_chain, in_memory_query};
 use crate::clock;
@@ -135,6 +134,7 @@ pub(super) struct Session<'a> {
     access: Access,
     staged: BTreeMap<PlanId, Staged>,
     sequence: Option<u64>,
+    has_appended: bool,
     lease_ends: SmallFile<LeaseEnds>,
     /// Whether progress was stored.
     progressed: bool,
@@ -153,6 +153,7 @@ impl<'a> Session<'a> {
             access,
             staged: BTreeMap::new(),
             sequence: None,
+            has_appended: false,
             lease_ends: SmallFile::default(),
             progressed: false,
             subscriptions: SmallFile::default(),
@@ -320,51 +321,16 @@ impl<'a> Session<'a> {
     fn next_sequence(&mut self) -> Result<u64> {
         let last = match self.sequence {
             Some(last) => last,
-            None => {
-                let file = StoreFile::read(self.layout)?;
-                self.has_all_versions(&file)?;
-                file.sequence
-            }
+            None => StoreFile::read(self.layout)?.sequence,
         };
+        self.has_appended = true;
         self.sequence = Some(last + 1);
         Ok(last + 1)
     }
 
-    /// Fails while the files hold fewer versions than were written: the number of a missing version would be given
-    /// again, and whoever knows that version would take another for it.
-    fn has_all_versions(&self, file: &StoreFile) -> Result<()> {
-        let (mut held, mut missing) = (0, Vec::new());
-        let mut ids = self.layout.plan_ids()?;
-        ids.extend(self.layout.ids_without_history(&ids)?);
-        for id in &ids {
-            held += match self.known(id) {
-                Ok(Some(known)) => {
-                    if matches!(known.readable, Readable::Missing) {
-                        missing.push(self.layout.plan(id).display().to_string());
-                    }
-                    known.last_version()
-                }
-                Ok(None) => 0,
-                Err(StoreError::Corrupt { .. }) => match repair::last_version(self.layout, id)? {
-                    Some(version) => version,
-                    // Nobody can say how many versions this damaged file had, and nobody can write to it.
-                    None => return Ok(()),
-                },
-                Err(error) => return Err(error),
-            };
-        }
-        let counted = file.counted();
-        if held >= counted {
-            return Ok(());
-        }
-        let missing = match missing.as_slice() {
-            [] => "the files of a plan are missing".to_owned(),
-            missing => format!("missing are {}, and perhaps the end of its history", missing.join(", ")),
-        };
-        let detail = format!(
-            "it counts {counted} versions, but the histories hold {held}; {missing}: restore the files from a backup, or accept the loss with `waypost doctor --repair`"
-        );
-        Err(fs::corrupt(&self.layout.store(), detail))
+    /// Returns whether versions were appended, so that numbers of the log were given.
+    pub(super) fn has_appended(&self) -> bool {
+        self.has_appended
     }
 
     /// Returns whether watchers must be woken: a version was appended or imported, a plan purged, or progress stored.
