@@ -189,6 +189,8 @@ pub enum StartRefusalReason {
     DigestMismatch,
     /// An earlier version of Waypost recorded the approval, without a digest.
     NoDigest,
+    /// A task for people ended, and no record shows that a person ended it. Only tasks behind it do not start.
+    GateNotProved,
 }
 
 /// The execution state of a plan.
