@@ -29,24 +29,22 @@ pub fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
     for_people.map(|task| task.spec.id.clone()).collect()
 }
 
-/// Returns the tasks for people that have ended although no record shows that a person ended them. A task that was
+/// Returns the tasks for people that have ended although no record with this proof shows that a person ended them. A task that was
 /// skipped because another one failed, or that its author skips, was not ended by anyone.
-pub fn unproved_gates(plan: &Plan, human: &[TaskId]) -> Vec<TaskId> {
+pub fn unproved_gates(plan: &Plan, human: &[TaskId], proof: Proof) -> Vec<TaskId> {
     let is_unproved = |task: &&TaskId| {
         plan.task(task.as_str()).is_some_and(|task| {
             let state = &task.state;
             let is_decided = state.status.is_finished()
                 && !(state.status == Status::Skipped && (task.spec.skip || state.because_of.is_some()));
-            is_decided && !state.gate().is_some_and(|gate| is_valid(gate, state))
+            is_decided && !state.gate().is_some_and(|gate| gate.proof >= proof && is_valid(gate, state))
         })
     };
     human.iter().filter(is_unproved).cloned().collect()
 }
 
 fn is_valid(gate: &GateRecord, state: &TaskState) -> bool {
-    gate.proof > Proof::Account
-        && gate.by.kind == ActorKind::Person
-        && gate.explains(state.status, state.attempt)
+    gate.by.kind == ActorKind::Person && gate.explains(state.status, state.attempt)
 }
 
 /// A write of a front end, before it is decided.
@@ -316,8 +314,7 @@ fn gate_record(
 /// Takes from a draft what only a person can have done: the ends of tasks for people, unless a person who is present
 /// brings the draft, and skipped work. What has ended for good stays as it is.
 pub(crate) fn without_peoples_acts(config: &Config, by: &Caller, draft: &mut Draft, now: Timestamp) {
-    let all_ended = |draft: &Draft| draft.tasks.iter().all(|task| task.state.status.is_finished());
-    let ended = draft.state.phase.is_finished() && all_ended(draft);
+    let ended = draft.has_ended();
     let presence = by.presence.as_ref().filter(|_| by.is_present());
     for task in &mut draft.tasks {
         let (spec, state) = (&task.spec, &mut task.state);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use waypost_config::ApprovalPolicy;
-use waypost_core::{Command, Phase, PlanId, StartRefusal, StartRefusalReason, Timestamp};
+use waypost_core::{Command, Phase, PlanId, Proof, StartRefusal, StartRefusalReason, Timestamp};
 use waypost_service::{human_tasks, may_start, unproved_gates};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
@@ -43,7 +43,8 @@ impl Scheduler {
 
     /// Finds the tasks for people that no person ended. This reads only those tasks, unless the plan's work changed.
     pub(super) fn check_gates(&mut self, now: Timestamp, writes: &mut BTreeMap<PlanId, Draft>) {
-        if self.config.approval == ApprovalPolicy::Never {
+        let settings = &self.config.approval;
+        if settings.policy == ApprovalPolicy::Never && settings.proof < Proof::Signature {
             return;
         }
         for (id, draft) in writes {
@@ -56,7 +57,7 @@ impl Scheduler {
             if !is_same_work {
                 (gates.work, gates.human) = (Some(work), human_tasks(&self.config, plan));
             }
-            let unproved = unproved_gates(plan, &gates.human);
+            let unproved = unproved_gates(plan, &gates.human, self.config.approval.proof);
             if is_same_work && unproved == gates.unproved {
                 continue;
             }

@@ -49,13 +49,7 @@ impl Plan {
             draft.state.started_at = None;
         }
         // The statuses of a plan that has ended are history: nothing starts because of them.
-        let parents: HashSet<TaskId> =
-            draft.tasks.iter().filter_map(|task| task.spec.parent.clone()).collect();
-        let ended = draft.state.phase.is_finished()
-            && draft
-                .tasks
-                .iter()
-                .all(|task| task.state.status.is_finished() || parents.contains(&task.spec.id));
+        let ended = draft.has_ended();
         for task in &mut draft.tasks {
             // A worker that held the task elsewhere does not hold it here.
             if task.state.status == Status::Running {
