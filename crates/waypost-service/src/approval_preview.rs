@@ -77,7 +77,7 @@ fn describe(found: Result<&Value, ProblemKind>, work: &Work) -> String {
     };
     let Some((kind, value)) = value.as_object().and_then(|kinds| kinds.iter().next()) else {
         return match value.as_str() {
-            Some("human") => "(a person does it and reports with `waypost answer`)".to_owned(),
+            Some("human") => "(a person does it and reports the result)".to_owned(),
             _ => "(nothing)".to_owned(),
         };
     };
