@@ -70,7 +70,8 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         ServiceError::HeldByOtherSession { .. } => ways.take_over,
         // Agents approve nothing: a person's answer to a question gets these.
         ServiceError::ChangedSinceSeen { .. }
-        | ServiceError::NeedsProof { .. }
+        | ServiceError::NeedsTerminal { .. }
+        | ServiceError::NotThatActor { .. }
         | ServiceError::SeenMissing { .. }
         | ServiceError::UnresolvedExecutor { .. } => "a person runs `waypost approve`",
         ServiceError::Configuration { hint, .. } => hint,
@@ -126,7 +127,9 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
             Phase::Completed | Phase::Failed | Phase::Cancelled => ways.reopen,
         },
         Refusal::NeedsApproval {} => ways.start,
-        Refusal::OnlyAPerson { .. } | Refusal::StoppedByPerson { .. } => "ask a person",
+        Refusal::OnlyAPerson { .. } | Refusal::StoppedByPerson { .. } | Refusal::HumanGate { .. } => {
+            "ask a person"
+        }
         Refusal::NotWhatWasLookedAt { .. } => "read what changed since, then decide again",
         Refusal::StaleAttempt { given, current, .. } if given > current => {
             "send the attempt returned when the task was claimed, or none"

@@ -112,7 +112,8 @@ impl From<ServiceError> for ToolError {
             | ServiceError::NotOnePlan { .. }
             | ServiceError::HeldByOtherSession { .. }
             | ServiceError::ChangedSinceSeen { .. }
-            | ServiceError::NeedsProof { .. }
+            | ServiceError::NeedsTerminal { .. }
+            | ServiceError::NotThatActor { .. }
             | ServiceError::SeenMissing { .. }
             | ServiceError::UnresolvedExecutor { .. }
             | ServiceError::Configuration { .. }

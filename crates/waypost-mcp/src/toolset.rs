@@ -76,6 +76,12 @@ mod tests {
             Refusal::NoSuchTask { task: task(), nearest: Some("t2".to_owned()) },
             Refusal::NeedsApproval {},
             Refusal::OnlyAPerson { what: "approve", by: ActorKind::Agent },
+            Refusal::HumanGate {
+                task: task(),
+                whom: "a person".to_owned(),
+                by: "agent:b".to_owned(),
+                wanted: "end it",
+            },
             Refusal::StoppedByPerson {
                 by: "person:ada".to_owned(),
                 did: "paused the plan".to_owned(),

@@ -121,6 +121,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::LockHeld { .. }
         | Refusal::QueueFull { .. }
         | Refusal::MachineWork { .. }
+        | Refusal::HumanGate { .. }
         | Refusal::WrongStatus { .. }
         | Refusal::WrongPhase { .. }
         | Refusal::NeedsApproval {}

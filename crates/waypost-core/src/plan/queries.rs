@@ -1,5 +1,7 @@
 //! Read-only queries on a plan.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr};
 use waypost_text::StatusSign;
@@ -148,6 +150,22 @@ pub enum BlockReason {
 }
 
 impl Plan {
+    /// Returns the ids of all tasks that wait, directly or not, for one of these tasks.
+    pub fn tasks_behind(&self, tasks: &[TaskId]) -> HashSet<TaskId> {
+        let mut behind: HashSet<u32> = HashSet::new();
+        let mut stack: Vec<u32> = tasks.iter().filter_map(|task| self.find(task.as_str())).collect();
+        while let Some(number) = stack.pop() {
+            // A task that depends on a group waits for all its members, and a group's dependants are all its members.
+            let mut at = number;
+            while at != NONE {
+                let dependants = self.slot(at).after.iter().flat_map(|&next| self.family(next));
+                stack.extend(dependants.filter(|&next| behind.insert(next)));
+                at = self.slot(at).parent;
+            }
+        }
+        behind.into_iter().map(|number| self.task_id(number)).collect()
+    }
+
     /// Returns the id of the plan.
     pub fn id(&self) -> &PlanId {
         &self.id

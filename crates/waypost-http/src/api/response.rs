@@ -120,9 +120,9 @@ fn status_of(error: &ServiceError) -> StatusCode {
         ServiceError::Refused(Refusal::NoSuchTask { .. })
         | ServiceError::NoSuchPlan(_)
         | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
-        ServiceError::Refused(Refusal::OnlyAPerson { .. }) | ServiceError::NeedsProof { .. } => {
-            StatusCode::FORBIDDEN
-        }
+        ServiceError::Refused(Refusal::OnlyAPerson { .. } | Refusal::HumanGate { .. })
+        | ServiceError::NeedsTerminal { .. }
+        | ServiceError::NotThatActor { .. } => StatusCode::FORBIDDEN,
         ServiceError::Refused(_)
         | ServiceError::Ambiguous { .. }
         | ServiceError::IdUsed(_)
