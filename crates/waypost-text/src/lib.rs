@@ -6,12 +6,14 @@
 
 mod layout;
 mod quantity;
+mod quote;
 mod sanitize;
 mod status;
 mod truncate;
 
 pub use layout::{fit, fit_right, pad, skip_columns, wrap};
 pub use quantity::{age, ago, byte_size, count, duration, hex};
+pub use quote::{fence, quote, quote_unless_word};
 pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, sanitize, sanitize_line};
 pub use status::{Role, StatusSign, typescript};
 pub use truncate::{
