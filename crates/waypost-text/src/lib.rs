@@ -5,6 +5,7 @@
 //! decide which of their characters reach a terminal, a log, a browser or a model.
 
 mod layout;
+mod parse_error;
 mod quantity;
 mod quote;
 mod sanitize;
@@ -12,6 +13,7 @@ mod status;
 mod truncate;
 
 pub use layout::{fit, fit_right, pad, skip_columns, wrap};
+pub use parse_error::plain_parse_error;
 pub use quantity::{age, ago, byte_size, count, duration, hex};
 pub use quote::{fence, quote, quote_unless_word};
 pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, sanitize, sanitize_line};
