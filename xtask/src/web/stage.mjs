@@ -110,7 +110,7 @@ export class Stage {
     const words = [waypost, "--json", "token", "new", "--role", "person", "--name", "ada"];
     const command = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
     const { stdout } = await promisify(execFile)("script", ["-qec", command, "/dev/null"], this.#options);
-    return JSON.parse(stdout.trim().split("\n").at(-1)).token;
+    return JSON.parse(stdout).token;
   }
 
   /** The sign-in link, which works once; after that the address of the page. */
