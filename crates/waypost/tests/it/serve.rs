@@ -518,3 +518,21 @@ fn a_persons_token_has_no_tool_that_approves() {
         json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": { "name": "plan_approve" } });
     assert!(site.post(&token, Some(&session), &call).2.contains("unknown tool plan_approve"));
 }
+
+#[test]
+fn an_account_without_a_home_keeps_no_tokens_and_writes_no_link() {
+    let folder = std::env::temp_dir().join(format!("waypost-serve-{}-homeless", std::process::id()));
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    let homeless = |words: &[&str]| {
+        let mut command = waypost(&folder, words);
+        command.env("WAYPOST_INJECTED_HOME", "");
+        command
+    };
+    let output = homeless(&["token", "new", "--agent", "planner"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("has no home") && said.contains("/etc/waypost/tokens.json"), "{said}");
+    let serve = homeless(&["serve", "--no-worker", "--json"]);
+    let site = Site::begin_with(folder.clone(), serve);
+    assert_eq!((&site.greeting["login"], &site.greeting["login_file"]), (&Value::Null, &Value::Null));
+}
