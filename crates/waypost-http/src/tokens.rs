@@ -245,7 +245,8 @@ impl Tokens {
     fn among<R>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &Token>) -> R) -> Result<R, TokenError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let TokenFiles { own, operator, old, .. } = &self.files;
-        let stamps = [own.as_deref().map(stamp).transpose()?.flatten(), stamp(operator)?, stamp(old)?];
+        let own = own.as_deref().map(stamp).transpose()?.flatten();
+        let stamps = [own, stamp(operator)?, stamp(old).unwrap_or_default()];
         if known.0 != Some(stamps) {
             *known = (Some(stamps), self.read()?);
         }
@@ -260,7 +261,10 @@ impl Tokens {
             let error = account.read(file).err().filter(is_insecure)?;
             Some(format!("{error} ({})", error.hint()))
         });
-        let found = read_old(old).unwrap_or_default();
+        let (found, broken) = match read_old(old) {
+            Ok(found) => (found, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
         let persons = found.iter().any(|token| token.role == Role::Person);
         let moved = (!found.is_empty()).then(|| {
             format!(
@@ -272,7 +276,7 @@ impl Tokens {
             let file = old.display();
             format!("{file}: a person's token does not count there; make a new one: waypost token new --role person")
         });
-        unused.chain(moved).chain(refused).collect()
+        unused.chain(broken).chain(moved).chain(refused).collect()
     }
 
     /// Creates a token. Its text is returned only here and stored nowhere. Only a person can, and only a present one if the
@@ -313,7 +317,8 @@ impl Tokens {
         only_a_person(by)?;
         let TokenFiles { account, operator, old, .. } = &self.files;
         let begins = |token: &Token| !id.is_empty() && token.id.starts_with(id);
-        for (file, tokens) in [(operator, read(account, operator)?), (old, read_old(old)?)] {
+        for (file, tokens) in [(operator, read(account, operator)?), (old, read_old(old).unwrap_or_default())]
+        {
             if tokens.iter().any(begins) {
                 return Err(TokenError::NotOurs(file.clone()));
             }
@@ -348,7 +353,8 @@ impl Tokens {
         let TokenFiles { account, own, operator, old } = &self.files;
         let mut tokens = own.as_deref().map(|own| read(account, own)).transpose()?.unwrap_or_default();
         tokens.extend(read(account, operator)?);
-        let old = read_old(old)?.into_iter().filter(|token| token.role != Role::Person);
+        // Whoever can spoil this file must not keep everyone out.
+        let old = read_old(old).unwrap_or_default().into_iter().filter(|token| token.role != Role::Person);
         tokens.extend(old.map(|token| Token { elicitation: false, ..token }));
         Ok(tokens)
     }

@@ -146,6 +146,10 @@ fn of_the_workspaces_old_file_everything_counts_but_what_can_approve() {
     assert!(warnings.contains("make a new one: waypost token new --role person"), "{warnings}");
     let refused = tokens.revoke(&agent.id, &Actor::person("ada"));
     assert!(matches!(refused, Err(TokenError::NotOurs(file)) if file == files.old));
+    std::fs::write(&files.old, "nonsense").unwrap();
+    let (own, own_text) = tokens.make(for_agent("planner"), &ada(), at()).unwrap();
+    assert_eq!(tokens.find(&own_text).unwrap(), Some(own), "others get in although it is spoilt");
+    assert!(tokens.warnings()[0].contains("is not a list of tokens"), "{:?}", tokens.warnings());
     // A pipe there keeps nobody waiting.
     std::fs::remove_file(&files.old).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&files.old).status().unwrap().success());
