@@ -90,7 +90,14 @@ mod tests {
         ),
         (
             "waypost-http",
-            &["waypost-config", "waypost-core", "waypost-formats", "waypost-service", "waypost-store"],
+            &[
+                "waypost-account",
+                "waypost-config",
+                "waypost-core",
+                "waypost-formats",
+                "waypost-service",
+                "waypost-store",
+            ],
         ),
         (
             "waypost-tui",

@@ -44,7 +44,31 @@ pub(crate) fn screenshots() -> Result<()> {
 
 fn build() -> Result<PathBuf> {
     must("build the binary", cargo().args(["build", "--quiet", "--package", "waypost"]))?;
-    Ok(binary("debug"))
+    let built = binary("debug");
+    lacks_injection(&built)?;
+    // The one that people use, if they have built it.
+    if binary("release").exists() {
+        lacks_injection(&binary("release"))?;
+    }
+    Ok(built)
+}
+
+/// Fails if a program for users lets variables replace its account, its ancestors or its terminal, as tests do.
+fn lacks_injection(program: &Path) -> Result<()> {
+    let bytes = std::fs::read(program).with_context(|| program.display().to_string())?;
+    ensure!(
+        !has_injection(&bytes),
+        "{} reads {INJECTED}…: it was built with the feature `injected`, which is for tests",
+        program.display()
+    );
+    Ok(())
+}
+
+/// The beginning of the variables that only programs for tests read.
+const INJECTED: &str = "WAYPOST_INJECTED";
+
+fn has_injection(program: &[u8]) -> bool {
+    program.windows(INJECTED.len()).any(|bytes| bytes == INJECTED.as_bytes())
 }
 
 /// Validates what Waypost writes with independent programs.
@@ -140,5 +164,33 @@ fn find_id(answer: &serde_json::Value) -> Option<String> {
         }
         serde_json::Value::Array(items) => items.iter().find_map(find_id),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The features of `waypost-account` in the program, with these kinds of dependencies.
+    fn account_features(edges: &str) -> String {
+        let mut tree = cargo();
+        tree.args(["tree", "--offline", "--package", "waypost", "--prefix", "none", "--edges", edges]);
+        let all = output(&mut tree).unwrap();
+        all.lines().filter(|line| line.starts_with("waypost-account")).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn only_the_tests_of_the_program_have_the_feature_that_injects_callers() {
+        assert!(account_features("normal,build,dev,features").contains("feature \"injected\""));
+        let of_users = account_features("normal,build,features");
+        assert!(!of_users.is_empty() && !of_users.contains("injected"), "{of_users}");
+        let manifest = std::fs::read_to_string(root().join("crates/waypost/Cargo.toml")).unwrap();
+        assert!(!manifest.contains("[features]"), "no feature of the program may turn it on");
+    }
+
+    #[test]
+    fn a_program_with_the_feature_is_recognized() {
+        assert!(has_injection(b"\0\x7fWAYPOST_INJECTED_HOME\0"));
+        assert!(!has_injection(b"WAYPOST_INJECTE D"));
     }
 }

@@ -14,6 +14,9 @@ const CONFIG: &str = "config.toml";
 /// The signers in the operator's and in the user's folder.
 const SIGNERS: &str = "allowed_signers";
 
+/// The operator's tokens, which count for every store.
+const TOKENS: &str = "tokens.json";
+
 /// The account that this process acts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
@@ -97,6 +100,11 @@ impl Account {
     /// Returns the files of allowed signers: the operator's, then the user's. The first that exists counts.
     pub fn signer_files(&self) -> Vec<PathBuf> {
         self.both(SIGNERS)
+    }
+
+    /// Returns the operator's file of tokens, for machines and containers where no home keeps them.
+    pub fn operator_token_file(&self) -> PathBuf {
+        Path::new(OPERATOR).join(TOKENS)
     }
 
     fn both(&self, name: &str) -> Vec<PathBuf> {

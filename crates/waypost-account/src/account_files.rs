@@ -102,6 +102,17 @@ impl Account {
         })
     }
 
+    /// Waits until no other process changes a state file, and returns the lock, which lasts until it is dropped.
+    pub fn lock(&self, file: &Path) -> Result<File, AccountFileError> {
+        let failed = |error| AccountFileError::Io { file: file.to_owned(), error };
+        file.parent().map_or(Ok(()), make_folders).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        let lock = options.write(true).create(true).truncate(false).mode(FILE_MODE);
+        let lock = lock.open(file.with_extension("lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        Ok(lock)
+    }
+
     /// Writes the bytes to a file beside it and puts that in place, so that no reader sees a part.
     fn replace(
         &self,

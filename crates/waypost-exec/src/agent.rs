@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use waypost_core::Json;
-use waypost_text::{tail_bytes, truncate_bytes};
+use waypost_text::{fence, tail_bytes, truncate_bytes};
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, done, inside};
 use super::attempt_log::without_secrets;
@@ -138,7 +138,8 @@ fn earlier_failure(attempt: &Attempt<'_>) -> String {
     let Some(before) = key.attempt.checked_sub(1).filter(|&before| before > 0) else { return String::new() };
     let path = log_path(&attempt.around.logs, &key.plan, &key.task, before);
     let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    tail_bytes(&text, FAILURE_BYTES_MAX).trim().to_owned()
+    let end = tail_bytes(&text, FAILURE_BYTES_MAX);
+    if end.trim().is_empty() { String::new() } else { fence(end.trim()) }
 }
 
 /// Parses the answer in an agent's output; `Err` if the agent reports a failure.

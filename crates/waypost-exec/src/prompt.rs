@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use waypost_core::{Dependency, Plan, Task};
+use waypost_text::fence;
 
 /// Ancestors that a prompt names; those above are left out.
 const PARENTS_MAX: usize = 32;
@@ -81,13 +82,13 @@ fn parents(plan: &Plan, task: &Task) -> String {
     lines.join("\n")
 }
 
-/// Lists the outputs of the preceding tasks, or their results in words.
+/// Lists the outputs of the preceding tasks, or their results in words. Other programs wrote them, so they are quoted.
 fn outputs(plan: &Plan, task: &Task) -> String {
     let mut text = String::new();
     let mut put = |name: &str, said: String| {
         if !said.is_empty() {
             let gap = if text.is_empty() { "" } else { "\n" };
-            let _never_fails = write!(text, "{gap}{name}:\n{said}\n");
+            let _never_fails = write!(text, "{gap}{name}:\n{}\n", fence(&said));
         }
     };
     for (name, output) in plan.outputs_for(task.spec.id.as_str()) {

@@ -21,4 +21,4 @@ pub use listener::{
 pub use metrics::{METRICS_PATH, metrics};
 pub use router::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
 pub use sessions::{LOGIN_CODE_SECONDS_MAX, SESSION_SECONDS_MAX, SESSIONS_MAX, SESSIONS_PER_TOKEN_MAX};
-pub use tokens::{Role, TOKENS_MAX, Token, TokenError, Tokens};
+pub use tokens::{NewToken, Role, TOKENS_MAX, Token, TokenError, TokenFiles, Tokens};

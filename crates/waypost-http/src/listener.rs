@@ -132,17 +132,20 @@ impl ConnectionPermits {
     }
 }
 
-/// Watches the token file: revoking a token ends the sessions and streams that use it.
+/// Watches the token files: revoking a token ends the sessions and streams that use it.
 fn watch_tokens(site: &Arc<Site>, ended: Weak<AtomicBool>) {
     let site = Arc::clone(site);
-    let mut watch = watch_file(site.tokens().path());
+    let mut watch = watch_file(site.tokens().watched());
+    let mut known = site.tokens().list().ok();
     std::thread::spawn(move || {
         loop {
-            let heard = watch.wait(LOOK).unwrap_or(true);
+            let _looks_anyway = watch.wait(LOOK);
             if ended.upgrade().is_none_or(|ended| ended.load(Ordering::Acquire)) {
                 return;
             }
-            if heard {
+            let found = site.tokens().list().ok();
+            if found != known {
+                known = found;
                 site.sweep();
             }
         }

@@ -66,6 +66,8 @@ pub struct Site {
     mounts: Vec<Mount>,
     api: Option<Arc<Api>>,
     sessions: Sessions,
+    /// Whether tokens of people count.
+    admits_people: bool,
     /// The services created so far, by token and mount.
     open: Mutex<BTreeMap<(String, usize), Mounted>>,
 }
@@ -73,7 +75,14 @@ pub struct Site {
 impl Site {
     /// A site with these mounts, without the API.
     pub fn new(guard: HostOriginGuard, tokens: Tokens, mounts: Vec<Mount>) -> Self {
-        Self { guard, tokens, mounts, api: None, sessions: Sessions::default(), open: Mutex::default() }
+        let (sessions, open) = (Sessions::default(), Mutex::default());
+        Self { guard, tokens, mounts, api: None, sessions, admits_people: true, open }
+    }
+
+    /// Refuses the tokens of people. For a server that an agent or a worker started: it could record what they send.
+    #[must_use]
+    pub fn without_people(self) -> Self {
+        Self { admits_people: false, ..self }
     }
 
     /// Adds the API and the dashboard.
@@ -243,6 +252,7 @@ async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next:
         Ok(Some((_, Some(session)))) if !session.may_have_sent(&request) => {
             guarded(StatusCode::FORBIDDEN.into_response())
         }
+        Ok(Some((token, _))) if !site.admits(&token) => guarded(no_people().into_response()),
         Ok(Some((token, session))) => {
             // Handlers need none of these headers, and so cannot leak them.
             for secret in [AUTHORIZATION.as_str(), COOKIE.as_str(), SESSION_HEADER] {
@@ -296,6 +306,17 @@ impl Site {
     }
 }
 
+impl Site {
+    fn admits(&self, token: &Token) -> bool {
+        self.admits_people || token.role != Role::Person
+    }
+}
+
+fn no_people() -> Problem {
+    let detail = "this server was not started by a person, so nobody acts as a person here";
+    Problem::new(StatusCode::FORBIDDEN, detail, "start `waypost serve` in a terminal of your own")
+}
+
 /// The body of `POST /login`.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -329,6 +350,9 @@ async fn login(State(site): State<Arc<Site>>, request: Request) -> Result<Respon
         let hint = "sign in with a token: `waypost token new --role person --name NAME` creates one";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, detail, hint));
     };
+    if !site.admits(&token) {
+        return Err(no_people());
+    }
     if let Some(only) = &token.only {
         let detail = format!("this token grants access to {only} only");
         return Err(Problem::new(StatusCode::FORBIDDEN, detail, "sign in with another token"));

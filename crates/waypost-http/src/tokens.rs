@@ -1,17 +1,21 @@
 //! Tokens, which name the caller and its role. People create and revoke them; only the SHA-256 of a token is stored.
+//!
+//! They are in the account's files and not in the workspace, where agents write.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
-use waypost_core::{Actor, ActorKind, Timestamp};
+use waypost_account::{ACCOUNT_FILE_BYTES_MAX, Account, AccountFileError, Records};
+use waypost_core::{Actor, ActorKind, Proof, Timestamp};
+use waypost_service::Caller;
 
-/// Maximum number of tokens of a workspace.
+/// Maximum number of tokens of a store.
 pub const TOKENS_MAX: usize = 1_000;
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
@@ -21,8 +25,8 @@ const ID_BYTES: usize = 4;
 const PREFIX: &str = "waypost_";
 /// Maximum length of a token, in bytes; longer texts are not compared.
 const TOKEN_CHARACTERS_MAX: usize = 200;
-/// The file that stores the tokens.
-const FILE: &str = "tokens.json";
+/// The file of earlier versions, in the workspace's own folder.
+const OLD_FILE: &str = "tokens.json";
 
 /// What the holder of a token may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +74,20 @@ pub struct Token {
     /// The only path that the token grants; without one it grants all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,
+    /// Whether the person at the holder's client may approve there, if the account's configuration names the client.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub elicitation: bool,
+}
+
+/// What a new token is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewToken<'a> {
+    /// The name of its holder.
+    pub agent: &'a str,
+    pub role: Role,
+    /// The only path that it grants.
+    pub only: Option<&'a str>,
+    pub elicitation: bool,
 }
 
 impl Token {
@@ -94,7 +112,16 @@ pub enum TokenError {
     /// Only a person may create or revoke tokens.
     #[error("only a person can make or revoke a token, not {0}")]
     OnlyAPerson(Actor),
+    /// The token can approve, so a person has to be present.
+    #[error("making a token that can approve needs a person at a terminal, and there is none")]
+    NeedsTerminal,
+    /// The account has no home.
+    #[error("this account has no home, so it keeps no tokens")]
+    NoHome,
     /// The file cannot be read or written.
+    #[error(transparent)]
+    Account(#[from] AccountFileError),
+    /// The file cannot be read.
     #[error("{path}: {error}", path = path.display())]
     File { path: PathBuf, error: io::Error },
     /// The file is not a list of tokens.
@@ -106,6 +133,9 @@ pub enum TokenError {
     /// No token has this id prefix, or several do.
     #[error("{0} tokens begin with {1:?}")]
     NotOne(usize, String),
+    /// The token is in a file that is only read.
+    #[error("this token is in {path}, which is only read", path = .0.display())]
+    NotOurs(PathBuf),
     /// The system provides no random numbers.
     #[error("no random numbers: {0}")]
     Random(String),
@@ -113,24 +143,71 @@ pub enum TokenError {
 
 impl TokenError {
     /// Returns what to do next.
-    pub fn hint(&self) -> &'static str {
-        match self {
+    pub fn hint(&self) -> String {
+        let hint = match self {
             Self::OnlyAPerson(_) => "ask a person to run `waypost token new --agent NAME`",
+            Self::NeedsTerminal => "run `waypost token new` in a terminal of your own, without --as",
+            Self::NoHome => {
+                "use the sign-in link of `waypost serve`; an operator can put tokens into /etc/waypost/tokens.json"
+            }
+            Self::Account(error) => return error.hint(),
             Self::File { .. } => "check the permissions of the file",
             Self::Corrupt { .. } => "restore the file, or delete it and create new tokens",
             Self::TooMany => "revoke unused tokens",
             Self::NotOne(..) => "`waypost token list` lists them",
+            Self::NotOurs(_) => "delete it from that file; it ends at once",
             Self::Random(_) => "retry",
+        };
+        hint.to_owned()
+    }
+}
+
+/// The files with the tokens of a store.
+#[derive(Clone, Debug)]
+pub struct TokenFiles {
+    pub account: Account,
+    /// The account's file for this store; `None` for an account without a home.
+    pub own: Option<PathBuf>,
+    /// The operator's file, for every store. It is only read.
+    pub operator: PathBuf,
+    /// The file of earlier versions. It is only read, and the tokens of people in it do not count: agents write there.
+    pub old: PathBuf,
+}
+
+impl TokenFiles {
+    /// Returns the files for the store at this location, of a workspace with this folder of its own.
+    pub fn of(account: &Account, store: &str, folder: &Path) -> Self {
+        Self {
+            own: account.record_file(Records::Tokens, &canonical(store)),
+            operator: account.operator_token_file(),
+            old: folder.join(OLD_FILE),
+            account: account.clone(),
         }
     }
 }
 
-/// The tokens of a workspace.
+/// The canonical path of a store in files, and the location without its password of one in a database.
+fn canonical(store: &str) -> PathBuf {
+    let path = match store.split_once(':') {
+        Some(("sqlite" | "file", path)) => Path::new(path),
+        Some(_) | None => return PathBuf::from(waypost_store::without_password(store)),
+    };
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // Tokens can be created before the store, and must be found after it.
+    let existing = path.ancestors().find_map(|folder| {
+        let rest = path.strip_prefix(folder).ok()?;
+        let found = fs::canonicalize(folder).ok()?;
+        Some(if rest.as_os_str().is_empty() { found } else { found.join(rest) })
+    });
+    existing.unwrap_or(path)
+}
+
+/// The tokens of a store.
 #[derive(Debug)]
 pub struct Tokens {
-    path: PathBuf,
-    /// The tokens at the last change of the file, and the stamp of that state.
-    known: Mutex<(Option<Stamp>, Vec<Token>)>,
+    files: TokenFiles,
+    /// The tokens at the last change of the files, and the stamps of that state.
+    known: Mutex<(Option<[Option<Stamp>; 3]>, Vec<Token>)>,
     /// Tokens in memory only, which end with this process.
     lent: Mutex<Vec<Token>>,
 }
@@ -144,14 +221,19 @@ struct Stamp {
 }
 
 impl Tokens {
-    /// The tokens stored in this folder.
-    pub fn of(folder: &Path) -> Self {
-        Self { path: folder.join(FILE), known: Mutex::new((None, Vec::new())), lent: Mutex::default() }
+    /// The tokens in these files.
+    pub fn new(files: TokenFiles) -> Self {
+        Self { files, known: Mutex::default(), lent: Mutex::default() }
     }
 
-    /// Returns the file that stores the tokens.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Returns the file that stores new tokens.
+    pub fn path(&self) -> Option<&Path> {
+        self.files.own.as_deref()
+    }
+
+    /// Returns the file that changes most often.
+    pub(crate) fn watched(&self) -> &Path {
+        self.path().unwrap_or(&self.files.operator)
     }
 
     /// Returns all tokens: the stored ones in order of creation, then those in memory.
@@ -159,47 +241,53 @@ impl Tokens {
         self.among(|tokens| tokens.cloned().collect())
     }
 
-    /// Passes all current tokens to `look`. Reads the file only if it has changed.
+    /// Passes all current tokens to `look`. Reads the files only if one has changed.
     fn among<R>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &Token>) -> R) -> Result<R, TokenError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = self.stamp()?;
-        if stamp.is_none() || known.0 != stamp {
-            *known = (stamp, self.read()?);
+        let TokenFiles { own, operator, old, .. } = &self.files;
+        let own = own.as_deref().map(stamp).transpose()?.flatten();
+        let stamps = [own, stamp(operator)?, stamp(old).unwrap_or_default()];
+        if known.0 != Some(stamps) {
+            *known = (Some(stamps), self.read()?);
         }
         let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(look(&mut known.1.iter().chain(lent.iter())))
     }
 
-    /// Creates a token for an agent. Its text is returned only here and stored nowhere.
-    pub fn make(&self, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
-        self.make_for(Role::Agent, agent, by, at)
+    /// Returns what the person who starts a server should know about the files.
+    pub fn warnings(&self) -> Vec<String> {
+        let TokenFiles { account, own, operator, old } = &self.files;
+        let unused = own.iter().chain([operator]).filter_map(|file| {
+            let error = account.read(file).err().filter(is_insecure)?;
+            Some(format!("{error} ({})", error.hint()))
+        });
+        let (found, broken) = match read_old(old) {
+            Ok(found) => (found, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        let persons = found.iter().any(|token| token.role == Role::Person);
+        let moved = (!found.is_empty()).then(|| {
+            format!(
+                "{}: the next release does not read it; make new tokens with `waypost token new`",
+                old.display()
+            )
+        });
+        let refused = persons.then(|| {
+            let file = old.display();
+            format!("{file}: a person's token does not count there; make a new one: waypost token new --role person")
+        });
+        unused.chain(broken).chain(moved).chain(refused).collect()
     }
 
-    /// Creates a read-only token for one path, such as `/metrics`.
-    pub fn make_only(
-        &self,
-        agent: &str,
-        path: &str,
-        by: &Actor,
-        at: Timestamp,
-    ) -> Result<(Token, String), TokenError> {
-        let (token, text) = fresh(Role::Reader, agent, by, at)?;
-        self.keep(Token { only: Some(path.to_owned()), ..token }, text)
-    }
-
-    /// Creates a token for a role.
-    pub fn make_for(
-        &self,
-        role: Role,
-        agent: &str,
-        by: &Actor,
-        at: Timestamp,
-    ) -> Result<(Token, String), TokenError> {
-        let (token, text) = fresh(role, agent, by, at)?;
-        self.keep(token, text)
-    }
-
-    fn keep(&self, token: Token, text: String) -> Result<(Token, String), TokenError> {
+    /// Creates a token. Its text is returned only here and stored nowhere. Only a person can, and only a present one if the
+    /// token can approve.
+    pub fn make(&self, new: NewToken<'_>, by: &Caller, at: Timestamp) -> Result<(Token, String), TokenError> {
+        only_a_person(&by.actor)?;
+        let is_present = by.presence.as_ref().is_some_and(|presence| presence.proof >= Proof::Presence);
+        if (new.role == Role::Person || new.elicitation) && !is_present {
+            return Err(TokenError::NeedsTerminal);
+        }
+        let (token, text) = fresh(new, &by.actor, at)?;
         let made = token.clone();
         self.change(|tokens| {
             if tokens.len() >= TOKENS_MAX {
@@ -213,7 +301,8 @@ impl Tokens {
 
     /// Creates a token that ends with this process and is stored in no file. Its text is discarded: sessions use it.
     pub fn lend(&self, role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<Token, TokenError> {
-        let (token, _) = fresh(role, agent, by, at)?;
+        only_a_person(by)?;
+        let (token, _) = fresh(NewToken { agent, role, ..NewToken::default() }, by, at)?;
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(token.clone());
         Ok(token)
     }
@@ -226,6 +315,14 @@ impl Tokens {
     /// Revokes the token with this id prefix.
     pub fn revoke(&self, id: &str, by: &Actor) -> Result<Token, TokenError> {
         only_a_person(by)?;
+        let TokenFiles { account, operator, old, .. } = &self.files;
+        let begins = |token: &Token| !id.is_empty() && token.id.starts_with(id);
+        for (file, tokens) in [(operator, read(account, operator)?), (old, read_old(old).unwrap_or_default())]
+        {
+            if tokens.iter().any(begins) {
+                return Err(TokenError::NotOurs(file.clone()));
+            }
+        }
         self.change(|tokens| {
             let found: Vec<usize> = (0..tokens.len()).filter(|&at| tokens[at].id.starts_with(id)).collect();
             match found.as_slice() {
@@ -252,63 +349,87 @@ impl Tokens {
         })
     }
 
-    fn failed(&self, error: io::Error) -> TokenError {
-        TokenError::File { path: self.path.clone(), error }
-    }
-
-    fn stamp(&self) -> Result<Option<Stamp>, TokenError> {
-        match fs::metadata(&self.path) {
-            Ok(found) => Ok(Some(Stamp {
-                inode: found.ino(),
-                bytes: found.size(),
-                changed: (found.mtime(), found.mtime_nsec()),
-            })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.failed(error)),
-        }
-    }
-
     fn read(&self) -> Result<Vec<Token>, TokenError> {
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(self.failed(error)),
-        };
-        let kept: Result<TokenFile, _> = serde_json::from_str(&text);
-        Ok(kept.map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?.tokens)
+        let TokenFiles { account, own, operator, old } = &self.files;
+        let mut tokens = own.as_deref().map(|own| read(account, own)).transpose()?.unwrap_or_default();
+        tokens.extend(read(account, operator)?);
+        // Whoever can spoil this file must not keep everyone out.
+        let old = read_old(old).unwrap_or_default().into_iter().filter(|token| token.role != Role::Person);
+        tokens.extend(old.map(|token| Token { elicitation: false, ..token }));
+        Ok(tokens)
     }
 
-    /// Rewrites the file. A lock serializes concurrent changes.
+    /// Rewrites the account's file. A lock serializes concurrent changes.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<Token>) -> Result<T, TokenError>,
     ) -> Result<T, TokenError> {
-        let failed = |error| self.failed(error);
-        let private = || OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).clone();
-        let lock = private().open(self.path.with_extension("lock")).map_err(failed)?;
-        File::lock(&lock).map_err(failed)?;
-        let mut tokens = self.read()?;
+        let account = &self.files.account;
+        let own = self.files.own.as_deref().ok_or(TokenError::NoHome)?;
+        let _lock = account.lock(own)?;
+        let mut tokens = parse(own, account.read(own)?)?;
         let changed = change(&mut tokens)?;
-        let text = serde_json::to_string_pretty(&TokenFile { tokens })
-            .map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?;
-        let temporary = self.path.with_extension("json.tmp");
-        let put = |path: &Path| {
-            // A leftover file may have other permissions.
-            let _absent = fs::remove_file(path);
-            let mut file = private().create_new(true).open(path)?;
-            file.write_all(text.as_bytes())?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(path, &self.path)
-        };
-        put(&temporary).map_err(failed)?;
+        let text =
+            serde_json::to_string_pretty(&TokenFile { tokens }).map_err(|error| corrupt(own, error))?;
+        account.write(own, format!("{text}\n").as_bytes())?;
         Ok(changed)
     }
 }
 
-/// Creates a token and its text. Only a person can.
-fn fresh(role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
-    only_a_person(by)?;
+fn stamp(file: &Path) -> Result<Option<Stamp>, TokenError> {
+    match fs::metadata(file) {
+        Ok(found) => Ok(Some(Stamp {
+            inode: found.ino(),
+            bytes: found.size(),
+            changed: (found.mtime(), found.mtime_nsec()),
+        })),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(TokenError::File { path: file.to_owned(), error }),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn is_insecure(error: &AccountFileError) -> bool {
+    matches!(error, AccountFileError::Foreign { .. } | AccountFileError::Writable { .. })
+}
+
+/// Reads an account file. One that others could have written counts as absent.
+fn read(account: &Account, file: &Path) -> Result<Vec<Token>, TokenError> {
+    match account.read(file) {
+        Ok(found) => parse(file, found),
+        Err(error) if is_insecure(&error) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn read_old(file: &Path) -> Result<Vec<Token>, TokenError> {
+    // Reading a pipe would wait for a writer, and agents can make one here.
+    if fs::metadata(file).is_ok_and(|found| !found.is_file() || found.len() > ACCOUNT_FILE_BYTES_MAX) {
+        return Ok(Vec::new());
+    }
+    match fs::read(file) {
+        Ok(found) => parse(file, Some(found)),
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        Err(error) => Err(TokenError::File { path: file.to_owned(), error }),
+    }
+}
+
+fn parse(file: &Path, found: Option<Vec<u8>>) -> Result<Vec<Token>, TokenError> {
+    let Some(bytes) = found else { return Ok(Vec::new()) };
+    let parsed: TokenFile = serde_json::from_slice(&bytes).map_err(|error| corrupt(file, error))?;
+    Ok(parsed.tokens)
+}
+
+fn corrupt(file: &Path, error: serde_json::Error) -> TokenError {
+    TokenError::Corrupt { path: file.to_owned(), error }
+}
+
+/// Creates a token and its text.
+fn fresh(new: NewToken<'_>, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
+    let NewToken { agent, role, only, elicitation } = new;
     let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);
     let token = Token {
         id: random::<ID_BYTES>()?,
@@ -317,7 +438,8 @@ fn fresh(role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, S
         sha256: waypost_text::hex(digest(&SHA256, text.as_bytes()).as_ref()),
         created_at: at,
         created_by: by.clone(),
-        only: None,
+        only: only.map(str::to_owned),
+        elicitation,
     };
     Ok((token, text))
 }

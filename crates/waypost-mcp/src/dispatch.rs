@@ -20,7 +20,7 @@ use waypost_store::meters;
 use crate::cancellation::CancelFlag;
 use crate::elicitation::input_required::{CallKey, RunningCall, verdict};
 use crate::elicitation::push::ElicitationTarget;
-use crate::elicitation::question::{QuestionSender, Settled, settle_blocking};
+use crate::elicitation::question::{QuestionSender, Settled, Verdict, settle_blocking};
 use crate::identity::NOBODY;
 use crate::reply_text;
 use crate::sampling::Sampler;
@@ -84,7 +84,7 @@ impl Server {
         }
         let caller = Caller::session(key.by.clone(), self.worker(&key.by, &client_info));
         let rounds = client_info.answers_input_required();
-        let can_ask = client_info.can_ask() && !workspace.config.approval.elicitation.is_empty();
+        let can_ask = client_info.can_ask() && self.accepts_elicitation(&context, &workspace.config);
         let name = || client_name(&context).unwrap_or_else(|| NOBODY.to_owned());
         let model = client_info.can_sample().then(|| Sampler::new(context.peer.clone(), name()));
         match self.begin(place, &key, caller, workspace, (can_ask.then_some(rounds), model)) {
@@ -208,7 +208,9 @@ impl Server {
     ) -> Result<CallToolResponse, ToolError> {
         let mut suspended = self.shared.pending_calls.resume(handle, &key)?;
         let client = client_name(context).unwrap_or_else(|| NOBODY.to_owned());
-        let said = verdict(answers);
+        // The client names itself in each round.
+        let accepts = self.accepts_elicitation(context, &suspended.running.workspace.config);
+        let said = if accepts { verdict(answers) } else { Verdict::Nothing };
         match settle_blocking(&suspended.running.workspace, suspended.question(), &client, said).await? {
             Settled::Decided => {}
             Settled::Changed(question) => {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use waypost_core::{DiffStat, Difference};
 pub(crate) use waypost_text::excerpt_bytes as cut;
-use waypost_text::{sanitize, truncate_bytes};
+use waypost_text::{quote, quote_unless_word, sanitize, truncate_bytes};
 
 /// Maximum number of changes in a reply.
 pub(crate) const CHANGES_MAX: usize = 30;
@@ -83,7 +83,7 @@ pub(crate) fn changes(differences: &[Difference]) -> Vec<String> {
             }
             Difference::Plan { field, after, .. } => lines.push(changed(field, after)),
             Difference::Added { task, description } => {
-                lines.push(format!("+{task} {}", cut(description, CHANGE_BYTES)));
+                lines.push(format!("+{task} {}", quote(&cut(description, CHANGE_BYTES))));
             }
             Difference::Removed { task, .. } => lines.push(format!("-{task}")),
             Difference::Task { task, field, after, .. } => {
@@ -101,7 +101,7 @@ pub(crate) fn changes(differences: &[Difference]) -> Vec<String> {
 }
 
 fn changed(field: &str, after: &str) -> String {
-    format!("{field}={}", cut(after, CHANGE_BYTES))
+    format!("{field}={}", quote_unless_word(&cut(after, CHANGE_BYTES)))
 }
 
 /// Cuts long texts and lists until the value has at most `bytes` as JSON, and returns whether it was cut. If that is not enough,

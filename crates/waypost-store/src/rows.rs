@@ -12,8 +12,8 @@ use waypost_core::{
 const ATTENTION_STEP: i64 = 1_000_000_000_000_000_000;
 
 /// [`PlanSummary::attention`] as an SQL expression.
-pub(crate) const ATTENTION: &str = "((CASE WHEN phase = 'awaiting_approval' THEN 3 WHEN asking > 0 THEN 2 \
-     WHEN phase = 'active' THEN 1 ELSE 0 END) * 1000000000000000000 + coalesce(updated_at, 0))";
+pub(crate) const ATTENTION: &str = "((CASE WHEN phase = 'active' AND awaits_approval THEN 4 \
+     WHEN phase = 'awaiting_approval' THEN 3 WHEN asking > 0 THEN 2 WHEN phase = 'active' THEN 1 ELSE 0 END) * 1000000000000000000 + coalesce(updated_at, 0))";
 
 /// The summary of a plan: all that a list shows, without its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,7 +40,8 @@ pub struct PlanSummary {
     pub updated_at: Option<Timestamp>,
     /// Whether the plan is archived.
     pub archived: bool,
-    /// Whether a person has yet to approve the plan before machines run it.
+    /// Whether a person has yet to approve the plan before machines run it; for an active plan, because a worker refused to
+    /// start it.
     pub awaits_approval: bool,
     /// The number of tasks by status.
     pub counts: Counts,
@@ -76,7 +77,8 @@ impl PlanSummary {
             created_at: state.created_at,
             updated_at: state.updated_at,
             archived: state.archived,
-            awaits_approval: state.approval_required && state.approval.is_none(),
+            awaits_approval: state.approval_required && state.approval.is_none()
+                || !state.start_refusals.is_empty(),
             counts: plan.counts(),
             urgency: plan.ready().next().map_or(0, |task| task.spec.priority),
             asking: u32::try_from(plan.asking().count()).unwrap_or(u32::MAX),
@@ -85,10 +87,17 @@ impl PlanSummary {
         }
     }
 
-    /// Returns how urgently a person is needed, combined with the last change, as one number to sort by: plans that
-    /// await approval rank above plans with a question, those above active plans, and those above the rest.
+    /// Whether the plan is active, and a worker refused to start its tasks until a person approves it again.
+    pub fn is_refused(&self) -> bool {
+        self.phase == Phase::Active && self.awaits_approval
+    }
+
+    /// Returns how urgently a person is needed, combined with the last change, as one number to sort by: plans whose
+    /// start a worker refused rank above plans that await approval, those above plans with a question, those above
+    /// active plans, and those above the rest.
     pub fn attention(&self) -> i64 {
         let rank = match (self.phase, self.asking) {
+            _ if self.is_refused() => 4,
             (Phase::AwaitingApproval, _) => 3,
             (_, 1..) => 2,
             (Phase::Active, 0) => 1,

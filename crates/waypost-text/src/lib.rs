@@ -7,6 +7,7 @@
 mod layout;
 mod parse_error;
 mod quantity;
+mod quote;
 mod sanitize;
 mod status;
 mod truncate;
@@ -14,6 +15,7 @@ mod truncate;
 pub use layout::{fit, fit_right, pad, skip_columns, wrap};
 pub use parse_error::plain_parse_error;
 pub use quantity::{age, ago, byte_size, count, duration, hex};
+pub use quote::{fence, quote, quote_unless_word};
 pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, sanitize, sanitize_line};
 pub use status::{Role, StatusSign, typescript};
 pub use truncate::{

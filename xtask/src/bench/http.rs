@@ -83,11 +83,12 @@ fn answers(report: &mut Report, workload: &Workload) -> Result<()> {
     for (what, path, script, budget) in kinds {
         let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..workload.rounds {
-            let load = |site: &str, token: Option<&str>| {
-                Load { url: format!("{site}{path}"), token, script, seconds: workload.seconds }.run(&scratch)
+            let load = |site: &str, session: &[(&'static str, String)]| {
+                let url = format!("{site}{path}");
+                Load { url, session, script, seconds: workload.seconds }.run(&scratch)
             };
-            let one = load(&server.api(), Some(server.token()))?;
-            let other = load(&floor.site(), None)?;
+            let one = load(&server.api(), server.session())?;
+            let other = load(&floor.site(), &[])?;
             ratios.push(one / other);
             ours.push(one);
             bare.push(other);
@@ -98,7 +99,7 @@ fn answers(report: &mut Report, workload: &Workload) -> Result<()> {
     }
     let constant = Load {
         url: format!("{}/constant", floor.site()),
-        token: None,
+        session: &[],
         script: None,
         seconds: workload.seconds,
     };

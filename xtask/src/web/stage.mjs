@@ -102,7 +102,15 @@ export class Stage {
     this.link = readFileSync(said.login_file, "utf8").trim();
     this.mcp = said.url;
     this.site = `http://${said.address}`;
-    this.token ??= (await this.run("person:ada", "token", "new", "--role", "person", "--name", "ada")).token;
+    this.token ??= await this.#personsToken();
+  }
+
+  /** A person's token. Only a person at a terminal makes one, so the command gets a terminal of its own. */
+  async #personsToken() {
+    const words = [waypost, "--json", "token", "new", "--role", "person", "--name", "ada"];
+    const command = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+    const { stdout } = await promisify(execFile)("script", ["-qec", command, "/dev/null"], this.#options);
+    return JSON.parse(stdout).token;
   }
 
   /** The sign-in link, which works once; after that the address of the page. */

@@ -15,11 +15,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use waypost_config::Config;
 use waypost_core::{Actor, Command, PlanId, TaskId, Timestamp};
-use waypost_http::{Api, BODY_BYTES_MAX, HostOriginGuard, Role, Site, Tokens, openapi, serve};
+use waypost_http::{Api, BODY_BYTES_MAX, HostOriginGuard, NewToken, Role, Site, openapi, serve};
 use waypost_service::{Record, Service};
 use waypost_store::{MemoryStore, PlanStore, Worker, WorkerKind};
 
-use super::Folder;
+use super::{Folder, ada, for_agent, tokens_in};
 
 /// Long enough for everything that has to happen, and reached only by what does not.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
@@ -80,13 +80,15 @@ impl Answer {
 impl Desk {
     pub(crate) fn new() -> Self {
         let folder = Folder::new();
-        let tokens = Tokens::of(folder.path());
+        let tokens = tokens_in(folder.path());
         let (by, when) = (Actor::person("ada"), Timestamp::from_micros(1_767_225_600_000_000));
-        let make = |role, name: &str| tokens.make_for(role, name, &by, when).unwrap().1;
+        let make =
+            |role, name: &str| tokens.make(NewToken { role, ..for_agent(name) }, &ada(), when).unwrap().1;
         let (person, agent, reader) =
             (make(Role::Person, "ada"), make(Role::Agent, "planner"), make(Role::Reader, "guest"));
         let worker = make(Role::Worker, "builder");
-        let scraper = tokens.make_only("prometheus", "/metrics", &by, when).unwrap().1;
+        let only = NewToken { role: Role::Reader, only: Some("/metrics"), ..for_agent("prometheus") };
+        let scraper = tokens.make(only, &ada(), when).unwrap().1;
         let lent = tokens.lend(Role::Person, "ada", &by, when).unwrap();
         let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
         let service = Service::new(plans, Arc::new(Config::default()));
@@ -411,6 +413,14 @@ fn a_reader_reads_an_agent_cannot_approve_and_only_a_person_purges() {
     desk.post("/plans/p/actions/approve", &json!({ "note": "fine" })).problem(428);
     let preview = desk.get("/plans/p/preview").ok();
     let seen = json!({ "version": preview["version"], "digest": preview["digest"], "note": "fine" });
+    for token in [&desk.agent, &desk.worker, &desk.reader, &desk.scraper] {
+        desk.by(token, "POST", "/plans/p/actions/approve", &[], &seen).problem(403);
+    }
+    for part in ["version", "digest"] {
+        let mut less = seen.clone();
+        less.as_object_mut().unwrap().remove(part);
+        desk.post("/plans/p/actions/approve", &less).problem(428);
+    }
     let mut other = seen.clone();
     other["digest"] = json!("sha256:0");
     desk.post("/plans/p/actions/approve", &other).problem(409);

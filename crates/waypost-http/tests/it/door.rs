@@ -17,11 +17,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, Timestamp};
-use waypost_http::{
-    BODY_BYTES_MAX, CONNECTIONS_MAX, HostOriginGuard, Mount, Mounted, Site, Token, Tokens, serve,
-};
+use waypost_http::{BODY_BYTES_MAX, CONNECTIONS_MAX, HostOriginGuard, Mount, Mounted, Site, Token, serve};
 
-use super::Folder;
+use super::{Folder, ada, for_agent, tokens_in};
 
 /// Long enough for everything that has to happen, and reached only by what does not.
 const BOUND: Duration = Duration::from_secs(30);
@@ -58,7 +56,7 @@ impl Door {
             Mounted::new(Router::new().fallback(answer), move || tell.notify_one())
         };
         let mount = Mount { path: "/echo", make: Box::new(make) };
-        let site = Site::new(HostOriginGuard::local(), Tokens::of(folder.path()), vec![mount]);
+        let site = Site::new(HostOriginGuard::local(), tokens_in(folder.path()), vec![mount]);
         let (stop, stopped) = oneshot::channel::<()>();
         let (at, served) = runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -73,7 +71,7 @@ impl Door {
 
     fn token(&self, agent: &str) -> (Token, String) {
         let at = Timestamp::from_micros(1_767_225_600_000_000);
-        Tokens::of(self.folder.path()).make(agent, &Actor::person("ada"), at).unwrap()
+        tokens_in(self.folder.path()).make(for_agent(agent), &ada(), at).unwrap()
     }
 
     fn ask(&self, path: &str, headers: &[(&str, &str)], body: Body) -> Answer {
@@ -134,7 +132,7 @@ fn who_has_no_token_learns_nothing() {
     assert_eq!(door.call(&[("authorization", &right), ("authorization", "Bearer other")]), nothing);
     assert_eq!(door.ask("/nowhere", &[], bytes(0)), nothing, "not even what is there");
     assert_eq!(door.ask("/nowhere", &[("authorization", &right)], bytes(0)).0, 404);
-    Tokens::of(door.folder.path()).revoke(&token.id, &Actor::person("ada")).unwrap();
+    tokens_in(door.folder.path()).revoke(&token.id, &Actor::person("ada")).unwrap();
     assert_eq!(door.call(&[("authorization", &right)]), nothing);
 }
 
@@ -144,7 +142,7 @@ fn a_token_that_is_revoked_ends_what_goes_on_under_it() {
     let (token, text) = door.token("planner");
     let right = format!("Bearer {text}");
     assert_eq!(door.call(&[("authorization", &right)]).0, 200);
-    Tokens::of(door.folder.path()).revoke(&token.id, &Actor::person("ada")).unwrap();
+    tokens_in(door.folder.path()).revoke(&token.id, &Actor::person("ada")).unwrap();
     let closed = async { tokio::time::timeout(BOUND, door.closed.notified()).await };
     door.runtime.block_on(closed).expect("its service is closed although nobody calls");
 }
@@ -153,7 +151,7 @@ fn a_token_that_is_revoked_ends_what_goes_on_under_it() {
 fn tokens_that_cannot_be_read_let_nobody_in() {
     let door = Door::new();
     let right = format!("Bearer {}", door.token("planner").1);
-    std::fs::write(door.folder.path().join("tokens.json"), "nonsense").unwrap();
+    std::fs::write(tokens_in(door.folder.path()).path().unwrap(), "nonsense").unwrap();
     assert_eq!(door.call(&[("authorization", &right)]), (500, String::new()));
 }
 

@@ -7,9 +7,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use waypost_core::{Actor, PlanId, TaskId};
-use waypost_http::Tokens;
 
 use super::api::{BOUND, Desk};
+use super::tokens_in;
 
 /// What a stream says, event by event.
 struct Stream {
@@ -105,7 +105,7 @@ fn whoever_follows_a_log_is_out_when_the_token_is_revoked() {
         assert_eq!(stream.next().await, log("6", "first\n"));
         stream
     });
-    let tokens = Tokens::of(desk.folder.path());
+    let tokens = tokens_in(desk.folder.path());
     let own = tokens.list().unwrap().into_iter().find(|token| token.actor() == Actor::person("ada")).unwrap();
     tokens.revoke(&own.id, &Actor::person("ada")).unwrap();
     assert_eq!(desk.runtime.block_on(stream.next()), None, "it ends although the task runs on");

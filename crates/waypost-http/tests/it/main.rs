@@ -13,6 +13,11 @@ mod tokens;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use waypost_account::Account;
+use waypost_core::Actor;
+use waypost_http::{NewToken, TokenFiles, Tokens};
+use waypost_service::{Caller, Presence};
+
 /// A folder that is gone with the test.
 struct Folder(PathBuf);
 
@@ -34,4 +39,37 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _gone = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The files of an account whose home is in this folder, for a workspace in it.
+fn token_files(folder: &Path) -> TokenFiles {
+    let folder = std::fs::canonicalize(folder).unwrap();
+    let (home, own) = (folder.join("home"), folder.join("work/.waypost"));
+    for folder in [&home, &own] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let (name, examined_below) = ("ada".to_owned(), folder.clone());
+    let account = Account {
+        name,
+        home: Some(home),
+        private_group: None,
+        sudo_uid: None,
+        examined_below,
+        ..Account::current()
+    };
+    let store = format!("sqlite:{}", own.join("waypost.db").display());
+    TokenFiles { operator: folder.join("etc/tokens.json"), ..TokenFiles::of(&account, &store, &own) }
+}
+
+fn tokens_in(folder: &Path) -> Tokens {
+    Tokens::new(token_files(folder))
+}
+
+/// A person at a terminal.
+fn ada() -> Caller {
+    Caller::new(Actor::person("ada")).present(Presence::new("terminal"))
+}
+
+fn for_agent(agent: &str) -> NewToken<'_> {
+    NewToken { agent, ..NewToken::default() }
 }

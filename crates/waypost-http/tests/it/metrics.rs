@@ -9,11 +9,11 @@ use prometheus_parse::{Sample, Scrape, Value};
 use tokio::sync::oneshot;
 use waypost_config::Config;
 use waypost_core::{Actor, Draft, TaskId, Timestamp};
-use waypost_http::{HostOriginGuard, METRICS_PATH, Mount, Mounted, Site, Tokens, metrics, serve};
+use waypost_http::{HostOriginGuard, METRICS_PATH, Mount, Mounted, NewToken, Role, Site, metrics, serve};
 use waypost_service::{Caller, ClaimOptions, CreateOptions, Guard, Service};
 use waypost_store::{MemoryStore, PlanStore, Store, meters};
 
-use super::Folder;
+use super::{Folder, ada, for_agent, tokens_in};
 
 /// Asks once, with this token, and gives the status and what came.
 fn get(at: SocketAddr, path: &str, token: &str) -> (u16, String) {
@@ -50,10 +50,11 @@ fn find<'a>(scrape: &'a Scrape, name: &str, label: Option<(&str, &str)>) -> &'a 
 fn a_scraper_reads_what_is_there_and_needs_a_token() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let folder = Folder::new();
-    let tokens = Tokens::of(folder.path());
-    let (by, at) = (Actor::person("ada"), Timestamp::from_micros(0));
-    let (_, agent) = tokens.make("planner", &by, at).unwrap();
-    let (kept, scraper) = tokens.make_only("prometheus", METRICS_PATH, &by, at).unwrap();
+    let tokens = tokens_in(folder.path());
+    let at = Timestamp::from_micros(0);
+    let (_, agent) = tokens.make(for_agent("planner"), &ada(), at).unwrap();
+    let only = NewToken { role: Role::Reader, only: Some(METRICS_PATH), ..for_agent("prometheus") };
+    let (kept, scraper) = tokens.make(only, &ada(), at).unwrap();
     assert_eq!(kept.only.as_deref(), Some(METRICS_PATH));
     let other = Mount {
         path: "/other",

@@ -5,9 +5,10 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 use waypost_core::Actor;
-use waypost_http::{SESSIONS_PER_TOKEN_MAX, Tokens};
+use waypost_http::SESSIONS_PER_TOKEN_MAX;
 
 use super::api::{Answer, BOUND, Desk};
+use super::tokens_in;
 
 /// A page that is signed in: what the browser and the page remember.
 struct Page<'a> {
@@ -190,7 +191,7 @@ fn a_token_has_ten_sessions_and_the_oldest_goes() {
 fn a_revoked_token_ends_its_sessions() {
     let desk = Desk::new();
     let page = Page::new(&desk);
-    let (tokens, ada) = (Tokens::of(desk.folder.path()), Actor::person("ada"));
+    let (tokens, ada) = (tokens_in(desk.folder.path()), Actor::person("ada"));
     let own = tokens.list().unwrap().into_iter().find(|token| token.actor() == ada).unwrap();
     tokens.revoke(&own.id, &ada).unwrap();
     page.get("/api/v1/me").problem(401);

@@ -130,8 +130,11 @@ pub(super) fn start(call: &Call) -> Reply {
         ApprovalOutcome::Waiting => {
             let mut answer = plans.with_plan(&id, head)?;
             answer.insert("confirmed".to_owned(), false.into());
-            let text = "Still waiting for the user's approval. Do not start any step. Call startPlan again to go on \
-                        waiting; once it says that the plan is already started, it was approved.";
+            let text = format!(
+                "Still waiting for the user's approval. They run `waypost approve {id}` in a terminal, or approve in the \
+                 dashboard. Do not start any step. Call startPlan again to go on waiting; once it says that the plan is \
+                 already started, it was approved."
+            );
             answer.insert("message".to_owned(), text.into());
             Ok(answer)
         }

@@ -8,6 +8,7 @@ use waypost_core::{Event, PlanId, TaskId};
 use waypost_store::{
     Cursor, EventFilter, EventPage, EventSource, LogEvent, Since, Subscription, SubscriptionError,
 };
+use waypost_text::quote_unless_word;
 
 use super::arguments::Arguments;
 use crate::hints;
@@ -239,7 +240,7 @@ fn answer(page: &EventPage, unread: &[String]) -> Answer {
 /// Formats a field as text.
 fn field_text(name: &str, value: &Value) -> String {
     match value {
-        Value::String(text) => format!("{name} {}", reply_text::cut(text, DETAIL_BYTES)),
+        Value::String(text) => format!("{name} {}", quote_unless_word(&reply_text::cut(text, DETAIL_BYTES))),
         other => format!("{name} {other}"),
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{EffectiveStatus, Plan, PlanId, Task, TaskId, differences};
 use waypost_service::{Holder, ServiceError};
 use waypost_store::{TargetStatus, Wait};
+use waypost_text::{quote, quote_unless_word};
 
 use super::arguments::Arguments;
 use super::{plan_facts, plan_ref};
@@ -82,9 +83,9 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     let status = reply_text::cut(&plan.spec().status, STATUS_BYTES);
     let phase = plan.state().phase.as_str();
     let value = json!({ "plan": id, "title": title, "version": version, "phase": phase });
-    let mut answer = Answer { value, text: format!("plan {id} v{version} {phase} \"{title}\"") };
+    let mut answer = Answer { value, text: format!("plan {id} v{version} {phase} {}", quote(&title)) };
     if !status.is_empty() {
-        answer.add("status", &status, &format!(" ({status})"));
+        answer.add("status", &status, &format!(" ({})", quote_unless_word(&status)));
     }
     answer.add("done", counts.done, &format!(": {}/{} done", counts.done, counts.total));
     answer.add("total", counts.total, "");
@@ -121,7 +122,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     }
     if let Some(reason) = approval::rejection_reason(plan) {
         let reason = reply_text::cut(reason, REJECTION_BYTES);
-        answer.add("rejected", &reason, &format!("; rejected: {reason}"));
+        answer.add("rejected", &reason, &format!("; rejected: {}", quote(&reason)));
     }
     if let Some(first) = elsewhere.first() {
         answer.add("waits", first, &format!("; {first}"));

@@ -3,6 +3,7 @@
 use serde_json::json;
 use waypost_core::Phase;
 use waypost_store::{PlanSummary, Query};
+use waypost_text::quote;
 
 use super::arguments::Arguments;
 use crate::reply_text;
@@ -65,7 +66,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
 
 fn line(head: &PlanSummary, with_owner: bool) -> String {
     let PlanSummary { id, phase, counts, owner, .. } = head;
-    let title = reply_text::cut(&head.title, TITLE_BYTES);
+    let title = quote(&reply_text::cut(&head.title, TITLE_BYTES));
     let owner = match with_owner && !owner.is_empty() {
         true => format!(" ({})", reply_text::cut(owner, TITLE_BYTES)),
         false => String::new(),

@@ -3,6 +3,7 @@
 use serde_json::json;
 use waypost_core::{Phase, PlanId};
 use waypost_service::Guard;
+use waypost_text::quote;
 
 use super::arguments::Arguments;
 use super::{plan_facts, plan_ref};
@@ -28,7 +29,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     match approval::ask(call, &plan, message, wait)? {
         ApprovalOutcome::Approved => started(call, &plan),
         ApprovalOutcome::Rejected(reason) => {
-            let text = format!("rejected: {reason}; change the plan, then ask again");
+            let text = format!("rejected: {}; change the plan, then ask again", quote(&reason));
             let value =
                 json!({ "phase": "rejected", "reason": reason, "then": "change the plan, then ask again" });
             Ok(Answer { value, text })

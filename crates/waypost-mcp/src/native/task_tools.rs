@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Json, Phase, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState, Timestamp};
 use waypost_service::{ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport};
+use waypost_text::quote;
 
 use super::arguments::Arguments;
 use super::edit::check_false_done;
@@ -44,7 +45,7 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
     match call.service().claim_next(&call.caller, filter, None)? {
         Claimed::Taken { written, task } => {
             call.remember(&written.plan)?;
-            call.read(&written.plan, |plan| taken(plan, &task))?
+            call.read(&written.plan, |plan| taken(call, plan, &task))?
         }
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {
@@ -72,7 +73,7 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     let options = ClaimOptions { take_over: arguments.flag("take_over")?, ..ClaimOptions::default() };
     call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
     call.remember(&plan)?;
-    call.read(&plan, |plan| taken(plan, &task))?
+    call.read(&plan, |plan| taken(call, plan, &task))?
 }
 
 fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
@@ -95,22 +96,25 @@ fn nothing(why: &str) -> Answer {
     Answer { value: json!({ "task": Value::Null, "why": why }), text: format!("nothing: {why}") }
 }
 
-/// The reply for a claimed task.
-fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
+/// The reply for a claimed task. What others wrote is quoted, with its author.
+fn taken(call: &Call, plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
     let missing = || ServiceError::from(plan.no_such_task(id.as_str()));
     let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
     let value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
-    let text = format!("{id} (plan {}, attempt {}): ", plan.id(), state.attempt);
-    let mut answer = Answer { value, text };
+    let mut answer = Answer { value, text: format!("{id} (plan {}", plan.id()) };
+    if let Some(author) = plan.state().created_by.as_ref().filter(|author| *author != call.by()) {
+        answer.add("by", author, &format!(" by {author}"));
+    }
+    answer.text.push_str(&format!(", attempt {}): ", state.attempt));
     for (name, label, said) in [("description", "", &spec.description), ("notes", "\nnotes: ", &spec.notes)] {
         if !said.is_empty() {
             let shown = reply_text::cut_text(said, TEXT_BYTES_MAX);
-            answer.add(name, &shown, &format!("{label}{shown}"));
+            answer.add(name, &shown, &format!("{label}{}", quote(&shown)));
         }
     }
     if let Some(tools) = spec.tools.as_ref().filter(|tools| !tools.is_empty()) {
         let tools = reply_text::cut(&tools.join(", "), TEXT_BYTES_MAX);
-        answer.add("tools", &tools, &format!("\ntools: {tools}"));
+        answer.add("tools", &tools, &format!("\ntools: {}", quote(&tools)));
     }
     if spec.check.is_some() {
         answer.add("check", true, "\na check decides whether it is done");
@@ -130,8 +134,8 @@ fn add_answers(state: &TaskState, answer: &mut Answer) {
     let (mut told, mut text) = (Vec::new(), String::new());
     for answered in latest {
         let (question, said) = (reply_text::cut(&answered.question, REASON_BYTES), &answered.answer);
-        text.push_str(&format!("\n{question} -> {said}"));
-        told.push(json!({ "question": question, "answer": said }));
+        text.push_str(&format!("\n{} answered {}: {}", answered.by, quote(&question), quote(said)));
+        told.push(json!({ "question": question, "answer": said, "by": answered.by }));
     }
     answer.add("answers", told, &text);
 }

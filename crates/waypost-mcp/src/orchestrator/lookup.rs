@@ -2,7 +2,7 @@
 
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId, TaskId};
-use waypost_service::{no_worker, resolve_task};
+use waypost_service::{no_worker, resolve_task, start_refusal_text};
 
 use crate::reply_text;
 use crate::tool_call::Call;
@@ -25,10 +25,14 @@ pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError>
 pub(super) fn next(call: &Call, plan: &Plan, workers: usize) -> Option<String> {
     let id = plan.id();
     let state = plan.state();
+    if let Some(refusal) = state.start_refusals.first().filter(|_| state.phase == Phase::Active) {
+        let why = start_refusal_text(plan, refusal);
+        return Some(format!("{}; a person runs `waypost approve {id}`", excerpt(&why)));
+    }
     match state.phase {
         Phase::Draft if state.approval_required && state.approval.is_none() => {
             let why =
-                if state.reason.is_empty() { String::new() } else { format!(": {}", excerpt(&state.reason)) };
+                if state.reason.is_empty() { String::new() } else { format!(": {}", quoted(&state.reason)) };
             Some(format!("a person rejected it{why}; change it, then submit it again"))
         }
         Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => {
@@ -58,6 +62,11 @@ pub(super) fn next(call: &Call, plan: &Plan, workers: usize) -> Option<String> {
 /// The beginning of a text by others, on one line.
 pub(super) fn excerpt(text: &str) -> String {
     reply_text::cut(text, EXCERPT_BYTES)
+}
+
+/// The same as part of a sentence, which it cannot end.
+pub(super) fn quoted(text: &str) -> String {
+    waypost_text::quote(&excerpt(text))
 }
 
 /// Whether an unfinished task has work or a check for machines.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use waypost_core::{Phase, PlanId, Status};
 use waypost_run::{News, RunEvent, happened_since};
 
-use super::lookup::{self, excerpt};
+use super::lookup::{self, quoted};
 use super::status;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -107,7 +107,7 @@ fn describe_news(news: &News) -> String {
         News::ApprovalRequested => "approval was requested".to_owned(),
         News::Approved { by, version } => format!("{by} approved version {version}"),
         News::Rejected { by, reason } if reason.is_empty() => format!("{by} rejected it"),
-        News::Rejected { by, reason } => format!("{by} rejected it: {}", excerpt(reason)),
+        News::Rejected { by, reason } => format!("{by} rejected it: {}", quoted(reason)),
         News::ApprovalVoided => "its work changed, so it needs approval again".to_owned(),
     }
 }
@@ -117,21 +117,21 @@ fn describe_notice(notice: &RunEvent) -> String {
         RunEvent::TaskStarted { task, attempt: 1, .. } => format!("{task} started"),
         RunEvent::TaskStarted { task, attempt, .. } => format!("{task} started (attempt {attempt})"),
         RunEvent::TaskWillRetry { task, error, .. } => {
-            format!("{task} failed and will be retried: {}", excerpt(error))
+            format!("{task} failed and will be retried: {}", quoted(error))
         }
-        RunEvent::TaskProgressed { task, progress, .. } => format!("{task}: {}", excerpt(progress)),
+        RunEvent::TaskProgressed { task, progress, .. } => format!("{task}: {}", quoted(progress)),
         RunEvent::TaskReported { task, by, .. } => format!("{task} reported as done by {by}, to be checked"),
-        RunEvent::TaskReleased { task, reason, .. } => format!("{task} released: {}", excerpt(reason)),
-        RunEvent::StartRefused { message, .. } => excerpt(message),
+        RunEvent::TaskReleased { task, reason, .. } => format!("{task} released: {}", quoted(reason)),
+        RunEvent::StartRefused { message, .. } => quoted(message),
         RunEvent::QuestionAsked { task, question, .. } => {
-            format!("{task} asks a person: {}", excerpt(question))
+            format!("{task} asks a person: {}", quoted(question))
         }
         RunEvent::QuestionAnswered { task, answer, by, .. } => {
-            format!("{task} was answered by {by}: {}", excerpt(answer))
+            format!("{task} was answered by {by}: {}", quoted(answer))
         }
         RunEvent::TaskEnded { task, status, why, .. } => match (status, why) {
             (Status::Done, _) | (_, None) => format!("{task} {}", status.as_str()),
-            (_, Some(why)) => format!("{task} {}: {}", status.as_str(), excerpt(why)),
+            (_, Some(why)) => format!("{task} {}: {}", status.as_str(), quoted(why)),
         },
         RunEvent::PlanPhaseChanged { phase, .. } => format!("the plan is {}", phase.as_str()),
     }

@@ -22,7 +22,10 @@ use crate::session::World;
 /// Long enough for everything that has to happen, and reached only by what does not.
 const BOUND: Duration = Duration::from_secs(30);
 
-const CONFIG: &str = "[executors.tests]\nkind = \"process\"\ncommand = [\"cargo\", \"test\"]\n";
+const EXECUTOR: &str = "[executors.tests]\nkind = \"process\"\ncommand = [\"cargo\", \"test\"]\n";
+/// The account accepts the word of the client that the tests use.
+const CONFIG: &str = "[approval]\nproof = \"client\"\nelicitation = [\"person:host\"]\n\
+    [executors.tests]\nkind = \"process\"\ncommand = [\"cargo\", \"test\"]\n";
 
 type Deed = Box<dyn FnOnce() -> ElicitResult + Send>;
 
@@ -131,7 +134,7 @@ fn approver(world: &World, plan: &PlanId) -> String {
 
 #[test]
 fn the_person_is_told_what_would_run_as_one_would_type_it() {
-    let config = "[executors.make]\nkind = \"process\"\nshell = true\ncommand = [\"make all\"]\n[executors.hook]\n\
+    let config = "[approval]\nproof = \"client\"\nelicitation = [\"person:host\"]\n[executors.make]\nkind = \"process\"\nshell = true\ncommand = [\"make all\"]\n[executors.hook]\n\
         kind = \"http\"\nurl = \"https://ci.example/build\"\n[checks.lint]\ncommand = [\"lint\", \"-q\"]\n";
     let world = World::with_config(config);
     let work = |id: &str, executor: &str| json!({ "id": id, "work": { "executor": executor } });
@@ -297,20 +300,47 @@ fn a_call_that_does_not_wait_returns_at_once_and_the_person_may_answer_later() {
 }
 
 #[test]
-fn nobody_is_asked_at_a_client_that_cannot_or_where_the_configuration_forbids_it() {
-    for era in [Era::Old, Era::New] {
-        let world = World::with_config(CONFIG);
-        let absent = Person { is_absent: true, ..Person::default() };
+fn nobody_is_asked_at_a_client_that_cannot_or_that_the_account_does_not_name() {
+    let check = |era: Era, approval: &str, person: &Person| {
+        let world = World::with_config(&format!("{approval}{EXECUTOR}"));
         let plan = machine_plan(&world);
-        assert!(start(&line(&world, &absent, era), &plan, 0).starts_with("awaiting_approval"));
-        assert!(absent.asked().is_empty());
+        let said = start(&line(&world, person, era), &plan, 1);
+        assert!(said.starts_with("awaiting_approval"), "{era:?} {approval}: {said}");
+        assert!(said.contains(&format!("waypost approve {plan}")), "it says how a person approves: {said}");
+        assert!(person.asked().is_empty(), "{era:?} {approval}");
+        assert_eq!(phase(&world, &plan), Phase::AwaitingApproval, "{era:?} {approval}");
+    };
+    for era in [Era::Old, Era::New] {
+        let named = "[approval]\nproof = \"client\"\nelicitation = [\"person:host\"]\n";
+        check(era, named, &Person { is_absent: true, ..Person::default() });
+        // What a client answers by itself approves nothing.
+        for approval in [
+            "",
+            "[approval]\nelicitation = true\n",
+            "[approval]\nproof = \"client\"\n",
+            "[approval]\nproof = \"client\"\nelicitation = [\"person-host\", \"person:hos\", \"*\"]\n",
+            "[approval]\nelicitation = [\"person:host\"]\n",
+            "[approval]\nproof = \"presence\"\nelicitation = [\"person:host\"]\n",
+            "[approval]\nproof = \"touch\"\nelicitation = [\"person:host\"]\n",
+        ] {
+            check(era, approval, &Person::answering(accept(json!({ "decision": "approve" }))));
+        }
+    }
+}
 
-        let world = World::with_config(&format!("approval = {{ elicitation = false }}\n{CONFIG}"));
+#[test]
+fn over_http_the_token_has_to_allow_it_too() {
+    for allowed in [false, true] {
+        let world = World::with_config(CONFIG);
         let plan = machine_plan(&world);
         let person = Person::answering(accept(json!({ "decision": "approve" })));
-        assert!(start(&line(&world, &person, era), &plan, 1).starts_with("awaiting_approval"));
-        assert!(person.asked().is_empty());
-        assert_eq!(phase(&world, &plan), Phase::AwaitingApproval);
+        let server = Server::new(options(&world, None)).for_agent("planner", allowed);
+        let said = start(&Line::new(server, person.clone(), Era::Old), &plan, if allowed { 30 } else { 0 });
+        assert_eq!(
+            (said.starts_with("active"), person.asked().len()),
+            (allowed, usize::from(allowed)),
+            "{said}"
+        );
     }
 }
 

@@ -135,8 +135,12 @@ fn a_watch_tells_what_happened_since_and_waits_for_what_comes() {
         waiting.join().unwrap()
     });
     assert_eq!(waited["phase"], "failed");
-    let happened =
-        json!(["b started", "b failed: no luck", "c skipped: b did not succeed", "the plan is failed"]);
+    let happened = json!([
+        "b started",
+        "b failed: \"no luck\"",
+        "c skipped: \"b did not succeed\"",
+        "the plan is failed"
+    ]);
     assert_eq!(waited["happened"], happened);
     let status = session.call("run_status", json!({ "plan": "night" })).value;
     assert_eq!(status["failed"], json!([{ "task": "b", "attempt": 1, "error": "no luck" }]));
@@ -156,7 +160,7 @@ fn a_person_s_no_ends_a_watch_and_is_told_with_its_reason() {
         waiting.join().unwrap()
     });
     assert_eq!(waited["phase"], "draft");
-    assert!(waited["next"].as_str().unwrap().contains("rejected it: not on a Friday"), "{waited}");
+    assert!(waited["next"].as_str().unwrap().contains("rejected it: \"not on a Friday\""), "{waited}");
     // Submitted again as it is, it is not asked for again: the answer stands.
     let again = session.call("run_submit", json!({ "text": night() })).value;
     assert_eq!(again["phase"], "draft");
@@ -287,7 +291,7 @@ fn a_watch_tells_what_persons_said() {
     let happened: Vec<&str> =
         told["happened"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     let said: Vec<&str> = happened.iter().copied().filter(|line| !line.starts_with("the plan is")).collect();
-    assert_eq!(said[0], "person:ada rejected it: not tonight", "{happened:?}");
+    assert_eq!(said[0], "person:ada rejected it: \"not tonight\"", "{happened:?}");
     assert_eq!(said[1], "approval was requested");
     assert!(said[2].starts_with("person:ada approved version "), "{happened:?}");
 }

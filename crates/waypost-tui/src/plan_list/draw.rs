@@ -199,7 +199,11 @@ fn draw_plan(
         let x = title_x + (text::width(&title) + 1) as u16;
         put(pen.frame.buffer_mut(), (x, area.y), text::width(&status) as u16, &status, theme.text());
     }
-    let word = if head.archived { "archived" } else { phase_word(head.phase) };
+    let word = match head.archived {
+        true => "archived",
+        false if head.is_refused() => "refused",
+        false => phase_word(head.phase),
+    };
     pen.put(columns.phase, word, theme.phase(head.phase));
     pen.put(columns.version, &text::fit_right(&format!("v{}", head.version), columns.version), theme.quiet());
     let counts = &head.counts;

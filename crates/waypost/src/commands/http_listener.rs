@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use waypost_http::{HostOriginGuard, METRICS_PATH, Site, Tokens, metrics, serve};
+use waypost_http::{HostOriginGuard, METRICS_PATH, Site, TokenFiles, Tokens, metrics, serve};
 use waypost_store::Store;
 
+use crate::actor::account;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 
@@ -15,6 +16,12 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse::<u16>().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     port.or_else(|_| text.parse())
         .map_err(|_| "write ADDR:PORT, such as 127.0.0.1:8021, or a port".to_owned())
+}
+
+/// The tokens of the store that is used in the current folder.
+pub(crate) fn tokens(context: &Context) -> Outcome<Tokens> {
+    let store = context.store_location()?;
+    Ok(Tokens::new(TokenFiles::of(account(), &store.location, &context.folders()?.own)))
 }
 
 /// Serves a worker's metrics until it is dropped.
@@ -26,11 +33,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Binds the address and starts serving.
     pub(crate) fn begin(context: &Context, listen: SocketAddr, store: Arc<dyn Store>) -> Outcome<Self> {
-        let site = Site::new(
-            host_origin_guard(listen, &[], &[])?,
-            Tokens::of(&context.folders()?.own),
-            vec![metrics(store)],
-        );
+        let site = Site::new(host_origin_guard(listen, &[], &[])?, tokens(context)?, vec![metrics(store)]);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
         let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));

@@ -1,8 +1,9 @@
-//! `waypost list`: lists plans on one bounded page. Reads summaries, never whole plans.
+//! `waypost list`: lists plans on one bounded page. Reads summaries, and whole plans only to say why a worker refused them.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use waypost_core::Phase;
+use waypost_service::start_refusal_text;
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
@@ -15,6 +16,8 @@ use crate::view::{phase_sign, phase_words, sign_look, text};
 
 /// Plans on a page by default.
 const PLANS_DEFAULT: usize = 20;
+/// Maximum number of refused starts that are explained below the table.
+const REFUSALS_SHOWN_MAX: usize = 5;
 /// Maximum number of plans on a page.
 const PLANS_MAX: usize = 1_000;
 
@@ -66,7 +69,7 @@ fn phase(text: &str) -> Result<Phase, String> {
 }
 
 fn sort() -> impl TypedValueParser<Value = Sort> {
-    PossibleValuesParser::new(["updated", "created", "title", "id"]).try_map(|word| word.parse())
+    PossibleValuesParser::new(["updated", "attention", "created", "title", "id"]).try_map(|word| word.parse())
 }
 
 impl List {
@@ -90,7 +93,8 @@ impl List {
             after: self.cursor,
             ..Query::default()
         };
-        let page = context.plans()?.heads(&query)?;
+        let plans = context.plans()?;
+        let page = plans.heads(&query)?;
         for damage in &page.warnings {
             context.out.note(damage);
         }
@@ -111,6 +115,13 @@ impl List {
         let now = text::now();
         let rows: Vec<Vec<Cell>> = page.items.iter().map(|head| row(head, now)).collect();
         table::print(&mut context.out, &["ID", "PHASE", "DONE", "VER", "AGE", "TITLE"], &rows);
+        for head in page.items.iter().filter(|head| head.is_refused()).take(REFUSALS_SHOWN_MAX) {
+            let why = plans.with_plan(&head.id, |plan| {
+                let refusal = plan.state().start_refusals.first();
+                refusal.map(|refusal| start_refusal_text(plan, refusal))
+            })?;
+            context.out.say(why.unwrap_or_default());
+        }
         if let Some(next) = page.next {
             let shown = page.items.len();
             context.out.say(format!("{shown} of {} plans; for more, add --cursor '{next}'", page.total));

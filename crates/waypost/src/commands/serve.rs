@@ -4,6 +4,7 @@ mod embedded_worker;
 mod sign_in_link;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
@@ -17,7 +18,7 @@ use waypost_mcp::{Server, http_service};
 
 use self::embedded_worker::EmbeddedWorker;
 use self::sign_in_link::SignInLink;
-use super::http_listener::{address, host_origin_guard};
+use super::http_listener::{address, host_origin_guard, tokens};
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -72,7 +73,10 @@ impl Serve {
         // Opened once in advance, so that errors of the store or the configuration are reported here, not to every agent.
         let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
         let folders = context.folders()?;
-        let tokens = Tokens::of(&folders.own);
+        let tokens = tokens(context)?;
+        for warning in tokens.warnings() {
+            context.out.say(format!("warning: {warning}"));
+        }
         let person = persons_token(context, &tokens)?;
         let name = workspace.folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let (service, config) = (workspace.service, workspace.config);
@@ -80,11 +84,12 @@ impl Serve {
         let api = Api::new(service, folders.logs(), name.unwrap_or_default());
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));
-        let mount =
-            Mount { path: "/mcp", make: Box::new(move |token| mounted(&server.for_agent(&token.agent))) };
+        let make = move |token: &Token| mounted(&server.for_agent(&token.agent, token.elicitation));
+        let mount = Mount { path: "/mcp", make: Box::new(make) };
         let store = Arc::clone(plans.store());
-        let beside_tokens = tokens.path().to_owned();
+        let beside_tokens = tokens.path().map(Path::to_owned);
         let site = Site::new(guard, tokens, vec![mount, metrics(store)]).with_api(api);
+        let site = if person.is_some() { site } else { site.without_people() };
         let code =
             person.map(|token| site.login_code(&token)).transpose().map_err(|error| failure(&error))?;
         let mut stop = stopped()?;
@@ -102,7 +107,7 @@ impl Serve {
             // Started only after the bind: if the server cannot start, no plan runs either.
             let beside = (!no_worker).then(|| EmbeddedWorker::begin(context, plans, config, &folders, runs));
             let beside = beside.transpose()?;
-            let link = code.map(|code| SignInLink::publish(at, &code, &folders, &beside_tokens));
+            let link = code.map(|code| SignInLink::publish(at, &code, beside_tokens.as_deref()));
             greet(context, at, link.as_ref())?;
             let ended = serve(listener, site, async {
                 let _signals_are_gone = stop.recv().await;
@@ -145,7 +150,7 @@ fn greet(context: &Context, at: SocketAddr, link: Option<&SignInLink>) -> Outcom
         let (login, login_file) = match link {
             Some(SignInLink::Printed(url)) => (Some(url), None),
             Some(SignInLink::File(path)) => (None, Some(path)),
-            Some(SignInLink::Unwritable(..)) | None => (None, None),
+            Some(SignInLink::Unwritable(_)) | None => (None, None),
         };
         out.value(
             &json!({ "url": mcp, "address": at.to_string(), "login": login, "login_file": login_file }),
@@ -157,7 +162,7 @@ fn greet(context: &Context, at: SocketAddr, link: Option<&SignInLink>) -> Outcom
             Some(SignInLink::File(path)) => {
                 out.line(format!("dashboard: sign-in link in {}", path.display()))
             }
-            Some(SignInLink::Unwritable(..)) | None => {}
+            Some(SignInLink::Unwritable(_)) | None => {}
         }
     }
     out.finish()?;
@@ -171,10 +176,10 @@ fn greet(context: &Context, at: SocketAddr, link: Option<&SignInLink>) -> Outcom
         Some(SignInLink::Printed(_) | SignInLink::File(_)) => {
             context.out.say(format!("the link signs you in once, within 10 minutes; after that, {later}"));
         }
-        Some(SignInLink::Unwritable(path, error)) => {
-            context.out.say(format!("no sign-in link: {}: {error}; {later}", path.display()));
-        }
-        None => context.out.say(format!("no sign-in link: only people get one; {later}")),
+        Some(SignInLink::Unwritable(why)) => context.out.say(format!("no sign-in link: {why}")),
+        None => context
+            .out
+            .say("no sign-in link: an agent or a task started this server, so it accepts no person's token"),
     }
     context.out.say("for an agent: `waypost token new --agent NAME`; Ctrl-C stops the server");
     Ok(())
@@ -197,7 +202,15 @@ pub(crate) fn failure(error: &TokenError) -> Failure {
         TokenError::OnlyAPerson(_) => {
             Failure { code: "only_a_person".to_owned(), ..Failure::failed(message, hint) }
         }
-        TokenError::File { .. }
+        TokenError::NeedsTerminal => {
+            Failure { code: "needs_terminal".to_owned(), ..Failure::failed(message, hint) }
+        }
+        TokenError::Account(error) => {
+            Failure { code: error.code().to_owned(), ..Failure::failed(message, hint) }
+        }
+        TokenError::NoHome
+        | TokenError::NotOurs(_)
+        | TokenError::File { .. }
         | TokenError::Corrupt { .. }
         | TokenError::TooMany
         | TokenError::Random(_) => Failure::failed(message, hint),

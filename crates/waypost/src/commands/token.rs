@@ -3,9 +3,9 @@
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use waypost_core::ActorKind;
-use waypost_http::{METRICS_PATH, Role, Tokens};
+use waypost_http::{METRICS_PATH, NewToken, Role, Tokens};
 
+use super::http_listener::tokens;
 use super::mcp;
 use super::serve::failure;
 use crate::context::Context;
@@ -16,7 +16,8 @@ use crate::view::text;
 const ROLES: [&str; 4] = ["person", "agent", "worker", "reader"];
 
 const EXAMPLES: &str = "\
-The token is shown this once; what is kept cannot be turned back into it.
+The token is printed once. Its digest is stored in your account's state folder, not in the workspace, where agents write.
+Tokens that can approve (--role person, --elicitation) are made by a person at a terminal.
 
 Examples:
   waypost token new --agent planner
@@ -48,6 +49,9 @@ pub(crate) struct New {
     /// Grant access to /metrics only
     #[arg(long)]
     only_metrics: bool,
+    /// Let the person at this agent's client approve there, if `[approval] elicitation` names the client
+    #[arg(long, conflicts_with = "only_metrics")]
+    elicitation: bool,
 }
 
 #[derive(Debug, Args)]
@@ -58,7 +62,10 @@ pub(crate) struct Revoke {
 
 impl Token {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let tokens = Tokens::of(&context.folders()?.own);
+        let tokens = tokens(context)?;
+        for warning in tokens.warnings() {
+            context.out.note(warning);
+        }
         match self {
             Self::New(new) => new.run(context, &tokens),
             Self::List => list(context, &tokens),
@@ -69,15 +76,11 @@ impl Token {
 
 impl New {
     fn run(self, context: &mut Context, tokens: &Tokens) -> Outcome {
-        let by = context.actor()?;
-        // Only a person gets a token, so the folder is not created for others.
-        if by.kind == ActorKind::Person {
-            context.folders()?.prepare()?;
-        }
-        let made = match self.only_metrics {
-            true => tokens.make_only(&self.agent, METRICS_PATH, &by, text::now()),
-            false => tokens.make_for(self.role, &self.agent, &by, text::now()),
-        };
+        let Self { agent, role, only_metrics, elicitation } = self;
+        let only = only_metrics.then_some(METRICS_PATH);
+        let role = if only_metrics { Role::Reader } else { role };
+        let new = NewToken { agent: &agent, role, only, elicitation };
+        let made = tokens.make(new, &context.caller()?, text::now());
         let (token, secret) = made.map_err(|error| failure(&error))?;
         if context.out.json {
             return context.out.value(
@@ -107,30 +110,36 @@ impl Revoke {
 }
 
 fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
-    let tokens = tokens.list().map_err(|error| failure(&error))?;
+    let found = tokens.list().map_err(|error| failure(&error))?;
     if context.out.json {
-        let tokens: Vec<_> = tokens
+        let listed: Vec<_> = found
             .iter()
             .map(|token| {
-                let waypost_http::Token { id, agent, role, created_at, created_by, only, .. } = token;
+                let waypost_http::Token { id, agent, role, created_at, created_by, only, elicitation, .. } = token;
                 let mut told = json!({ "id": id, "agent": agent, "role": role, "created_at": created_at, "created_by": created_by });
                 if let Some(only) = only {
                     told["only"] = only.as_str().into();
                 }
+                if *elicitation {
+                    told["elicitation"] = true.into();
+                }
                 told
             })
             .collect();
-        return context.out.value(&json!({ "tokens": tokens }));
+        return context.out.value(&json!({ "tokens": listed, "file": tokens.path() }));
     }
-    for token in &tokens {
+    for token in &found {
         let age = text::ago(text::now().since(token.created_at));
-        let only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
+        let mut only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
+        if token.elicitation {
+            only.push_str(", elicitation");
+        }
         let role = token.role.as_str();
         context
             .out
             .line(format!("{}  {} ({role}){only}  {age} by {}", token.id, token.agent, token.created_by));
     }
-    if tokens.is_empty() {
+    if found.is_empty() {
         context.out.say("no tokens; create one with `waypost token new --agent NAME`");
     }
     Ok(())

@@ -33,10 +33,12 @@ pub(crate) fn sign_look(sign: StatusSign) -> Look {
     }
 }
 
-/// A plan's phase in words. A draft that machines may not run yet is shown as needing approval.
+/// A plan's phase in words. A draft that machines may not run yet is shown as needing approval, and an active plan as
+/// refused by a worker.
 pub(crate) fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
     match (phase, awaits_approval) {
         (Phase::Draft, true) => "needs approval",
+        (Phase::Active, true) => "start refused",
         (Phase::AwaitingApproval, _) => "awaiting approval",
         (
             Phase::Draft
@@ -53,7 +55,7 @@ pub(crate) fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
 /// The sign of a plan's phase.
 pub(crate) fn phase_sign(head: &PlanSummary) -> StatusSign {
     match head.phase {
-        Phase::Draft if head.awaits_approval => StatusSign::Approval,
+        Phase::Draft | Phase::Active if head.awaits_approval => StatusSign::Approval,
         phase => head.counts.sign(phase),
     }
 }

@@ -2,8 +2,11 @@
 //! counts, whose folder it is.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
 
 use crate::run::{configure, text};
 use crate::transcript::Workspace;
@@ -190,4 +193,59 @@ fn a_folder_of_another_user_is_not_used() {
     }
     check(&list(&mine), 1, "foreign_owner");
     assert!(!mine.join(".waypost").exists());
+}
+
+/// An MCP client that declares that it asks a person, and answers by itself. Returns what `plan_start` says, and how often
+/// it was asked.
+fn start_as_own_person(workspace: &Workspace, client: &str) -> (String, usize) {
+    let mut server = agent(workspace, &["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+    let mut send = |message: Value| writeln!(input, "{message}").unwrap();
+    let can = json!({ "elicitation": {} });
+    let who = json!({ "name": client, "version": "1" });
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": can, "clientInfo": who });
+    send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }));
+    send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let start = json!({ "name": "plan_start", "arguments": { "plan": "p", "wait": 1 } });
+    send(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": start }));
+    let mut asked = 0;
+    for line in BufReader::new(output).lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if message["method"] == "elicitation/create" {
+            asked += 1;
+            let yes = json!({ "action": "accept", "content": { "decision": "approve" } });
+            send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": yes }));
+        } else if message["id"] == 2 {
+            let said = message["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+            server.kill().unwrap();
+            server.wait().unwrap();
+            return (said, asked);
+        }
+    }
+    panic!("no answer");
+}
+
+#[test]
+fn a_client_that_answers_its_own_question_approves_nothing_unless_the_account_names_it() {
+    let check = |approval: &str, approves: bool| {
+        let workspace = workspace();
+        let config = workspace.root.join("home/.config/waypost/config.toml");
+        put(&config, &format!("{approval}{TOUCH}"));
+        let imported = agent(&workspace, &["import", "p.json"]).output().unwrap();
+        assert!(imported.status.success(), "{:?}", text(&imported));
+        let (said, asked) = start_as_own_person(&workspace, "evil");
+        assert_eq!(
+            (said.starts_with("active"), asked),
+            (approves, usize::from(approves)),
+            "{approval}: {said}"
+        );
+        assert!(approves || said.contains("waypost approve p"), "{said}");
+        let shown = workspace.waypost(&["show", "p", "--json"]);
+        assert_eq!(text(&shown).0.contains("someone at evil"), approves, "{:?}", text(&shown));
+    };
+    check("", false);
+    check("[approval]\nelicitation = true\n", false);
+    check("[approval]\nproof = \"client\"\nelicitation = [\"claude-code\"]\n", false);
+    check("[approval]\nelicitation = [\"evil\"]\n", false);
+    check("[approval]\nproof = \"client\"\nelicitation = [\"evil\"]\n", true);
 }

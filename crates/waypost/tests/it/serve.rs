@@ -53,8 +53,12 @@ impl Site {
         std::fs::create_dir_all(folder.join(".git")).unwrap();
         std::fs::create_dir_all(folder.join(".waypost")).unwrap();
         std::fs::write(folder.join(".waypost/config.toml"), config).unwrap();
-        let mut child =
-            waypost(&folder, words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let serve = waypost(&folder, words);
+        Self::begin_with(folder, serve)
+    }
+
+    fn begin_with(folder: PathBuf, mut serve: Command) -> Self {
+        let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         if line.is_empty() {
@@ -84,6 +88,27 @@ impl Site {
         };
         let found = self.runtime.block_on(async { tokio::time::timeout(BOUND, there).await });
         found.unwrap_or_else(|_| panic!("{name} never came to be"));
+    }
+
+    /// A person's token, made at a terminal.
+    fn persons_token(&self) -> String {
+        let mut make =
+            waypost(&self.folder, &["token", "new", "--role", "person", "--name", "ada", "--json"]);
+        let output = make.env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+        made["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Whom the API takes the holder of a token for.
+    fn me(&self, token: &str) -> (u16, String) {
+        let host = self.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        let head = format!("GET /api/v1/me HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+        write!(stream, "{head}Authorization: Bearer {token}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
     }
 
     fn run(&self, words: &[&str]) -> Value {
@@ -427,4 +452,87 @@ fn an_agent_over_http_uses_the_scratch_folder_if_the_operator_opens_it() {
     std::fs::create_dir_all(home.join(".config/waypost")).unwrap();
     std::fs::write(home.join(".config/waypost/config.toml"), "[files]\nhttp = true\n").unwrap();
     check_files(&Site::new("http"), true);
+}
+
+#[test]
+fn a_persons_token_counts_in_the_account_and_not_in_the_workspace() {
+    let site = Site::new("planted");
+    let token = site.persons_token();
+    assert_eq!(site.me(&token).0, 200);
+    let kept = PathBuf::from(site.run(&["token", "list"])["file"].as_str().unwrap());
+    assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!kept.starts_with(site.folder.join(".waypost")), "{kept:?}");
+    let planted = site.folder.join(".waypost/tokens.json");
+    assert!(!planted.exists());
+    std::fs::rename(&kept, &planted).unwrap();
+    assert_eq!(site.me(&token).0, 401);
+    let output = waypost(&site.folder, &["token", "list"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("a person's token does not count there"), "{said}");
+}
+
+#[test]
+fn a_persons_token_is_made_by_a_person_at_a_terminal() {
+    let folder = std::env::temp_dir().join(format!("waypost-serve-{}-person", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let check = |variable: (&str, &str), said: &str| {
+        let mut command = waypost(&folder, &["token", "new", "--role", "person", "--name", "ada"]);
+        command.env_remove("WAYPOST_ACTOR").env(variable.0, variable.1);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(1), true), "{stderr}");
+        assert!(stderr.contains(said), "{stderr}");
+    };
+    check(("WAYPOST_ATTEMPT", "1"), "only a person can make or revoke a token");
+    check(("CLAUDECODE", "1"), "only a person can make or revoke a token");
+    check(("INNOCENT", "1"), "needs a person at a terminal, and there is none");
+    check(("WAYPOST_ACTOR", "person:bob"), "needs a person at a terminal, and there is none");
+    assert!(!folder.join(".local").exists() && !folder.join(".waypost").exists());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_server_that_an_agent_starts_accepts_no_person() {
+    let folder = std::env::temp_dir().join(format!("waypost-serve-{}-by-agent", std::process::id()));
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    let mut serve = waypost(&folder, &["serve", "--no-worker", "--json"]);
+    serve.env_remove("WAYPOST_ACTOR").env("CLAUDECODE", "1");
+    let site = Site::begin_with(folder, serve);
+    assert_eq!((&site.greeting["login"], &site.greeting["login_file"]), (&Value::Null, &Value::Null));
+    let (status, said) = site.me(&site.persons_token());
+    assert_eq!(status, 403);
+    assert!(said.contains("was not started by a person"), "{said}");
+    let made = site.run(&["token", "new", "--agent", "planner"]);
+    assert_eq!(site.me(made["token"].as_str().unwrap()).0, 200, "agents use it");
+}
+
+#[test]
+fn a_persons_token_has_no_tool_that_approves() {
+    let site = Site::new("persons-tools");
+    let token = site.persons_token();
+    let session = site.begin(&token);
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    let (status, _, said) = site.post(&token, Some(&session), &list);
+    assert!(status == 200 && said.contains("plan_start") && !said.contains("approve\""), "{said}");
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": { "name": "plan_approve" } });
+    assert!(site.post(&token, Some(&session), &call).2.contains("unknown tool plan_approve"));
+}
+
+#[test]
+fn an_account_without_a_home_keeps_no_tokens_and_writes_no_link() {
+    let folder = std::env::temp_dir().join(format!("waypost-serve-{}-homeless", std::process::id()));
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    let homeless = |words: &[&str]| {
+        let mut command = waypost(&folder, words);
+        command.env("WAYPOST_INJECTED_HOME", "");
+        command
+    };
+    let output = homeless(&["token", "new", "--agent", "planner"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("has no home") && said.contains("/etc/waypost/tokens.json"), "{said}");
+    let serve = homeless(&["serve", "--no-worker", "--json"]);
+    let site = Site::begin_with(folder.clone(), serve);
+    assert_eq!((&site.greeting["login"], &site.greeting["login_file"]), (&Value::Null, &Value::Null));
 }

@@ -65,10 +65,10 @@ impl Listeners {
         let (listening, mut all) = watch::channel(0);
         let listening = Arc::new(listening);
         let url = format!("http://{}/api/v1/events?after={begin}", server.address());
-        let bearer = format!("Bearer {}", server.token());
+        let session = server.session().to_vec();
         let each = (0..count)
             .map(|_| {
-                let one = listen(url.clone(), bearer.clone(), Arc::clone(&listening), end.subscribe());
+                let one = listen(url.clone(), session.clone(), Arc::clone(&listening), end.subscribe());
                 runtime.spawn(one)
             })
             .collect();
@@ -121,12 +121,15 @@ fn expected(plans: &PlanStore, begin: Cursor) -> Result<(EventDigest, String)> {
 /// Receives every event up to the one at `end`.
 async fn listen(
     url: String,
-    bearer: String,
+    session: Vec<(&'static str, String)>,
     listening: Arc<watch::Sender<usize>>,
     mut end: watch::Receiver<Option<String>>,
 ) -> Result<EventDigest> {
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-    let request = hyper::Request::get(url).header("authorization", bearer).body(Full::new(Bytes::new()))?;
+    let request = session
+        .into_iter()
+        .fold(hyper::Request::get(url), |request, (name, value)| request.header(name, value));
+    let request = request.body(Full::new(Bytes::new()))?;
     let response = client.request(request).await?;
     if response.status() != 200 {
         bail!("a listener got HTTP status {}", response.status());

@@ -22,7 +22,8 @@ pub(super) fn wrk() -> Result<()> {
 /// A load: the same request repeatedly, or the requests of a script.
 pub(super) struct Load<'a> {
     pub(super) url: String,
-    pub(super) token: Option<&'a str>,
+    /// The headers of a signed-in person.
+    pub(super) session: &'a [(&'static str, String)],
     pub(super) script: Option<&'a str>,
     pub(super) seconds: u32,
 }
@@ -33,8 +34,8 @@ impl Load<'_> {
         let mut wrk = program("wrk");
         wrk.args(["-t1", "-c", CONNECTIONS, "-d", &format!("{}s", self.seconds)]);
         wrk.args(["-H", "Content-Type: application/json"]);
-        if let Some(token) = self.token {
-            wrk.args(["-H", &format!("Authorization: Bearer {token}")]);
+        for (name, value) in self.session {
+            wrk.args(["-H", &format!("{name}: {value}")]);
         }
         if let Some(script) = self.script {
             let file = scratch.join("load.lua");

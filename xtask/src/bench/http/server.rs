@@ -1,4 +1,4 @@
-//! `waypost serve` in a workspace, and a minimal client of its API.
+//! `waypost serve` in a workspace, and a minimal client of its API, which signs in as the dashboard does.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::exec::output;
 use crate::server;
 
 /// Maximum duration of a plan.
@@ -22,33 +21,48 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Server {
     child: Child,
     address: String,
-    token: String,
+    /// The headers of a signed-in person.
+    session: Vec<(&'static str, String)>,
     /// Never receives anything: waiting for it is a pause.
     silence: Receiver<()>,
 }
 
-/// The status and the body of a response.
+/// A response.
 struct Answer {
     status: u16,
+    head: String,
     body: Vec<u8>,
 }
 
 impl Server {
     pub(super) fn start(waypost: &Path, workspace: &Path, options: &[&str]) -> Result<Self> {
-        let command = || {
-            let mut command = Command::new(waypost);
-            command.current_dir(workspace).env_clear().env("HOME", workspace);
-            command.args(["--json", "--as", "person:bench"]);
-            command
-        };
-        let made = output(command().args(["token", "new", "--role", "person", "--name", "bench"]))?;
-        let made: Value = serde_json::from_str(&made)?;
-        let token = made["token"].as_str().context("no token")?.to_owned();
-        let mut serve = command();
-        serve.args(["serve", "--listen", "127.0.0.1:0"]).args(options);
-        let (child, address) =
-            server::start(&mut serve, workspace, |reported| Some(reported["address"].as_str()?.to_owned()))?;
-        Ok(Self { child, address, token, silence: channel().1 })
+        let mut serve = Command::new(waypost);
+        serve.current_dir(workspace).env_clear().env("HOME", workspace);
+        serve.args(["--json", "serve", "--listen", "127.0.0.1:0"]).args(options);
+        let (child, (address, link)) = server::start(&mut serve, workspace, |reported| {
+            let text = |name: &str| reported[name].as_str().map(str::to_owned);
+            Some((text("address")?, text("login_file")?))
+        })?;
+        let mut server = Self { child, address, session: Vec::new(), silence: channel().1 };
+        server.sign_in(&std::fs::read_to_string(link)?)?;
+        Ok(server)
+    }
+
+    /// Exchanges the sign-in link for a session.
+    fn sign_in(&mut self, link: &str) -> Result<()> {
+        let (site, code) = link.trim().split_once("/#login=").context("no sign-in link")?;
+        self.session.push(("Origin", site.to_owned()));
+        let answer = self.ask("POST /login HTTP/1.1\r\n", &json!({ "code": code }).to_string())?;
+        let body: Value = serde_json::from_slice(&answer.body)?;
+        let secret = body["session"].as_str().context("not signed in")?.to_owned();
+        let cookie = answer.head.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("set-cookie")
+                .then(|| value.split(';').next().unwrap_or_default().to_owned())
+        });
+        self.session.push(("x-waypost-session", secret));
+        self.session.push(("Cookie", cookie.context("no cookie")?));
+        Ok(())
     }
 
     pub(super) fn address(&self) -> &str {
@@ -59,8 +73,8 @@ impl Server {
         format!("http://{}/api/v1", self.address)
     }
 
-    pub(super) fn token(&self) -> &str {
-        &self.token
+    pub(super) fn session(&self) -> &[(&'static str, String)] {
+        &self.session
     }
 
     pub(super) fn process(&self) -> u32 {
@@ -69,10 +83,12 @@ impl Server {
 
     fn ask(&self, head: &str, body: &str) -> Result<Answer> {
         let mut stream = TcpStream::connect(&self.address)?;
-        let (host, token, bytes) = (&self.address, &self.token, body.len());
+        let (host, bytes) = (&self.address, body.len());
+        let session = self.session.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let session: String = session.collect();
         write!(
             stream,
-            "{head}Host: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+            "{head}Host: {host}\r\n{session}Content-Type: application/json\r\n\
              Content-Length: {bytes}\r\nConnection: close\r\n\r\n{body}"
         )?;
         let mut whole = Vec::new();
@@ -87,7 +103,7 @@ impl Server {
             .context("response without a status")?;
         let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
         let body = whole.split_off(end + 4);
-        Ok(Answer { status, body: if chunked { whole_of(&body)? } else { body } })
+        Ok(Answer { status, head, body: if chunked { whole_of(&body)? } else { body } })
     }
 
     fn json(&self, head: &str, body: &str) -> Result<Value> {

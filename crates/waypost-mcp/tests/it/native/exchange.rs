@@ -129,7 +129,7 @@ fn a_stale_version_is_refused_and_the_file_left_alone() {
     session.call("plan_export", json!({ "file": "p-plan.json" }));
     session.call("plan_edit", json!({ "ops": [{ "op": "plan", "title": "moved on" }] }));
     let said = session.refused("plan_update", json!({ "file": "p-plan.json", "known_version": 1 }));
-    assert!(said.contains("is at version 2, not 1; changed since: title=moved on"), "{said}");
+    assert!(said.contains("is at version 2, not 1; changed since: title=\"moved on\""), "{said}");
     assert!(world.folder().join("p-plan.json").exists());
 }
 

@@ -136,7 +136,7 @@ fn changes_since_a_version_are_told_in_few_words() {
     assert_eq!(
         told.text,
         format!(
-            "plan {id} v1 to v2:\ntitle=renamed\nbody +2 -0 lines\n-t3\nt2: description=better, notes=n\n+t4 new"
+            "plan {id} v1 to v2:\ntitle=renamed\nbody +2 -0 lines\n-t3\nt2: description=better, notes=n\n+t4 \"new\""
         )
     );
     assert_eq!(session.call("plan_get", json!({ "since": 2 })).text, format!("plan {id} v2 to v2: nothing"));

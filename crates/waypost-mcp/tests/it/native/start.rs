@@ -60,7 +60,7 @@ fn who_waits_is_told_of_a_rejection_and_its_reason() {
         while_it_waits(|world, id| world.person(id, Command::Reject { reason: "too risky".to_owned() }));
     let then = "change the plan, then ask again";
     assert_eq!(told.value, json!({ "phase": "rejected", "reason": "too risky", "then": then }));
-    assert_eq!(told.text, format!("rejected: too risky; {then}"));
+    assert_eq!(told.text, format!("rejected: \"too risky\"; {then}"));
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn a_rejection_is_shown_until_somebody_is_asked_anew() {
     session.call("plan_start", json!({ "wait": 0 }));
     world.person(&id, Command::Reject { reason: "not on a Friday".to_owned() });
     let told = session.call("plan_get", json!({}));
-    assert!(told.text.ends_with("; needs approval; rejected: not on a Friday"), "{}", told.text);
+    assert!(told.text.ends_with("; needs approval; rejected: \"not on a Friday\""), "{}", told.text);
     assert_eq!(told.value["rejected"], "not on a Friday");
     session
         .call("plan_edit", json!({ "ops": [{ "op": "revise", "task": "t1", "description": "on Monday" }] }));
@@ -66,7 +66,7 @@ fn what_an_event_says_stands_in_fields_of_their_own() {
     assert_eq!((&event["kind"], &event["task"]), (&json!("task_failed"), &json!("t1")));
     let error = event["error"].as_str().unwrap();
     assert!(error.starts_with("xxxx") && error.len() <= 160, "{error}");
-    assert!(told.text.contains("/t1 by agent:main: error xxxx"), "{}", told.text);
+    assert!(told.text.contains("/t1 by agent:main: error \"xxxx"), "{}", told.text);
 }
 
 #[test]

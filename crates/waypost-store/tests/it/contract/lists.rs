@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use waypost_core::{Command, Draft, Phase, PlanChanges, QuestionRequest, Refinement, Timestamp};
+use waypost_core::{
+    Command, Draft, Phase, PlanChanges, QuestionRequest, Refinement, StartRefusal, StartRefusalReason,
+    Timestamp,
+};
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 
 use crate::kit::*;
@@ -193,9 +196,18 @@ pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
 
 pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: &Place) {
     let plans = ticking(place);
-    for name in ["rests", "asks", "waits", "runs", "asked", "later"] {
+    for name in ["rests", "asks", "waits", "runs", "asked", "later", "refused"] {
         create_small(&plans, name);
     }
+    write(&plans, "refused", Command::Activate).unwrap();
+    let refusal = StartRefusal {
+        worker: "w1".into(),
+        reason: StartRefusalReason::NoDigest,
+        digest: String::new(),
+        differences: Vec::new(),
+    };
+    write(&plans, "refused", Command::RefuseStart(Box::new(refusal))).unwrap();
+    assert!(head(plans.store(), "refused").unwrap().is_refused());
     let ask = || Command::AskQuestion {
         task: task_id("first"),
         attempt: None,
@@ -214,11 +226,11 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
     write(&plans, "later", add("more")).unwrap();
     assert_eq!(head(plans.store(), "asks").unwrap().asking, 1);
     assert_eq!(head(plans.store(), "asked").unwrap().asking, 0);
-    for limit in 1..=7 {
+    for limit in 1..=8 {
         let query = Query { sort: Sort::Attention, limit, ..Query::default() };
-        let order = ["waits", "asks", "asked", "runs", "later", "rests"];
+        let order = ["refused", "waits", "asks", "asked", "runs", "later", "rests"];
         assert_eq!(list(&plans, &query), order, "{limit} a page");
         let page = plans.heads(&query).unwrap();
-        assert_eq!((page.items.len(), page.total), (limit.min(6), 6));
+        assert_eq!((page.items.len(), page.total), (limit.min(7), 7));
     }
 }

@@ -1,13 +1,12 @@
 //! The link that signs the person who starts a server in to its dashboard. It contains a secret, so it is shown on a
 //! terminal only; otherwise it is written to a private file, and logs contain the path.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, IsTerminal, Write};
+use std::fs;
+use std::io::{self, IsTerminal};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::load_config::Folders;
+use crate::actor::account;
 
 /// Where the link is.
 pub(super) enum SignInLink {
@@ -15,14 +14,14 @@ pub(super) enum SignInLink {
     Printed(String),
     /// In a file that only its owner reads, and that is removed with the server.
     File(PathBuf),
-    /// Nowhere: the file cannot be written.
-    Unwritable(PathBuf, io::Error),
+    /// Nowhere, for this reason.
+    Unwritable(String),
 }
 
 impl SignInLink {
     /// Creates the link. A file is placed in the folder of the tokens and named after the port, which only one server
     /// has.
-    pub(super) fn publish(at: SocketAddr, code: &str, folders: &Folders, tokens: &Path) -> Self {
+    pub(super) fn publish(at: SocketAddr, code: &str, tokens: Option<&Path>) -> Self {
         let mut reachable = at;
         if at.ip().is_unspecified() {
             reachable.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -31,21 +30,16 @@ impl SignInLink {
         if io::stdout().is_terminal() {
             return Self::Printed(url);
         }
-        // If the folder cannot be created, neither can the file.
-        let _reported_below = folders.prepare();
+        let Some(tokens) = tokens else {
+            let why = "there is no terminal to print it on, and this account has no home to write it to";
+            return Self::Unwritable(why.to_owned());
+        };
         let path = tokens.with_file_name(format!("login-{}.url", at.port()));
-        match write(&path, &url) {
+        match account().write(&path, format!("{url}\n").as_bytes()) {
             Ok(()) => Self::File(path),
-            Err(error) => Self::Unwritable(path, error),
+            Err(error) => Self::Unwritable(format!("{error} ({})", error.hint())),
         }
     }
-}
-
-fn write(path: &Path, url: &str) -> io::Result<()> {
-    // A server that was killed leaves its file, which may have other permissions.
-    let _absent = fs::remove_file(path);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    writeln!(file, "{url}")
 }
 
 impl Drop for SignInLink {
