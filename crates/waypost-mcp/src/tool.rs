@@ -65,9 +65,9 @@ impl Answer {
         if warnings.is_empty() {
             return;
         }
-        let is_json = self.text == self.value.to_string();
+        let before = self.value.to_string();
         self.value["warnings"] = json!(warnings);
-        if is_json {
+        if self.text == before {
             self.text = self.value.to_string();
         } else {
             warnings.iter().for_each(|warning| self.text.push_str(&format!("\nwarning: {warning}")));

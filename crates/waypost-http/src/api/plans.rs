@@ -267,16 +267,12 @@ pub(crate) struct DeleteQuery {
     purge: bool,
 }
 
+type DeleteRequest = (PlanPath, Path<Vec<(String, String)>>, IfMatch, Writer, Parameters<DeleteQuery>);
+
 /// `DELETE /plans/{plan}`: archives the plan; with `purge=true`, deletes it permanently, which only a person can.
 pub(crate) fn delete(
     api: &Api,
-    (PlanPath(id), Path(path), IfMatch(guard), Writer(by), Parameters(query)): (
-        PlanPath,
-        Path<Vec<(String, String)>>,
-        IfMatch,
-        Writer,
-        Parameters<DeleteQuery>,
-    ),
+    (PlanPath(id), Path(path), IfMatch(guard), Writer(by), Parameters(query)): DeleteRequest,
 ) -> Result<Response, Problem> {
     if query.purge {
         // What cannot be undone needs the whole id.

@@ -424,7 +424,7 @@ fn no_number_is_given_again_while_files_are_missing() {
             assert!(told.contains("backup") && told.contains("waypost doctor --repair"), "{told}");
             assert_eq!(told.contains("plans/p.json"), left == 3, "what is known to be missing: {told}");
         }
-        assert_eq!(plans.doctor(false).unwrap().is_empty(), false);
+        assert!(!plans.doctor(false).unwrap().is_empty());
 
         // The files are brought back.
         let restored = Place::file();
