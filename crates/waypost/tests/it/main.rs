@@ -8,6 +8,7 @@ mod callers;
 mod evidence;
 mod examples;
 mod front_ends;
+mod gates;
 mod mcp_files;
 mod mcp_jaato;
 mod model;
