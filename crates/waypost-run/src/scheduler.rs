@@ -631,8 +631,8 @@ impl Scheduler {
                     // Its worker or agent finds it in the list of ready tasks.
                     Audience::Others => {}
                     Audience::APersons => rest = Idleness::Waiting,
-                    // A person has to approve what this worker would run.
-                    Audience::Ours if is_active && followed.is_refused() => rest = Idleness::Waiting,
+                    // A person has to approve what this worker would run, or to end a task again.
+                    Audience::Ours if is_active && followed.holds_back(task) => rest = Idleness::Waiting,
                     Audience::Ours if is_active => return Idleness::Busy,
                     Audience::Ours => {}
                 }

@@ -220,11 +220,16 @@ impl Gatekeeper<'_> {
         for (place, command) in commands.iter().enumerate() {
             // What is refused is refused again when the write is decided.
             let Ok(events) = plan.decide(&self.by.actor, self.now, command) else { return Ok(()) };
-            if plan.undoes_no_stop(&events).is_err() || plan.reruns_done_work(&events) {
+            let undoes = match plan.undoes_no_stop(&events) {
+                // A skipped task may be taken up again.
+                Err(Refusal::StoppedByPerson { did, .. }) => !did.starts_with("skipped "),
+                Err(_) | Ok(()) => false,
+            };
+            if undoes || plan.reruns_done_work(&events) {
                 let command = undo_command(self.plan, command);
-                let (verb, what) = match plan.undoes_no_stop(&events) {
-                    Err(_) => ("undo a person's stop", "undoing a person's stop"),
-                    Ok(()) => ("rerun finished machine work", "rerunning finished machine work"),
+                let (verb, what) = match undoes {
+                    true => ("undo a person's stop", "undoing a person's stop"),
+                    false => ("rerun finished machine work", "rerunning finished machine work"),
                 };
                 self.by.proved(&ProvedAct { verb, what, command: &command })?;
             }

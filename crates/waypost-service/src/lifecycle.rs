@@ -196,7 +196,7 @@ impl Service {
 
     /// Deletes a plan with its history permanently. Only a person can; the id is never reused.
     pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
-        let command = format!("waypost purge {plan}");
+        let command = format!("waypost delete {plan} --purge");
         by.proved(&ProvedAct { verb: "purge a plan", what: "purging", command: &command })?;
         Ok(self.plans().purge(plan, &by.actor)?)
     }

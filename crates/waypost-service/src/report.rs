@@ -286,7 +286,7 @@ impl Service {
     ) -> Result<WriteReply, ServiceError> {
         let config = self.config()?;
         let command = format!("waypost answer {plan} {task} …");
-        by.proved(&ProvedAct { verb: "answer", what: "answering", command: &command })?;
+        by.proved(&ProvedAct { verb: "answer a question", what: "answering", command: &command })?;
         let (actor, task, answer) = (by.actor.clone(), task.clone(), answer.to_owned());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
             Ok((vec![answer_command(&config, plan, &task, &answer, &actor)?], ()))

@@ -14,8 +14,6 @@ pub use self::workspace::{CreateStore, Workspace};
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use waypost_core::Actor;
-
 use self::context::{EffectContext, MessageSender};
 use self::run::ActiveRuns;
 use crate::history::HistoryEffect;
@@ -33,7 +31,11 @@ pub(crate) struct EffectRunner {
 
 impl EffectRunner {
     /// Starts the threads, and watches the stores for changes.
-    pub(crate) fn new(workspaces: Vec<Workspace>, by: Actor, send: MessageSender) -> io::Result<Self> {
+    pub(crate) fn new(
+        workspaces: Vec<Workspace>,
+        by: waypost_service::Caller,
+        send: MessageSender,
+    ) -> io::Result<Self> {
         let context = EffectContext::new(workspaces, by, send);
         for store in 0..context.stores() {
             context.watch(store)?;

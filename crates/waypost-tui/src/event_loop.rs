@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseEventKind};
-use waypost_core::{Actor, Timestamp};
+use waypost_core::Timestamp;
+use waypost_service::Caller;
 
 use crate::app::{self, App, Screen as Page, update};
 use crate::effects::{EffectRunner, Workspace, now};
@@ -42,7 +43,7 @@ pub struct Wiring {
     /// The stores, in the order of [`Settings::stores`].
     pub workspaces: Vec<Workspace>,
     /// The user at the terminal.
-    pub by: Actor,
+    pub by: Caller,
     pub edit: EditText,
     pub keep: SaveRecovery,
     /// Whether to capture the mouse.

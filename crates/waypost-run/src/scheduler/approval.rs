@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use waypost_config::{ApprovalPolicy, Definitions};
-use waypost_core::{Command, Phase, PlanId, Proof, StartRefusal, StartRefusalReason, Timestamp};
+use waypost_core::{Command, Phase, PlanId, Proof, StartRefusal, StartRefusalReason, Task, Timestamp};
 use waypost_service::{human_tasks, may_start, unproved_gates};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
@@ -13,6 +13,11 @@ impl Followed {
     /// Whether this worker starts nothing of the plan.
     pub(super) fn is_refused(&self) -> bool {
         self.approval.as_ref().is_some_and(|checked| checked.refused)
+    }
+
+    /// Whether this worker does not start a task of the plan.
+    pub(super) fn holds_back(&self, task: &Task) -> bool {
+        self.is_refused() || self.gates.behind.contains(&task.spec.id)
     }
 }
 

@@ -72,8 +72,7 @@ impl Scheduler {
                 .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
             if room && followed.plan.state().phase == Phase::Active && !followed.is_refused() {
                 let offer = followed.ready(now, part, |task| {
-                    Audience::of(config, takes, task) == Audience::Ours
-                        && !followed.gates.behind.contains(&task.spec.id)
+                    Audience::of(config, takes, task) == Audience::Ours && !followed.holds_back(task)
                 });
                 turns.push((id, followed, offer, followed.in_progress, followed.served));
             }
@@ -84,7 +83,7 @@ impl Scheduler {
         if let Some((plan, task)) = &first
             && let Some(turn) = turns.iter_mut().find(|turn| turn.0 == plan)
             && let Some(found) = turn.1.plan.task(task.as_str())
-            && !turn.1.gates.behind.contains(task)
+            && !turn.1.holds_back(found)
             && let Ok(Some(one)) =
                 admit(config, (takes, worker), slots, &mut ahead_left, locks, &turn.1.plan, found)
         {
@@ -103,6 +102,9 @@ impl Scheduler {
             if first.as_ref().is_some_and(|(plan, first)| plan == *id && *first == task.spec.id)
                 && chosen_first
             {
+                continue;
+            }
+            if followed.holds_back(task) {
                 continue;
             }
             if let Some(until) = followed.waits_until(now, task) {

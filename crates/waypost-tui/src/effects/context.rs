@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use waypost_core::Actor;
-use waypost_service::{Caller, Presence};
+use waypost_service::Caller;
 
 use super::workspace::Workspace;
 use crate::messages::{Message, Reply};
@@ -20,12 +19,8 @@ pub(super) struct EffectContext {
 }
 
 impl EffectContext {
-    pub(super) fn new(workspaces: Vec<Workspace>, by: Actor, send: MessageSender) -> Self {
-        Self {
-            workspaces: Arc::new(workspaces),
-            by: Caller::new(by).present(Presence::new("terminal")),
-            send,
-        }
+    pub(super) fn new(workspaces: Vec<Workspace>, by: Caller, send: MessageSender) -> Self {
+        Self { workspaces: Arc::new(workspaces), by, send }
     }
 
     pub(super) fn stores(&self) -> usize {

@@ -57,10 +57,8 @@ impl Delete {
         }
         if !output::can_ask() {
             let message = format!("plan {} was not purged: there is no terminal to confirm it", found.id);
-            return Err(Failure::failed(
-                message,
-                "archive it instead: `waypost unarchive` restores an archived plan",
-            ));
+            let hint = "archive it instead: `waypost unarchive` restores an archived plan";
+            return Err(Failure { code: "needs_terminal".to_owned(), ..Failure::failed(message, hint) });
         }
         let (title, version) = found.read(|plan| (plan.spec().title.clone(), plan.version()))?;
         context.out.say(format!(

@@ -9,7 +9,6 @@ use std::process;
 use clap::{Args, ValueEnum};
 use waypost_core::{Draft, Plan};
 use waypost_formats::{Dialect, Form, fit_to_plan, write};
-use waypost_service::Caller;
 
 use crate::context::{Context, PlanHandle};
 use crate::error::{Exit, Failure, Outcome};
@@ -155,9 +154,9 @@ fn save(
             "write one, or leave the draft as it was",
         ));
     };
-    let by = context.actor()?;
-    let statuses = checkboxes::commands(plan, &by, &draft)?;
-    let (by, guard) = (Caller::new(by), Some(plan.version()).into());
+    let by = context.caller()?;
+    let statuses = checkboxes::commands(plan, &by.actor, &draft)?;
+    let guard = Some(plan.version()).into();
     let reply = found.service.replace(&by, &found.id, draft, HashSet::new(), statuses.commands, guard)?;
     for left in statuses.not_taken {
         context.out.note(left);

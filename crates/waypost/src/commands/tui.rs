@@ -98,7 +98,7 @@ pub(crate) fn show(context: &Context, start: Start, dry_run: bool) -> Outcome {
     let kept = Rc::new(RefCell::new(Vec::new()));
     let keeping = Rc::clone(&kept);
     let keep = move |plan: &PlanKey, text: &str| keeping.borrow_mut().push(keep(&plan.id, text));
-    let (by, edit, keep) = (context.actor()?, Box::new(edit), Box::new(keep));
+    let (by, edit, keep) = (context.caller()?, Box::new(edit), Box::new(keep));
     let wiring = Wiring { workspaces, by, edit, keep, mouse: config.tui.mouse };
     let mut failure = match waypost_tui::open(settings, start, wiring) {
         Ok(Ended::Left) => return Ok(()),

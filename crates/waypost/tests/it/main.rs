@@ -9,6 +9,7 @@ mod damaged_plans;
 mod evidence;
 mod examples;
 mod front_ends;
+mod gates;
 mod mcp_files;
 mod mcp_jaato;
 mod model;

@@ -241,7 +241,9 @@ fn others_can_cancel_add_and_do_what_is_for_people_while_it_runs() {
         waiting,
         "waiting  plan p: sign is for a person: `waypost answer p sign yes`, no, or any text"
     );
-    assert!(workspace.waypost(&["done", "p", "sign"]).status.success());
+    let (_, absent) = text(&workspace.waypost(&["done", "p", "sign"]));
+    assert!(absent.contains("ending a task for people needs a person at a terminal"), "{absent}");
+    assert!(workspace.at_terminal(&["done", "p", "sign"]).status.success());
     let rest: Vec<String> = lines.collect();
     assert!(rest.iter().any(|line| line.starts_with("done     after")), "{rest:?}");
     assert_eq!(child.wait().unwrap().code(), Some(1), "a cancelled task is not a completed plan");

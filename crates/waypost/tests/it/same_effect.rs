@@ -21,8 +21,11 @@ use Caller::{Agent, OtherAgent, Person, Worker};
 /// How long the terminal UI may take to write what a key asked for.
 const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// How the terminal UI shows the refusal with the code `only_a_person`.
+/// How the terminal UI shows the refusals with the codes `needs_person` and `stopped_by_person`.
 const ONLY_A_PERSON_WORDS: &str = "only a person";
+
+/// How the terminal UI shows the refusal with the code `human_gate`.
+const HUMAN_GATE_WORDS: &str = "is for a person;";
 
 /// What stands for the id of the plan in the words of the command line.
 const PLAN: &str = "PLAN";
@@ -58,6 +61,12 @@ enum Given {
     AwaitingApproval,
     /// Active; `t1` is work for a person.
     HumanTask,
+    /// A person paused it.
+    PausedByPerson,
+    /// A person archived it.
+    ArchivedByPerson,
+    /// Active; a person cancelled `t1`.
+    CancelledByPerson,
 }
 
 impl Given {
@@ -139,6 +148,18 @@ impl Given {
                 create(Person, json!({ "executor": "human" }));
                 of_plan("start");
             }
+            Self::PausedByPerson => {
+                Self::Active.make(front_ends, id);
+                http(Person, Request::post(format!("/plans/{id}/actions/pause"), json!({})));
+            }
+            Self::ArchivedByPerson => {
+                create(Person, Value::Null);
+                http(Person, Request::post(format!("/plans/{id}/actions/archive"), json!({})));
+            }
+            Self::CancelledByPerson => {
+                Self::Active.make(front_ends, id);
+                http(Person, Request::post(format!("/plans/{id}/tasks/t1/actions/cancel"), json!({})));
+            }
         }
     }
 }
@@ -188,7 +209,11 @@ const fn everyone(code: &'static str) -> [(Caller, &'static str); 4] {
 }
 
 const ONLY_A_PERSON: &[(Caller, &str)] =
-    &[(Agent, "only_a_person"), (OtherAgent, "only_a_person"), (Worker, "only_a_person")];
+    &[(Agent, "needs_person"), (OtherAgent, "needs_person"), (Worker, "needs_person")];
+const HUMAN_GATE: &[(Caller, &str)] =
+    &[(Agent, "human_gate"), (OtherAgent, "human_gate"), (Worker, "human_gate")];
+const STOPPED_BY_PERSON: &[(Caller, &str)] =
+    &[(Agent, "stopped_by_person"), (OtherAgent, "stopped_by_person"), (Worker, "stopped_by_person")];
 /// Nobody speaks for another's attempt but a person.
 const ONLY_THE_HOLDER: &[(Caller, &str)] = &[(OtherAgent, "already_running"), (Worker, "already_running")];
 /// The text that a plan is updated from, and the file that holds it.
@@ -301,7 +326,8 @@ impl Act {
         let refused = self.code(caller);
         match refused {
             // The screen shows words, not codes.
-            Some("only_a_person") => drop(tmux.wait(ONLY_A_PERSON_WORDS)),
+            Some("needs_person" | "stopped_by_person") => drop(tmux.wait(ONLY_A_PERSON_WORDS)),
+            Some("human_gate") => drop(tmux.wait(HUMAN_GATE_WORDS)),
             Some(code) => panic!("{}: no words are known for {code}", self.name),
             None => {
                 let begun = Instant::now();

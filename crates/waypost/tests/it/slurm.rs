@@ -250,7 +250,14 @@ fn what_slurm_says_of_a_job_becomes_the_end_of_its_attempt() {
     assert!(place.cluster.tool("scontrol", &["update", &job, "EndTime=now+1"]).status.success());
     assert!(place.cluster.tool("scancel", &[&place.job("cancelled")]).status.success());
     wait_for("the question", || {
-        place.waypost(&["answer", "p", "asks", "blue"]).output().unwrap().status.success().then_some(())
+        place
+            .waypost(&["answer", "p", "asks", "blue"])
+            .env("WAYPOST_INJECTED_TERMINAL", "yes")
+            .output()
+            .unwrap()
+            .status
+            .success()
+            .then_some(())
     });
     assert_eq!(run.ends(), Some(1));
     let plan = place.plan();

@@ -152,7 +152,7 @@ fn a_failed_plan_is_watched_to_its_end_with_exit_code_1() {
     let mut heard: Vec<String> = Vec::new();
     while heard.is_empty() {
         assert!(workspace.waypost(&["pause", "p"]).status.success());
-        assert!(workspace.waypost(&["resume", "p"]).status.success());
+        assert!(workspace.at_terminal(&["resume", "p"]).status.success());
         heard.extend(lines.try_iter());
     }
     assert_eq!(workspace.waypost(&["worker", "--until-idle"]).status.code(), Some(0));

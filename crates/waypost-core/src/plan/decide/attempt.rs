@@ -147,10 +147,8 @@ impl Plan {
         let worker = state.worker.clone().unwrap_or_default();
         if let Some(attempt) = attempt {
             self.is_latest_attempt(number, attempt)?;
-            // Everyone can read an attempt's number. It counts for the programs of this plan's tasks alone, which are
-            // not called as the worker that started them, and not against people and agents.
-            let is_program = by.kind == ActorKind::Worker && by.name == self.id.as_str();
-            if is_program && !worker.starts_with("agent:") && !worker.starts_with("person:") {
+            // Everyone can read an attempt's number: against agents and people it proves nothing.
+            if !worker.starts_with("agent:") && !worker.starts_with("person:") {
                 return Ok(());
             }
         }
@@ -158,6 +156,16 @@ impl Plan {
             return Ok(());
         }
         Err(Refusal::AlreadyRunning { task: self.name(number), worker })
+    }
+
+    /// Checks whether `by` may end the running attempt. Its number speaks for the programs of this plan's tasks alone,
+    /// which are not called as the worker that started them.
+    fn may_end(&self, by: &Actor, number: u32, attempt: Option<u32>) -> Result<(), Refusal> {
+        let is_program = by.kind == ActorKind::Worker && by.name == self.id.as_str();
+        if let Some(attempt) = attempt {
+            self.is_latest_attempt(number, attempt)?;
+        }
+        self.speaks_for(by, number, attempt.filter(|_| is_program))
     }
 
     pub(super) fn decide_finish(
@@ -185,7 +193,7 @@ impl Plan {
         let mut events = match (state.status, outcome) {
             // Without an attempt number, only the holder or a person may end it.
             (Status::Running, _) => {
-                self.speaks_for(by, number, attempt)?;
+                self.may_end(by, number, attempt)?;
                 Vec::new()
             }
             (Status::Pending, _) if attempt.is_some() => {
@@ -341,7 +349,7 @@ impl Plan {
     ) -> Decision {
         let number = self.number(task)?;
         self.is_running(number, "released")?;
-        self.speaks_for(by, number, attempt)?;
+        self.may_end(by, number, attempt)?;
         within("bytes of the reason", reason.len(), limits::TEXT_BYTES_MAX, task)?;
         Ok(vec![Event::TaskReleased { task: task.clone(), reason: reason.to_owned() }])
     }

@@ -1,0 +1,169 @@
+//! Tasks for people, stops of people, checks: what agents and programs of tasks cannot get past.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::run::{configure, text};
+use crate::transcript::Workspace;
+
+/// `intruder` tries to end the gate and the work of others; `deploy` leaves a witness of having run.
+const CONFIG: &str = r#"
+[executors.intruder]
+kind = "process"
+shell = true
+command = ["""
+for act in done start skip cancel; do waypost $act p gate --json 2>> said; done
+waypost answer p gate yes --json 2>> said
+waypost fail p other --error no --attempt 1 --json 2>> said
+WAYPOST_TASK=other waypost fail p other --error no --attempt 1 --json 2>> said
+waypost done p $WAYPOST_TASK --attempt 0 --json 2>> said
+touch tried
+"""]
+[executors.wait]
+kind = "process"
+shell = true
+command = ["until [ -e tried ]; do sleep 0.01; done"]
+[executors.deploy]
+kind = "process"
+command = ["touch", "ran"]
+"#;
+
+fn workspace(tasks: Value) -> Workspace {
+    let workspace = Workspace::new();
+    configure(&workspace, CONFIG);
+    let plan = json!({ "format": "waypost/1", "id": "p", "title": "p", "tasks": tasks });
+    fs::write(workspace.work().join("p.json"), plan.to_string()).unwrap();
+    workspace
+}
+
+fn as_agent(workspace: &Workspace, words: &[&str]) -> Output {
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    command.env("CLAUDECODE", "1").env("WAYPOST_INJECTED_TERMINAL", "yes").args(words).output().unwrap()
+}
+
+/// The code of a refusal; empty where the command was accepted.
+fn code(output: &Output) -> String {
+    let (_, err) = text(output);
+    let answer = |line: &str| serde_json::from_str::<Value>(line).ok();
+    let answer = err.lines().filter_map(answer).next_back().unwrap_or_default();
+    answer["error"]["code"].as_str().unwrap_or_default().to_owned()
+}
+
+fn status(workspace: &Workspace, task: &str) -> Value {
+    let (out, _) = text(&workspace.waypost(&["show", "p", "--task", task, "--json"]));
+    serde_json::from_str::<Value>(&out).unwrap()["task"]["state"].take()
+}
+
+#[test]
+fn only_a_person_at_a_terminal_opens_a_gate() {
+    let workspace = workspace(json!([
+        { "id": "other", "work": { "executor": "wait" } },
+        { "id": "intruder", "work": { "executor": "intruder" } },
+        { "id": "gate", "description": "deploy?", "work": { "executor": "human" } },
+        { "id": "deploy", "work": { "executor": "deploy" }, "depends_on": ["gate"] },
+    ]));
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let mut run =
+        command.args(["run", "p.json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.by_ref().any(|line| line.starts_with("waiting")));
+    let said = fs::read_to_string(workspace.work().join("said")).unwrap();
+    let codes: Vec<String> = said
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .map(|line| line["error"]["code"].as_str().unwrap().to_owned())
+        .collect();
+    let gate = ["human_gate"; 4];
+    let rest = ["needs_person", "already_running", "already_running", "stale_attempt"];
+    assert_eq!(codes, [gate, rest].concat(), "{said}");
+    for act in ["done", "start", "skip", "cancel"] {
+        assert_eq!(code(&as_agent(&workspace, &[act, "p", "gate", "--json"])), "human_gate", "{act}");
+    }
+    let answer = ["answer", "p", "gate", "yes", "--json"];
+    assert_eq!(code(&as_agent(&workspace, &answer)), "needs_person");
+    assert_eq!(code(&workspace.waypost(&answer)), "needs_terminal");
+    let named = [&["--as", "person:grace"][..], &answer].concat();
+    assert_eq!(code(&workspace.at_terminal(&named)), "not_that_actor");
+    assert!(!workspace.work().join("ran").exists(), "nobody opened the gate");
+    assert!(workspace.at_terminal(&answer).status.success());
+    assert!(lines.by_ref().any(|line| line.contains("plan p is completed")));
+    assert_eq!(run.wait().unwrap().code(), Some(0));
+    assert!(workspace.work().join("ran").exists());
+    let gate = status(&workspace, "gate")["gate"].take();
+    assert_eq!((&gate["by"], &gate["proof"]), (&"person:ada".into(), &"presence".into()), "{gate}");
+}
+
+#[test]
+fn what_a_person_stopped_only_a_person_at_a_terminal_starts_again() {
+    let workspace = workspace(json!([{ "id": "a", "description": "a" }, { "id": "b", "description": "b" }]));
+    assert!(workspace.waypost(&["import", "p.json"]).status.success());
+    let stops: [(&[&str], &[&str]); 3] = [
+        (&["pause", "p"], &["resume", "p", "--json"]),
+        (&["cancel", "p", "a"], &["retry", "p", "a", "--json"]),
+        (&["archive", "p"], &["unarchive", "p", "--json"]),
+    ];
+    for (stop, undo) in stops {
+        // Stopping needs no proof.
+        assert!(workspace.waypost(stop).status.success(), "{stop:?}");
+        assert_eq!(code(&as_agent(&workspace, undo)), "stopped_by_person", "{undo:?}");
+        assert_eq!(code(&workspace.waypost(undo)), "needs_terminal", "{undo:?}");
+        let undone = workspace.at_terminal(undo);
+        assert!(undone.status.success(), "{:?}", text(&undone));
+    }
+    assert!(as_agent(&workspace, &["start", "p", "b"]).status.success());
+    assert!(as_agent(&workspace, &["pause", "p"]).status.success());
+    assert!(as_agent(&workspace, &["resume", "p"]).status.success(), "its own pause");
+}
+
+#[test]
+fn a_file_brings_no_done_past_a_check_or_a_gate() {
+    let tasks = || {
+        json!([
+            { "id": "gate", "work": { "executor": "human" }, "state": { "status": "done" } },
+            { "id": "built", "check": { "executor": "wait" }, "state": { "status": "done", "evidence": {
+                "passed": true, "check": "wait", "worker": "w", "outcome": "fine", "digest": "sha256:0" } } },
+            { "id": "deploy", "work": { "executor": "deploy" }, "depends_on": ["gate", "built"] },
+        ])
+    };
+    let brought = workspace(tasks());
+    let imported = as_agent(&brought, &["import", "p.json"]);
+    assert!(imported.status.success(), "{:?}", text(&imported));
+    assert_eq!(status(&brought, "gate")["status"], "pending");
+    let built = status(&brought, "built");
+    assert_eq!((&built["status"], &built["evidence"]), (&"pending".into(), &Value::Null));
+    assert_eq!(built["reported"]["by"], "agent:claude-code");
+    assert_eq!(code(&as_agent(&brought, &["skip", "p", "built", "--json"])), "awaits_check");
+}
+
+#[test]
+fn a_gate_that_the_database_calls_done_opens_nothing() {
+    let workspace = workspace(json!([
+        { "id": "gate", "work": { "executor": "human" } },
+        { "id": "deploy", "work": { "executor": "deploy" }, "depends_on": ["gate"] },
+    ]));
+    // The executor is a person only since then.
+    let before = CONFIG.replace(
+        "[executors.deploy]",
+        "[executors.sign]\nkind = \"process\"\ncommand = [\"true\"]\n[executors.deploy]",
+    );
+    configure(&workspace, &before);
+    let plan = fs::read_to_string(workspace.work().join("p.json")).unwrap().replace("human", "sign");
+    fs::write(workspace.work().join("p.json"), plan).unwrap();
+    assert!(workspace.waypost(&["import", "p.json"]).status.success());
+    assert!(workspace.waypost(&["done", "p", "gate"]).status.success());
+    configure(&workspace, &format!("{CONFIG}[executors.sign]\nkind = \"human\"\n"));
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let mut run = command.args(["run", "p"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let refused = lines.by_ref().find(|line| line.starts_with("refused")).unwrap();
+    assert!(refused.contains("starts nothing behind gate"), "{refused}");
+    assert!(workspace.at_terminal(&["retry", "p", "gate"]).status.success());
+    assert!(!workspace.work().join("ran").exists());
+    assert!(workspace.at_terminal(&["answer", "p", "gate", "yes"]).status.success());
+    assert!(lines.by_ref().any(|line| line.contains("plan p is completed")));
+    assert!(run.wait().unwrap().success());
+    assert!(workspace.work().join("ran").exists());
+}
