@@ -33,7 +33,7 @@ mod validate;
 pub use command::{Command, Outcome, PlanChanges, Position, TaskChanges};
 pub use diff::{DiffStat, Difference, differences, reopened_tasks};
 pub use draft::{
-    Approval, ApprovedWork, DEFAULT_QUEUE, Draft, FORMAT, Phase, PlanSpec, PlanState, Proof, StartRefusal,
+    Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, DEFAULT_QUEUE, Draft, FORMAT, Phase, PlanSpec, PlanState, Proof, StartRefusal,
     StartRefusalReason,
 };
 pub use event::Event;

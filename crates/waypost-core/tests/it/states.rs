@@ -313,6 +313,7 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::Replace(_)
         | Command::RequestApproval { .. }
         | Command::Approve { .. }
+        | Command::Revoke
         | Command::RefuseStart(_)
         | Command::Reject { .. }
         | Command::Activate
@@ -469,6 +470,7 @@ fn plan_commands(desk: &Desk) -> Vec<(&'static str, Actor, Command)> {
             ada(),
             Command::Approve { version: version - 1, note: String::new(), work: None },
         ),
+        ("`revoke`", ada(), Command::Revoke),
         ("`refuse_start`", worker(), Command::RefuseStart(Box::new(refusal))),
         ("`reject`, by a person", ada(), Command::Reject { reason: "too bold".into() }),
         ("`reject`, by an agent", agent(), Command::Reject { reason: "too bold".into() }),
