@@ -57,6 +57,14 @@ impl Caller {
         presence.ok_or(ServiceError::NeedsProof { what })
     }
 
+    /// Returns where a person acts who signs: the signature takes the place of the terminal, and raises nobody else.
+    pub(crate) fn may_sign(&self, what: &'static str) -> Result<Presence, ServiceError> {
+        if self.actor.kind != ActorKind::Person {
+            return Err(Refusal::OnlyAPerson { what, by: self.actor.kind }.into());
+        }
+        self.presence.clone().ok_or(ServiceError::NeedsProof { what })
+    }
+
     /// One session of an agent. It does not hold the tasks of the agent's other sessions.
     pub fn session(actor: Actor, worker: String) -> Self {
         Self { actor, worker, presence: None }

@@ -10,7 +10,7 @@ use waypost_store::NewPlan;
 use crate::admission;
 use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
-use crate::service::{Guard, Service, WriteReply, WriteResult};
+use crate::service::{Guard, Service, Terms, WriteReply, WriteResult};
 
 /// Options for creating a plan.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +88,12 @@ impl Service {
         self.write(by, plan, vec![Command::RequestApproval { message: message.to_owned() }], guard)
     }
 
+    /// Withdraws the approval of a plan: nothing new starts until it is approved again.
+    pub fn revoke(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
+        by.proved("revoke an approval")?;
+        self.write(by, plan, vec![Command::Revoke], guard)
+    }
+
     /// Rejects a plan.
     pub fn reject(&self, by: &Caller, plan: &PlanId, reason: &str, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)
@@ -95,7 +101,7 @@ impl Service {
 
     /// Activates a plan.
     pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        self.write(by, plan, vec![Command::Activate], guard)
+        self.write(by, plan, vec![Command::Activate], Terms::starting(guard))
     }
 
     /// Pauses a plan: no new task starts until it is resumed.
@@ -105,7 +111,7 @@ impl Service {
 
     /// Resumes a paused plan.
     pub fn resume(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        self.write(by, plan, vec![Command::Resume], guard)
+        self.write(by, plan, vec![Command::Resume], Terms::starting(guard))
     }
 
     /// Ends a plan as completed, failed or cancelled.
@@ -135,12 +141,12 @@ impl Service {
 
     /// Resets a finished task, and the tasks that were skipped because of it.
     pub fn retry_task(&self, by: &Caller, plan: &PlanId, task: &TaskId, guard: Guard) -> WriteResult {
-        self.write(by, plan, vec![Command::RetryTask { task: task.clone() }], guard)
+        self.write(by, plan, vec![Command::RetryTask { task: task.clone() }], Terms::starting(guard))
     }
 
     /// Resets all failed and cancelled tasks.
     pub fn retry_plan(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        self.write(by, plan, vec![Command::RetryPlan], guard)
+        self.write(by, plan, vec![Command::RetryPlan], Terms::starting(guard))
     }
 
     /// Reopens a skipped task, whether its author or its worker skipped it.
