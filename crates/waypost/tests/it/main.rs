@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod agents_at_once;
+mod approval_fuzz;
 mod callers;
 mod evidence;
 mod examples;
