@@ -52,6 +52,8 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         // Agents approve nothing: a person's answer to a question gets these.
         ServiceError::ChangedSinceSeen { .. }
         | ServiceError::NeedsProof { .. }
+        | ServiceError::NeedsStrongerProof { .. }
+        | ServiceError::NotAttested(_)
         | ServiceError::SeenMissing { .. }
         | ServiceError::UnresolvedExecutor { .. } => "ask a person to run `waypost approve`",
         ServiceError::Configuration { hint, .. } => hint,

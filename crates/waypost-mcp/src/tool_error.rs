@@ -111,6 +111,8 @@ impl From<ServiceError> for ToolError {
             | ServiceError::HeldByOtherSession { .. }
             | ServiceError::ChangedSinceSeen { .. }
             | ServiceError::NeedsProof { .. }
+            | ServiceError::NeedsStrongerProof { .. }
+            | ServiceError::NotAttested(_)
             | ServiceError::SeenMissing { .. }
             | ServiceError::UnresolvedExecutor { .. }
             | ServiceError::Configuration { .. }

@@ -56,6 +56,42 @@ impl Service {
         Ok(sources)
     }
 
+    /// Returns why the approval of a plan would not count here: `None` if it does, or if there is none.
+    pub fn approval_problem(&self, plan: &PlanId) -> Result<Option<String>, ServiceError> {
+        let config = self.config()?;
+        let authenticator = self.authenticator()?;
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        self.read(plan, |plan| {
+            // What has ended starts nothing, whatever its approval is worth now.
+            let state = plan.state();
+            if state.approval.is_none() || state.phase.is_finished() {
+                return None;
+            }
+            let facts = authenticator.facts(&config.approval, plan, now);
+            let refusal =
+                may_start(&config.approval, &Definitions::of(&config), plan, "this machine", &facts);
+            refusal.err().map(|refusal| start_refusal_text(plan, &refusal))
+        })
+    }
+
+    /// Returns the message of a plan's approval and its signature, as `ssh-keygen -Y verify` takes them.
+    pub fn signed_message(&self, plan: &PlanId) -> Result<Option<(String, String)>, ServiceError> {
+        let authenticator = self.authenticator()?;
+        self.read(plan, |plan| {
+            let approval = plan.state().approval.as_ref()?;
+            let work = approval.work.as_deref()?;
+            let signature = work.attestation.as_ref()?.signature.as_ref()?;
+            let approved = Approved {
+                plan: plan.id(),
+                by: &approval.by,
+                version: approval.version,
+                note: &approval.note,
+            };
+            let message = authenticator.message(approved, work)?.ok()?;
+            Some((message, signature.armored.clone()))
+        })
+    }
+
     /// Approves what a person has seen: this version with this digest, and nothing else.
     pub fn approve(
         &self,
@@ -103,8 +139,7 @@ impl Service {
         }
         let sources = self.definitions_for(plan)?;
         let authenticator = self.authenticator()?.clone();
-        let (history, now) =
-            self.plans().store().query(|read| Ok((read.latest_hash(plan)?, read.now())))?;
+        let (history, now) = self.plans().store().query(|read| Ok((read.latest_hash(plan)?, read.now())))?;
         let work = self.read(plan, |plan| seen_work(plan, &seen, &sources, &presence))??;
         let approved = Approved { plan, by: &by.actor, version: seen.version, note };
         let work = match signing {
@@ -184,7 +219,7 @@ impl Authenticator {
 }
 
 /// Whether a worker with these settings starts only what a person approved or started.
-fn needs_record(settings: &ApprovalSettings) -> bool {
+pub fn needs_record(settings: &ApprovalSettings) -> bool {
     settings.policy != ApprovalPolicy::Never || settings.proof >= Proof::Signature
 }
 
@@ -270,10 +305,14 @@ pub fn start_refusal_text(plan: &Plan, refusal: &StartRefusal) -> String {
             )
         }
         StartRefusalReason::NoRecord => {
-            format!("nobody has approved plan {id}; its author runs it with waypost run {id}, others approve it with waypost approve {id}")
+            format!(
+                "nobody has approved plan {id}; its author runs it with waypost run {id}, others approve it with waypost approve {id}"
+            )
         }
         StartRefusalReason::NotAuthentic if detail.is_empty() => {
-            format!("the approval of plan {id} was not given on this account; approve it here: waypost approve {id}")
+            format!(
+                "the approval of plan {id} was not given on this account; approve it here: waypost approve {id}"
+            )
         }
         StartRefusalReason::NotAuthentic => format!("the approval of plan {id} does not count: {detail}"),
         StartRefusalReason::StoreChanged => {

@@ -159,7 +159,7 @@ impl Service {
         if let Some(known) = self.in_store.get() {
             return Ok(known);
         }
-        let found = self.authenticator.in_store(&self.plans)?;
+        let found = self.authenticator.in_store(&**self.plans.store())?;
         Ok(self.in_store.get_or_init(|| found))
     }
 

@@ -14,6 +14,7 @@ use crate::admission;
 use crate::approval::may_start;
 use crate::caller::Caller;
 use crate::error::ServiceError;
+use crate::own_record::OwnRecord;
 use crate::service::{Guard, RecordRule, Service, Terms};
 
 /// A submitted plan, new or already in the store.
@@ -168,8 +169,12 @@ impl Service {
             return Err(Refusal::Archived {}.into());
         }
         let (version, may_start) = self.may_start_here(plan)?;
-        if !may_start && self.own_record(by, plan, RecordRule::Leave)?.is_none() {
-            return Ok(Start::NeedsApproval { version });
+        if !may_start {
+            let record = self.own_record(by, plan, RecordRule::Leave)?;
+            let leaves_one = |record| self.read(plan, |plan| OwnRecord::may_leave(&record, plan));
+            if !record.map(leaves_one).transpose()?.unwrap_or(false) {
+                return Ok(Start::NeedsApproval { version });
+            }
         }
         if may_start && phase == Phase::Active {
             return Ok(Start::Runs);

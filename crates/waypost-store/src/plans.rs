@@ -20,7 +20,8 @@ use waypost_core::{Actor, Command, Plan, PlanId, TaskId, Timestamp};
 
 use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
 use self::request::{
-    Answer, AppendCommands, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, Write, WriteError, WriteRequest,
+    Answer, AppendCommands, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, Write, WriteError,
+    WriteRequest,
 };
 use self::transaction::{create, purge, random_name, write};
 use crate::cross_plan::deliver::{and_tell, deliver};

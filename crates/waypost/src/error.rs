@@ -251,6 +251,8 @@ impl From<ServiceError> for Failure {
             ServiceError::IdUsed(_)
             | ServiceError::HeldByOtherSession { .. }
             | ServiceError::NeedsProof { .. }
+            | ServiceError::NeedsStrongerProof { .. }
+            | ServiceError::NotAttested(_)
             | ServiceError::SeenMissing { .. }
             | ServiceError::UnresolvedExecutor { .. } => Self::failed(error.to_string(), hint),
         };

@@ -11,8 +11,9 @@ use self::stop::person;
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
-    Actor, ActorKind, ApprovalKind, ApprovedWork, Command, Dependency, DependencyRule, Event, ExternalTaskRef, Phase,
-    Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp, UpstreamResult, limits,
+    Actor, ActorKind, ApprovalKind, ApprovedWork, Command, Dependency, DependencyRule, Event,
+    ExternalTaskRef, Phase, Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp,
+    UpstreamResult, limits,
 };
 
 /// Maximum names listed in a refusal.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use waypost_core::{
-    Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Complexity, Dependency, DependencyRule, Digest, Draft, Event, Evidence,
-    ExternalTaskRef, FORMAT, ForeignFields, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState,
-    PlannerNotes, Proof, Question, Refinement, Report, Retry, StartRefusal, StartRefusalReason, Status, Task,
-    TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
+    Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Complexity, Dependency,
+    DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, Json, Lock,
+    LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, PlannerNotes, Proof, Question, Refinement, Report,
+    Retry, StartRefusal, StartRefusalReason, Status, Task, TaskExtras, TaskSpec, TaskState, UpstreamResult,
+    Work,
 };
 use waypost_testkit::{id, task};
 

@@ -117,14 +117,15 @@ fn status_of(error: &ServiceError) -> StatusCode {
         ServiceError::Refused(Refusal::NoSuchTask { .. })
         | ServiceError::NoSuchPlan(_)
         | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
-        ServiceError::Refused(Refusal::OnlyAPerson { .. }) | ServiceError::NeedsProof { .. } => {
-            StatusCode::FORBIDDEN
-        }
+        ServiceError::Refused(Refusal::OnlyAPerson { .. })
+        | ServiceError::NeedsProof { .. }
+        | ServiceError::NeedsStrongerProof { .. } => StatusCode::FORBIDDEN,
         ServiceError::Refused(_)
         | ServiceError::Ambiguous { .. }
         | ServiceError::IdUsed(_)
         | ServiceError::HeldByOtherSession { .. }
         | ServiceError::ChangedSinceSeen { .. }
+        | ServiceError::NotAttested(_)
         | ServiceError::UnresolvedExecutor { .. } => StatusCode::CONFLICT,
         ServiceError::Conflict(_) => StatusCode::PRECONDITION_FAILED,
         ServiceError::SeenMissing { .. } => StatusCode::PRECONDITION_REQUIRED,

@@ -81,9 +81,7 @@ impl FromStr for Anchor {
     fn from_str(line: &str) -> std::result::Result<Self, BadAnchor> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let parsed = match words.as_slice() {
-            [plan, version, hash] => {
-                PlanId::new(*plan).ok().zip(version.parse().ok()).zip(from_hex(hash))
-            }
+            [plan, version, hash] => PlanId::new(*plan).ok().zip(version.parse().ok()).zip(from_hex(hash)),
             _ => None,
         };
         let ((plan, version), hash) = parsed.ok_or_else(|| BadAnchor(line.to_owned()))?;
