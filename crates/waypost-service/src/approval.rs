@@ -11,7 +11,9 @@ use crate::active_workers::takes_tasks_of;
 use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
 use crate::caller::{Caller, Presence};
 use crate::error::{ServiceError, proof_text};
-use crate::preview::{Preview, Seen, plan_preview, preview_digest, short_digest, since_approval};
+use crate::preview::{
+    Preview, Seen, kept_definitions, plan_preview, preview_digest, resolved, short_digest, since_approval,
+};
 use crate::service::{Guard, Service, WriteResult};
 
 /// Definitions, and the worker that published them; `None` for those of the local configuration.
@@ -185,14 +187,14 @@ fn seen_work(
     }
     let as_seen = |(_, definitions): &&Source| preview_digest(definitions, plan).0 == seen.digest;
     let Some((_, definitions)) = sources.iter().find(as_seen) else { return Err(changed()) };
-    let preview = plan_preview(definitions, plan);
-    if !preview.unresolved.is_empty() {
-        let (plan, names) = (plan.id().clone(), preview.unresolved);
+    let resolved = resolved(definitions, plan);
+    if !resolved.unresolved.is_empty() {
+        let (plan, names) = (plan.id().clone(), resolved.unresolved);
         return Err(ServiceError::UnresolvedExecutor { plan, names });
     }
     Ok(ApprovedWork {
-        definitions: preview.kept_definitions(),
-        digest: preview.digest,
+        definitions: kept_definitions(&resolved.definitions),
+        digest: resolved.digest,
         proof: presence.proof,
         via: presence.via.clone(),
         kind: ApprovalKind::Explicit,

@@ -13,7 +13,7 @@ use crate::approval::{Source, may_start_with};
 use crate::authenticity::{Approved, Authenticator};
 use crate::caller::{Caller, Presence};
 use crate::error::ServiceError;
-use crate::preview::{plan_preview, preview_digest};
+use crate::preview::{kept_definitions, preview_digest, resolved};
 use crate::service::{RecordRule, Service};
 
 /// Writes the record of one write.
@@ -101,34 +101,33 @@ impl OwnRecord {
         }
         let known = state.approval.as_ref().filter(|approval| approval.is_own());
         let known = known.and_then(|approval| approval.work.as_deref());
-        let (index, proof) = match self.rule {
+        let (found, proof) = match self.rule {
             RecordRule::Renew => {
                 let fits = *self.fits.lock().unwrap_or_else(PoisonError::into_inner);
-                let (Some(index), Some(known)) = (fits, known) else { return Ok(Vec::new()) };
-                if self.presence.proof < known.proof {
+                let source = fits.and_then(|index| self.sources.get(index));
+                let (Some((_, definitions)), Some(known)) = (source, known) else { return Ok(Vec::new()) };
+                let found = resolved(definitions, plan);
+                if self.presence.proof < known.proof || found.digest == known.digest {
                     return Ok(Vec::new());
                 }
                 // The rest of the plan was started with the earlier proof.
-                (index, known.proof)
+                (found, known.proof)
             }
             RecordRule::Leave => {
-                if self.good_with(plan).is_some() || !self.may_leave(plan) {
+                let is_good = state.approval.is_some() && self.good_with(plan).is_some();
+                if is_good || !self.may_leave(plan) {
                     return Ok(Vec::new());
                 }
-                let resolves =
-                    |(_, definitions): &Source| plan_preview(definitions, plan).unresolved.is_empty();
-                let Some(index) = self.sources.iter().position(resolves) else { return Ok(Vec::new()) };
-                (index, self.presence.proof)
+                let mut found = self.sources.iter().map(|(_, definitions)| resolved(definitions, plan));
+                let Some(found) = found.find(|found| found.unresolved.is_empty()) else {
+                    return Ok(Vec::new());
+                };
+                (found, self.presence.proof)
             }
         };
-        let Some((_, definitions)) = self.sources.get(index) else { return Ok(Vec::new()) };
-        let preview = plan_preview(definitions, plan);
-        if known.is_some_and(|known| self.rule == RecordRule::Renew && known.digest == preview.digest) {
-            return Ok(Vec::new());
-        }
         let work = ApprovedWork {
-            definitions: preview.kept_definitions(),
-            digest: preview.digest,
+            definitions: kept_definitions(&found.definitions),
+            digest: found.digest,
             proof,
             via: self.presence.via.clone(),
             kind: ApprovalKind::Own,
