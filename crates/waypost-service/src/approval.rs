@@ -9,7 +9,7 @@ use waypost_store::WORKERS_PAGE_MAX;
 
 use crate::active_workers::takes_tasks_of;
 use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
-use crate::caller::{Caller, Presence};
+use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::{ServiceError, proof_text};
 use crate::preview::{
     Preview, Seen, kept_definitions, plan_preview, preview_digest, resolved, short_digest, since_approval,
@@ -129,10 +129,12 @@ impl Service {
         signing: Option<&Signing<'_>>,
     ) -> WriteResult {
         let settings = self.config()?.approval.clone();
+        let command = format!("waypost approve {plan}");
+        let act = ProvedAct { verb: "approve a plan", what: "approving", command: &command };
         let presence = match signing {
-            None => by.proved("approve a plan")?,
+            None => by.proved(&act)?,
             // A signature takes the place of the terminal, for a person.
-            Some(_) => by.may_sign("approve a plan")?,
+            Some(_) => by.may_sign(&act)?,
         };
         let Some(seen) = seen else { return Err(ServiceError::SeenMissing { plan: plan.clone() }) };
         if signing.is_none() && presence.proof < settings.proof {
@@ -242,6 +244,7 @@ pub fn may_start(
         let differences = match reason {
             StartRefusalReason::DigestMismatch => since_approval(plan, &now),
             StartRefusalReason::NoDigest
+            | StartRefusalReason::GateNotProved
             | StartRefusalReason::NoRecord
             | StartRefusalReason::NotAuthentic
             | StartRefusalReason::StoreChanged
@@ -330,6 +333,12 @@ pub fn start_refusal_text(plan: &Plan, refusal: &StartRefusal) -> String {
         StartRefusalReason::ProofTooLow => {
             let given = approval.map_or(String::new(), |work| work.proof.to_string());
             format!("{worker} needs {detail} to start plan {id}; {given} is not enough")
+        }
+        StartRefusalReason::GateNotProved => {
+            let gates = differences.join(", ");
+            format!(
+                "{worker} starts nothing behind {gates}: no record shows that a person ended it; retry it, and answer it again"
+            )
         }
         StartRefusalReason::DigestMismatch => {
             let approved = approval.map_or("", |work| short_digest(&work.digest));

@@ -93,7 +93,9 @@ fn event_words(event: &Event) -> String {
         },
         Event::TasksReset { tasks } => format!("set back {}", names(tasks.iter())),
         Event::ApprovalRequested { message } => with("approval requested", message),
-        Event::PlanApproved { version, note, work } => with(&approval_words(*version, work.as_deref()), note),
+        Event::PlanApproved { version, note, work, .. } => {
+            with(&approval_words(*version, work.as_deref()), note)
+        }
         Event::PlanRejected { reason, .. } => with("rejected", reason),
         Event::StartRefused { refusal } => {
             format!("{} starts nothing: not what was approved", refusal.worker)
@@ -145,6 +147,9 @@ fn event_words(event: &Event) -> String {
         Event::OutputReceived { task, from, received } => {
             let heard = format!("{task} heard that {} is {}", from.key(), received.status.as_str());
             with(&heard, received.reason.as_deref().unwrap_or(""))
+        }
+        Event::GateRecorded { task, gate } => {
+            format!("{} vouched for {task} ({}, {})", gate.by, gate.proof, gate.via)
         }
         Event::OutputWithdrawn { task, from } => {
             format!("{task} heard that {} is to be done after all", from.key())
