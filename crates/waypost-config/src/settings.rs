@@ -1,6 +1,7 @@
 //! The settings and their defaults: queues, executors, retries, leases, limits, the approval policy.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 
 use waypost_core::{DEFAULT_QUEUE, Retry};
@@ -17,6 +18,8 @@ pub const CONCURRENCY_MAX: u32 = 1_000;
 pub const SECONDS_MAX: u32 = 100 * 24 * 60 * 60;
 /// Maximum bytes of a schema file.
 pub const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum number of changed settings that a message names.
+const CHANGES_NAMED_MAX: usize = 3;
 /// The highest log limit of one attempt.
 pub const LOG_BYTES_LIMIT: u64 = 1024 * 1024 * 1024;
 
@@ -186,6 +189,45 @@ pub const REPORT_EVENTS: [&str; 19] = [
     "plan_cancelled",
 ];
 
+/// The workspace has a configuration that nobody has trusted on this account, so that nothing in it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotTrusted {
+    /// The file, as shown to people.
+    pub file: String,
+    /// The settings and files that differ from what was trusted before; empty if nothing was.
+    pub changed: Vec<String>,
+}
+
+impl NotTrusted {
+    /// Returns the error code for programs.
+    pub fn code(&self) -> &'static str {
+        if self.changed.is_empty() { "not_trusted" } else { "trust_changed" }
+    }
+
+    /// Returns what to do next.
+    pub fn hint(&self) -> &'static str {
+        match self.changed.is_empty() {
+            true => "read it, then run `waypost trust`",
+            false => "`waypost trust` shows the difference",
+        }
+    }
+}
+
+impl fmt::Display for NotTrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, changed } = self;
+        if changed.is_empty() {
+            return write!(
+                f,
+                "{file} is not trusted on this machine; its executors, reporters and models are off"
+            );
+        }
+        let named: Vec<&str> = changed.iter().take(CHANGES_NAMED_MAX).map(String::as_str).collect();
+        let more = if changed.len() > CHANGES_NAMED_MAX { ", …" } else { "" };
+        write!(f, "{file} changed since it was trusted ({}{more})", named.join(", "))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Which plans need a person's approval.
@@ -210,6 +252,10 @@ pub struct Config {
     pub user_models: BTreeSet<String>,
     /// The planner's models and limits.
     pub planner: Planner,
+    /// The canonical paths of the folders that the operator trusts, whatever their files contain.
+    pub trusted_folders: Vec<PathBuf>,
+    /// Why the workspace's own files are not used, if they are not; see [`NotTrusted`].
+    pub not_trusted: Option<NotTrusted>,
     /// The files that it was read from, including the files that those name.
     pub read_from: Vec<PathBuf>,
     /// The parts of a `todo.json` that have no meaning here, a clause each.
@@ -252,6 +298,8 @@ impl Default for Config {
             models: BTreeMap::new(),
             user_models: BTreeSet::new(),
             planner: Planner::default(),
+            trusted_folders: Vec::new(),
+            not_trusted: None,
             read_from: Vec::new(),
             ignored: Vec::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },

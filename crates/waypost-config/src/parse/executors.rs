@@ -81,6 +81,17 @@ impl Table<'_> {
         self.tables("secrets", |_, secret| secret.secret()).into_iter().collect()
     }
 
+    /// Reads where a secret comes from that is sent to an address. The workspace's file can come with a repository, so that
+    /// it cannot choose both what is sent and where to.
+    pub(super) fn sent_secret(&mut self) -> Option<Secret> {
+        let secret = self.secret()?;
+        if !self.is_of_workspace() {
+            return Some(secret);
+        }
+        let what = format!("{} sends a secret to an address, which a workspace's file cannot do", self.path);
+        self.refuse(self.at, what, "move it to ~/.config/waypost/config.toml")
+    }
+
     /// Reads where a secret comes from.
     pub(super) fn secret(&mut self) -> Option<Secret> {
         match (self.text("variable"), self.text("file")) {
