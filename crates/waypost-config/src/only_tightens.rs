@@ -29,7 +29,7 @@ impl Layer {
     /// Checks that loading this file on top made a configuration stricter, or left it as it was.
     pub fn tightens(&self, whom: &str, before: &Config, after: &Config) -> Result<(), BadConfig> {
         let mut problems = Vec::new();
-        if after.approval < before.approval || after.elicitation && !before.elicitation {
+        if after.approval.policy < before.approval.policy || after.approval.proof < before.approval.proof {
             problems.push(self.problem(whom, "ask for less approval", &["approval"]));
         }
         let unlimited = |seconds: Option<u32>| seconds.map_or(u64::MAX, u64::from);

@@ -1,6 +1,7 @@
 //! Parses a configuration file. Continues after a mistake, so that all of them are reported at once.
 
 pub(crate) mod agents;
+mod approval;
 mod dispatch;
 mod executors;
 pub(crate) mod jaato_todo;
@@ -28,7 +29,7 @@ use self::reader::{Reader, Table, set};
 use crate::executor::Worker;
 use crate::layer::{Layer, Origin, ReadFile};
 use crate::problem::ConfigProblem;
-use crate::settings::{ApprovalPolicy, CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue};
+use crate::settings::{CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue};
 
 /// The hint for a setting that only the user's own file may contain.
 const IN_USER_CONFIG: &str = "write it into the user's configuration, or take it out here";
@@ -80,9 +81,6 @@ fn span(text: &str) -> Option<u64> {
     let number: u64 = text[..text.len() - unit.len_utf8()].parse().ok()?;
     number.checked_mul(factor).filter(|&seconds| seconds > 0)
 }
-
-const POLICIES: [(&str, ApprovalPolicy); 3] =
-    [("never", ApprovalPolicy::Never), ("work", ApprovalPolicy::Work), ("all", ApprovalPolicy::All)];
 
 impl Table<'_> {
     /// Reads all keys of a file.
@@ -181,39 +179,5 @@ impl Table<'_> {
                 self.wrong(at, what, "name a file beside this one");
             }
         }
-    }
-
-    /// Reads `approval = "work"`, or a table with that value as its `policy`.
-    fn approval_key(&mut self, config: &mut Config) {
-        if !self.is_table("approval") {
-            return self.approval("approval", config);
-        }
-        self.section("approval", |table| {
-            table.approval("policy", config);
-            let Some(wanted) = table.flag("elicitation") else { return };
-            if table.is_of_workspace() && wanted && !config.elicitation {
-                let what =
-                    "`approval.elicitation` = true lets approve where the user's own configuration does not";
-                table.wrong(table.place("elicitation"), what, IN_USER_CONFIG);
-            } else {
-                config.elicitation = wanted;
-            }
-        });
-    }
-
-    /// The workspace's file comes with a repository and is in a folder that agents write to. It can require more
-    /// approval than the user's own file, but not less.
-    fn approval(&mut self, key: &'static str, config: &mut Config) {
-        let Some((at, word)) = self.text_at(key) else { return };
-        let Some((_, policy)) = POLICIES.into_iter().find(|(name, _)| *name == word) else {
-            let what = format!("`approval` is {word:?}, and can be work, all or never");
-            return self.wrong(at, what, "for example approval = \"work\"");
-        };
-        if self.is_of_workspace() && policy < config.approval {
-            let what =
-                format!("`approval` = {word:?} asks for less approval than the user's own configuration");
-            return self.wrong(at, what, IN_USER_CONFIG);
-        }
-        config.approval = policy;
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
-use waypost_core::{DEFAULT_QUEUE, Retry};
+use waypost_core::{DEFAULT_QUEUE, Proof, Retry};
 
 use crate::executor::{Header, Secret, Worker};
 use crate::input_schema::Shape;
@@ -42,6 +42,60 @@ impl ApprovalPolicy {
             Self::Never => Some(false),
             Self::Work => None,
             Self::All => Some(true),
+        }
+    }
+}
+
+/// Whether an approval needs the seal of the account that gave it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SealRule {
+    /// In stores on this machine.
+    #[default]
+    Auto,
+    Required,
+    Off,
+}
+
+/// What counts as an approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalSettings {
+    /// Which plans need a person's approval.
+    pub policy: ApprovalPolicy,
+    /// The least proof that a person acted.
+    pub proof: Proof,
+    pub seal: SealRule,
+    /// The key that the workers of several machines share; without one that of the account.
+    pub seal_key: Option<PathBuf>,
+    /// Whether a person's own plans run without anyone at a terminal, from cron or CI.
+    pub unattended: bool,
+    /// The hosts whose users may approve there, by the name that the host gives itself.
+    pub elicitation: Vec<String>,
+    /// The file of the keys that may sign; without one that of the operator, otherwise that of the account.
+    pub allowed_signers: Option<PathBuf>,
+    /// The key that `approve --sign` uses.
+    pub signing_key: Option<PathBuf>,
+    /// How long a signed approval counts.
+    pub valid_seconds: u64,
+    /// Whether container images need a digest.
+    pub pinned_images: bool,
+}
+
+/// How long a signed approval counts, unless the configuration sets it: 30 days.
+pub const APPROVAL_VALID_SECONDS: u64 = 30 * 24 * 60 * 60;
+
+impl Default for ApprovalSettings {
+    fn default() -> Self {
+        Self {
+            policy: ApprovalPolicy::default(),
+            proof: Proof::Presence,
+            seal: SealRule::default(),
+            seal_key: None,
+            unattended: true,
+            elicitation: Vec::new(),
+            allowed_signers: None,
+            signing_key: None,
+            valid_seconds: APPROVAL_VALID_SECONDS,
+            pinned_images: false,
         }
     }
 }
@@ -230,10 +284,7 @@ impl fmt::Display for NotTrusted {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Which plans need a person's approval.
-    pub approval: ApprovalPolicy,
-    /// Whether the person at an agent's client may approve there, through elicitation.
-    pub elicitation: bool,
+    pub approval: ApprovalSettings,
     /// By name.
     pub queues: BTreeMap<String, Queue>,
     /// By name.
@@ -287,8 +338,7 @@ impl Default for Config {
     fn default() -> Self {
         let executors = [("noop", Executor::Noop), ("human", Executor::Human)];
         Self {
-            approval: ApprovalPolicy::default(),
-            elicitation: true,
+            approval: ApprovalSettings::default(),
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
             default_executor: None,

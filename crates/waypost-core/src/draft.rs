@@ -151,6 +151,10 @@ pub enum Proof {
     Client,
     /// A terminal, a session of the dashboard, or a person's token.
     Presence,
+    /// The signature of an allowed key.
+    Signature,
+    /// The same by a security key that somebody touched.
+    Touch,
 }
 
 /// A worker's refusal to start the tasks of an approved plan.

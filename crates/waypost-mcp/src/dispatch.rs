@@ -84,7 +84,7 @@ impl Server {
         }
         let caller = Caller::session(key.by.clone(), self.worker(&key.by, &client_info));
         let rounds = client_info.answers_input_required();
-        let can_ask = client_info.can_ask() && workspace.config.elicitation;
+        let can_ask = client_info.can_ask() && !workspace.config.approval.elicitation.is_empty();
         let name = || client_name(&context).unwrap_or_else(|| NOBODY.to_owned());
         let model = client_info.can_sample().then(|| Sampler::new(context.peer.clone(), name()));
         match self.begin(place, &key, caller, workspace, (can_ask.then_some(rounds), model)) {

@@ -49,8 +49,8 @@ pub enum ApprovalRule {
 impl ApprovalRule {
     fn required(self, config: &Config) -> Option<bool> {
         match self {
-            Self::Configured => config.approval.required(),
-            Self::Always => Some(config.approval.required().unwrap_or(true)),
+            Self::Configured => config.approval.policy.required(),
+            Self::Always => Some(config.approval.policy.required().unwrap_or(true)),
             Self::ByWork => None,
         }
     }

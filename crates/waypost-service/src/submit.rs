@@ -88,7 +88,7 @@ impl Service {
         let (plans, config) = (self.plans(), self.config()?);
         let new = |draft: Draft| {
             let (id, by) = (draft.id.clone(), by.actor.clone());
-            plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
+            plans.create(NewPlan { id, by, draft, approval_required: config.approval.policy.required() })
         };
         let Some(id) = draft.id.clone() else {
             let committed = new(draft).map_err(ServiceError::from)?;
@@ -165,7 +165,7 @@ impl Service {
         let config = self.config()?;
         let (phase, version, needed, archived) = self.read(plan, |plan| {
             let state = plan.state();
-            let approved = || may_start(config.approval, &Definitions::of(&config), plan, "").is_ok();
+            let approved = || may_start(config.approval.policy, &Definitions::of(&config), plan, "").is_ok();
             let needed = state.approval_required && state.approval.is_none() || !approved();
             (state.phase, plan.version(), needed, state.archived)
         })?;

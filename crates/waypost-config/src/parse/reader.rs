@@ -103,6 +103,10 @@ impl<'t> Table<'t> {
         self.get(key).is_some_and(|value| value.get_ref().as_table().is_some())
     }
 
+    pub(super) fn is_flag(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|value| value.get_ref().as_bool().is_some())
+    }
+
     /// The offset of a key's value; that of the table if the key is missing.
     pub(super) fn place(&self, key: &str) -> usize {
         self.get(key).map_or(self.at, |value| value.span().start)

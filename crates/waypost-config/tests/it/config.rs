@@ -1,7 +1,10 @@
 //! Text in, configuration or everything that is wrong with it out.
 
-use waypost_config::{ApprovalPolicy, Executor, Header, Report, Secret, Webhook, Worker, todo_store};
+use waypost_config::{
+    ApprovalPolicy, ApprovalSettings, Executor, Header, Report, SealRule, Secret, Webhook, Worker, todo_store,
+};
 use waypost_config::{Config, Layer, Origin};
+use waypost_core::Proof;
 
 fn layer(origin: Origin, text: &str) -> Layer {
     let name = match origin {
@@ -91,22 +94,51 @@ fn the_workspace_stands_over_the_user_and_the_environment_over_both() {
 }
 
 #[test]
-fn approval_can_be_a_table_and_a_workspace_can_only_close_the_door_at_the_client() {
-    let config = load("[approval]\npolicy = \"all\"\nelicitation = false\n").unwrap();
-    assert_eq!((config.approval, config.elicitation), (ApprovalPolicy::All, false));
-    assert!(Config::default().elicitation);
-    let closed = layer(Origin::User, "[approval]\nelicitation = false\n");
-    let opens = layer(Origin::Workspace, "[approval]\nelicitation = true\n");
-    let problems = Config::load(&[closed, opens], []).unwrap_err().problems;
-    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    let lets = "`approval.elicitation` = true lets approve where the user's own configuration does not";
-    assert_eq!(said, [format!(".waypost/config.toml:2: {lets}")]);
-    check(
-        "[approval]\nelicit = true\n",
-        &[
-            ".waypost/config.toml:2: `approval.elicit` is not a key of the configuration (it can be policy, elicitation)",
-        ],
-    );
+fn approval_can_be_a_table_of_which_a_workspace_can_only_raise_some_keys() {
+    let text = "[approval]\npolicy = \"all\"\nproof = \"touch\"\nseal = \"required\"\nseal_key = \"/k\"\nunattended = false\nelicitation = [\"claude-code\"]\nallowed_signers = \"/s\"\nsigning_key = \"/p\"\nvalid = \"7d\"\npinned_images = true\n";
+    let config = Config::load(&[layer(Origin::User, text)], []).unwrap();
+    let wanted = ApprovalSettings {
+        policy: ApprovalPolicy::All,
+        proof: Proof::Touch,
+        seal: SealRule::Required,
+        seal_key: Some("/k".into()),
+        unattended: false,
+        elicitation: vec!["claude-code".to_owned()],
+        allowed_signers: Some("/s".into()),
+        signing_key: Some("/p".into()),
+        valid_seconds: 7 * 24 * 60 * 60,
+        pinned_images: true,
+    };
+    assert_eq!(config.approval, wanted);
+    // A workspace's file, and one that is named: more is fine, less is not, the rest does not count there.
+    for origin in [Origin::Workspace, Origin::Named] {
+        let raises = layer(origin, "[approval]\nsigned = true\npinned_images = true\n");
+        let config = Config::load(&[raises], []).unwrap();
+        assert_eq!((config.approval.proof, config.approval.pinned_images), (Proof::Signature, true));
+        let lowers = layer(origin, "[approval]\nproof = \"client\"\n");
+        assert_eq!(Config::load(&[lowers], []).unwrap_err().problems[0].line, Some(2));
+        let problems = Config::load(&[layer(origin, text)], []).unwrap_err().problems;
+        let lines: Vec<Option<usize>> = problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [4, 5, 6, 7, 8, 9, 10].map(Some));
+    }
+    for (said, wanted) in
+        [("valid = \"soon\"", "duration"), ("proof = \"yes\"", "proof"), ("seal = 1", "text")]
+    {
+        let bad = Config::load(&[layer(Origin::User, &format!("[approval]\n{said}\n"))], []).unwrap_err();
+        assert!(bad.problems[0].to_string().contains(wanted), "{said}: {bad}");
+    }
+}
+
+#[test]
+fn an_elicitation_of_an_earlier_version_opens_nothing() {
+    for (said, notes) in [("true", 1), ("false", 0)] {
+        let text = format!("[approval]\nelicitation = {said}\n");
+        let config = Config::load(&[layer(Origin::User, &text)], []).unwrap();
+        assert_eq!((config.approval.elicitation.len(), config.ignored.len()), (0, notes), "{said}");
+    }
+    let opens = layer(Origin::User, "[approval]\nelicitation = [\"claude-code\"]\n");
+    let closes = layer(Origin::Workspace, "[approval]\nelicitation = []\n");
+    assert_eq!(Config::load(&[opens, closes], []).unwrap().approval.elicitation.len(), 0);
 }
 
 #[test]
@@ -140,12 +172,12 @@ fn a_workspace_can_ask_for_more_approval_and_not_for_less() {
             ".waypost/config.toml:1: `approval` = \"never\" asks for less approval than the user's own configuration (write it into the user's configuration, or take it out here)",
         ],
     );
-    assert_eq!(load("approval = \"all\"").unwrap().approval, ApprovalPolicy::All);
+    assert_eq!(load("approval = \"all\"").unwrap().approval.policy, ApprovalPolicy::All);
     let never = Config::load(&[layer(Origin::User, "approval = \"never\"")], []).unwrap();
-    assert_eq!(never.approval, ApprovalPolicy::Never);
+    assert_eq!(never.approval.policy, ApprovalPolicy::Never);
     // No variable opens the gate.
     let config = Config::load(&[], [("WAYPOST_APPROVAL", "never")]).unwrap();
-    assert_eq!(config.approval, ApprovalPolicy::Work);
+    assert_eq!(config.approval.policy, ApprovalPolicy::Work);
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Scheduler {
                 continue;
             }
             let refusal =
-                may_start(self.config.approval, &self.definitions, &followed.plan, &self.worker).err();
+                may_start(self.config.approval.policy, &self.definitions, &followed.plan, &self.worker).err();
             followed.approval = Some(CheckedApproval { work, approved, refused: refusal.is_some() });
             if let Some(refusal) = refusal {
                 self.apply(now, id, Command::RefuseStart(refusal), draft);
