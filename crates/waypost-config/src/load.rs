@@ -70,11 +70,7 @@ impl Config {
         Self::apply(layers, &[], read).0
     }
 
-    fn apply(
-        layers: &[Layer],
-        variables: &[(&str, &str)],
-        read: ReadFile<'_>,
-    ) -> (Self, Vec<ConfigProblem>) {
+    fn apply(layers: &[Layer], variables: &[(&str, &str)], read: ReadFile<'_>) -> (Self, Vec<ConfigProblem>) {
         let mut config = Self::default();
         let mut problems = Vec::new();
         let read_from: RefCell<Vec<PathBuf>> = RefCell::default();

@@ -97,7 +97,16 @@ impl Table<'_> {
             table.missing("concurrency", "for example concurrency = 4");
             Some(Queue { concurrency: concurrency? })
         }));
-        config.executors.extend(self.tables("executors", |_, table| table.executor()));
+        let executors = self.tables("executors", |_, table| {
+            let (executor, revision) = (table.executor(), table.revision());
+            Some((executor?, revision))
+        });
+        for (name, (executor, revision)) in executors {
+            // What a later file defines is something else, so the revision does not stand for it.
+            config.revisions.remove(&name);
+            config.revisions.extend(revision.map(|revision| (name.clone(), revision)));
+            config.executors.insert(name, executor);
+        }
         let check = |_: &str, table: &mut Table<'_>| Some(Worker::Process(Arc::new(table.process()?)));
         config.checks.extend(self.tables("checks", check));
         config.shapes.extend(self.tables("shapes", |_, table| table.shape()));

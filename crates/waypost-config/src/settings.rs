@@ -47,13 +47,13 @@ impl ApprovalPolicy {
 }
 
 /// Whether an approval needs the seal of the account that gave it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SealRule {
+    Off,
     /// In stores on this machine.
     #[default]
     Auto,
     Required,
-    Off,
 }
 
 /// What counts as an approval.
@@ -78,6 +78,35 @@ pub struct ApprovalSettings {
     pub valid_seconds: u64,
     /// Whether container images need a digest.
     pub pinned_images: bool,
+}
+
+/// What the operator's file says about approval. Later files can only be stricter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalFloor {
+    pub(crate) settings: ApprovalSettings,
+    /// The keys that the file has.
+    pub(crate) keys: Vec<&'static str>,
+}
+
+impl ApprovalFloor {
+    /// Whether settings are looser in one key than the operator's file.
+    pub(crate) fn is_undercut(&self, key: &str, found: &ApprovalSettings) -> bool {
+        let floor = &self.settings;
+        self.keys.contains(&key)
+            && match key {
+                "policy" => found.policy < floor.policy,
+                "proof" => found.proof < floor.proof,
+                "pinned_images" => floor.pinned_images && !found.pinned_images,
+                "seal" => found.seal < floor.seal,
+                "unattended" => found.unattended && !floor.unattended,
+                "elicitation" => !found.elicitation.iter().all(|host| floor.elicitation.contains(host)),
+                "valid" => found.valid_seconds > floor.valid_seconds,
+                // None is stricter than another: the operator's counts.
+                "seal_key" => found.seal_key != floor.seal_key,
+                "allowed_signers" => found.allowed_signers != floor.allowed_signers,
+                _ => false,
+            }
+    }
 }
 
 /// How long a signed approval counts, unless the configuration sets it: 30 days.
@@ -285,10 +314,14 @@ impl fmt::Display for NotTrusted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     pub approval: ApprovalSettings,
+    /// What the operator asks for at least.
+    pub floor: ApprovalFloor,
     /// By name.
     pub queues: BTreeMap<String, Queue>,
     /// By name.
     pub executors: BTreeMap<String, Executor>,
+    /// By the executor's name: the text that an approval binds in place of its definition.
+    pub revisions: BTreeMap<String, String>,
     /// The executor that `run` assigns to tasks without work; without one those tasks are left to agents and people.
     pub default_executor: Option<String>,
     /// Programs that only check whether something is done, by name. A task's `check` may name them, its `work` may not.
@@ -339,8 +372,10 @@ impl Default for Config {
         let executors = [("noop", Executor::Noop), ("human", Executor::Human)];
         Self {
             approval: ApprovalSettings::default(),
+            floor: ApprovalFloor::default(),
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
+            revisions: BTreeMap::new(),
             default_executor: None,
             checks: BTreeMap::new(),
             shapes: BTreeMap::new(),

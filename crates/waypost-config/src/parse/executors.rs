@@ -31,6 +31,23 @@ impl Table<'_> {
         read(self)
     }
 
+    /// Reads the text that stands for the definition in approvals, where workers define the executor differently on purpose.
+    pub(super) fn revision(&mut self) -> Option<String> {
+        let (at, revision) = self.text_at("revision")?;
+        if !self.is_of_account() {
+            let what = format!("`{}.revision` counts only in the user's own configuration", self.path);
+            return self.refuse(at, what, "write it into the user's configuration, or take it out here");
+        }
+        if revision.is_empty() {
+            return self.refuse(
+                at,
+                format!("`{}.revision` is empty", self.path),
+                "for example revision = \"1\"",
+            );
+        }
+        Some(revision)
+    }
+
     pub(super) fn process(&mut self) -> Option<Process> {
         let shell = self.flag("shell").unwrap_or(false);
         let command = self.command();
