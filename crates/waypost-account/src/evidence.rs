@@ -44,6 +44,8 @@ const WORKER_VARIABLES: &[&str] = &["WAYPOST_ATTEMPT", "WAYPOST_WORKER"];
 const ACTOR_VARIABLE: &str = "WAYPOST_ACTOR";
 /// The variable that names the plan of a task's program.
 const PLAN_VARIABLE: &str = "WAYPOST_PLAN";
+/// The task and the attempt that a process runs for.
+const ATTEMPT_VARIABLES: [&str; 2] = ["WAYPOST_TASK", "WAYPOST_ATTEMPT"];
 /// The name of a worker when nothing names it.
 const NOBODY: &str = "someone";
 
@@ -181,6 +183,7 @@ fn is_evidence(name: &str) -> bool {
         || HOST_VALUES.iter().any(|(known, ..)| *known == name)
         || AGENT_NAME_VARIABLES.contains(&name)
         || WORKER_VARIABLES.contains(&name)
+        || ATTEMPT_VARIABLES.contains(&name)
         || [trace, pager, ACTOR_VARIABLE, PLAN_VARIABLE].contains(&name)
 }
 
@@ -217,6 +220,15 @@ impl Evidence {
             Some(limit) if !limit.allows(&actor) => Err(limit.refuse("--as", actor)),
             Some(_) | None => Ok(actor),
         }
+    }
+
+    /// Returns the task and the attempt of this plan that the process runs for. The oldest process decides: a program
+    /// can give its children other variables, and not change those that it was started with.
+    pub fn attempt_of(&self, plan: &str) -> Option<(String, u32)> {
+        let [task, attempt] = ATTEMPT_VARIABLES;
+        let is_of_plan = |process: &&Process| process.get(PLAN_VARIABLE) == Some(plan);
+        let oldest = self.processes.iter().rfind(is_of_plan)?;
+        Some((oldest.get(task)?.to_owned(), oldest.get(attempt)?.parse().ok()?))
     }
 
     /// The mark with the least privileges. A worker's mark comes first: its program may start an agent.

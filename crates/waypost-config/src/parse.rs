@@ -97,8 +97,11 @@ impl Table<'_> {
             table.missing("concurrency", "for example concurrency = 4");
             Some(Queue { concurrency: concurrency? })
         }));
+        let pinned = &mut config.pinned_files;
         let executors = self.tables("executors", |_, table| {
-            let (executor, revision) = (table.executor(), table.revision());
+            let executor = table.executor();
+            table.pin(pinned);
+            let revision = table.revision();
             Some((executor?, revision))
         });
         for (name, (executor, revision)) in executors {
@@ -107,8 +110,11 @@ impl Table<'_> {
             config.revisions.extend(revision.map(|revision| (name.clone(), revision)));
             config.executors.insert(name, executor);
         }
-        let check = |_: &str, table: &mut Table<'_>| Some(Worker::Process(Arc::new(table.process()?)));
-        config.checks.extend(self.tables("checks", check));
+        config.checks.extend(self.tables("checks", |_, table| {
+            let process = table.process();
+            table.pin(pinned);
+            Some(Worker::Process(Arc::new(process?)))
+        }));
         config.shapes.extend(self.tables("shapes", |_, table| table.shape()));
         config.reporters.extend(self.tables("reporters", |_, table| table.reporter()));
         self.models(config);

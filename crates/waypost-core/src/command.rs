@@ -2,8 +2,8 @@
 
 use crate::{
     ApprovedWork, Complexity, Dependency, DependencyRule, Digest, Draft, Evidence, ExternalTaskRef,
-    ForeignFields, Json, Lock, Phase, QuestionRequest, Refinement, Retry, StartRefusal, TaskId, TaskSpec,
-    Timestamp, UpstreamResult, Work,
+    ForeignFields, GateRecord, Json, Lock, Phase, QuestionRequest, Refinement, Retry, StartRefusal, TaskId,
+    TaskSpec, Timestamp, UpstreamResult, Work,
 };
 
 /// A position among siblings.
@@ -253,6 +253,13 @@ pub enum Command {
         task: TaskId,
         /// The answer, as the person gave it.
         answer: String,
+    },
+    /// Record that a person ended a task for people. Follows the command that ends it. Only a person can.
+    RecordGate {
+        /// The id of the task.
+        task: TaskId,
+        /// The record.
+        gate: Box<GateRecord>,
     },
     /// Cancel a task and all its children.
     CancelTask {

@@ -1,6 +1,6 @@
 //! An unvalidated plan: what format readers return and an editor saves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
 use crate::task::ForeignFields;
-use crate::{Actor, Json, PlanId, Task, Timestamp};
+use crate::{Actor, Json, PlanId, Task, TaskId, Timestamp};
 
 /// The name and version of the native format.
 pub const FORMAT: &str = "waypost/1";
@@ -193,6 +193,8 @@ pub enum StartRefusalReason {
     DigestMismatch,
     /// An earlier version of Waypost recorded the approval, without a digest.
     NoDigest,
+    /// A task for people ended, and no record shows that a person ended it. Only tasks behind it do not start.
+    GateNotProved,
 }
 
 /// The execution state of a plan.
@@ -293,5 +295,13 @@ impl Draft {
             spec: PlanSpec { title: title.into(), ..PlanSpec::default() },
             ..Self::default()
         }
+    }
+
+    /// Whether the plan and all its tasks have ended. The statuses of groups are derived and do not count.
+    pub fn has_ended(&self) -> bool {
+        let parents: HashSet<&TaskId> =
+            self.tasks.iter().filter_map(|task| task.spec.parent.as_ref()).collect();
+        let has_ended = |task: &Task| task.state.status.is_finished() || parents.contains(&task.spec.id);
+        self.state.phase.is_finished() && self.tasks.iter().all(has_ended)
     }
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::raw_json::is_default;
 use crate::task::ForeignFields;
 use crate::{
-    Actor, ApprovedWork, Digest, Draft, Evidence, ExternalTaskRef, Json, Phase, Question, Refinement,
-    StartRefusal, TaskId, TaskSpec, Timestamp, UpstreamResult,
+    Actor, ApprovedWork, Digest, Draft, Evidence, ExternalTaskRef, GateRecord, Json, Phase, Question,
+    Refinement, StartRefusal, TaskId, TaskSpec, Timestamp, UpstreamResult,
 };
 
 fn is_zero(number: &i64) -> bool {
@@ -258,6 +258,13 @@ pub enum Event {
         answer: String,
         /// The person who answered.
         by: Actor,
+    },
+    /// A person ended a task for people; the event before it says how.
+    GateRecorded {
+        /// The id of the task.
+        task: TaskId,
+        /// Who it was, and how that is known.
+        gate: Box<GateRecord>,
     },
     /// The task's author or worker skipped it.
     TaskSkipped {

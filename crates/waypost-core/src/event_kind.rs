@@ -64,6 +64,7 @@ impl Event {
             | Self::TaskReleased { task, .. }
             | Self::QuestionAsked { task, .. }
             | Self::QuestionAnswered { task, .. }
+            | Self::GateRecorded { task, .. }
             | Self::TaskSkipped { task, .. }
             | Self::TaskRefined { task, .. }
             | Self::DigestAttached { task, .. }
@@ -79,6 +80,7 @@ impl Event {
             self,
             Self::PlanRevised { .. }
                 | Self::StartRefused { .. }
+                | Self::GateRecorded { .. }
                 | Self::TasksReordered { .. }
                 | Self::TaskQueued { .. }
                 | Self::TaskStarted { .. }

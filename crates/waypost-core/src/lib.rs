@@ -52,7 +52,9 @@ pub use task::{
     Complexity, Dependency, DependencyRule, Digest, ExternalTaskRef, ForeignFields, Lock, LockMode,
     PlannerNotes, Refinement, Retry, Task, TaskSpec, Work,
 };
-pub use task_extras::{Answer, Evidence, Question, QuestionRequest, Report, TaskExtras};
+pub use task_extras::{
+    Answer, Evidence, GateOutcome, GateRecord, Question, QuestionRequest, Report, TaskExtras,
+};
 pub use timestamp::{BadTime, Timestamp};
 pub use topology::{critical_path, levels, topological_order};
 pub use validate::validate;

@@ -45,12 +45,25 @@ pub enum Refusal {
     #[error("the plan needs a person's approval before anything runs")]
     NeedsApproval {},
     /// Only a person may do this.
+    #[serde(rename = "needs_person")]
     #[error("only a person can {what}; {} cannot", by.as_str())]
     OnlyAPerson {
         /// The requested action, as a verb.
         what: &'static str,
         /// The kind of actor that asked.
         by: ActorKind,
+    },
+    /// The task is for a person, or for an executor that nothing here defines.
+    #[error("task {task} is for {whom}; {by} cannot {wanted}")]
+    HumanGate {
+        /// The id of the task.
+        task: String,
+        /// Who the task is for.
+        whom: String,
+        /// The actor that asked.
+        by: String,
+        /// The requested action, such as `end it`.
+        wanted: &'static str,
     },
     /// A person stopped it, and only a person can undo that.
     #[error("{by} {did}{}; only a person can {wanted}", in_quotes(reason))]
@@ -264,6 +277,7 @@ impl Refusal {
             },
             Self::NeedsApproval {} => "request approval and wait for it".into(),
             Self::OnlyAPerson { .. } => "ask a person".into(),
+            Self::HumanGate { task, .. } => format!("a person runs `waypost answer PLAN {task} yes`"),
             Self::StoppedByPerson { by, .. } => format!("ask {by}"),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {

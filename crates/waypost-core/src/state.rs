@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
-use crate::{Actor, Answer, Evidence, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp};
+use crate::{
+    Actor, Answer, Evidence, GateRecord, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp,
+};
 
 /// The stored status of a task. `blocked` and `ready` are derived from the graph and never stored.
 #[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
@@ -155,17 +157,19 @@ struct WrittenState {
     #[serde(default)]
     answers: Vec<Answer>,
     stopped_by: Option<Actor>,
+    gate: Option<Box<GateRecord>>,
 }
 
 impl From<WrittenState> for TaskState {
     fn from(written: WrittenState) -> Self {
-        let WrittenState { reported, evidence, question, answers, stopped_by, .. } = written;
+        let WrittenState { reported, evidence, question, answers, stopped_by, gate, .. } = written;
         let aside = TaskExtras {
             reported: reported.map(|reported| *reported),
             evidence: evidence.map(|evidence| *evidence),
             question: question.map(|question| *question),
             answers,
             stopped_by,
+            gate: gate.map(|gate| *gate),
         };
         Self {
             status: written.status,
@@ -224,6 +228,11 @@ impl TaskState {
     /// Returns the person who cancelled the task.
     pub fn stopped_by(&self) -> Option<&Actor> {
         self.aside.as_ref()?.stopped_by.as_ref()
+    }
+
+    /// Returns the record that a person ended the task, which is for people.
+    pub fn gate(&self) -> Option<&GateRecord> {
+        self.aside.as_ref()?.gate.as_ref()
     }
 
     /// Returns the answers of people, latest last.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, Json, Timestamp, limits};
+use crate::{Actor, Json, Proof, Status, Timestamp, limits};
 
 /// The result of a check that Waypost ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
@@ -111,6 +111,83 @@ pub struct Answer {
     pub state: Option<Json>,
 }
 
+/// What a person did with a task for people.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum GateOutcome {
+    /// Did it, or said yes.
+    Done,
+    /// Could not do it, or said no.
+    Failed,
+    /// Skipped it.
+    Skipped,
+    /// Cancelled it.
+    Cancelled,
+    /// Answered a question that was asked meanwhile.
+    Answered,
+}
+
+/// The record that a person ended a task for people. Workers start nothing behind such a task without it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct GateRecord {
+    /// The person.
+    pub by: Actor,
+    /// When the person acted.
+    pub at: Timestamp,
+    /// The version of the plan that the person acted on.
+    pub version: u64,
+    /// The digest of the approved work; empty in a plan without an approval.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// The attempt that was the latest then.
+    pub attempt: u32,
+    /// What the person did.
+    pub outcome: GateOutcome,
+    /// `sha256:` and the digest of the person's answer, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// How it was proved that a person acted.
+    pub proof: Proof,
+    /// Where the person acted, for example `terminal` or `dashboard`.
+    pub via: String,
+    /// The account that vouches for it, as `uid@host`; empty without a seal.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub account: String,
+    /// 32 random hexadecimal digits, so that no two records are alike; empty without a seal.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub nonce: String,
+    /// The seal of the account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
+    /// The armoured signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+impl GateRecord {
+    /// Whether the record explains this end of a task. A check of the task may have run since, in a later attempt.
+    pub fn explains(&self, status: Status, attempt: u32) -> bool {
+        let same = match status {
+            Status::Done => self.outcome == GateOutcome::Done,
+            Status::Skipped => self.outcome == GateOutcome::Skipped,
+            Status::Pending | Status::Running | Status::Failed | Status::Cancelled => true,
+        };
+        same && self.attempt <= attempt
+    }
+}
+
 /// The optional parts of a task's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, bitcode::Encode, bitcode::Decode)]
 pub struct TaskExtras {
@@ -129,6 +206,9 @@ pub struct TaskExtras {
     /// The person who cancelled the task: only a person can retry it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<Actor>,
+    /// The record that a person ended the task, which is for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateRecord>,
 }
 
 impl TaskExtras {

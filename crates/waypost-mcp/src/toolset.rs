@@ -76,6 +76,12 @@ mod tests {
             Refusal::NoSuchTask { task: task(), nearest: Some("t2".to_owned()) },
             Refusal::NeedsApproval {},
             Refusal::OnlyAPerson { what: "approve", by: ActorKind::Agent },
+            Refusal::HumanGate {
+                task: task(),
+                whom: "a person".to_owned(),
+                by: "agent:b".to_owned(),
+                wanted: "end it",
+            },
             Refusal::StoppedByPerson {
                 by: "person:ada".to_owned(),
                 did: "paused the plan".to_owned(),
@@ -127,6 +133,39 @@ mod tests {
             ServiceError::Store(StoreError::Database("x".to_owned())),
         ]);
         errors.iter().map(|error| about(error, set.hints())).collect()
+    }
+
+    #[test]
+    fn every_definition_of_a_tool_has_a_handler() {
+        let tools: BTreeSet<String> = Toolset::ALL
+            .into_iter()
+            .flat_map(Toolset::tools)
+            .chain(crate::documents::synonyms())
+            .map(|tool| tool.definition.name.into())
+            .collect();
+        for definitions in [
+            include_str!("native/tools.json"),
+            include_str!("jaato/tools.json"),
+            include_str!("documents/tools.json"),
+            include_str!("documents/synonyms.json"),
+            include_str!("orchestrator/tools.json"),
+        ] {
+            let definitions: Vec<serde_json::Value> = serde_json::from_str(definitions).unwrap();
+            for definition in definitions {
+                let name = definition["name"].as_str().unwrap();
+                assert!(tools.contains(name), "{name} is defined, and nothing handles it");
+            }
+        }
+    }
+
+    #[test]
+    fn a_caller_on_another_machine_is_told_of_no_command() {
+        for hint in Toolset::ALL.into_iter().flat_map(all_hints) {
+            let remote = crate::hints::for_remote(&hint);
+            assert!(!remote.contains("`waypost"), "{remote}");
+        }
+        let remote = crate::hints::for_remote("it is paused; a person runs `waypost resume kq3`, then wait");
+        assert_eq!(remote, "it is paused; a person does it in the dashboard (resume), then wait");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod select;
 mod shared_plan;
 mod slots;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use waypost_core::canonical::Hash;
@@ -191,6 +191,19 @@ struct Followed {
     in_progress: u32,
     /// The latest check of its approval; `None` while it has none.
     approval: Option<CheckedApproval>,
+    gates: CheckedGates,
+}
+
+/// The tasks for people, and what does not start because of them.
+#[derive(Debug, Default)]
+struct CheckedGates {
+    /// The digest of the work for which the tasks for people were found.
+    work: Option<Hash>,
+    human: Vec<TaskId>,
+    /// Those that have ended although no record shows that a person ended them.
+    unproved: Vec<TaskId>,
+    /// What waits for those.
+    behind: HashSet<TaskId>,
 }
 
 /// The result of comparing an approval with what this worker would run. It holds until the plan's work or its approval
@@ -403,6 +416,7 @@ impl Scheduler {
             served,
             in_progress: 0,
             approval: None,
+            gates: CheckedGates::default(),
         };
         if self.mates.are_there(now) {
             // Workers that wrote other plans will write this one, too.
@@ -441,6 +455,7 @@ impl Scheduler {
             | Refusal::AlreadyRunning { task, .. }
             | Refusal::AwaitsCheck { task, .. }
             | Refusal::AwaitsAnswer { task, .. }
+            | Refusal::HumanGate { task, .. }
             | Refusal::WrongStatus { task, .. } => Some(task),
             Refusal::Invalid { .. }
             | Refusal::NoSuchTask { .. }
@@ -543,6 +558,7 @@ impl Scheduler {
         }
         if !self.draining {
             self.check_approvals(now, &mut writes);
+            self.check_gates(now, &mut writes);
             self.choose_starts(now, &mut writes);
         }
         for (id, mut draft) in writes {

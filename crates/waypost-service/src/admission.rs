@@ -63,7 +63,7 @@ pub fn forbids_writing(problem: &Problem) -> bool {
     matches!(problem.wrong, ProblemKind::InputsDoNotFit { .. })
 }
 
-type Works<'a> = (&'a TaskId, Option<&'a Work>, Option<&'a Work>);
+pub(crate) type Works<'a> = (&'a TaskId, Option<&'a Work>, Option<&'a Work>);
 
 fn work_of(spec: &TaskSpec) -> Option<Works<'_>> {
     let (work, check) = (spec.work.as_deref(), spec.check.as_deref());
@@ -71,7 +71,7 @@ fn work_of(spec: &TaskSpec) -> Option<Works<'_>> {
 }
 
 /// Returns the work and the checks that a command would write.
-fn works(command: &Command) -> Vec<Works<'_>> {
+pub(crate) fn works(command: &Command) -> Vec<Works<'_>> {
     fn new(work: &Option<Option<Work>>) -> Option<&Work> {
         work.as_ref().and_then(Option::as_ref)
     }
@@ -104,6 +104,7 @@ fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::ReleaseTask { .. }
         | Command::AskQuestion { .. }
         | Command::AnswerQuestion { .. }
+        | Command::RecordGate { .. }
         | Command::CancelTask { .. }
         | Command::RetryTask { .. }
         | Command::RetryPlan

@@ -5,7 +5,7 @@ use waypost_core::{ApprovedWork, Command, Plan, PlanId, StartRefusal, StartRefus
 use waypost_store::WORKERS_PAGE_MAX;
 
 use crate::active_workers::takes_tasks_of;
-use crate::caller::Caller;
+use crate::caller::{Caller, ProvedAct};
 use crate::error::ServiceError;
 use crate::preview::{Preview, Seen, plan_preview, preview_digest, short_digest, since_approval};
 use crate::service::{Guard, Service, WriteResult};
@@ -61,7 +61,9 @@ impl Service {
         note: &str,
         guard: Guard,
     ) -> WriteResult {
-        let presence = by.proved("approve a plan")?;
+        let command = format!("waypost approve {plan}");
+        let act = ProvedAct { verb: "approve a plan", what: "approving", command: &command };
+        let presence = by.proved(&act)?;
         let Some(seen) = seen.into() else { return Err(ServiceError::SeenMissing { plan: plan.clone() }) };
         let sources = self.definitions_for(plan)?;
         let note = note.to_owned();
@@ -101,6 +103,12 @@ pub fn start_refusal_text(plan: &Plan, refusal: &StartRefusal) -> String {
         StartRefusalReason::NoDigest => {
             format!(
                 "plan {id} was approved by an earlier version of Waypost, and has to be approved once more"
+            )
+        }
+        StartRefusalReason::GateNotProved => {
+            let gates = differences.join(", ");
+            format!(
+                "{worker} starts nothing behind {gates}: no record shows that a person ended it; retry it, and answer it again"
             )
         }
         StartRefusalReason::DigestMismatch => {

@@ -13,6 +13,29 @@ pub struct Caller {
     pub worker: String,
     /// How it is known that a person acts; `None` for agents, workers and people without proof.
     pub presence: Option<Presence>,
+    /// The attempt that a program of a task runs for. It reports on no other attempt of that plan.
+    pub program: Option<ProgramOf>,
+}
+
+/// The attempt that a program runs for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramOf {
+    /// The id of the plan.
+    pub plan: String,
+    /// The id of the task.
+    pub task: String,
+    /// The number of the attempt.
+    pub attempt: u32,
+}
+
+/// An act that needs proof that a person acts.
+pub(crate) struct ProvedAct<'a> {
+    /// The act, as a verb.
+    pub(crate) verb: &'static str,
+    /// The act, as a gerund.
+    pub(crate) what: &'static str,
+    /// What a person types to do it.
+    pub(crate) command: &'a str,
 }
 
 /// How it is known that a person acts.
@@ -39,7 +62,7 @@ impl Presence {
 impl Caller {
     /// A caller that holds tasks under its own name.
     pub fn new(actor: Actor) -> Self {
-        Self { worker: actor.to_string(), actor, presence: None }
+        Self { worker: actor.to_string(), actor, presence: None, program: None }
     }
 
     /// Returns the caller with proof that a person acts.
@@ -48,18 +71,30 @@ impl Caller {
         Self { presence: Some(presence), ..self }
     }
 
-    /// Returns the proof that a person acts, which `what` needs.
-    pub(crate) fn proved(&self, what: &'static str) -> Result<Presence, ServiceError> {
-        if self.actor.kind != ActorKind::Person {
-            return Err(Refusal::OnlyAPerson { what, by: self.actor.kind }.into());
+    /// Whether it is proved that a person acts.
+    pub(crate) fn is_present(&self) -> bool {
+        self.presence.as_ref().is_some_and(|presence| presence.proof > Proof::Account)
+    }
+
+    /// Returns the proof that a person acts, which the act needs.
+    pub(crate) fn proved(&self, act: &ProvedAct<'_>) -> Result<Presence, ServiceError> {
+        let ProvedAct { verb, what, command } = act;
+        match &self.presence {
+            _ if self.actor.kind != ActorKind::Person => {
+                Err(Refusal::OnlyAPerson { what: verb, by: self.actor.kind }.into())
+            }
+            Some(presence) if self.is_present() => Ok(presence.clone()),
+            Some(_) => Err(ServiceError::NeedsTerminal { what, command: (*command).to_owned() }),
+            None => {
+                let (actor, command) = (self.actor.clone(), (*command).to_owned());
+                Err(ServiceError::NotThatActor { actor, what, command })
+            }
         }
-        let presence = self.presence.clone().filter(|presence| presence.proof > Proof::Account);
-        presence.ok_or(ServiceError::NeedsProof { what })
     }
 
     /// One session of an agent. It does not hold the tasks of the agent's other sessions.
     pub fn session(actor: Actor, worker: String) -> Self {
-        Self { actor, worker, presence: None }
+        Self { actor, worker, presence: None, program: None }
     }
 
     /// Returns how the caller relates to the holder of a task.

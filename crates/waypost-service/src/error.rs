@@ -2,7 +2,7 @@
 //! because the next step is a command in one and a tool call in another.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{PlanId, Problem, Refusal, TaskId, Timestamp};
+use waypost_core::{Actor, PlanId, Problem, Refusal, TaskId, Timestamp};
 use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
 
@@ -94,10 +94,22 @@ pub enum ServiceError {
         plan: PlanId,
     },
     /// The caller has not proved that a person acts.
-    #[error("only a person who is present can {what}, and nothing shows that one is")]
-    NeedsProof {
-        /// The requested action, as a verb.
+    #[error("{what} needs a person at a terminal, and there is none")]
+    NeedsTerminal {
+        /// The requested action, as a gerund.
         what: &'static str,
+        /// What a person types to do it.
+        command: String,
+    },
+    /// The name of another person was given, which proves nothing.
+    #[error("{actor} is a name that was given, and {what} needs the person whose account this is")]
+    NotThatActor {
+        /// The name that was given.
+        actor: Actor,
+        /// The requested action, as a gerund.
+        what: &'static str,
+        /// What a person types to do it.
+        command: String,
     },
     /// Nobody defines an executor or a check of the plan, so that nobody can see what would run.
     #[error("plan {plan} cannot be approved: nobody defines {}", names.join(", "))]
@@ -250,7 +262,8 @@ impl ServiceError {
             Self::Invalid { problems, .. } => json!({ "problems": problems }),
             Self::ChangedSinceSeen { seen, current, .. } => json!({ "seen": seen, "current": current }),
             Self::UnresolvedExecutor { names, .. } => json!({ "names": names }),
-            Self::NeedsProof { what } => json!({ "what": what }),
+            Self::NeedsTerminal { what, .. } => json!({ "what": what }),
+            Self::NotThatActor { actor, what, .. } => json!({ "actor": actor, "what": what }),
             Self::SeenMissing { .. }
             | Self::Conflict(_)
             | Self::IdUsed(_)
@@ -285,8 +298,11 @@ impl ServiceError {
             },
             Self::NotOnePlan { .. } => Hint::OnePlan,
             Self::HeldByOtherSession { .. } => Hint::TakeOver,
-            Self::NeedsProof { .. } => {
-                Hint::Text("a person does this in a terminal of their own, or in the dashboard".to_owned())
+            Self::NeedsTerminal { command, .. } => {
+                Hint::Text(format!("run `{command}` in a terminal of your own, or use the dashboard"))
+            }
+            Self::NotThatActor { command, .. } => {
+                Hint::Text(format!("run `{command}` in a terminal, without --as and WAYPOST_ACTOR"))
             }
             Self::ChangedSinceSeen { plan, .. } | Self::SeenMissing { plan } => {
                 Hint::PreviewAgain(plan.clone())

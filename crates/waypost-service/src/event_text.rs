@@ -133,6 +133,9 @@ fn event_words(event: &Event) -> String {
             let heard = format!("{task} heard that {} is {}", from.key(), received.status.as_str());
             with(&heard, received.reason.as_deref().unwrap_or(""))
         }
+        Event::GateRecorded { task, gate } => {
+            format!("{} vouched for {task} ({}, {})", gate.by, gate.proof, gate.via)
+        }
         Event::OutputWithdrawn { task, from } => {
             format!("{task} heard that {} is to be done after all", from.key())
         }

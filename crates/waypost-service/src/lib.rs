@@ -14,6 +14,7 @@ mod diff_text;
 mod edit;
 mod error;
 mod event_text;
+mod gate;
 mod human_answer;
 mod lifecycle;
 mod preview;
@@ -31,12 +32,13 @@ pub use approval::{may_start, start_refusal_text};
 pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };
-pub use caller::{Caller, Holder, Presence};
-pub use claim::{ClaimFilter, Claimed};
+pub use caller::{Caller, Holder, Presence, ProgramOf};
+pub use claim::{ClaimFilter, Claimable, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};
 pub use edit::{EditOp, NewTask, StatusChange};
 pub use error::{Hint, IdOf, ServiceError, Subject};
 pub use event_text::{consequence_summary, summary};
+pub use gate::{human_tasks, unproved_gates};
 pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use preview::{

@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 
 use waypost_config::Config;
-use waypost_core::{ActorKind, Command, Draft, Phase, Plan, PlanId, Problem, TaskChanges, TaskId, validate};
+use waypost_core::{
+    ActorKind, Command, Draft, Event, Phase, Plan, PlanId, Problem, Refusal, TaskChanges, TaskId, validate,
+};
 use waypost_formats::fit_to_plan;
-use waypost_store::NewPlan;
+use waypost_store::{NewPlan, WriteError};
 
 use crate::admission;
-use crate::caller::Caller;
+use crate::caller::{Caller, ProvedAct};
 use crate::error::{ServiceError, Subject};
+use crate::gate::without_peoples_acts;
 use crate::service::{Guard, Service, WriteReply, WriteResult};
 
 /// Options for creating a plan.
@@ -71,8 +74,18 @@ impl Service {
             draft.spec.owner.clone_from(&by.actor.name);
         }
         let approval_required = options.approval.required(&config);
+        without_peoples_acts(&config, by, &mut draft, self.now_for(by)?);
         let (id, actor) = (options.id, by.actor.clone());
-        let committed = self.plans().create(NewPlan { id, by: actor, draft, approval_required })?;
+        let new = NewPlan { id: id.clone(), by: actor, draft, approval_required };
+        let committed = match (self.plans().create(new), id) {
+            (Err(WriteError::Refused(Refusal::AlreadyExists {})), Some(id)) => {
+                // The id of a plan that a person stopped says so.
+                let undoing = [Event::PlanUnarchived {}, Event::PlanResumed { to_draft: true }];
+                self.read(&id, |plan| plan.undoes_no_stop(&undoing))??;
+                return Err(Refusal::AlreadyExists {}.into());
+            }
+            (created, _) => created?,
+        };
         Ok(WriteReply { not_runnable, ..WriteReply::from(&committed) })
     }
 
@@ -93,9 +106,19 @@ impl Service {
         self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)
     }
 
-    /// Activates a plan.
+    /// Activates a plan, or requests approval if a person has to approve it first.
     pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        self.write(by, plan, vec![Command::Activate], guard)
+        let (reply, ()) = self.write_with(by, plan, guard, |plan| {
+            let state = plan.state();
+            let is_waiting = matches!(state.phase, Phase::Draft | Phase::AwaitingApproval);
+            let needs_approval = is_waiting && state.approval_required && state.approval.is_none();
+            let command = match needs_approval {
+                true => Command::RequestApproval { message: String::new() },
+                false => Command::Activate,
+            };
+            Ok((vec![command], ()))
+        })?;
+        Ok(reply)
     }
 
     /// Pauses a plan: no new task starts until it is resumed.
@@ -173,6 +196,8 @@ impl Service {
 
     /// Deletes a plan with its history permanently. Only a person can; the id is never reused.
     pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
+        let command = format!("waypost purge {plan}");
+        by.proved(&ProvedAct { verb: "purge a plan", what: "purging", command: &command })?;
         Ok(self.plans().purge(plan, &by.actor)?)
     }
 

@@ -8,7 +8,7 @@ use waypost_core::{
 };
 use waypost_store::{Lease, LeaseFilter, LeaseUpdate, StoreError, TaskProgress};
 
-use crate::caller::{Caller, Holder};
+use crate::caller::{Caller, Holder, ProvedAct};
 use crate::error::{ServiceError, Subject};
 use crate::human_answer::answer_command;
 use crate::service::{Guard, Service, Terms, WriteReply};
@@ -170,6 +170,18 @@ impl Service {
         let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
                 let running = holder_of(plan, &wanted);
+                if let (Some(program), Some((current, holder))) = (&caller.program, &running)
+                    && program.plan == plan.id().as_str()
+                    && caller.relation_to(holder) == Holder::Other
+                {
+                    let (task, given, current) = (wanted.to_string(), program.attempt, *current);
+                    if program.task != task {
+                        return Err(Refusal::AlreadyRunning { task, worker: holder.clone() }.into());
+                    }
+                    if given != current {
+                        return Err(Refusal::StaleAttempt { task, given, current }.into());
+                    }
+                }
                 // A caller that names the attempt knows it from the claim, so its session is not compared.
                 if let (None, Some((_, holder))) = (named, &running)
                     && caller.relation_to(holder) == Holder::OtherSession
@@ -263,15 +275,6 @@ impl Service {
         })
     }
 
-    /// Reads the current plan, with the latest progress of its tasks.
-    pub fn read_with_progress<R>(
-        &self,
-        plan: &PlanId,
-        read: impl FnOnce(&Plan) -> R,
-    ) -> Result<R, ServiceError> {
-        Ok(self.plans().with_progress(plan, read)?)
-    }
-
     /// Answers a task's question, or finishes a task that a person does. Only a person can.
     pub fn answer(
         &self,
@@ -282,6 +285,8 @@ impl Service {
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
         let config = self.config()?;
+        let command = format!("waypost answer {plan} {task} …");
+        by.proved(&ProvedAct { verb: "answer", what: "answering", command: &command })?;
         let (actor, task, answer) = (by.actor.clone(), task.clone(), answer.to_owned());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
             Ok((vec![answer_command(&config, plan, &task, &answer, &actor)?], ()))

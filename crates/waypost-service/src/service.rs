@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use waypost_config::Config;
-use waypost_core::{Command, Plan, PlanId, Problem, TaskId};
+use waypost_core::{ActorKind, Command, Plan, PlanId, Problem, TaskId, Timestamp};
 use waypost_store::{Committed, PlanStore, WriteRequest};
 
 use crate::admission;
 use crate::caller::Caller;
 use crate::error::{IdOf, ServiceError, Subject};
+use crate::gate::Gatekeeper;
 
 /// Loads the configuration when an operation first needs it.
 pub type LoadConfig = Box<dyn Fn() -> Result<Arc<Config>, ServiceError> + Send + Sync>;
@@ -150,6 +151,15 @@ impl Service {
         Ok(self.plans.with_plan(plan, read)?)
     }
 
+    /// Reads all that is intact of a plan, with the latest progress of its tasks and warnings about damage.
+    pub fn view<R>(
+        &self,
+        plan: &PlanId,
+        look: impl FnOnce(&Plan, &[String]) -> R,
+    ) -> Result<R, ServiceError> {
+        Ok(self.plans.view(plan, look)?)
+    }
+
     /// Writes the commands that `build` creates from the plan inside the transaction as one version, if the
     /// configuration allows it. Also returns the second value of `build`.
     pub(crate) fn write_with<T: Send + 'static>(
@@ -163,8 +173,11 @@ impl Service {
         // The result of the last call of `build`: the backend may retry the transaction.
         let built: Arc<Mutex<Option<Built<T>>>> = Arc::default();
         let (left, config) = (Arc::clone(&built), Arc::clone(&self.config));
+        let (caller, now) = (by.clone(), self.now_for(by)?);
         let build = move |plan: &Plan| {
             let made = build(plan).and_then(|(commands, extra)| {
+                let gatekeeper = Gatekeeper { by: &caller, plan, now };
+                let commands = gatekeeper.admit(commands, || config.get())?;
                 let not_runnable = admit(&config, &commands)?;
                 Ok((commands, (not_runnable, extra)))
             });
@@ -191,6 +204,14 @@ impl Service {
             (Err(_), Some(Err(error))) => Err(error),
             (Err(error), _) => Err(error.into()),
             (Ok(committed), Some(Err(_)) | None) => Err(ServiceError::NoSuchPlan(committed.plan.to_string())),
+        }
+    }
+
+    /// Returns the time of a person's act by the clock of the store. Others leave no records of their own.
+    pub(crate) fn now_for(&self, by: &Caller) -> Result<Timestamp, ServiceError> {
+        match by.actor.kind {
+            ActorKind::Person => Ok(self.plans.store().query(|read| Ok(read.now()))?),
+            ActorKind::Agent | ActorKind::Worker | ActorKind::System => Ok(Timestamp::from_micros(0)),
         }
     }
 

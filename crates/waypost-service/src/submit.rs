@@ -14,6 +14,7 @@ use crate::admission;
 use crate::approval::may_start;
 use crate::caller::Caller;
 use crate::error::ServiceError;
+use crate::gate::without_peoples_acts;
 use crate::service::{Guard, Service};
 
 /// A submitted plan, new or already in the store.
@@ -84,8 +85,9 @@ impl RunnableDraft {
 impl Service {
     /// Stores a draft. The same id with the same tasks is the same plan, so that submitting twice creates it once.
     pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
-        let RunnableDraft { draft, executor } = draft;
+        let RunnableDraft { mut draft, executor } = draft;
         let (plans, config) = (self.plans(), self.config()?);
+        without_peoples_acts(&config, by, &mut draft, self.now_for(by)?);
         let new = |draft: Draft| {
             let (id, by) = (draft.id.clone(), by.actor.clone());
             plans.create(NewPlan { id, by, draft, approval_required: config.approval.policy.required() })

@@ -13,12 +13,16 @@ pub(crate) fn account() -> &'static Account {
     ACCOUNT.get_or_init(Account::current)
 }
 
-/// Returns the caller: the one that the flag or the variable names, if the evidence allows it.
-pub(crate) fn find(flag: Option<&str>) -> Outcome<Actor> {
+/// Collects what shows who calls.
+pub(crate) fn evidence() -> Evidence {
     // A variable is evidence even if its value is not text.
     let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
-    let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-    Evidence::collect(variables).caller(flag, &account().name).map_err(|error| {
+    Evidence::collect(std::env::vars_os().map(|(name, value)| (text(name), text(value))))
+}
+
+/// Returns the caller: the one that the flag or the variable names, if the evidence allows it.
+pub(crate) fn find(flag: Option<&str>) -> Outcome<Actor> {
+    evidence().caller(flag, &account().name).map_err(|error| {
         let (message, hint) = (error.to_string(), error.hint());
         match error {
             CallerError::BadActor { .. } => Failure::usage(message, hint),

@@ -82,6 +82,10 @@ pub(crate) fn confirm(
             ..refusal.into()
         });
     }
+    if caller.presence.is_none() {
+        let (actor, command) = (caller.actor, format!("waypost approve {plan}"));
+        return Err(ServiceError::NotThatActor { actor, what: "approving", command }.into());
+    }
     if !preview.unresolved.is_empty() {
         let names = preview.unresolved.clone();
         return Err(ServiceError::UnresolvedExecutor { plan: plan.clone(), names }.into());

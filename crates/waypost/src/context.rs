@@ -8,13 +8,15 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_account::Terminal;
 use waypost_config::Config;
-use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId};
+use waypost_core::{
+    Actor, ActorKind, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId,
+};
 use waypost_service::admission as admit;
-use waypost_service::{Caller, Presence, Service, ServiceError, WriteReply, resolve_task};
+use waypost_service::{Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, resolve_task};
 use waypost_store::{Durability, MemoryStore, PlanStore, open};
 use waypost_text::sanitize_line;
 
-use crate::actor::account;
+use crate::actor::{account, evidence};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::options::{Global, Guard};
@@ -177,7 +179,12 @@ impl Context {
     /// The caller, with the proof that a person acts if there is one. Another name than the account's is only shown: it
     /// proves nothing.
     pub(crate) fn caller(&self) -> Outcome<Caller> {
-        let caller = Caller::new(self.actor()?);
+        let mut caller = Caller::new(self.actor()?);
+        if caller.actor.kind == ActorKind::Worker {
+            let plan = caller.actor.name.clone();
+            let attempt = evidence().attempt_of(&plan);
+            caller.program = attempt.map(|(task, attempt)| ProgramOf { plan, task, attempt });
+        }
         if caller.actor != Actor::person(account().name.as_str()) {
             return Ok(caller);
         }
@@ -348,14 +355,21 @@ impl PlanHandle {
         Ok(self.plans.with_plan(&self.id, read)?)
     }
 
-    /// Reads the plan with the latest progress of its tasks.
-    pub(crate) fn read_with_progress<R>(&self, read: impl FnOnce(&Plan) -> R) -> Outcome<R> {
-        Ok(self.plans.with_progress(&self.id, read)?)
+    /// Reads all that is intact of the plan, with the latest progress of its tasks, and notes damage to its files.
+    pub(crate) fn view<R>(
+        &self,
+        context: &mut Context,
+        look: impl FnOnce(&Plan, &mut Context) -> R,
+    ) -> Outcome<R> {
+        Ok(self.plans.view(&self.id, |plan, warnings| {
+            warnings.iter().for_each(|warning| context.out.note(warning));
+            look(plan, context)
+        })?)
     }
 
     /// Resolves a task's id or an unambiguous prefix.
     pub(crate) fn task(&self, task: &str) -> Outcome<TaskId> {
-        self.read(|plan| task_of(plan, task))?
+        Ok(self.plans.view(&self.id, |plan, _| resolve_task(plan, task))??)
     }
 }
 

@@ -250,7 +250,8 @@ impl From<ServiceError> for Failure {
             ServiceError::ChangedSinceSeen { .. } => Self::new(Exit::Conflict, error.to_string(), hint),
             ServiceError::IdUsed(_)
             | ServiceError::HeldByOtherSession { .. }
-            | ServiceError::NeedsProof { .. }
+            | ServiceError::NeedsTerminal { .. }
+            | ServiceError::NotThatActor { .. }
             | ServiceError::SeenMissing { .. }
             | ServiceError::UnresolvedExecutor { .. } => Self::failed(error.to_string(), hint),
         };

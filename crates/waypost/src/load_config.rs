@@ -167,6 +167,7 @@ impl Loading {
             }
         };
         config.ignored.extend(ignored);
+        config.pinned_files.workspace.clone_from(&folders.workspace);
         let inside = |file: &str| match &brought {
             Some(brought) => brought.text_inside(file),
             None => inside(&folders.workspace, file),

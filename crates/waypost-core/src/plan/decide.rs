@@ -33,7 +33,7 @@ impl Plan {
     pub fn decide(&self, by: &Actor, at: Timestamp, command: &Command) -> Decision {
         match (self.version, command) {
             (0, Command::Create { draft, approval_required }) => {
-                return self.decide_create(by, draft, *approval_required);
+                return self.decide_create(by, at, draft, *approval_required);
             }
             (0, _) => return Err(Refusal::NotCreated {}),
             (_, Command::Create { .. }) => return Err(Refusal::AlreadyExists {}),
@@ -133,6 +133,12 @@ impl Plan {
             Command::ReleaseTask { task, attempt, reason } => self.decide_release(by, task, *attempt, reason),
             Command::AskQuestion { task, attempt, ask } => self.decide_ask(by, at, task, *attempt, ask),
             Command::AnswerQuestion { task, answer } => self.decide_answer(by, task, answer),
+            Command::RecordGate { task, gate } => {
+                only_a_person(by, "end a task for people")?;
+                self.number(task)?;
+                within("bytes of the gate's record", gate.via.len(), limits::LINE_BYTES_MAX, task)?;
+                Ok(vec![Event::GateRecorded { task: task.clone(), gate: gate.clone() }])
+            }
             Command::CancelTask { task, reason } => self.decide_cancel(by, task, reason),
             Command::RetryTask { task } => self.decide_retry(task),
             Command::RetryPlan => self.decide_retry_plan(),

@@ -12,7 +12,7 @@ use super::task_index::Index;
 use super::{Plan, numbered};
 use crate::{
     Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes,
-    Report, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult, limits,
+    Report, StartRefusalReason, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult, limits,
 };
 
 impl Plan {
@@ -74,6 +74,9 @@ impl Plan {
             Event::TaskMoved { task, parent, index } => self.move_task(task, parent.as_ref(), *index, at),
             Event::TasksReordered { parent, order } => self.reorder(parent.as_ref(), order),
             Event::TasksReset { tasks } | Event::TasksRetried { tasks } => {
+                self.state
+                    .start_refusals
+                    .retain(|refusal| refusal.reason != StartRefusalReason::GateNotProved);
                 for task in tasks {
                     self.with(task, |plan, number| plan.reopen(number, at));
                 }
@@ -212,6 +215,18 @@ impl Plan {
                     });
                 });
             }),
+            Event::GateRecorded { task, gate } => {
+                // Whether that is enough is for each worker to judge again.
+                self.state
+                    .start_refusals
+                    .retain(|refusal| refusal.reason != StartRefusalReason::GateNotProved);
+                self.with(task, |plan, number| {
+                    plan.change(number, |task| {
+                        task.state.updated_at = Some(at);
+                        task.state.change_aside(|aside| aside.gate = Some((**gate).clone()));
+                    });
+                });
+            }
             Event::TaskSkipped { task, reason, by } => self.finish(task, Status::Skipped, at, |state| {
                 state.reason.clone_from(reason);
                 state.because_of = None;
@@ -272,7 +287,10 @@ impl Plan {
         at: Timestamp,
     ) {
         // A worker that starts a task no longer refuses to.
-        self.state.start_refusals.retain(|refusal| refusal.worker != worker);
+        // Behind a gate it still may.
+        self.state.start_refusals.retain(|refusal| {
+            refusal.worker != worker || refusal.reason == StartRefusalReason::GateNotProved
+        });
         self.with(task, |plan, number| {
             plan.change(number, |task| {
                 let state = &mut task.state;

@@ -1,6 +1,9 @@
 //! Read-only queries on a plan.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr};
 use waypost_text::StatusSign;
 
 use super::Plan;
@@ -65,8 +68,9 @@ impl Counts {
 }
 
 /// The status of a task, including what is derived from the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EffectiveStatus {
     /// Waiting for something.
     Blocked,
@@ -91,20 +95,23 @@ pub enum EffectiveStatus {
 }
 
 impl EffectiveStatus {
+    /// All statuses.
+    pub const ALL: [Self; 10] = [
+        Self::Blocked,
+        Self::Ready,
+        Self::Reported,
+        Self::Asking,
+        Self::Queued,
+        Self::Running,
+        Self::Done,
+        Self::Failed,
+        Self::Skipped,
+        Self::Cancelled,
+    ];
+
     /// Returns the name of the status.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Blocked => "blocked",
-            Self::Ready => "ready",
-            Self::Reported => "reported",
-            Self::Asking => "asking",
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     /// Returns the sign shown before the name.
@@ -143,6 +150,22 @@ pub enum BlockReason {
 }
 
 impl Plan {
+    /// Returns the ids of all tasks that wait, directly or not, for one of these tasks.
+    pub fn tasks_behind(&self, tasks: &[TaskId]) -> HashSet<TaskId> {
+        let mut behind: HashSet<u32> = HashSet::new();
+        let mut stack: Vec<u32> = tasks.iter().filter_map(|task| self.find(task.as_str())).collect();
+        while let Some(number) = stack.pop() {
+            // A task that depends on a group waits for all its members, and a group's dependants are all its members.
+            let mut at = number;
+            while at != NONE {
+                let dependants = self.slot(at).after.iter().flat_map(|&next| self.family(next));
+                stack.extend(dependants.filter(|&next| behind.insert(next)));
+                at = self.slot(at).parent;
+            }
+        }
+        behind.into_iter().map(|number| self.task_id(number)).collect()
+    }
+
     /// Returns the id of the plan.
     pub fn id(&self) -> &PlanId {
         &self.id

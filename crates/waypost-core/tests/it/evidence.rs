@@ -223,7 +223,10 @@ fn a_draft_brings_no_proofs_along() {
     let aside = draft.tasks[0].state.aside.as_mut().unwrap();
     aside.evidence = evidence.take().map(|evidence| *evidence);
     let copy = Desk::made_by(&agent(), draft);
-    assert_eq!(copy.plan.task("a").unwrap().state.aside, None);
+    let state = &copy.plan.task("a").unwrap().state;
+    assert_eq!((state.status, state.evidence()), (Status::Pending, None));
+    assert_eq!(state.reported().map(|report| report.by.clone()), Some(agent()), "it is to be checked here");
+    assert_eq!(copy.status("after"), Status::Pending);
 }
 
 #[test]

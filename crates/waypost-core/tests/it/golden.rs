@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use waypost_core::{
     Answer, Approval, ApprovedWork, Complexity, Dependency, DependencyRule, Digest, Draft, Event, Evidence,
-    ExternalTaskRef, FORMAT, ForeignFields, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState,
-    PlannerNotes, Proof, Question, Refinement, Report, Retry, StartRefusal, StartRefusalReason, Status, Task,
-    TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
+    ExternalTaskRef, FORMAT, ForeignFields, GateOutcome, GateRecord, Json, Lock, LockMode, Phase, Plan,
+    PlanId, PlanSpec, PlanState, PlannerNotes, Proof, Question, Refinement, Report, Retry, StartRefusal,
+    StartRefusalReason, Status, Task, TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
 };
 use waypost_testkit::{id, task};
 
@@ -87,6 +87,24 @@ fn damaged_snapshots_are_left_aside_and_never_guessed_at() {
 fn hex(bytes: &[u8]) -> String {
     let line = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
     bytes.chunks(32).map(line).collect()
+}
+
+fn gate() -> GateRecord {
+    GateRecord {
+        by: ada(),
+        at: at(7),
+        version: 3,
+        digest: "sha256:1".into(),
+        attempt: 1,
+        outcome: GateOutcome::Done,
+        answer: Some("sha256:2".into()),
+        proof: Proof::Presence,
+        via: "terminal".into(),
+        account: "1000@host".into(),
+        nonce: "9b1e".into(),
+        seal: Some("3f9a".into()),
+        signature: Some("-----BEGIN SSH SIGNATURE-----".into()),
+    }
 }
 
 fn foreign() -> ForeignFields {
@@ -184,6 +202,7 @@ fn full_state() -> TaskState {
         received: BTreeMap::from([("builder:far".to_owned(), received())]),
         aside: Some(Box::new(TaskExtras {
             stopped_by: Some(ada()),
+            gate: Some(gate()),
             reported: Some(Report {
                 result: Some("fine".into()),
                 output: Some(Json::of(&1)),
@@ -383,6 +402,7 @@ fn events() -> Vec<Event> {
             question: Box::new(Question { choices: Vec::new(), state: None, ..question() }),
         },
         Event::QuestionAnswered { task: id("a"), answer: "left".into(), by: ada() },
+        Event::GateRecorded { task: id("a"), gate: Box::new(gate()) },
         Event::TaskSkipped { task: id("a"), reason: Some("not needed".into()), by: None },
         Event::TaskSkipped { task: id("a"), reason: None, by: None },
         Event::TaskSkipped { task: id("a"), reason: None, by: Some(ada()) },

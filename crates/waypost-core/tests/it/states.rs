@@ -295,6 +295,7 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::ReleaseTask { .. }
         | Command::AskQuestion { .. }
         | Command::AnswerQuestion { .. }
+        | Command::RecordGate { .. }
         | Command::CancelTask { .. }
         | Command::RetryTask { .. }
         | Command::ReviseTask { .. }

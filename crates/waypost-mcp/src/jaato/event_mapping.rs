@@ -213,6 +213,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         | Event::TaskReleased { .. }
         | Event::QuestionAsked { .. }
         | Event::QuestionAnswered { .. }
+        | Event::GateRecorded { .. }
         | Event::TasksRetried { .. }
         | Event::TaskRefined { .. }
         | Event::DigestAttached { .. }

@@ -62,25 +62,34 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
         let assigned = call.service().assign(&call.caller, &entered.plan, executor, false);
         assigned.map_err(not_entered)?;
     }
-    begin(call, &entered.plan)?;
-    answer(call, &entered, notes)
+    let next = begin(call, &entered.plan)?;
+    answer(call, &entered, next, notes)
 }
 
-/// Starts the plan, or requests approval for it.
-fn begin(call: &Call, plan: &PlanId) -> Result<(), ToolError> {
+/// Starts the plan, or requests approval for it. Returns what a person has to do for an active plan.
+fn begin(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
     let phase = call.workspace.plans().with_plan(plan, |plan| plan.state().phase)?;
     match phase {
-        Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => Ok(()),
+        Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => Ok(None),
         Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
             match call.service().start(&call.caller, plan)? {
-                Start::Runs => Ok(()),
-                Start::NeedsApproval { .. } => approval::ask(call, plan, "", 0).map(drop),
+                Start::Runs => Ok(None),
+                // It was approved, and is asked for by what a person sees of it.
+                Start::NeedsApproval { .. } if phase == Phase::Active => Ok(Some(format!(
+                    "it needs approval again, because what would run is not what was approved: a person runs `waypost approve {plan}`"
+                ))),
+                Start::NeedsApproval { .. } => approval::ask(call, plan, "", 0).map(|_| None),
             }
         }
     }
 }
 
-fn answer(call: &Call, entered: &Submitted, mut notes: Vec<String>) -> Result<Answer, ToolError> {
+fn answer(
+    call: &Call,
+    entered: &Submitted,
+    next: Option<String>,
+    mut notes: Vec<String>,
+) -> Result<Answer, ToolError> {
     let workers = lookup::workers_of(call, &entered.plan)?;
     let answer = call.workspace.plans().with_plan(&entered.plan, |plan: &Plan| {
         let (phase, queue) = (plan.state().phase, Config::queue_name(&plan.spec().queue));
@@ -88,7 +97,7 @@ fn answer(call: &Call, entered: &Submitted, mut notes: Vec<String>) -> Result<An
         answer["created"] = entered.made.into();
         answer["queue"] = queue.into();
         answer["workers"] = workers.into();
-        if let Some(next) = lookup::next(plan, workers) {
+        if let Some(next) = next.or_else(|| lookup::next(call, plan, workers)) {
             answer["next"] = next.into();
         }
         if !notes.is_empty() {

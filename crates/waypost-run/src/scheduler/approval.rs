@@ -1,9 +1,11 @@
-//! Checks before any start whether what was approved is what this worker would run.
+//! Checks before any start whether what was approved is what this worker would run, and whether the tasks for people
+//! before it were ended by people.
 
 use std::collections::BTreeMap;
 
-use waypost_core::{Command, Phase, PlanId, Timestamp};
-use waypost_service::may_start;
+use waypost_config::{ApprovalPolicy, Definitions};
+use waypost_core::{Command, Phase, PlanId, Proof, StartRefusal, StartRefusalReason, Timestamp};
+use waypost_service::{human_tasks, may_start, unproved_gates};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
 
@@ -15,6 +17,17 @@ impl Followed {
 }
 
 impl Scheduler {
+    /// Takes what the names of the configuration stand for now: files that executors pin may have changed. Returns whether
+    /// they have.
+    pub fn redefine(&mut self, definitions: Definitions) -> bool {
+        let changed = definitions != self.definitions;
+        if changed {
+            self.definitions = definitions;
+            self.plans.values_mut().for_each(|followed| followed.approval = None);
+        }
+        changed
+    }
+
     /// Checks the approvals of plans that changed since the last check, and records new refusals.
     pub(super) fn check_approvals(&mut self, now: Timestamp, writes: &mut BTreeMap<PlanId, Draft>) {
         for (id, draft) in writes {
@@ -36,6 +49,42 @@ impl Scheduler {
             if let Some(refusal) = refusal {
                 self.apply(now, id, Command::RefuseStart(refusal), draft);
             }
+        }
+    }
+
+    /// Finds the tasks for people that no person ended. This reads only those tasks, unless the plan's work changed.
+    pub(super) fn check_gates(&mut self, now: Timestamp, writes: &mut BTreeMap<PlanId, Draft>) {
+        let settings = &self.config.approval;
+        if settings.policy == ApprovalPolicy::Never && settings.proof < Proof::Signature {
+            return;
+        }
+        for (id, draft) in writes {
+            let Some(Followed { plan, gates, .. }) = self.plans.get_mut(id) else { continue };
+            if plan.state().phase != Phase::Active {
+                continue;
+            }
+            let work = plan.work_digest();
+            let is_same_work = gates.work == Some(work);
+            if !is_same_work {
+                (gates.work, gates.human) = (Some(work), human_tasks(&self.config, plan));
+            }
+            let unproved = unproved_gates(plan, &gates.human, self.config.approval.proof);
+            if is_same_work && unproved == gates.unproved {
+                continue;
+            }
+            gates.behind = plan.tasks_behind(&unproved);
+            gates.unproved.clone_from(&unproved);
+            if gates.behind.is_empty() {
+                continue;
+            }
+            let approval = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
+            let refusal = StartRefusal {
+                worker: self.worker.clone(),
+                reason: StartRefusalReason::GateNotProved,
+                digest: approval.map(|work| work.digest.clone()).unwrap_or_default(),
+                differences: unproved.iter().map(ToString::to_string).collect(),
+            };
+            self.apply(now, id, Command::RefuseStart(Box::new(refusal)), draft);
         }
     }
 }

@@ -227,6 +227,7 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
             | Event::TokensCharged { .. }
             | Event::TaskRolledBack { .. }
             | Event::OutputReceived { .. }
+            | Event::GateRecorded { .. }
             | Event::OutputWithdrawn { .. } => {}
         }
     }

@@ -71,8 +71,10 @@ impl Scheduler {
                 .get(id)
                 .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
             if room && followed.plan.state().phase == Phase::Active && !followed.is_refused() {
-                let offer =
-                    followed.ready(now, part, |task| Audience::of(config, takes, task) == Audience::Ours);
+                let offer = followed.ready(now, part, |task| {
+                    Audience::of(config, takes, task) == Audience::Ours
+                        && !followed.gates.behind.contains(&task.spec.id)
+                });
                 turns.push((id, followed, offer, followed.in_progress, followed.served));
             }
         }
@@ -82,6 +84,7 @@ impl Scheduler {
         if let Some((plan, task)) = &first
             && let Some(turn) = turns.iter_mut().find(|turn| turn.0 == plan)
             && let Some(found) = turn.1.plan.task(task.as_str())
+            && !turn.1.gates.behind.contains(task)
             && let Ok(Some(one)) =
                 admit(config, (takes, worker), slots, &mut ahead_left, locks, &turn.1.plan, found)
         {

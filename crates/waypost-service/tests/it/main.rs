@@ -3,3 +3,4 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod approval;
+mod gates;

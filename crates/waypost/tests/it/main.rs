@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod agents_at_once;
+mod approval_fuzz;
 mod callers;
+mod damaged_plans;
 mod evidence;
 mod examples;
 mod front_ends;

@@ -182,6 +182,11 @@ struct Act {
     refused: &'static [(Caller, &'static str)],
 }
 
+/// Everyone is refused, with the same code.
+const fn everyone(code: &'static str) -> [(Caller, &'static str); 4] {
+    [(Person, code), (Agent, code), (OtherAgent, code), (Worker, code)]
+}
+
 const ONLY_A_PERSON: &[(Caller, &str)] =
     &[(Agent, "only_a_person"), (OtherAgent, "only_a_person"), (Worker, "only_a_person")];
 /// Nobody speaks for another's attempt but a person.

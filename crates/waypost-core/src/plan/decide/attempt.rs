@@ -2,7 +2,7 @@
 
 use super::super::Plan;
 use super::stop::person;
-use super::{Begin, Decision, within};
+use super::{Begin, Decision, only_a_person, within};
 use crate::{
     Actor, ActorKind, Event, Evidence, Outcome, PlanId, Refusal, Report, Retry, Status, TaskId, TaskState,
     Timestamp, limits,
@@ -147,8 +147,10 @@ impl Plan {
         let worker = state.worker.clone().unwrap_or_default();
         if let Some(attempt) = attempt {
             self.is_latest_attempt(number, attempt)?;
-            // Everyone can read an attempt's number: against agents and people it proves nothing.
-            if !worker.starts_with("agent:") && !worker.starts_with("person:") {
+            // Everyone can read an attempt's number. It counts for the programs of this plan's tasks alone, which are
+            // not called as the worker that started them, and not against people and agents.
+            let is_program = by.kind == ActorKind::Worker && by.name == self.id.as_str();
+            if is_program && !worker.starts_with("agent:") && !worker.starts_with("person:") {
                 return Ok(());
             }
         }
@@ -212,10 +214,8 @@ impl Plan {
                 self.is_not_reported(by, number)?;
             }
         }
-        if let (Outcome::Skipped { .. }, ActorKind::Agent, Some(_)) =
-            (outcome, by.kind, &self.spec_of(number).check)
-        {
-            return Err(Refusal::OnlyAPerson { what: "skip a task that has a check", by: by.kind });
+        if let Outcome::Skipped { .. } = outcome {
+            self.may_skip(by, number)?;
         }
         check_outcome(task, outcome)?;
         events.push(match outcome {
@@ -232,6 +232,17 @@ impl Plan {
             }
         });
         Ok(events)
+    }
+
+    /// Skipping lets dependants proceed as if the task were done.
+    fn may_skip(&self, by: &Actor, number: u32) -> Result<(), Refusal> {
+        let spec = self.spec_of(number);
+        let has_work = spec.work.is_some() || spec.check.is_some();
+        match by.kind {
+            ActorKind::Agent if has_work => only_a_person(by, "skip a task that has work or a check"),
+            ActorKind::Worker => only_a_person(by, "skip a task"),
+            ActorKind::Agent | ActorKind::Person | ActorKind::System => Ok(()),
+        }
     }
 
     /// Done is a fact if there is no check or its evidence is present; otherwise it is only a report.

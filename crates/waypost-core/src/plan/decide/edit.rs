@@ -10,13 +10,14 @@ use super::{Decision, NAMES_MAX, within};
 use crate::validate::{Report, check_task};
 use crate::{
     Actor, ActorKind, Dependency, Draft, Event, FORMAT, Phase, PlanChanges, Position, Problem, ProblemKind,
-    Refinement, Refusal, Status, Task, TaskChanges, TaskId, TaskSpec, limits, validate,
+    Refinement, Refusal, Status, Task, TaskChanges, TaskId, TaskSpec, TaskState, Timestamp, limits, validate,
 };
 
 impl Plan {
     pub(super) fn decide_create(
         &self,
         by: &Actor,
+        at: Timestamp,
         draft: &Draft,
         approval_required: Option<bool>,
     ) -> Decision {
@@ -47,6 +48,8 @@ impl Plan {
         if draft.state.phase == Phase::Draft {
             draft.state.started_at = None;
         }
+        // The statuses of a plan that has ended are history: nothing starts because of them.
+        let ended = draft.has_ended();
         for task in &mut draft.tasks {
             // A worker that held the task elsewhere does not hold it here.
             if task.state.status == Status::Running {
@@ -57,8 +60,14 @@ impl Plan {
             if !task.state.status.is_finished() {
                 task.state.finished_at = None;
             }
-            // Nor can it carry evidence, reports or people's answers: only what happens here counts.
-            task.state.aside = None;
+            // Nor can it carry evidence, reports or people's answers: only what happens here counts. The service has
+            // replaced the records of people that the draft brought by those of its caller.
+            let gate = task.state.aside.take().and_then(|aside| aside.gate);
+            let gate = gate.filter(|_| by.kind == ActorKind::Person);
+            task.state.change_aside(|aside| aside.gate = gate);
+            if task.state.status == Status::Done && task.spec.check.is_some() && !ended {
+                only_report(&mut task.state, by, at);
+            }
         }
         settle_parents(&mut draft.tasks);
         Ok(vec![Event::PlanCreated { draft: Box::new(draft), by: by.clone() }])
@@ -383,6 +392,12 @@ impl Plan {
         place: &Position,
     ) -> Decision {
         let number = self.number(task)?;
+        if matches!(place, Position::Before(beside) | Position::After(beside) if beside == task) {
+            let detail = "cannot be placed next to itself".to_owned();
+            return Err(Refusal::Invalid {
+                problems: vec![Problem::task(task, ProblemKind::Format { detail })],
+            });
+        }
         let old_parent = self.slot(number).parent;
         let new_parent = match parent {
             None => old_parent,
@@ -598,6 +613,14 @@ impl Plan {
             })
             .collect()
     }
+}
+
+/// Turns done into a report: the check has not passed here.
+fn only_report(state: &mut TaskState, by: &Actor, at: Timestamp) {
+    let (result, output) = (state.result.take(), state.output.take());
+    (state.status, state.finished_at) = (Status::Pending, None);
+    let report = crate::Report { result, output, at, by: by.clone() };
+    state.change_aside(|aside| aside.reported = Some(report));
 }
 
 /// Wraps a cycle as a problem of the first task of its path.

@@ -10,6 +10,17 @@ impl Plan {
             ActorKind::Person | ActorKind::System => return Ok(()),
             ActorKind::Agent | ActorKind::Worker => {}
         }
+        self.undoes_no_stop(events)?;
+        for event in events {
+            if let Event::TasksRetried { tasks } = event {
+                self.keeps_machine_work_ended(by, tasks)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses events that would undo a person's stop.
+    pub fn undoes_no_stop(&self, events: &[Event]) -> Result<(), Refusal> {
         for event in events {
             match event {
                 Event::PlanUnarchived {} => self.keeps_archived()?,
@@ -29,10 +40,8 @@ impl Plan {
                     self.keep_each_stopped(parent.iter().filter_map(|parent| self.find(parent.as_str())))?;
                 }
                 Event::TasksRemoved { tasks } => self.keep_each_stopped(self.families(tasks))?,
-                Event::TasksReset { tasks } => self.keeps_tasks_stopped(tasks)?,
-                Event::TasksRetried { tasks } => {
+                Event::TasksReset { tasks } | Event::TasksRetried { tasks } => {
                     self.keeps_tasks_stopped(tasks)?;
-                    self.keeps_machine_work_ended(by, tasks)?;
                 }
                 Event::PlanCreated { .. }
                 | Event::PlanRevised { .. }
@@ -54,6 +63,7 @@ impl Plan {
                 | Event::TaskReleased { .. }
                 | Event::QuestionAsked { .. }
                 | Event::QuestionAnswered { .. }
+                | Event::GateRecorded { .. }
                 | Event::TaskSkipped { .. }
                 | Event::TasksCancelled { .. }
                 | Event::TaskRefined { .. }
@@ -65,6 +75,17 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Whether these events would rerun machine work that is done.
+    pub fn reruns_done_work(&self, events: &[Event]) -> bool {
+        let retried = events
+            .iter()
+            .filter_map(|event| if let Event::TasksRetried { tasks } = event { Some(tasks) } else { None });
+        retried
+            .flatten()
+            .filter_map(|task| self.task(task.as_str()))
+            .any(|task| task.spec.work.is_some() && task.state.status == Status::Done)
     }
 
     fn keeps_archived(&self) -> Result<(), Refusal> {
@@ -110,6 +131,9 @@ impl Plan {
 
     /// Refuses to rerun finished machine work: approved work is done once, plus the retries of its policy.
     fn keeps_machine_work_ended(&self, by: &Actor, tasks: &[TaskId]) -> Result<(), Refusal> {
+        if by.kind == ActorKind::Worker {
+            return Err(Refusal::OnlyAPerson { what: "retry a task", by: by.kind });
+        }
         let mut numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
         let is_over = |number: u32| {
             let task = self.at(number);

@@ -200,12 +200,22 @@ fn a_queued_task_is_still_queued_after_a_snapshot() {
 }
 
 #[test]
-fn the_number_of_an_attempt_speaks_for_a_worker_only() {
-    for (holder, refused) in [("host-1", false), ("agent:planner", true), ("person:grace", true)] {
+fn the_number_of_an_attempt_speaks_for_programs_of_the_plan_and_against_workers_only() {
+    let cases = [
+        ("host-1", "p", false),
+        ("host-1", "program", true),
+        ("agent:planner", "p", true),
+        ("person:grace", "p", true),
+    ];
+    for (holder, by, refused) in cases {
         let mut desk = Desk::made_by(&ada(), plan_of([task("a", &[])]));
         desk.does(Command::StartTask { task: id("a"), worker: holder.into() });
         let finish = Command::FinishTask { task: id("a"), attempt: Some(1), outcome: done(), retry: None };
-        let found = desk.asks(&Actor::worker("program"), finish);
-        assert_eq!(matches!(found, Err(Refusal::AlreadyRunning { .. })), refused, "{holder}: {found:?}");
+        let found = desk.asks(&Actor::worker(by), finish);
+        assert_eq!(
+            matches!(found, Err(Refusal::AlreadyRunning { .. })),
+            refused,
+            "{holder}, {by}: {found:?}"
+        );
     }
 }

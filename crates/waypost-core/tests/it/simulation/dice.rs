@@ -261,7 +261,7 @@ impl World {
         let edit = (by.clone(), roll);
         match edit.1 {
             0..25 => (worker(), self.random_start()),
-            25..45 => (worker(), self.random_finish()),
+            25..45 => (Actor::worker("w"), self.random_finish()),
             45..50 => {
                 let task = self.some_task_that(|task| task.state.status == Status::Running);
                 let attempt = self.attempt_of(&task);

@@ -355,7 +355,9 @@ impl World {
             }
             outcome => outcome,
         };
-        self.ask(&worker(), Command::FinishTask { task, attempt, outcome, retry: None }).unwrap();
+        let skips = matches!(outcome, Outcome::Skipped { .. });
+        let by = if skips { ada() } else { Actor::worker("w") };
+        self.ask(&by, Command::FinishTask { task, attempt, outcome, retry: None }).unwrap();
     }
 }
 

@@ -1,0 +1,351 @@
+//! Who may end, skip, answer or reopen what: tasks for people, and the stops of people. The core knows neither which
+//! executor is a person, nor whether a person is present.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use waypost_config::{Config, ResolvedWork, resolve};
+use waypost_core::canonical::sha256;
+use waypost_core::{
+    ActorKind, Command, Draft, GateOutcome, GateRecord, Json, Outcome, Plan, Proof, Refusal, Status, TaskId,
+    TaskState, Timestamp, Work,
+};
+use waypost_text::hex;
+
+use crate::admission;
+use crate::caller::{Caller, Presence, ProvedAct};
+use crate::error::ServiceError;
+
+/// Whether work is for a person.
+fn is_human(config: &Config, work: &Work) -> bool {
+    matches!(resolve(config, work), Ok(ResolvedWork::Human))
+}
+
+/// Returns the tasks of a plan that are for people, for [`unproved_gates`]. It changes with the plan's work alone.
+pub fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
+    let tasks = plan.tasks().map(|(task, _)| task);
+    let for_people =
+        tasks.filter(|task| task.spec.work.as_deref().is_some_and(|work| is_human(config, work)));
+    for_people.map(|task| task.spec.id.clone()).collect()
+}
+
+/// Returns the tasks for people that have ended although no record with this proof shows that a person ended them. A task that was
+/// skipped because another one failed, or that its author skips, was not ended by anyone.
+pub fn unproved_gates(plan: &Plan, human: &[TaskId], proof: Proof) -> Vec<TaskId> {
+    let is_unproved = |task: &&TaskId| {
+        plan.task(task.as_str()).is_some_and(|task| {
+            let state = &task.state;
+            let is_decided = state.status.is_finished()
+                && !(state.status == Status::Skipped && (task.spec.skip || state.because_of.is_some()));
+            is_decided && !state.gate().is_some_and(|gate| gate.proof >= proof && is_valid(gate, state))
+        })
+    };
+    human.iter().filter(is_unproved).cloned().collect()
+}
+
+fn is_valid(gate: &GateRecord, state: &TaskState) -> bool {
+    gate.by.kind == ActorKind::Person && gate.explains(state.status, state.attempt)
+}
+
+/// A write of a front end, before it is decided.
+pub(crate) struct Gatekeeper<'a> {
+    pub(crate) by: &'a Caller,
+    pub(crate) plan: &'a Plan,
+    pub(crate) now: Timestamp,
+}
+
+impl Gatekeeper<'_> {
+    /// Refuses commands that the caller may not give. Returns the commands, with the records that people leave.
+    pub(crate) fn admit(
+        &self,
+        commands: Vec<Command>,
+        config: impl Fn() -> Result<std::sync::Arc<Config>, ServiceError>,
+    ) -> Result<Vec<Command>, ServiceError> {
+        let commands = match commands.iter().any(|command| self.needs_configuration(command)) {
+            true => self.guard_human_tasks(&*config()?, commands)?,
+            false => commands,
+        };
+        self.keep_stops(&commands)?;
+        Ok(commands)
+    }
+
+    /// Whether a command starts or ends a task with work, or a task that is only added by the same write.
+    fn needs_configuration(&self, command: &Command) -> bool {
+        let has_work =
+            |task: &TaskId| self.plan.task(task.as_str()).is_none_or(|task| task.spec.work.is_some());
+        match acted_on(command) {
+            Some((task, Act::Cancel)) => {
+                has_work(task) || self.open_members(task).iter().any(|member| has_work(member))
+            }
+            Some((task, Act::Start | Act::End(_) | Act::Answer(_) | Act::Reopen)) => has_work(task),
+            None => *command == Command::RetryPlan,
+        }
+    }
+
+    fn guard_human_tasks(
+        &self,
+        config: &Config,
+        commands: Vec<Command>,
+    ) -> Result<Vec<Command>, ServiceError> {
+        let mut added: HashSet<TaskId> = HashSet::new();
+        let mut admitted = Vec::with_capacity(commands.len());
+        for command in commands {
+            for (task, work, _) in admission::works(&command) {
+                if work.is_some_and(|work| is_human(config, work)) {
+                    added.insert(task.clone());
+                }
+            }
+            let is_for_people = |task: &TaskId| {
+                let known = self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
+                added.contains(task) || known.is_some_and(|work| is_human(config, work))
+            };
+            let mut gates = Vec::new();
+            match acted_on(&command) {
+                Some((task, Act::Start)) => {
+                    if is_for_people(task) {
+                        self.only_people(task, "take it")?;
+                    }
+                    self.is_defined(config, task)?;
+                }
+                Some((task, Act::End(outcome))) if is_for_people(task) => {
+                    gates.push(self.end(task, outcome, "end it", "answer", "yes")?);
+                }
+                Some((task, Act::Cancel)) => {
+                    for member in self.open_members(task).iter().filter(|member| is_for_people(member)) {
+                        let end = (GateOutcome::Cancelled, None);
+                        gates.push(self.end(member, end, "cancel it", "cancel", "")?);
+                    }
+                }
+                Some((task, Act::Answer(answer))) if is_for_people(task) => {
+                    gates.push(self.end(
+                        task,
+                        (GateOutcome::Answered, Some(answer)),
+                        "answer it",
+                        "answer",
+                        "yes",
+                    )?);
+                }
+                Some((task, Act::Reopen)) if is_for_people(task) => self.only_people(task, "reopen it")?,
+                None if command == Command::RetryPlan => {
+                    let failed = |task: &&TaskId| {
+                        self.plan.task(task.as_str()).is_some_and(|task| task.state.status == Status::Failed)
+                    };
+                    if let Some(task) = human_tasks(config, self.plan).iter().find(failed) {
+                        self.only_people(task, "reopen it")?;
+                    }
+                }
+                Some((_, Act::End(_) | Act::Answer(_) | Act::Reopen)) | None => {}
+            }
+            admitted.push(command);
+            admitted.extend(gates);
+        }
+        Ok(admitted)
+    }
+
+    fn only_people(&self, task: &TaskId, wanted: &'static str) -> Result<(), ServiceError> {
+        match self.by.actor.kind {
+            ActorKind::Person | ActorKind::System => Ok(()),
+            ActorKind::Agent | ActorKind::Worker => Err(self.refuse(task, "a person".to_owned(), wanted)),
+        }
+    }
+
+    /// An executor that nothing here defines may be a person elsewhere.
+    fn is_defined(&self, config: &Config, task: &TaskId) -> Result<(), ServiceError> {
+        let work = self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
+        match (work, self.by.actor.kind) {
+            (Some(work), ActorKind::Worker) if resolve(config, work).is_err() => {
+                let whom = format!("executor {}, which is not defined here", work.executor);
+                Err(self.refuse(task, whom, "take it"))
+            }
+            (Some(_) | None, _) => Ok(()),
+        }
+    }
+
+    fn refuse(&self, task: &TaskId, whom: String, wanted: &'static str) -> ServiceError {
+        let (task, by) = (task.to_string(), self.by.actor.to_string());
+        Refusal::HumanGate { task, whom, by, wanted }.into()
+    }
+
+    /// Returns the record of a person who ends a task for people.
+    fn end(
+        &self,
+        task: &TaskId,
+        (outcome, answer): (GateOutcome, Option<String>),
+        wanted: &'static str,
+        verb: &str,
+        word: &str,
+    ) -> Result<Command, ServiceError> {
+        self.only_people(task, wanted)?;
+        let command = format!("waypost {verb} {} {task} {word}", self.plan.id());
+        let (act, what) = match outcome {
+            GateOutcome::Cancelled => ("cancel a task for people", "cancelling a task for people"),
+            GateOutcome::Done | GateOutcome::Failed | GateOutcome::Skipped | GateOutcome::Answered => {
+                ("end a task for people", "ending a task for people")
+            }
+        };
+        let presence = self.by.proved(&ProvedAct { verb: act, what, command: command.trim_end() })?;
+        let attempt = self.plan.task(task.as_str()).map_or(0, |task| task.state.attempt);
+        let approval = self.plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
+        let gate = GateRecord {
+            version: self.plan.version(),
+            digest: approval.map(|work| work.digest.clone()).unwrap_or_default(),
+            attempt,
+            ..gate_record(self.by, &presence, self.now, outcome, answer.as_deref())
+        };
+        Ok(Command::RecordGate { task: task.clone(), gate: Box::new(gate) })
+    }
+
+    /// Returns the tasks without subtasks that a cancellation would end.
+    fn open_members(&self, task: &TaskId) -> Vec<TaskId> {
+        let mut open = Vec::new();
+        let mut stack = vec![task.clone()];
+        while let Some(id) = stack.pop() {
+            let children = self.plan.children(id.as_str());
+            let is_open = |task: &waypost_core::Task| !task.state.status.is_finished();
+            if children.is_empty() && self.plan.task(id.as_str()).is_none_or(is_open) {
+                open.push(id.clone());
+            }
+            stack.extend(children.iter().map(|child| child.spec.id.clone()));
+        }
+        open
+    }
+
+    /// A person who has not proved to be one does not undo the stops of people. Agents and workers never do: the core
+    /// refuses them.
+    fn keep_stops(&self, commands: &[Command]) -> Result<(), ServiceError> {
+        if self.by.actor.kind != ActorKind::Person || self.by.is_present() {
+            return Ok(());
+        }
+        let mut plan = Cow::Borrowed(self.plan);
+        for (place, command) in commands.iter().enumerate() {
+            // What is refused is refused again when the write is decided.
+            let Ok(events) = plan.decide(&self.by.actor, self.now, command) else { return Ok(()) };
+            if plan.undoes_no_stop(&events).is_err() || plan.reruns_done_work(&events) {
+                let command = undo_command(self.plan, command);
+                let (verb, what) = match plan.undoes_no_stop(&events) {
+                    Err(_) => ("undo a person's stop", "undoing a person's stop"),
+                    Ok(()) => ("rerun finished machine work", "rerunning finished machine work"),
+                };
+                self.by.proved(&ProvedAct { verb, what, command: &command })?;
+            }
+            if place + 1 < commands.len() {
+                let plan = plan.to_mut();
+                events.iter().for_each(|event| plan.evolve(event, self.now));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a person types to undo a stop.
+fn undo_command(plan: &Plan, command: &Command) -> String {
+    let id = plan.id();
+    if let Command::RetryTask { task } = command {
+        return format!("waypost retry {id} {task}");
+    }
+    let verbs =
+        [(Command::Unarchive, "unarchive"), (Command::RetryPlan, "retry"), (Command::Resume, "resume")];
+    let verb = verbs.iter().find(|(known, _)| known == command).map_or("edit", |(_, verb)| verb);
+    format!("waypost {verb} {id}")
+}
+
+/// What a command does to a task.
+enum Act {
+    Start,
+    End((GateOutcome, Option<String>)),
+    Cancel,
+    Answer(String),
+    Reopen,
+}
+
+fn acted_on(command: &Command) -> Option<(&TaskId, Act)> {
+    if let Command::StartTask { task, .. } | Command::QueueTask { task, .. } = command {
+        return Some((task, Act::Start));
+    }
+    if let Command::FinishTask { task, outcome, .. } = command {
+        return Some((task, Act::End(end_of(outcome))));
+    }
+    if let Command::CancelTask { task, .. } = command {
+        return Some((task, Act::Cancel));
+    }
+    if let Command::AnswerQuestion { task, answer } = command {
+        return Some((task, Act::Answer(answer.clone())));
+    }
+    if let Command::RetryTask { task } = command { Some((task, Act::Reopen)) } else { None }
+}
+
+fn end_of(outcome: &Outcome) -> (GateOutcome, Option<String>) {
+    match outcome {
+        Outcome::Done { result, output, .. } => {
+            let answer = output.as_ref().map(Json::as_str).map(str::to_owned).or_else(|| result.clone());
+            (GateOutcome::Done, answer)
+        }
+        Outcome::Failed { error, .. } => (GateOutcome::Failed, Some(error.clone())),
+        Outcome::Skipped { reason } => (GateOutcome::Skipped, reason.clone()),
+    }
+}
+
+/// Returns the record of a person who is present.
+fn gate_record(
+    by: &Caller,
+    presence: &Presence,
+    at: Timestamp,
+    outcome: GateOutcome,
+    answer: Option<&str>,
+) -> GateRecord {
+    GateRecord {
+        by: by.actor.clone(),
+        at,
+        version: 0,
+        digest: String::new(),
+        attempt: 0,
+        outcome,
+        answer: answer.map(|answer| format!("sha256:{}", hex(&sha256(answer.as_bytes())))),
+        proof: presence.proof,
+        via: presence.via.clone(),
+        // Filled in where records are sealed.
+        account: String::new(),
+        nonce: String::new(),
+        seal: None,
+        signature: None,
+    }
+}
+
+/// Takes from a draft what only a person can have done: the ends of tasks for people, unless a person who is present
+/// brings the draft, and skipped work. What has ended for good stays as it is.
+pub(crate) fn without_peoples_acts(config: &Config, by: &Caller, draft: &mut Draft, now: Timestamp) {
+    let ended = draft.has_ended();
+    let presence = by.presence.as_ref().filter(|_| by.is_present());
+    for task in &mut draft.tasks {
+        let (spec, state) = (&task.spec, &mut task.state);
+        // The core drops everything else that a draft cannot bring.
+        state.aside = None;
+        let is_for_people = spec.work.as_deref().is_some_and(|work| is_human(config, work));
+        let outcome = match state.status {
+            Status::Pending | Status::Running => continue,
+            Status::Skipped if spec.skip || state.because_of.is_some() => continue,
+            Status::Done => GateOutcome::Done,
+            Status::Failed => GateOutcome::Failed,
+            Status::Skipped => GateOutcome::Skipped,
+            Status::Cancelled => GateOutcome::Cancelled,
+        };
+        let is_a_persons_skip = outcome == GateOutcome::Skipped
+            && by.actor.kind != ActorKind::Person
+            && (spec.work.is_some() || spec.check.is_some());
+        match (is_for_people, presence) {
+            (true, Some(presence)) => {
+                let answer = state.output.as_ref().map(Json::as_str).or(state.result.as_deref());
+                let gate = gate_record(by, presence, now, outcome, answer);
+                let gate = GateRecord { attempt: state.attempt, ..gate };
+                state.aside.get_or_insert_default().gate = Some(gate);
+            }
+            (true, None) if !ended => *state = reopened(state),
+            (false, _) if is_a_persons_skip && !ended => *state = reopened(state),
+            (true, None) | (false, _) => {}
+        }
+    }
+}
+
+fn reopened(state: &TaskState) -> TaskState {
+    TaskState { attempt: state.attempt, created_at: state.created_at, ..TaskState::default() }
+}

@@ -1,0 +1,457 @@
+//! Who may end, skip, answer and reopen what: one table of acts × callers, and what a draft cannot bring.
+
+use std::sync::Arc;
+
+use waypost_config::{Config, Layer, Origin};
+use waypost_core::{
+    Actor, Draft, Evidence, GateOutcome, Json, Phase, Plan, PlanId, Proof, Retry, Status, Task, TaskId,
+    TaskSpec, Work,
+};
+use waypost_service::{
+    Caller, ClaimFilter, ClaimOptions, Claimed, CreateOptions, EditOp, Guard, NewTask, Presence, ProgramOf,
+    Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, human_tasks, unproved_gates,
+};
+use waypost_store::{MemoryStore, PlanStore};
+use waypost_testkit::{id, plan_of, task};
+
+const CONFIG: &str = r#"
+[executors.build]
+kind = "process"
+command = ["make"]
+"#;
+
+fn work(executor: &str) -> Option<Box<Work>> {
+    Some(Box::new(Work { executor: executor.to_owned(), inputs: Json::empty_object(), shape: None }))
+}
+
+fn with_work(name: &str, executor: &str, after: &[&str]) -> TaskSpec {
+    TaskSpec { work: work(executor), ..task(name, after) }
+}
+
+fn checked(name: &str) -> TaskSpec {
+    TaskSpec { check: work("build"), ..task(name, &[]) }
+}
+
+fn present() -> Caller {
+    Caller::new(Actor::person("ada")).present(Presence::new("terminal"))
+}
+
+fn unattended() -> Caller {
+    Caller::new(Actor::person("ada")).present(Presence::unattended())
+}
+
+fn named() -> Caller {
+    Caller::new(Actor::person("grace"))
+}
+
+fn agent() -> Caller {
+    Caller::new(Actor::agent("robin"))
+}
+
+fn worker() -> Caller {
+    Caller::new(Actor::worker("w1"))
+}
+
+struct Desk {
+    service: Service,
+    plan: PlanId,
+}
+
+impl Desk {
+    fn open() -> Service {
+        let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: CONFIG.to_owned() };
+        let config = Config::load(&[layer], []).unwrap();
+        Service::new(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))), Arc::new(config))
+    }
+
+    fn of(by: &Caller, draft: Draft) -> Self {
+        let service = Self::open();
+        let plan = service.create(by, draft, CreateOptions::default()).unwrap().plan;
+        Self { service, plan }
+    }
+
+    /// A person's active plan: `gate` is for a person, `after` waits for it, `far` has an executor that nothing
+    /// defines, `made` is machine work that is done, `build` is machine work that w1 runs, and `todo` is plain.
+    fn new() -> Self {
+        let desk = Self::of(
+            &present(),
+            plan_of([
+                with_work("gate", "human", &[]),
+                with_work("after", "build", &["gate"]),
+                with_work("far", "elsewhere", &[]),
+                with_work("made", "build", &[]),
+                with_work("build", "build", &[]),
+                TaskSpec { check: work("build"), ..task("proof", &[]) },
+                task("todo", &[]),
+            ]),
+        );
+        desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+        desk.report(&present(), "made", done()).unwrap();
+        desk.claim(&worker(), "build").unwrap();
+        desk
+    }
+
+    fn report(&self, by: &Caller, task: &str, report: TaskReport) -> Result<(), ServiceError> {
+        let task = TaskRef { plan: &self.plan, task: &id(task), attempt: None };
+        self.service.report(by, task, report, Guard::NONE).map(drop)
+    }
+
+    fn claim(&self, by: &Caller, task: &str) -> Result<(), ServiceError> {
+        let options = ClaimOptions::default();
+        self.service.claim(by, &self.plan, &id(task), options, Guard::NONE).map(drop)
+    }
+
+    fn edit(&self, by: &Caller, ops: Vec<EditOp>) -> Result<(), ServiceError> {
+        self.service.edit(by, &self.plan, ops, Guard::NONE).map(drop)
+    }
+
+    fn task(&self, task: &str) -> Task {
+        self.service.read(&self.plan, |plan| plan.task(task).cloned()).unwrap().unwrap()
+    }
+
+    fn unproved(&self) -> Vec<TaskId> {
+        let config = self.service.config().unwrap();
+        let find = |plan: &Plan| unproved_gates(plan, &human_tasks(&config, plan), Proof::Presence);
+        self.service.read(&self.plan, find).unwrap()
+    }
+}
+
+fn done() -> TaskReport {
+    TaskReport::Done { result: None, output: None }
+}
+
+fn skipped() -> TaskReport {
+    TaskReport::Skipped { reason: None }
+}
+
+fn set(task: &str, status: StatusChange) -> Vec<EditOp> {
+    vec![EditOp::SetStatus { task: id(task), status }]
+}
+
+type Tried = fn(&Desk, &Caller) -> Result<(), ServiceError>;
+
+/// The code of the refusal for the present person, the one without a terminal, one by another name, the agent and
+/// the worker; empty where the act is accepted.
+type Row = (&'static str, Tried, [&'static str; 5]);
+
+const GATE: [&str; 5] = ["", "needs_terminal", "not_that_actor", "human_gate", "human_gate"];
+const STOP: [&str; 5] = ["", "needs_terminal", "not_that_actor", "stopped_by_person", "stopped_by_person"];
+const PERSON: [&str; 5] = ["", "", "", "needs_person", "needs_person"];
+const PROVED: [&str; 5] = ["", "needs_terminal", "not_that_actor", "needs_person", "needs_person"];
+
+/// The acts that a person has to be present for, after a person's stop.
+fn stopped(desk: &Desk, stop: impl FnOnce(&Service, &PlanId)) {
+    stop(&desk.service, &desk.plan);
+}
+
+fn rows() -> Vec<Row> {
+    vec![
+        ("done gate", |desk, by| desk.report(by, "gate", done()), GATE),
+        ("fail gate", |desk, by| desk.report(by, "gate", TaskReport::Failed { error: "no".into() }), GATE),
+        ("skip gate", |desk, by| desk.report(by, "gate", skipped()), GATE),
+        (
+            "cancel gate",
+            |desk, by| desk.service.cancel_task(by, &desk.plan, &id("gate"), "", Guard::NONE).map(drop),
+            GATE,
+        ),
+        (
+            "edit gate",
+            |desk, by| desk.edit(by, set("gate", StatusChange::Done { result: None, output: None })),
+            GATE,
+        ),
+        (
+            "add and end a gate",
+            |desk, by| {
+                let add = NewTask::named(with_work("new", "human", &[]));
+                let mut ops = vec![EditOp::AddTasks { tasks: vec![add], position: Default::default() }];
+                ops.extend(set("new", StatusChange::Done { result: None, output: None }));
+                desk.edit(by, ops)
+            },
+            GATE,
+        ),
+        ("claim gate", |desk, by| desk.claim(by, "gate"), ["", "", "", "human_gate", "human_gate"]),
+        ("claim far", |desk, by| desk.claim(by, "far"), ["", "", "", "machine_work", "human_gate"]),
+        (
+            "answer gate",
+            |desk, by| desk.service.answer(by, &desk.plan, &id("gate"), "yes", Guard::NONE).map(drop),
+            PROVED,
+        ),
+        (
+            "claim after",
+            |desk, by| desk.claim(by, "after"),
+            ["blocked", "blocked", "blocked", "machine_work", "blocked"],
+        ),
+        (
+            "skip work",
+            |desk, by| desk.report(by, "far", skipped()),
+            ["", "", "", "machine_work", "wrong_status"],
+        ),
+        ("skip a checked task", |desk, by| desk.report(by, "proof", skipped()), PERSON),
+        (
+            "skip a plain task",
+            |desk, by| desk.report(by, "todo", skipped()),
+            ["", "", "", "", "needs_person"],
+        ),
+        (
+            "done pending work",
+            |desk, by| desk.report(by, "far", done()),
+            ["", "", "", "machine_work", "wrong_status"],
+        ),
+        (
+            "done running work",
+            |desk, by| desk.report(by, "build", done()),
+            ["", "", "", "already_running", ""],
+        ),
+        (
+            "rerun done work",
+            |desk, by| desk.service.retry_task(by, &desk.plan, &id("made"), Guard::NONE).map(drop),
+            PROVED,
+        ),
+        (
+            "resume a person's pause",
+            |desk, by| {
+                stopped(desk, |service, plan| {
+                    drop(service.pause(&unattended(), plan, "wrong", Guard::NONE).unwrap())
+                });
+                desk.service.resume(by, &desk.plan, Guard::NONE).map(drop)
+            },
+            STOP,
+        ),
+        (
+            "resume an agent's pause",
+            |desk, by| {
+                stopped(desk, |service, plan| drop(service.pause(&agent(), plan, "", Guard::NONE).unwrap()));
+                desk.service.resume(by, &desk.plan, Guard::NONE).map(drop)
+            },
+            [""; 5],
+        ),
+        (
+            "retry a person's cancel",
+            |desk, by| {
+                desk.service.cancel_task(&unattended(), &desk.plan, &id("todo"), "", Guard::NONE)?;
+                desk.service.retry_task(by, &desk.plan, &id("todo"), Guard::NONE).map(drop)
+            },
+            STOP,
+        ),
+        (
+            "unarchive what a person archived",
+            |desk, by| {
+                desk.report(&worker(), "build", TaskReport::Released { reason: String::new() })?;
+                desk.service.archive(&unattended(), &desk.plan, Guard::NONE)?;
+                desk.service.unarchive(by, &desk.plan, Guard::NONE).map(drop)
+            },
+            STOP,
+        ),
+        (
+            "unarchive and resume in one edit",
+            |desk, by| {
+                desk.report(&worker(), "build", TaskReport::Released { reason: String::new() })?;
+                desk.service.pause(&unattended(), &desk.plan, "", Guard::NONE)?;
+                desk.service.archive(&agent(), &desk.plan, Guard::NONE)?;
+                let phase = EditOp::SetPhase { phase: Phase::Active, summary: String::new() };
+                desk.edit(by, vec![EditOp::SetArchived(false), phase])
+            },
+            STOP,
+        ),
+        (
+            "import over a person's cancel",
+            |desk, by| {
+                desk.service.finish(&unattended(), &desk.plan, Phase::Cancelled, "", Guard::NONE)?;
+                let text = r#"{"format":"waypost/1","title":"P","tasks":[{"id":"x","description":"x"}]}"#;
+                let source =
+                    SourceText { text: text.into(), format: None, file_name: None, name: "x".into() };
+                desk.service.update(by, &desk.plan, source, Guard::NONE).map(drop)
+            },
+            STOP,
+        ),
+        (
+            "create with the id of a stopped plan",
+            |desk, by| {
+                desk.service.pause(&unattended(), &desk.plan, "", Guard::NONE)?;
+                let options = CreateOptions { id: Some(desk.plan.clone()), ..CreateOptions::default() };
+                desk.service.create(by, plan_of([task("x", &[])]), options).map(drop)
+            },
+            ["stopped_by_person"; 5],
+        ),
+        ("purge", |desk, by| desk.service.purge(by, &desk.plan), PROVED),
+        (
+            "stop",
+            |desk, by| {
+                desk.service.pause(by, &desk.plan, "", Guard::NONE)?;
+                desk.service.finish(by, &desk.plan, Phase::Cancelled, "", Guard::NONE).map(drop)
+            },
+            [""; 5],
+        ),
+    ]
+}
+
+#[test]
+fn each_act_is_for_those_who_may_do_it() {
+    let callers = [present(), unattended(), named(), agent(), worker()];
+    let mut wrong = Vec::new();
+    for (name, act, codes) in rows() {
+        for (by, expected) in callers.iter().zip(codes) {
+            let desk = Desk::new();
+            let found = act(&desk, by).map_or_else(|error| error.code(), |()| String::new());
+            if found != expected {
+                wrong
+                    .push(format!("{name} by {} ({:?}): {found:?}, not {expected:?}", by.actor, by.presence));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_person_who_ends_a_gate_leaves_a_record() {
+    let desk = Desk::new();
+    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    let gate = desk.task("gate").state.gate().cloned().unwrap();
+    assert_eq!(
+        (gate.outcome, gate.proof, gate.via.as_str()),
+        (GateOutcome::Done, Proof::Presence, "terminal")
+    );
+    assert_eq!((gate.by, gate.attempt), (Actor::person("ada"), 0));
+    assert!(gate.answer.unwrap().starts_with("sha256:"));
+    assert!(desk.unproved().is_empty());
+    desk.service.retry_task(&present(), &desk.plan, &id("gate"), Guard::NONE).unwrap();
+    assert!(desk.task("gate").state.gate().is_none(), "a new end needs a new record");
+}
+
+#[test]
+fn nothing_starts_behind_a_gate_that_no_person_ended() {
+    let gate = with_work("gate", "human", &[]);
+    let inner = TaskSpec { parent: Some(id("group")), ..with_work("inner", "build", &[]) };
+    let tasks =
+        [gate, task("group", &["gate"]), inner, with_work("last", "build", &["inner"]), task("free", &[])];
+    // As a writer of the database would.
+    let mut draft = plan_of(tasks);
+    draft.tasks[0].state.status = Status::Done;
+    let service = Desk::open();
+    let human = [id("gate")];
+    let plans = Arc::clone(service.plans());
+    let by = Actor::person("ada");
+    let made = plans.create(waypost_store::NewPlan { id: None, by, draft, approval_required: None }).unwrap();
+    let desk = Desk { service, plan: made.plan };
+    assert_eq!(desk.unproved(), human);
+    let behind = desk.service.read(&desk.plan, |plan| plan.tasks_behind(&human)).unwrap();
+    let mut behind: Vec<&str> = behind.iter().map(TaskId::as_str).collect();
+    behind.sort_unstable();
+    assert_eq!(behind, ["group", "inner", "last"]);
+}
+
+#[test]
+fn a_gate_that_another_failure_skipped_was_not_ended_by_anyone() {
+    let tasks = [task("a", &[]), with_work("gate", "human", &["a"])];
+    let desk = Desk::of(&present(), plan_of(tasks));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    desk.report(&agent(), "a", TaskReport::Failed { error: "broken".into() }).unwrap();
+    assert_eq!(desk.task("gate").state.status, Status::Skipped);
+    assert!(desk.unproved().is_empty());
+}
+
+fn ended_with(status: Status) -> Draft {
+    let mut draft = plan_of([
+        with_work("gate", "human", &[]),
+        checked("proof"),
+        with_work("deploy", "build", &["gate", "proof"]),
+        task("todo", &[]),
+    ]);
+    for task in draft.tasks.iter_mut().filter(|task| task.spec.id != id("deploy")) {
+        task.state.status = status;
+        let evidence = Evidence {
+            passed: true,
+            check: "build".into(),
+            worker: "w1".into(),
+            at: None,
+            outcome: "fine".into(),
+            output: None,
+            log_tail: None,
+            digest: "sha256:0".into(),
+        };
+        task.state.aside.get_or_insert_default().evidence = Some(evidence);
+    }
+    draft
+}
+
+#[test]
+fn a_draft_brings_no_done_past_a_check_or_a_gate() {
+    for (by, gate) in [(agent(), Status::Pending), (unattended(), Status::Pending), (present(), Status::Done)]
+    {
+        let desk = Desk::of(&by, ended_with(Status::Done));
+        assert_eq!(desk.task("gate").state.status, gate, "{}", by.actor);
+        assert_eq!(desk.task("gate").state.gate().is_some(), gate == Status::Done);
+        let proof = desk.task("proof").state;
+        assert_eq!((proof.status, proof.reported().is_some()), (Status::Pending, true), "{}", by.actor);
+        assert!(proof.evidence().is_none());
+        assert_eq!(desk.task("todo").state.status, Status::Done);
+        assert_eq!(desk.unproved(), []);
+    }
+    let desk = Desk::of(&agent(), ended_with(Status::Skipped));
+    for name in ["gate", "proof"] {
+        assert_eq!(desk.task(name).state.status, Status::Pending, "{name}");
+    }
+}
+
+#[test]
+fn a_plan_that_has_ended_keeps_what_it_brings() {
+    let mut draft = ended_with(Status::Done);
+    draft.state.phase = Phase::Completed;
+    let claims_to_have_ended = Desk::of(&agent(), draft.clone());
+    assert_eq!(claims_to_have_ended.task("gate").state.status, Status::Pending, "deploy is open");
+    draft.tasks.iter_mut().for_each(|task| task.state.status = Status::Done);
+    let ended = Desk::of(&agent(), draft);
+    for name in ["gate", "proof", "deploy"] {
+        let state = ended.task(name).state;
+        assert_eq!((state.status, state.aside), (Status::Done, None), "{name}");
+    }
+}
+
+#[test]
+fn a_program_reports_on_its_own_attempt_only() {
+    let desk =
+        Desk::of(&present(), plan_of([with_work("one", "build", &[]), with_work("two", "build", &[])]));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    desk.claim(&worker(), "one").unwrap();
+    desk.claim(&worker(), "two").unwrap();
+    let plan = desk.plan.to_string();
+    let program = |task: &str, attempt| Caller {
+        program: Some(ProgramOf { plan: plan.clone(), task: task.to_owned(), attempt }),
+        ..Caller::new(Actor::worker(plan.as_str()))
+    };
+    let finish = |by: &Caller, task: &str, attempt| {
+        let task = TaskRef { plan: &desk.plan, task: &id(task), attempt: Some(attempt) };
+        let found = desk.service.report(by, task, done(), Guard::NONE);
+        found.map_or_else(|error| error.code(), |_| String::new())
+    };
+    assert_eq!(finish(&program("one", 1), "two", 1), "already_running");
+    assert_eq!(finish(&program("two", 0), "two", 1), "stale_attempt");
+    assert_eq!(finish(&program("two", 1), "two", 0), "stale_attempt");
+    assert_eq!(finish(&Caller::new(Actor::worker("other")), "two", 1), "already_running");
+    assert_eq!(finish(&program("two", 1), "two", 1), "");
+}
+
+#[test]
+fn an_agent_retries_failed_work_only_within_its_attempts() {
+    let attempts = |attempts| Some(Box::new(Retry { attempts, backoff_seconds: 0, backoff_seconds_max: 0 }));
+    for (allowed, expected) in [(1, "needs_person"), (3, "")] {
+        let spec = TaskSpec { retry: attempts(allowed), ..with_work("a", "build", &[]) };
+        let desk = Desk::of(&present(), plan_of([spec]));
+        desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+        desk.claim(&worker(), "a").unwrap();
+        desk.report(&worker(), "a", TaskReport::Failed { error: "no".into() }).unwrap();
+        let found = desk.service.retry_task(&agent(), &desk.plan, &id("a"), Guard::NONE);
+        assert_eq!(found.map_or_else(|error| error.code(), |_| String::new()), expected, "{allowed}");
+    }
+}
+
+#[test]
+fn the_next_task_of_an_agent_or_a_worker_is_never_a_gate() {
+    let desk = Desk::of(&present(), plan_of([with_work("gate", "human", &[])]));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    for by in [agent(), worker()] {
+        let filter = ClaimFilter { plan: Some(&desk.plan), queue: None };
+        let claimed = desk.service.claim_next(&by, filter, None).unwrap();
+        assert!(matches!(claimed, Claimed::Nothing { .. }), "{claimed:?}");
+    }
+}
