@@ -63,11 +63,11 @@ impl Scheduler {
             let refusal = may_start(settings, &self.definitions, &followed.plan, &self.worker, &facts).err();
             followed.approval = Some(CheckedApproval { work, approved, refused: refusal.is_some() });
             let is_recorded = |refusal: &StartRefusal| {
-                let same = |known: &&StartRefusal| {
+                let same = |known: &StartRefusal| {
                     (&known.worker, known.reason, &known.digest)
                         == (&refusal.worker, refusal.reason, &refusal.digest)
                 };
-                followed.plan.state().start_refusals.iter().find(same).is_some()
+                followed.plan.state().start_refusals.iter().any(same)
             };
             if let Some(refusal) = refusal.filter(|refusal| !is_recorded(refusal)) {
                 self.apply(now, id, Command::RefuseStart(refusal), draft);
