@@ -247,6 +247,7 @@ impl World {
         let mut next = self.truth.clone();
         if let Ok(events) = next.decide(&by, self.now, &commands[0]) {
             events.iter().for_each(|event| next.evolve(event, self.now));
+            next.refresh_work();
             // As the service does: the record of the person's own plan is renewed with each edit.
             let runs = matches!(next.state().phase, Phase::Active | Phase::Paused);
             commands.extend(own_plan::record(&self.config, &next, self.now).filter(|_| runs));

@@ -92,6 +92,7 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
     loop {
         let Some(command) = commands.get(place) else {
             let Some(then) = then.take() else { break };
+            plan.refresh_work();
             match then(plan, transaction) {
                 Some(more) => commands.to_mut().extend(more),
                 None => {
