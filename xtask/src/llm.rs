@@ -170,13 +170,13 @@ impl Scene {
         if home.exists() {
             fs::remove_dir_all(&home)?;
         }
-        fs::create_dir_all(home.join(".waypost"))?;
+        fs::create_dir_all(home.join(".config/waypost"))?;
         let config = format!(
             "[models.small]\napi = \"openai\"\nbase_url = \"{}/v1\"\nmax_tokens = 400\nsilence_seconds = 200\n\n\
              [planner]\nplanner = \"small\"\n",
             server.address
         );
-        fs::write(home.join(".waypost/config.toml"), config)?;
+        fs::write(home.join(".config/waypost/config.toml"), config)?;
         Ok(Self { home })
     }
 

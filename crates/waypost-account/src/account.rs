@@ -84,11 +84,6 @@ impl Account {
         self
     }
 
-    /// Returns the configuration files of the account: the operator's, then the user's.
-    pub fn config_files(&self) -> Vec<PathBuf> {
-        self.both(CONFIG)
-    }
-
     /// Returns the user's own configuration file.
     pub fn user_config_file(&self) -> Option<PathBuf> {
         self.own(CONFIG)
@@ -100,7 +95,12 @@ impl Account {
     }
 
     fn both(&self, name: &str) -> Vec<PathBuf> {
-        std::iter::once(Path::new(OPERATOR).join(name)).chain(self.own(name)).collect()
+        std::iter::once(operator_folder().join(name)).chain(self.own(name)).collect()
+    }
+
+    /// Returns the operator's configuration file.
+    pub fn operator_config_file(&self) -> PathBuf {
+        operator_folder().join(CONFIG)
     }
 
     fn own(&self, name: &str) -> Option<PathBuf> {
@@ -133,6 +133,14 @@ impl Account {
     pub(crate) fn trusts(&self, uid: u32) -> bool {
         uid == self.uid || uid == 0 || self.uid == 0 && self.sudo_uid == Some(uid)
     }
+}
+
+fn operator_folder() -> PathBuf {
+    #[cfg(feature = "injected")]
+    if let Some(folder) = crate::injected::operator_folder() {
+        return folder;
+    }
+    PathBuf::from(OPERATOR)
 }
 
 fn private_group(user: &User) -> Option<u32> {

@@ -13,12 +13,18 @@ const HOME: &str = "WAYPOST_INJECTED_HOME";
 /// The ancestors, nearest first, as `PID VARIABLE=VALUE …` separated by `;`. Empty: there are none.
 const ANCESTORS: &str = "WAYPOST_INJECTED_ANCESTORS";
 
+/// The folder of the operator's files.
+const ETC: &str = "WAYPOST_INJECTED_ETC";
 /// What the person at the terminal types in answer to every question, on a screen of any size. Empty: there is no
 /// terminal.
 const TERMINAL: &str = "WAYPOST_INJECTED_TERMINAL";
 
 pub(crate) fn terminal() -> Option<String> {
     env::var(TERMINAL).ok()
+}
+
+pub(crate) fn operator_folder() -> Option<PathBuf> {
+    env::var_os(ETC).map(PathBuf::from)
 }
 
 pub(crate) fn uid() -> Option<u32> {

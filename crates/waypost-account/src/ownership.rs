@@ -77,8 +77,13 @@ fn check_root(account: &Account, root: &Path, names: &WorkspaceNames<'_>) -> Res
 }
 
 fn belongs_to(uid: u32) -> String {
+    format!("belongs to {}", user_name(uid))
+}
+
+/// Returns the name of a user with the id, or only the id of a user without a name.
+pub fn user_name(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
-        Ok(Some(user)) => format!("belongs to {} (uid {uid})", user.name),
-        Ok(None) | Err(_) => format!("belongs to uid {uid}"),
+        Ok(Some(user)) => format!("{} (uid {uid})", user.name),
+        Ok(None) | Err(_) => format!("uid {uid}"),
     }
 }

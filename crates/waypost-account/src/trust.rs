@@ -14,6 +14,8 @@ use waypost_text::hex;
 use crate::account::{Account, Records};
 use crate::account_files::AccountFileError;
 
+/// Maximum bytes of the settings that a record keeps.
+pub const SETTINGS_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of records that are listed.
 pub const TRUST_RECORDS_MAX: usize = 10_000;
 
@@ -30,6 +32,9 @@ pub struct TrustRecord {
     pub by: Actor,
     /// How the person was asked: `terminal`, `init`.
     pub via: String,
+    /// What the files said, by the names of the settings, to show only the difference next time. Decides nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// What later versions write.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
@@ -78,12 +83,20 @@ impl TrustRecord {
             trusted_at,
             by,
             via: via.to_owned(),
+            settings: BTreeMap::new(),
             unknown: Map::new(),
         }
     }
 
+    /// Keeps what the files say, unless the record would become too large.
+    pub fn with_settings(self, settings: BTreeMap<String, String>) -> Self {
+        let bytes: usize = settings.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if bytes > SETTINGS_BYTES_MAX { self } else { Self { settings, ..self } }
+    }
+
     /// Returns the files that differ from the trusted ones.
-    fn changes(&self, files: &[(String, String)]) -> Vec<String> {
+    pub fn changes(&self, files: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+        let files = &hashes(files);
         let only = |some: &[(String, String)], others: &[(String, String)]| -> Vec<String> {
             some.iter().filter(|file| !others.contains(file)).map(|(path, _)| path.clone()).collect()
         };
@@ -114,12 +127,11 @@ impl<'a> TrustRecords<'a> {
         if files.is_empty() {
             return Ok(TrustState::NothingToTrust);
         }
-        let files = hashes(files);
         Ok(match self.read(folder)? {
             None => TrustState::NotTrusted,
             // The digest decides; the list of files only explains a difference.
-            Some(record) if record.digest == digest_of(&files) => TrustState::Trusted,
-            Some(record) => TrustState::Changed(record.changes(&files)),
+            Some(record) if record.digest == trust_digest(files) => TrustState::Trusted,
+            Some(record) => TrustState::Changed(record.changes(files)),
         })
     }
 

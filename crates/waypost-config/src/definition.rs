@@ -42,11 +42,19 @@ pub struct Definition<'a> {
     pub name: String,
     /// The kind of the executor, with everything that is configured for it.
     pub value: &'a Value,
+    /// The text that an approval binds in place of the value, so that workers can define the name differently.
+    pub revision: Option<&'a str>,
 }
 
 impl Definition<'_> {
     /// Returns the hash by which an approval binds it.
     pub fn hash(&self) -> Hash {
+        if let Some(revision) = self.revision {
+            let kind = self.value.as_object().and_then(|kinds| kinds.keys().next()).map(String::as_str);
+            let mut hasher = CanonicalHasher::new("revision", 1);
+            hasher.text(&self.name).text(kind.or(self.value.as_str()).unwrap_or_default()).text(revision);
+            return hasher.finish();
+        }
         let mut hasher = CanonicalHasher::new("definition", 1);
         hasher.text(self.role.as_str()).text(&self.name);
         hash_value(&mut hasher, self.value);
@@ -61,6 +69,9 @@ pub struct Definitions {
     pub executors: BTreeMap<String, Value>,
     /// The checks by name.
     pub checks: BTreeMap<String, Value>,
+    /// The revisions by the name of the executor.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub revisions: BTreeMap<String, String>,
     /// The retries of a task that sets none.
     pub retry: Retry,
     /// The time limit of a task without one.
@@ -95,6 +106,7 @@ impl Definitions {
         Self {
             executors,
             checks: config.checks.iter().map(check).collect(),
+            revisions: config.revisions.clone(),
             retry: config.retry,
             timeout_seconds: config.timeout_seconds,
         }
@@ -113,14 +125,16 @@ impl Definitions {
             name = format!("{name}/{worker}");
             value = self.executors.get(&name).ok_or_else(|| unknown(&name))?;
         }
-        Ok(Definition { role: DefinitionRole::Executor, name, value })
+        let revision = self.revisions.get(&work.executor).map(String::as_str);
+        Ok(Definition { role: DefinitionRole::Executor, name, value, revision })
     }
 
     /// Returns what the program of a check stands for: an executor, or else a check of that name.
     pub fn of_check(&self, check: &Work) -> Result<Definition<'_>, ProblemKind> {
         match self.checks.get(&check.executor) {
             Some(value) if !self.executors.contains_key(&check.executor) => {
-                Ok(Definition { role: DefinitionRole::Check, name: check.executor.clone(), value })
+                let name = check.executor.clone();
+                Ok(Definition { role: DefinitionRole::Check, name, value, revision: None })
             }
             Some(_) | None => self.of_work(check),
         }

@@ -9,6 +9,7 @@ mod definition;
 mod env_overrides;
 mod execution_env;
 mod executor;
+mod flat_settings;
 mod input_schema;
 mod layer;
 mod load;

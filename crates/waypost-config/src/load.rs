@@ -30,22 +30,8 @@ impl Config {
         variables: impl IntoIterator<Item = (&'a str, &'a str)>,
         read: ReadFile<'_>,
     ) -> Result<Self, BadConfig> {
-        let mut config = Self::default();
-        let mut problems = Vec::new();
         let variables: Vec<(&str, &str)> = variables.into_iter().collect();
-        let read_from: RefCell<Vec<PathBuf>> = RefCell::default();
-        let noting = |path: &Path| {
-            read_from.borrow_mut().push(path.to_owned());
-            read(path)
-        };
-        for layer in layers {
-            read_from.borrow_mut().push(PathBuf::from(&layer.name));
-            match layer.name.ends_with(".json") {
-                true => todo::apply(&mut config, &layer.name, &layer.text, &variables, &mut problems),
-                false => file::apply(&mut config, layer, &noting, &variables, &mut problems),
-            }
-        }
-        config.read_from = read_from.into_inner();
+        let (mut config, mut problems) = Self::apply(layers, &variables, read);
         environment::models(&mut config, &variables);
         for (name, value) in variables {
             environment::apply(&mut config, name, value, &mut problems);
@@ -79,6 +65,42 @@ impl Config {
         if problems.is_empty() { Ok(config) } else { Err(BadConfig { problems }) }
     }
 
+    /// Applies layers alone, as far as they are right: to find out what they define and which files they name.
+    pub fn of_layers(layers: &[Layer], read: ReadFile<'_>) -> Self {
+        Self::apply(layers, &[], read).0
+    }
+
+    fn apply(layers: &[Layer], variables: &[(&str, &str)], read: ReadFile<'_>) -> (Self, Vec<ConfigProblem>) {
+        let mut config = Self::default();
+        let mut problems = Vec::new();
+        let read_from: RefCell<Vec<PathBuf>> = RefCell::default();
+        let noting = |path: &Path| {
+            read_from.borrow_mut().push(path.to_owned());
+            read(path)
+        };
+        for layer in layers {
+            read_from.borrow_mut().push(PathBuf::from(&layer.name));
+            match layer.name.ends_with(".json") {
+                true => todo::apply(&mut config, &layer.name, &layer.text, variables, &mut problems),
+                false => file::apply(&mut config, layer, &noting, variables, &mut problems),
+            }
+        }
+        config.read_from = read_from.into_inner();
+        (config, problems)
+    }
+
+    /// Returns the files of the workspace that contain prompts and have not been read yet.
+    pub fn prompt_files(&self) -> Vec<String> {
+        let file = |executor: &Executor| match executor {
+            Executor::Worker(Worker::Agent(agent)) => match &agent.prompt {
+                Prompt::File { file, .. } => Some(file.clone()),
+                Prompt::Known(_) => None,
+            },
+            Executor::Worker(_) | Executor::Dispatch(_) | Executor::Noop | Executor::Human => None,
+        };
+        self.executors.values().filter_map(file).collect()
+    }
+
     /// Reports the models that `[planner]` names and no table describes. The environment's models always count as
     /// known: a key that is not set here may be set where the planner runs.
     fn unknown_models(&self) -> Vec<ConfigProblem> {
@@ -102,11 +124,9 @@ impl Config {
     /// Reads the prompts that are in files of the workspace.
     pub fn read_prompts(&mut self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<(), BadConfig> {
         let mut problems = Vec::new();
+        self.read_from.extend(self.prompt_files().into_iter().map(PathBuf::from));
         for executor in self.executors.values_mut() {
             if let Executor::Worker(Worker::Agent(agent)) = executor {
-                if let Prompt::File { file, .. } = &agent.prompt {
-                    self.read_from.push(PathBuf::from(file));
-                }
                 problems.extend(agents::read_prompt(&mut Arc::make_mut(agent).prompt, read));
             }
         }

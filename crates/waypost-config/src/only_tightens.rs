@@ -10,6 +10,8 @@ use crate::settings::Config;
 
 /// The keys that such a file can have.
 const KEYS: [&str; 4] = ["approval", "limits", "queues", "retry"];
+/// What a file that waives approval would do.
+const LESS: &str = "ask for less approval";
 /// The hint for everything else.
 const HINT: &str = "a person puts it into their own configuration";
 
@@ -23,14 +25,24 @@ impl Layer {
         let Ok(parsed) = DeTable::parse(&self.text) else { return Ok(()) };
         let names = parsed.get_ref().iter().map(|(name, _)| name.get_ref().to_string());
         let others = names.filter(|name| !KEYS.contains(&name.as_str()));
-        refuse(others.map(|name| self.problem(whom, &format!("define {name}"), &[&name])).collect())
+        let mut problems: Vec<ConfigProblem> =
+            others.map(|name| self.problem(whom, &format!("define {name}"), &[&name])).collect();
+        // No named file can say this, whoever names it.
+        let settings = self.settings().unwrap_or_default();
+        if ["approval", "approval.policy"]
+            .iter()
+            .any(|key| settings.get(*key).is_some_and(|word| word == "\"never\""))
+        {
+            problems.push(self.problem(whom, LESS, &["approval"]));
+        }
+        refuse(problems)
     }
 
     /// Checks that loading this file on top made a configuration stricter, or left it as it was.
     pub fn tightens(&self, whom: &str, before: &Config, after: &Config) -> Result<(), BadConfig> {
         let mut problems = Vec::new();
         if after.approval.policy < before.approval.policy || after.approval.proof < before.approval.proof {
-            problems.push(self.problem(whom, "ask for less approval", &["approval"]));
+            problems.push(self.problem(whom, LESS, &["approval"]));
         }
         let unlimited = |seconds: Option<u32>| seconds.map_or(u64::MAX, u64::from);
         let limits: [(&[&str], u64, u64); 6] = [

@@ -15,8 +15,10 @@ mod tui;
 pub(crate) mod values;
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
 use toml::de::DeTable;
 use waypost_core::{Retry, limits};
 
@@ -25,7 +27,7 @@ use self::jaato_todo as todo;
 pub use self::jaato_todo::todo_store;
 use self::reader::{Reader, Table, set};
 use crate::executor::Worker;
-use crate::layer::{Layer, ReadFile};
+use crate::layer::{Layer, Origin, ReadFile};
 use crate::problem::ConfigProblem;
 use crate::settings::{CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue};
 
@@ -52,7 +54,18 @@ pub(super) fn apply(
             reader.wrong(at, error.message(), "correct the file there");
         }
     }
-    problems.extend(reader.problems.into_inner());
+    // Whoever has not trusted the file need not correct it either.
+    if layer.origin != Origin::Untrusted {
+        problems.extend(reader.problems.into_inner());
+    }
+}
+
+/// Converts a file to JSON; `None` if it cannot be parsed.
+pub(crate) fn to_json(layer: &Layer) -> Option<Value> {
+    match layer.name.ends_with(".json") {
+        true => serde_json::from_str(&layer.text).ok(),
+        false => DeTable::parse(&layer.text).ok().map(|parsed| shapes::table_json(parsed.get_ref())),
+    }
 }
 
 /// Parses a duration of at least one second, such as `90s`, `15m`, `2h` or `30d`, into seconds.
@@ -73,6 +86,10 @@ impl Table<'_> {
     /// Reads all keys of a file.
     fn file(&mut self, config: &mut Config, variables: &[(&str, &str)]) {
         self.approval_key(config);
+        if self.reader.layer.origin.is_for_approval_only() {
+            return self.accept_rest();
+        }
+        self.section("trust", |table| table.trust(config));
         let default_executor = self.text("default_executor");
         set(&mut config.default_executor, default_executor.map(|name| (!name.is_empty()).then_some(name)));
         config.queues.extend(self.tables("queues", |_, table| {
@@ -81,11 +98,18 @@ impl Table<'_> {
             Some(Queue { concurrency: concurrency? })
         }));
         let pinned = &mut config.pinned_files;
-        config.executors.extend(self.tables("executors", |_, table| {
+        let executors = self.tables("executors", |_, table| {
             let executor = table.executor();
             table.pin(pinned);
-            executor
-        }));
+            let revision = table.revision();
+            Some((executor?, revision))
+        });
+        for (name, (executor, revision)) in executors {
+            // What a later file defines is something else, so the revision does not stand for it.
+            config.revisions.remove(&name);
+            config.revisions.extend(revision.map(|revision| (name.clone(), revision)));
+            config.executors.insert(name, executor);
+        }
         config.checks.extend(self.tables("checks", |_, table| {
             let process = table.process();
             table.pin(pinned);
@@ -124,6 +148,20 @@ impl Table<'_> {
         });
         self.section("tui", |table| table.tui(&mut config.tui));
         self.section("files", |table| table.files(config));
+    }
+
+    /// Reads the folders that the operator trusts. A file that could name itself would be trusted by everybody.
+    fn trust(&mut self, config: &mut Config) {
+        let Some((at, folders)) = self.strings_at("folders") else { return };
+        if self.reader.layer.origin != Origin::Operator {
+            let what = "`trust.folders` counts only in /etc/waypost/config.toml";
+            return self.wrong(at, what, "take it out, or run `waypost trust` in the folder");
+        }
+        if let Some(folder) = folders.iter().find(|folder| !Path::new(folder).is_absolute()) {
+            let what = format!("`trust.folders` names {folder:?}, which is not a full path");
+            return self.wrong(at, what, "write the canonical path, which begins with /");
+        }
+        config.trusted_folders = folders.into_iter().map(PathBuf::from).collect();
     }
 
     /// Agents write in the workspace, so its file cannot open more files to their tools.

@@ -1,6 +1,7 @@
 //! The settings and their defaults: queues, executors, retries, leases, limits, the approval policy.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 
 use waypost_core::{DEFAULT_QUEUE, Proof, Retry};
@@ -18,6 +19,8 @@ pub const CONCURRENCY_MAX: u32 = 1_000;
 pub const SECONDS_MAX: u32 = 100 * 24 * 60 * 60;
 /// Maximum bytes of a schema file.
 pub const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum number of changed settings that a message names.
+const CHANGES_NAMED_MAX: usize = 3;
 /// The highest log limit of one attempt.
 pub const LOG_BYTES_LIMIT: u64 = 1024 * 1024 * 1024;
 
@@ -45,13 +48,13 @@ impl ApprovalPolicy {
 }
 
 /// Whether an approval needs the seal of the account that gave it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SealRule {
+    Off,
     /// In stores on this machine.
     #[default]
     Auto,
     Required,
-    Off,
 }
 
 /// What counts as an approval.
@@ -76,6 +79,35 @@ pub struct ApprovalSettings {
     pub valid_seconds: u64,
     /// Whether container images need a digest.
     pub pinned_images: bool,
+}
+
+/// What the operator's file says about approval. Later files can only be stricter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalFloor {
+    pub(crate) settings: ApprovalSettings,
+    /// The keys that the file has.
+    pub(crate) keys: Vec<&'static str>,
+}
+
+impl ApprovalFloor {
+    /// Whether settings are looser in one key than the operator's file.
+    pub(crate) fn is_undercut(&self, key: &str, found: &ApprovalSettings) -> bool {
+        let floor = &self.settings;
+        self.keys.contains(&key)
+            && match key {
+                "policy" => found.policy < floor.policy,
+                "proof" => found.proof < floor.proof,
+                "pinned_images" => floor.pinned_images && !found.pinned_images,
+                "seal" => found.seal < floor.seal,
+                "unattended" => found.unattended && !floor.unattended,
+                "elicitation" => !found.elicitation.iter().all(|host| floor.elicitation.contains(host)),
+                "valid" => found.valid_seconds > floor.valid_seconds,
+                // None is stricter than another: the operator's counts.
+                "seal_key" => found.seal_key != floor.seal_key,
+                "allowed_signers" => found.allowed_signers != floor.allowed_signers,
+                _ => false,
+            }
+    }
 }
 
 /// How long a signed approval counts, unless the configuration sets it: 30 days.
@@ -241,13 +273,56 @@ pub const REPORT_EVENTS: [&str; 19] = [
     "plan_cancelled",
 ];
 
+/// The workspace has a configuration that nobody has trusted on this account, so that nothing in it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotTrusted {
+    /// The file, as shown to people.
+    pub file: String,
+    /// The settings and files that differ from what was trusted before; empty if nothing was.
+    pub changed: Vec<String>,
+}
+
+impl NotTrusted {
+    /// Returns the error code for programs.
+    pub fn code(&self) -> &'static str {
+        if self.changed.is_empty() { "not_trusted" } else { "trust_changed" }
+    }
+
+    /// Returns what to do next.
+    pub fn hint(&self) -> &'static str {
+        match self.changed.is_empty() {
+            true => "read it, then run `waypost trust`",
+            false => "`waypost trust` shows the difference",
+        }
+    }
+}
+
+impl fmt::Display for NotTrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, changed } = self;
+        if changed.is_empty() {
+            return write!(
+                f,
+                "{file} is not trusted on this machine; its executors, reporters and models are off"
+            );
+        }
+        let named: Vec<&str> = changed.iter().take(CHANGES_NAMED_MAX).map(String::as_str).collect();
+        let more = if changed.len() > CHANGES_NAMED_MAX { ", …" } else { "" };
+        write!(f, "{file} changed since it was trusted ({}{more})", named.join(", "))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     pub approval: ApprovalSettings,
+    /// What the operator asks for at least.
+    pub floor: ApprovalFloor,
     /// By name.
     pub queues: BTreeMap<String, Queue>,
     /// By name.
     pub executors: BTreeMap<String, Executor>,
+    /// By the executor's name: the text that an approval binds in place of its definition.
+    pub revisions: BTreeMap<String, String>,
     /// The executor that `run` assigns to tasks without work; without one those tasks are left to agents and people.
     pub default_executor: Option<String>,
     /// Programs that only check whether something is done, by name. A task's `check` may name them, its `work` may not.
@@ -262,6 +337,10 @@ pub struct Config {
     pub user_models: BTreeSet<String>,
     /// The planner's models and limits.
     pub planner: Planner,
+    /// The canonical paths of the folders that the operator trusts, whatever their files contain.
+    pub trusted_folders: Vec<PathBuf>,
+    /// Why the workspace's own files are not used, if they are not; see [`NotTrusted`].
+    pub not_trusted: Option<NotTrusted>,
     /// The files that it was read from, including the files that those name.
     pub read_from: Vec<PathBuf>,
     /// The parts of a `todo.json` that have no meaning here, a clause each.
@@ -295,8 +374,10 @@ impl Default for Config {
         let executors = [("noop", Executor::Noop), ("human", Executor::Human)];
         Self {
             approval: ApprovalSettings::default(),
+            floor: ApprovalFloor::default(),
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
+            revisions: BTreeMap::new(),
             default_executor: None,
             checks: BTreeMap::new(),
             shapes: BTreeMap::new(),
@@ -304,6 +385,8 @@ impl Default for Config {
             models: BTreeMap::new(),
             user_models: BTreeSet::new(),
             planner: Planner::default(),
+            trusted_folders: Vec::new(),
+            not_trusted: None,
             read_from: Vec::new(),
             ignored: Vec::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },

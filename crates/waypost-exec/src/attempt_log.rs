@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::outcome::AttemptKey;
@@ -140,9 +141,10 @@ impl<'a> Log<'a> {
         if self.file.is_none() {
             let path = waypost_store::log_path(self.logs, &self.key.plan, &self.key.task, self.key.attempt);
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             }
-            self.file = Some(BufWriter::new(File::create(path)?));
+            let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+            self.file = Some(BufWriter::new(file));
         }
         match &mut self.file {
             Some(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),

@@ -1,7 +1,7 @@
 //! The program that a task's work resolves to with some definitions, as a person would type it. Runs nothing.
 
 use serde_json::Value;
-use waypost_config::Definitions;
+use waypost_config::{Definition, Definitions};
 use waypost_core::{ProblemKind, Task, TaskSpec, Work};
 
 /// Shown for a task without work.
@@ -58,16 +58,26 @@ pub fn approval_preview(definitions: &Definitions, spec: &TaskSpec) -> ApprovalP
 pub fn preview_of_check(definitions: &Definitions, check: &Work) -> String {
     match definitions.of_check(check) {
         Ok(found) if found.value == "human" => "(a person is asked)".to_owned(),
-        found => describe(found.map(|found| found.value), check),
+        found => describe(found, check),
     }
 }
 
 /// Returns the program of some work.
 pub fn preview_of_work(definitions: &Definitions, work: &Work) -> String {
-    describe(definitions.of_work(work).map(|found| found.value), work)
+    describe(definitions.of_work(work), work)
 }
 
-fn describe(found: Result<&Value, ProblemKind>, work: &Work) -> String {
+/// Describes a definition, and whether an approval binds only its revision.
+fn describe(found: Result<Definition<'_>, ProblemKind>, work: &Work) -> String {
+    let revision = found.as_ref().ok().and_then(|found| found.revision);
+    let program = describe_value(found.map(|found| found.value), work);
+    match revision {
+        Some(revision) => format!("{program} (by revision {revision}: workers may define it differently)"),
+        None => program,
+    }
+}
+
+fn describe_value(found: Result<&Value, ProblemKind>, work: &Work) -> String {
     let value = match found {
         Ok(value) => value,
         Err(ProblemKind::UnknownExecutor { executor }) => {

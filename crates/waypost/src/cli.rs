@@ -206,6 +206,10 @@ commands!(Command {
     Verify(command::verify::Verify),
     /// Set up agent hosts: MCP configuration, AGENTS.md, .waypost/
     Init(command::init::Init),
+    /// Trust a folder's configuration on this account, or list trusted folders (people only)
+    Trust(command::trust::Trust),
+    /// Trust a folder's configuration no longer
+    Untrust(command::trust::Untrust),
     /// Print instructions for agents that use the command line
     Instructions(command::instructions::Instructions),
     /// Print a shell completion script

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -33,6 +34,8 @@ pub(crate) struct Context {
     /// Builds the clap definition of the whole command line.
     pub(crate) program: fn() -> clap::Command,
     global: Global,
+    /// Whether the caller knows that the workspace's configuration is not used.
+    said: AtomicBool,
 }
 
 /// A resolved plan and its store.
@@ -61,7 +64,7 @@ impl PlanWrite {
 
 impl Context {
     pub(crate) fn new(global: Global, program: fn() -> clap::Command) -> Self {
-        Self { out: Output::new(global.json, global.color), program, global }
+        Self { out: Output::new(global.json, global.color), program, global, said: AtomicBool::new(false) }
     }
 
     /// A copy for a server, which outlives the command that started it.
@@ -117,7 +120,13 @@ impl Context {
     pub(crate) fn store_location_of(&self, from: &Path) -> Outcome<StoreLocation> {
         let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
         let place = store_location::find(self.global.store.as_deref(), self.global.global, from)?;
-        if said || self.global.global { Ok(place) } else { Ok(place.with_todo_store()) }
+        if said || self.global.global {
+            return Ok(place);
+        }
+        let Some(other) = place.todo_store() else { return Ok(place) };
+        let folders = Folders::of(place.clone(), from);
+        let is_trusted = load_config::not_trusted(&folders, self.actor()?.kind)?.is_none();
+        Ok(if is_trusted { other } else { place })
     }
 
     /// The folders of the current folder's workspace.
@@ -209,7 +218,14 @@ impl Context {
 
     /// Loads the configuration of these folders, as far as the caller may choose it.
     pub(crate) fn load_config(&self, folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
-        load_config::load(folders, named, self.actor()?.kind)
+        let by = self.actor()?.kind;
+        let config = load_config::load(folders, named, by)?;
+        if let Some(not_trusted) =
+            config.not_trusted.as_ref().filter(|_| !self.said.swap(true, Ordering::Relaxed))
+        {
+            self.out.say(format!("note: {not_trusted} ({})", not_trusted.hint()));
+        }
+        Ok(config)
     }
 
     /// Notes the problems that only prevent a plan from running here, and returns the others.

@@ -6,16 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use waypost_account::{Account, AccountFileError, ForeignOwner};
-use waypost_config::{BadConfig, Config, ExecutionEnv, Layer, Origin};
+use waypost_config::{BadConfig, Config, ExecutionEnv, Layer, NotTrusted, Origin};
 use waypost_core::ActorKind;
 use waypost_store::worker_name;
 
 use crate::actor::account;
 use crate::error::{Exit, Failure, Outcome};
-use crate::store_location::{self, FOLDER, StoreLocation, TODO};
-
-/// The name of the configuration file.
-const FILE: &str = "config.toml";
+use crate::store_location::{self, FOLDER, Roots, StoreLocation};
+use crate::workspace_config::{FILE, TRUST_VARIABLE, WorkspaceConfig};
 
 /// The folders of a workspace.
 pub(crate) struct Folders {
@@ -25,23 +23,27 @@ pub(crate) struct Folders {
     pub(crate) own: PathBuf,
     /// Why the configuration in that folder is not used: it is another user's.
     foreign: Option<ForeignOwner>,
+    /// A folder like ours inside a linked worktree. Someone committed it, so it is not used.
+    committed: Option<PathBuf>,
 }
 
 impl Folders {
     /// The folders for someone who works in this folder with this store. A worktree does its work in itself, and shares
     /// everything else with its repository.
     pub(crate) fn of(place: StoreLocation, here: &Path) -> Self {
-        let (workspace, foreign) = match store_location::roots(here) {
-            Ok(roots) => (roots.workspace, None),
-            Err(foreign) => (here.to_owned(), Some(foreign)),
+        let (roots, foreign) = match store_location::roots(here) {
+            Ok(roots) => (roots, None),
+            Err(foreign) => (Roots { workspace: here.to_owned(), main: here.to_owned() }, Some(foreign)),
         };
-        let own = place.folder.unwrap_or_else(|| workspace.join(FOLDER));
-        Self { workspace, own, foreign }
+        let own = place.folder.unwrap_or_else(|| roots.main.join(FOLDER));
+        let committed = roots.workspace.join(FOLDER);
+        let committed = (roots.workspace != roots.main && committed.is_dir()).then_some(committed);
+        Self { workspace: roots.workspace, own, foreign, committed }
     }
 
     /// The folders of a workspace that has just been made in this folder.
     pub(crate) fn new_in(workspace: PathBuf) -> Self {
-        Self { own: workspace.join(FOLDER), workspace, foreign: None }
+        Self { own: workspace.join(FOLDER), workspace, foreign: None, committed: None }
     }
 
     /// Creates Waypost's own folder if it is missing.
@@ -73,74 +75,183 @@ pub(crate) fn variables() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(text).collect()
 }
 
-/// Loads the user's configuration, then the workspace's, then a named file, then the environment. Later ones override.
-/// The variables of an agent or a worker do not choose the user's file, and a file that it names can only tighten.
+/// Loads the operator's configuration, then the user's, the workspace's, a named file, and the environment. Later ones
+/// override. The variables of an agent or a worker do not choose the user's file, and a file that it names can only
+/// tighten. Of a workspace that nobody has trusted only a stricter `[approval]` counts.
 pub(crate) fn load(folders: &Folders, named: Option<&Path>, by: ActorKind) -> Outcome<Config> {
-    let variables = variables();
-    let mut layers = Vec::new();
-    let mut ignored = Vec::new();
-    match by {
-        ActorKind::Person => layers.extend(users_file(&variables)?),
-        ActorKind::Agent | ActorKind::Worker | ActorKind::System => match accounts_file(account()) {
-            Ok(found) => layers.extend(found),
-            Err(error) => ignored.push(format!("{error} ({})", error.hint())),
-        },
-    }
-    match (&folders.foreign, named) {
-        (None, _) => {
-            layers.extend(layer(Origin::Workspace, &folders.own.join(TODO), false)?);
-            layers.extend(layer(Origin::Workspace, &folders.own.join(FILE), false)?);
-        }
-        // Whoever names a file says what to use instead.
-        (Some(_), Some(_)) => {}
-        (Some(foreign), None) => return Err(store_location::foreign_owner(foreign)),
-    }
-    let load = |layers: &[Layer]| {
-        let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        Config::load_with(layers, variables, &|path| fs::read_to_string(path)).map_err(|bad| failure(&bad))
-    };
-    let mut config = match named.map(|named| layer(Origin::Named, named, true)).transpose()?.flatten() {
-        None => load(&layers)?,
-        Some(named) => {
-            let whom = match by {
-                ActorKind::Person => None,
-                ActorKind::Agent | ActorKind::System => Some("an agent"),
-                ActorKind::Worker => Some("a worker"),
-            };
-            let before = whom.map(|whom| {
-                named.has_only_tightening_keys(whom).map_err(|bad| loosened(&bad))?;
-                Ok::<_, Failure>((whom, load(&layers)?))
-            });
-            let before = before.transpose()?;
-            layers.push(named.clone());
-            let after = load(&layers)?;
-            if let Some((whom, before)) = before {
-                named.tightens(whom, &before, &after).map_err(|bad| loosened(&bad))?;
-            }
-            after
-        }
-    };
-    config.ignored.extend(ignored);
-    config.pinned_files.workspace.clone_from(&folders.workspace);
-    config.read_prompts(&|file| inside(&folders.workspace, file)).map_err(|bad| failure(&bad))?;
-    Ok(config)
+    Loading::begin(folders, named, by)?.finish(folders, named, by)
 }
 
-/// The file of a person, who may keep it elsewhere by `XDG_CONFIG_HOME` or `HOME`.
-fn users_file(variables: &BTreeMap<String, String>) -> Outcome<Option<Layer>> {
+/// Loads the configuration as if the workspace's were trusted. It may be shown and checked, and must not be run.
+pub(crate) fn load_untrusted(folders: &Folders, by: ActorKind) -> Outcome<Config> {
+    let mut loading = Loading::begin(folders, None, by)?;
+    loading.not_trusted = None;
+    loading.finish(folders, None, by)
+}
+
+/// Returns why the workspace's configuration does not count; `None` if it does, or if there is none.
+pub(crate) fn not_trusted(folders: &Folders, by: ActorKind) -> Outcome<Option<NotTrusted>> {
+    Ok(Loading::begin(folders, None, by)?.not_trusted)
+}
+
+/// What was found before anything of it counts.
+struct Loading {
+    variables: BTreeMap<String, String>,
+    /// The account's files.
+    layers: Vec<Layer>,
+    brought: Option<WorkspaceConfig>,
+    not_trusted: Option<NotTrusted>,
+    ignored: Vec<String>,
+}
+
+impl Loading {
+    fn begin(folders: &Folders, named: Option<&Path>, by: ActorKind) -> Outcome<Self> {
+        let variables = variables();
+        let mut ignored = Vec::new();
+        let layers = account_layers(&variables, by, &mut ignored)?;
+        if let Some(committed) = &folders.committed {
+            let words = "is inside a linked worktree and is not used; that of the main checkout is";
+            ignored.push(format!("{} {words}", committed.display()));
+        }
+        let brought = match (&folders.foreign, named) {
+            (None, _) => Some(WorkspaceConfig::read(&folders.own, &folders.workspace)?),
+            // Whoever names a file says what to use instead.
+            (Some(_), Some(_)) => None,
+            (Some(foreign), None) => return Err(store_location::foreign_owner(foreign)),
+        };
+        let operator = Config::of_layers(&layers, &|path| fs::read_to_string(path)).trusted_folders;
+        let state = brought.as_ref().map(|brought| brought.not_trusted(&operator, by)).transpose();
+        let not_trusted = state.unwrap_or_else(|error| {
+            ignored.push(format!("{error} ({})", error.hint()));
+            let file = brought.as_ref().map(WorkspaceConfig::name).unwrap_or_default();
+            Some(Some(NotTrusted { file, changed: Vec::new() }))
+        });
+        Ok(Self { variables, layers, brought, not_trusted: not_trusted.flatten(), ignored })
+    }
+
+    fn finish(self, folders: &Folders, named: Option<&Path>, by: ActorKind) -> Outcome<Config> {
+        let Self { variables, mut layers, brought, not_trusted, ignored } = self;
+        let own = brought.as_ref().map(|brought| brought.layers.clone()).unwrap_or_default();
+        layers.extend(own.into_iter().filter_map(|layer| match (&not_trusted, layer.name.ends_with(FILE)) {
+            (None, _) => Some(layer),
+            (Some(_), true) => Some(Layer { origin: Origin::Untrusted, ..layer }),
+            (Some(_), false) => None,
+        }));
+        let read = |path: &Path| match &brought {
+            Some(brought) => brought.text(path),
+            None => fs::read_to_string(path),
+        };
+        let load = |layers: &[Layer]| {
+            let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            Config::load_with(layers, variables, &read).map_err(|bad| failure(&bad))
+        };
+        let mut config = match named.map(|named| named_layer(folders, named)).transpose()? {
+            None => load(&layers)?,
+            Some(named) => {
+                let whom = match by {
+                    ActorKind::Person => None,
+                    ActorKind::Agent | ActorKind::System => Some("an agent"),
+                    ActorKind::Worker => Some("a worker"),
+                };
+                let before = whom.map(|whom| {
+                    named.has_only_tightening_keys(whom).map_err(|bad| loosened(&bad))?;
+                    Ok::<_, Failure>((whom, load(&layers)?))
+                });
+                let before = before.transpose()?;
+                layers.push(named.clone());
+                let after = load(&layers)?;
+                if let Some((whom, before)) = before {
+                    named.tightens(whom, &before, &after).map_err(|bad| loosened(&bad))?;
+                }
+                after
+            }
+        };
+        config.ignored.extend(ignored);
+        config.pinned_files.workspace.clone_from(&folders.workspace);
+        let inside = |file: &str| match &brought {
+            Some(brought) => brought.text_inside(file),
+            None => inside(&folders.workspace, file),
+        };
+        config.read_prompts(&inside).map_err(|bad| failure(&bad))?;
+        // A person who names a file has said what to use instead.
+        config.not_trusted = not_trusted.filter(|_| named.is_none() || by != ActorKind::Person);
+        if config.not_trusted.is_some() {
+            config.reporters.clear();
+        }
+        Ok(config)
+    }
+}
+
+/// The failure of a command that would run what nobody has trusted.
+pub(crate) fn untrusted(not_trusted: &NotTrusted, by: ActorKind) -> Failure {
+    let hint = match by {
+        ActorKind::Person => format!(
+            "{}; without a terminal name it with --config FILE, or set {TRUST_VARIABLE} to what `waypost trust --digest` prints",
+            not_trusted.hint()
+        ),
+        ActorKind::Agent | ActorKind::Worker | ActorKind::System => {
+            "ask a person to read it and run `waypost trust`".to_owned()
+        }
+    };
+    let failure = Failure::new(Exit::Invalid, not_trusted.to_string(), hint);
+    Failure { code: not_trusted.code().to_owned(), ..failure }
+        .with_fact("changed", not_trusted.changed.clone())
+}
+
+/// Reads the account's files: the operator's and the user's. A person may keep another one elsewhere, by
+/// `XDG_CONFIG_HOME` or `HOME`; of the account's only what it says about approval counts then.
+fn account_layers(
+    variables: &BTreeMap<String, String>,
+    by: ActorKind,
+    ignored: &mut Vec<String>,
+) -> Outcome<Vec<Layer>> {
+    let account = account();
+    let mut layers = Vec::new();
+    let mut add = |origin: Origin, file: &Path| match account_layer(account, origin, file) {
+        Ok(found) => layers.extend(found),
+        Err(error) => ignored.push(format!("{error} ({})", error.hint())),
+    };
+    add(Origin::Operator, &account.operator_config_file());
+    let own = account.user_config_file();
+    let chosen = match by {
+        ActorKind::Person => chosen_file(variables).filter(|chosen| !is_same(Some(chosen), own.as_deref())),
+        ActorKind::Agent | ActorKind::Worker | ActorKind::System => None,
+    };
+    if let Some(own) = &own {
+        add(if chosen.is_some() { Origin::UserApproval } else { Origin::User }, own);
+    }
+    if let Some(chosen) = &chosen {
+        layers.extend(layer(Origin::Named, chosen, false)?);
+    }
+    Ok(layers)
+}
+
+/// The user's file that variables choose.
+fn chosen_file(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
     let said = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = said("XDG_CONFIG_HOME").or_else(|| said("HOME").map(|home| home.join(".config")));
-    let file = base.map(|base| base.join("waypost").join(FILE));
-    Ok(file.map(|file| layer(Origin::User, &file, false)).transpose()?.flatten())
+    base.map(|base| base.join("waypost").join(FILE))
 }
 
-/// The file in the home of the account.
-fn accounts_file(account: &Account) -> Result<Option<Layer>, AccountFileError> {
-    let Some(file) = account.user_config_file() else { return Ok(None) };
-    let Some(bytes) = account.read(&file)? else { return Ok(None) };
+/// Whether two paths lead to the same file.
+fn is_same(one: Option<&Path>, other: Option<&Path>) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other || one.and_then(real).is_some_and(|one| other.and_then(real) == Some(one))
+}
+
+fn account_layer(account: &Account, origin: Origin, file: &Path) -> Result<Option<Layer>, AccountFileError> {
+    let Some(bytes) = account.read(file)? else { return Ok(None) };
     let text = String::from_utf8(bytes)
-        .map_err(|error| AccountFileError::Malformed { file: file.clone(), what: error.to_string() })?;
-    Ok(Some(Layer { origin: Origin::User, name: file.display().to_string(), text }))
+        .map_err(|error| AccountFileError::Malformed { file: file.to_owned(), what: error.to_string() })?;
+    Ok(Some(Layer { origin, name: file.display().to_string(), text }))
+}
+
+/// Reads a file that the caller names. Naming the workspace's own does not turn it into the user's.
+fn named_layer(folders: &Folders, named: &Path) -> Outcome<Layer> {
+    let is_brought = is_same(Some(named), Some(&folders.own.join(FILE)));
+    let origin = if is_brought { Origin::Workspace } else { Origin::Named };
+    let found = layer(origin, named, true)?;
+    found.ok_or_else(|| Failure::not_found(format!("{} does not exist", named.display()), "check the path"))
 }
 
 /// Reads a file of the workspace. Refuses links that lead out of it.

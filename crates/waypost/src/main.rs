@@ -18,8 +18,10 @@ mod planning;
 mod signals;
 mod store_location;
 mod style;
+mod trust_prompt;
 mod view;
 mod webhooks;
+mod workspace_config;
 
 use std::process::ExitCode;
 

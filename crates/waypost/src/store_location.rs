@@ -2,6 +2,8 @@
 //! worktrees share. Opens nothing.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use waypost_account::{ForeignOwner, WorkspaceNames, find_root};
@@ -36,13 +38,13 @@ impl StoreLocation {
         Self { location, folder: Some(folder) }
     }
 
-    /// Uses the store that a `todo.json` in the folder names, if it names one.
-    pub(crate) fn with_todo_store(self) -> Self {
-        let Some(folder) = &self.folder else { return self };
-        let Ok(text) = fs::read_to_string(folder.join(TODO)) else { return self };
-        let Some(path) = waypost_config::todo_store(&text) else { return self };
+    /// Returns the store that a `todo.json` in the folder names, if it names one.
+    pub(crate) fn todo_store(&self) -> Option<Self> {
+        let folder = self.folder.as_ref()?;
+        let text = fs::read_to_string(folder.join(TODO)).ok()?;
+        let path = waypost_config::todo_store(&text)?;
         let root = folder.parent().unwrap_or(folder);
-        Self { location: format!("file:{}", root.join(path).display()), ..self }
+        Some(Self { location: format!("file:{}", root.join(path).display()), ..self.clone() })
     }
 
     /// The location without its password.
@@ -61,10 +63,20 @@ impl StoreLocation {
     /// Creates the folder with a `.gitignore` that excludes it from version control.
     pub(crate) fn prepare(&self) -> Outcome {
         let Some(folder) = &self.folder else { return Ok(()) };
+        let ignore = || {
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(folder.join(".gitignore"))?;
+            file.write_all(IGNORED.as_bytes())
+        };
         if folder.is_dir() {
+            // There already, or not ours to write.
+            let _there = ignore();
             return Ok(());
         }
-        let made = fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(".gitignore"), IGNORED));
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| ignore());
         made.map_err(|error| Failure::file(folder, &error))
     }
 }

@@ -23,6 +23,9 @@ const ROUNDS: usize = 15;
 /// Parallel processes.
 const WIDTH: usize = 2;
 
+/// The configuration of a workspace. Nobody has trusted it, so runs name it.
+const CONFIG: &str = ".waypost/config.toml";
+
 /// Creates an empty workspace with an executor that runs `/bin/true`.
 pub(super) fn workspace(name: &str) -> Result<PathBuf> {
     let scratch = cache_dir().join(name);
@@ -31,7 +34,7 @@ pub(super) fn workspace(name: &str) -> Result<PathBuf> {
     }
     std::fs::create_dir_all(scratch.join(".waypost"))?;
     let config = "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n";
-    std::fs::write(scratch.join(".waypost/config.toml"), config)?;
+    std::fs::write(scratch.join(CONFIG), config)?;
     Ok(scratch)
 }
 
@@ -202,7 +205,8 @@ fn command(scratch: &Path, name: &str) -> Command {
     let width = WIDTH.to_string();
     let mut command = Command::new(binary("release"));
     command.current_dir(scratch).env_clear().stderr(Stdio::inherit());
-    let words = ["--store", &store, "--as", "person:bench", "--json", "run", &file, "-j", &width];
+    let words =
+        ["--store", &store, "--as", "person:bench", "--json", "run", &file, "-j", &width, "--config", CONFIG];
     command.args(words);
     command
 }

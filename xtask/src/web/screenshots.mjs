@@ -60,7 +60,7 @@ const VIEWS = [
   ["history", "/plans/release-2/history"],
 ];
 
-const configuration = readFileSync(join(root, ".waypost/config.toml"), "utf8").replace("examples/workers/release.sh", "steps.sh");
+const configuration = readFileSync(join(root, "examples/config.toml"), "utf8").replace('"workers/', '"../examples/workers/').replace("examples/workers/release.sh", "steps.sh");
 const before = (stage) => {
   cpSync(join(root, "examples"), join(stage.workspace, "examples"), { recursive: true });
   stage.write("steps.sh", STEPS);

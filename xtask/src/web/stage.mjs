@@ -1,5 +1,5 @@
 // A workspace of its own, `waypost serve` and `waypost worker` in it, and a browser. Knows nothing of what is tested.
-import { spawn, execFile } from "node:child_process";
+import { execFile, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -61,8 +61,11 @@ export class Stage {
     writeFileSync(join(this.workspace, ".waypost", "config.toml"), configuration);
   }
 
+  /** As a pipeline does it: trusts the configuration as it is now, with the files that it names. */
   get #options() {
-    return { cwd: this.workspace, env: { HOME: this.home, PATH: process.env.PATH } };
+    const options = { cwd: this.workspace, env: { HOME: this.home, PATH: process.env.PATH } };
+    const digest = execFileSync(waypost, ["trust", "--digest"], { ...options, encoding: "utf8" }).trim();
+    return { ...options, env: { ...options.env, WAYPOST_TRUST: digest } };
   }
 
   write(name, text) {

@@ -24,7 +24,8 @@ fn files_are_found_by_the_account_and_never_by_variables() {
     let account = &scratch.account;
     let home = scratch.home();
     let etc = Path::new("/etc/waypost");
-    assert_eq!(account.config_files(), [etc.join("config.toml"), home.join(".config/waypost/config.toml")]);
+    assert_eq!(account.operator_config_file(), etc.join("config.toml"));
+    assert_eq!(account.user_config_file(), Some(home.join(".config/waypost/config.toml")));
     let signers = [etc.join("allowed_signers"), home.join(".config/waypost/allowed_signers")];
     assert_eq!(account.signer_files(), signers);
     assert_eq!(account.seal_key_file(), Some(home.join(".local/state/waypost/seal.key")));
@@ -32,7 +33,7 @@ fn files_are_found_by_the_account_and_never_by_variables() {
     let name = "7e6f9ada0445de7972f53bf9aa54b444b16c338920934968b416676f0ee3bb4d.json";
     assert_eq!(record, home.join(".local/state/waypost/tokens").join(name));
     let homeless = Account { home: None, ..account.clone() };
-    assert_eq!(homeless.config_files(), [etc.join("config.toml")]);
+    assert_eq!(homeless.user_config_file(), None);
     assert_eq!(homeless.record_file(Records::Trust, Path::new("/srv")), None);
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use waypost_account::{Account, Records, TrustRecord, TrustRecords, TrustState, trust_digest};
+use waypost_account::{
+    Account, Records, SETTINGS_BYTES_MAX, TrustRecord, TrustRecords, TrustState, trust_digest,
+};
 use waypost_core::{Actor, Timestamp};
 use waypost_testkit::SeededRng;
 
@@ -82,6 +84,21 @@ fn a_record_has_this_form_and_keeps_what_it_does_not_know() {
     assert_eq!(read.unknown["later"]["a"], 1);
     records.write(&read).unwrap();
     assert!(fs::read_to_string(&file).unwrap().contains("\"later\""));
+}
+
+#[test]
+fn a_record_keeps_what_was_trusted_up_to_a_limit() {
+    let scratch = Scratch::new();
+    let records = TrustRecords::of(&scratch.account);
+    let folder = Path::new("/srv/plans");
+    let content = files(&[("a", "b")]);
+    for (bytes, kept) in [(SETTINGS_BYTES_MAX, 1), (SETTINGS_BYTES_MAX + 1, 0)] {
+        let settings = BTreeMap::from([("a".to_owned(), "x".repeat(bytes - 1))]);
+        assert!(records.write(&record(folder, &content).with_settings(settings)).unwrap());
+        let read = records.read(folder).unwrap().unwrap();
+        assert_eq!(read.settings.len(), kept);
+        assert_eq!(read.changes(&files(&[("a", "c")])), ["a"]);
+    }
 }
 
 #[test]

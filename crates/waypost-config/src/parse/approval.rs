@@ -8,7 +8,7 @@ use waypost_core::Proof;
 use super::reader::{Table, set};
 use super::{IN_USER_CONFIG, span};
 use crate::layer::Origin;
-use crate::settings::{ApprovalPolicy, Config, SealRule};
+use crate::settings::{ApprovalFloor, ApprovalPolicy, Config, SealRule};
 
 const POLICIES: [(&str, ApprovalPolicy); 3] =
     [("never", ApprovalPolicy::Never), ("work", ApprovalPolicy::Work), ("all", ApprovalPolicy::All)];
@@ -20,6 +20,19 @@ const PROOFS: [(&str, Proof); 4] = [
 ];
 const SEALS: [(&str, SealRule); 3] =
     [("auto", SealRule::Auto), ("required", SealRule::Required), ("off", SealRule::Off)];
+/// All keys except `signed`.
+const KEYS: [&str; 10] = [
+    "policy",
+    "proof",
+    "pinned_images",
+    "seal",
+    "seal_key",
+    "unattended",
+    "elicitation",
+    "allowed_signers",
+    "signing_key",
+    "valid",
+];
 /// The keys that count in the account's own files only.
 const ACCOUNT_ONLY: [&str; 7] =
     ["seal", "seal_key", "unattended", "elicitation", "allowed_signers", "signing_key", "valid"];
@@ -27,14 +40,23 @@ const ACCOUNT_ONLY: [&str; 7] =
 impl Table<'_> {
     /// Reads `approval = "work"`, or a table with that value as its `policy`.
     pub(super) fn approval_key(&mut self, config: &mut Config) {
+        if self.is_without("approval") {
+            let _known = self.find("approval");
+            return;
+        }
         if !self.is_table("approval") {
-            return self.policy("approval", config);
+            self.policy("approval", config);
+            return self.floor(config, &["policy"]);
         }
         self.section("approval", |table| {
             table.policy("policy", config);
             table.proof(config);
             table.pinned_images(config);
             table.account_only(config);
+            let is_said =
+                |key: &&str| !table.is_without(key) || *key == "proof" && !table.is_without("signed");
+            let keys: Vec<&'static str> = KEYS.into_iter().filter(is_said).collect();
+            table.floor(config, &keys);
         });
     }
 
@@ -44,6 +66,10 @@ impl Table<'_> {
             let what = format!("`approval` is {word:?}, and can be work, all or never");
             return self.wrong(at, what, "for example approval = \"work\"");
         };
+        if policy == ApprovalPolicy::Never && !self.is_of_account() {
+            let what = format!("`approval` = {word:?} counts only in the user's own configuration");
+            return self.wrong(at, what, IN_USER_CONFIG);
+        }
         if self.is_of_workspace() && policy < config.approval.policy {
             let what =
                 format!("`approval` = {word:?} asks for less approval than the user's own configuration");
@@ -133,8 +159,16 @@ impl Table<'_> {
         Some(Vec::new())
     }
 
-    /// Whether the file belongs to the account, and so to a person.
-    fn is_of_account(&self) -> bool {
-        self.reader.layer.origin == Origin::User
+    /// Notes what the operator's file asks for, and reports what a later file takes back.
+    fn floor(&self, config: &mut Config, keys: &[&'static str]) {
+        if self.reader.layer.origin == Origin::Operator {
+            config.floor = ApprovalFloor { settings: config.approval.clone(), keys: keys.to_vec() };
+            return;
+        }
+        for key in keys.iter().filter(|key| config.floor.is_undercut(key, &config.approval)) {
+            let place = if self.is_without(key) { self.at } else { self.place(key) };
+            let what = format!("`approval.{key}` asks for less than /etc/waypost/config.toml");
+            self.wrong(place, what, "take it out here");
+        }
     }
 }

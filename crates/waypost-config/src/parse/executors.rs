@@ -49,6 +49,23 @@ impl Table<'_> {
         read(self)
     }
 
+    /// Reads the text that stands for the definition in approvals, where workers define the executor differently on purpose.
+    pub(super) fn revision(&mut self) -> Option<String> {
+        let (at, revision) = self.text_at("revision")?;
+        if !self.is_of_account() {
+            let what = format!("`{}.revision` counts only in the user's own configuration", self.path);
+            return self.refuse(at, what, "write it into the user's configuration, or take it out here");
+        }
+        if revision.is_empty() {
+            return self.refuse(
+                at,
+                format!("`{}.revision` is empty", self.path),
+                "for example revision = \"1\"",
+            );
+        }
+        Some(revision)
+    }
+
     pub(super) fn process(&mut self) -> Option<Process> {
         let shell = self.flag("shell").unwrap_or(false);
         let command = self.command();
@@ -97,6 +114,17 @@ impl Table<'_> {
 
     pub(super) fn secrets(&mut self) -> BTreeMap<String, Secret> {
         self.tables("secrets", |_, secret| secret.secret()).into_iter().collect()
+    }
+
+    /// Reads where a secret comes from that is sent to an address. The workspace's file can come with a repository, so that
+    /// it cannot choose both what is sent and where to.
+    pub(super) fn sent_secret(&mut self) -> Option<Secret> {
+        let secret = self.secret()?;
+        if !self.is_of_workspace() {
+            return Some(secret);
+        }
+        let what = format!("{} sends a secret to an address, which a workspace's file cannot do", self.path);
+        self.refuse(self.at, what, "move it to ~/.config/waypost/config.toml")
     }
 
     /// Reads where a secret comes from.

@@ -59,14 +59,13 @@ impl Table<'_> {
         let api = self.choice("api", &[Api::OpenAi, Api::Anthropic].map(|api| (api.name(), api)));
         self.missing("api", "write api = \"openai\" or api = \"anthropic\"");
         let base_url = self.base_url(api);
-        let key = self.section("key", Table::secret).flatten();
+        let key = self.section("key", Table::sent_secret).flatten();
         let headers = self.headers();
-        if self.is_of_workspace() && (key.is_some() || !headers.is_empty()) {
+        if self.is_of_workspace() && !headers.is_empty() {
             let path = &self.path;
-            let what = format!(
-                "{path} has a key or headers, but the file belongs to the workspace and travels with it"
-            );
-            self.wrong(self.place("key"), what, IN_USER_CONFIG);
+            let what =
+                format!("{path} has headers, but the file belongs to the workspace and travels with it");
+            self.wrong(self.place("headers"), what, IN_USER_CONFIG);
             self.accept_rest();
             return None;
         }

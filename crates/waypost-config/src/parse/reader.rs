@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::values::one_of;
-use crate::layer::{Layer, Origin, ReadFile};
+use crate::layer::{Layer, ReadFile};
 use crate::problem::ConfigProblem;
 use crate::settings::SECONDS_MAX;
 
@@ -83,7 +83,12 @@ impl<'t> Table<'t> {
 
     /// Whether the file belongs to the workspace, and so may come with a repository.
     pub(super) fn is_of_workspace(&self) -> bool {
-        self.reader.layer.origin == Origin::Workspace
+        self.reader.layer.origin.is_of_workspace()
+    }
+
+    /// Whether the file belongs to the account.
+    pub(super) fn is_of_account(&self) -> bool {
+        self.reader.layer.origin.is_of_account()
     }
 
     fn get(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {

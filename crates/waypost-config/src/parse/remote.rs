@@ -31,7 +31,7 @@ impl Table<'_> {
         let url = self.text_at("url");
         let method = self.choice("method", &[("POST", Method::Post), ("PUT", Method::Put)]);
         let headers = self.headers();
-        let hmac = self.section("hmac", Table::secret).flatten();
+        let hmac = self.section("hmac", Table::sent_secret).flatten();
         let tries = self.small("tries", 1..=TRIES_MAX);
         let poll_seconds = self.seconds("poll_seconds", 1);
         let timeout_seconds = self.timeout();
@@ -75,7 +75,7 @@ impl Table<'_> {
                 }
                 DeValue::Table(secret) => {
                     let mut secret = Table::new(self.reader, path, at, secret);
-                    headers.extend(secret.secret().map(|secret| (name, Header::Secret(secret))));
+                    headers.extend(secret.sent_secret().map(|secret| (name, Header::Secret(secret))));
                     secret.end();
                 }
                 _ => {

@@ -75,7 +75,7 @@ impl Table<'_> {
         let url = self.address();
         let mut webhook = Webhook::to(url.clone().unwrap_or_else(|| Header::Text(String::new())));
         webhook.headers = self.headers();
-        webhook.hmac = self.section("hmac", Table::secret).flatten();
+        webhook.hmac = self.section("hmac", Table::sent_secret).flatten();
         set(&mut webhook.timeout_seconds, self.small("timeout_seconds", 1..=REPORT_SECONDS_MAX));
         set(&mut webhook.attempts, self.small("attempts", 1..=WEBHOOK_ATTEMPTS_MAX));
         set(&mut webhook.backoff_seconds, self.seconds("backoff_seconds", 0));
@@ -91,7 +91,7 @@ impl Table<'_> {
         };
         match value.get_ref() {
             DeValue::String(url) if is_address(url) => Some(Header::Text(url.to_string())),
-            DeValue::Table(_) => self.section("url", Table::secret).flatten().map(Header::Secret),
+            DeValue::Table(_) => self.section("url", Table::sent_secret).flatten().map(Header::Secret),
             _ => {
                 // The URL is not repeated because it may contain a password.
                 let hint = "it begins with http:// or https:// and names a host; one that is secret is read from { variable = \"NAME\" }";

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::reader::Table;
 use crate::input_schema::{BadSchema, Shape};
@@ -89,10 +89,12 @@ fn json(value: &DeValue<'_>) -> Value {
             number.as_str().parse::<f64>().map_or_else(|_| Value::from(number.as_str()), Value::from)
         }
         DeValue::Array(list) => list.iter().map(|item| json(item.get_ref())).collect(),
-        DeValue::Table(table) => {
-            let fields =
-                table.iter().map(|(name, value)| (name.get_ref().to_string(), json(value.get_ref())));
-            Value::Object(fields.collect::<Map<String, Value>>())
-        }
+        DeValue::Table(table) => table_json(table),
     }
+}
+
+/// Converts a TOML table to JSON.
+pub(super) fn table_json(table: &DeTable<'_>) -> Value {
+    let fields = table.iter().map(|(name, value)| (name.get_ref().to_string(), json(value.get_ref())));
+    Value::Object(fields.collect::<Map<String, Value>>())
 }

@@ -6,12 +6,14 @@ use waypost_config::{
     Report, SealRule, Secret, Webhook, Worker, todo_store,
 };
 use waypost_config::{Config, Layer, Origin};
-use waypost_core::Proof;
+use waypost_core::canonical::CanonicalHasher;
+use waypost_core::{Json, Proof, Work};
 
 fn layer(origin: Origin, text: &str) -> Layer {
     let name = match origin {
-        Origin::User => "user.toml",
-        Origin::Workspace => ".waypost/config.toml",
+        Origin::Operator => "etc.toml",
+        Origin::User | Origin::UserApproval => "user.toml",
+        Origin::Workspace | Origin::Untrusted => ".waypost/config.toml",
         Origin::Named => "named.toml",
     };
     Layer { origin, name: name.to_owned(), text: text.to_owned() }
@@ -171,7 +173,7 @@ fn a_workspace_can_ask_for_more_approval_and_not_for_less() {
     check(
         "approval = \"never\"",
         &[
-            ".waypost/config.toml:1: `approval` = \"never\" asks for less approval than the user's own configuration (write it into the user's configuration, or take it out here)",
+            ".waypost/config.toml:1: `approval` = \"never\" counts only in the user's own configuration (write it into the user's configuration, or take it out here)",
         ],
     );
     assert_eq!(load("approval = \"all\"").unwrap().approval.policy, ApprovalPolicy::All);
@@ -294,7 +296,7 @@ fn http_workers_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:7: `executors.h.headers.X-B.value` is not a key of the configuration (it can be variable, file)",
             ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
             ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers`)",
-            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds, pin)",
+            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds, pin, revision)",
             ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
         ],
     );
@@ -361,10 +363,11 @@ fn text(words: &str) -> Header {
 
 #[test]
 fn a_webhook_is_read_with_its_secrets_by_name() {
-    let config = load(
+    let user = layer(
+        Origin::User,
         "[reporters.hook]\nkind = \"webhook\"\nurl = { variable = \"HOOK\" }\nheaders.X-Team = \"a\"\nheaders.Authorization = { file = \"token\" }\nhmac = { variable = \"KEY\" }\nevents = [\"task_unblocked\"]\nattempts = 3\nbackoff_seconds = 2\nbackoff_seconds_max = 9\ntimeout_seconds = 4\n",
-    )
-    .unwrap();
+    );
+    let config = Config::load(&[user], []).unwrap();
     let reporter = &config.reporters["hook"];
     assert_eq!(reporter.events, ["task_unblocked"]);
     let variable = |name: &str| Secret::Variable(name.to_owned());
@@ -571,6 +574,168 @@ fn a_file_that_an_agent_names_can_only_tighten() {
     let todo = Layer { name: "todo.json".to_owned(), ..layer(Origin::Named, "{}") };
     let said = todo.has_only_tightening_keys("a worker").unwrap_err().problems[0].to_string();
     assert_eq!(said, "todo.json: a worker's --config cannot be a todo.json");
+}
+
+/// The problems of these layers, a line each.
+fn wrong(layers: &[Layer]) -> Vec<String> {
+    let bad = Config::load(layers, []).err();
+    bad.map(|bad| bad.problems.iter().map(ToString::to_string).collect()).unwrap_or_default()
+}
+
+#[test]
+fn of_a_file_that_nobody_trusts_only_a_stricter_approval_counts() {
+    let check = |text: &str, expected: (ApprovalPolicy, Proof, bool)| {
+        let config = Config::load(&[layer(Origin::Untrusted, text)], []).unwrap();
+        let ApprovalSettings { policy, proof, pinned_images, .. } = config.approval;
+        assert_eq!((policy, proof, pinned_images), expected, "{text}");
+        assert_eq!((config.executors.len(), config.reporters.len(), config.ignored.len()), (2, 0, 0));
+    };
+    let more = (ApprovalPolicy::All, Proof::Signature, true);
+    check("[approval]\npolicy = \"all\"\nproof = \"signature\"\npinned_images = true\n", more);
+    let same = (ApprovalPolicy::Work, Proof::Presence, false);
+    check("[approval]\npolicy = \"never\"\nproof = \"client\"\nseal = \"off\"\n", same);
+    check(
+        "[executors.a]\nkind = \"process\"\ncommand = [\"a\"]\n[reporters.b]\nkind = \"console\"\nnonsense = 1\n",
+        same,
+    );
+    check("a = \n", same);
+}
+
+#[test]
+fn of_the_accounts_file_only_approval_counts_where_another_was_chosen() {
+    let text = "[approval]\nunattended = false\n[executors.a]\nkind = \"noop\"\n";
+    let config = Config::load(&[layer(Origin::UserApproval, text)], []).unwrap();
+    assert!(!config.approval.unattended && !config.executors.contains_key("a"));
+}
+
+#[test]
+fn only_the_accounts_files_waive_approval_and_set_revisions() {
+    let revision = "[executors.a]\nkind = \"noop\"\nrevision = \"3\"\n";
+    for origin in [Origin::Workspace, Origin::Named] {
+        let said = wrong(&[layer(origin, "approval = \"never\"\n")]);
+        assert!(
+            said[0].ends_with(":1: `approval` = \"never\" counts only in the user's own configuration"),
+            "{said:?}"
+        );
+        let said = wrong(&[layer(origin, revision)]);
+        assert!(said[0].contains(":3: `executors.a.revision` counts only in"), "{said:?}");
+    }
+    for origin in [Origin::Operator, Origin::User] {
+        let config =
+            Config::load(&[layer(origin, &format!("approval = \"never\"\n{revision}"))], []).unwrap();
+        assert_eq!((config.approval.policy, config.revisions["a"].as_str()), (ApprovalPolicy::Never, "3"));
+    }
+    // What a later file defines under the name is something else.
+    let later = layer(Origin::Workspace, "[executors.a]\nkind = \"human\"\n");
+    let config = Config::load(&[layer(Origin::User, revision), later], []).unwrap();
+    assert!(config.revisions.is_empty());
+}
+
+#[test]
+fn what_the_operator_says_about_approval_is_never_loosened() {
+    let operator = "[approval]\npolicy = \"all\"\nproof = \"signature\"\nseal = \"required\"\nseal_key = \"/k\"\nunattended = false\nelicitation = [\"a\"]\nallowed_signers = \"/s\"\nvalid = \"7d\"\npinned_images = true\n";
+    let operator = layer(Origin::Operator, operator);
+    let with = |text: &str| wrong(&[operator.clone(), layer(Origin::User, &format!("[approval]\n{text}\n"))]);
+    for (key, looser, stricter) in [
+        ("policy", "\"work\"", "\"all\""),
+        ("proof", "\"presence\"", "\"touch\""),
+        ("seal", "\"off\"", "\"required\""),
+        ("seal_key", "\"/mine\"", "\"/k\""),
+        ("unattended", "true", "false"),
+        ("elicitation", "[\"a\", \"b\"]", "[]"),
+        ("allowed_signers", "\"/mine\"", "\"/s\""),
+        ("valid", "\"8d\"", "\"1d\""),
+        ("pinned_images", "false", "true"),
+    ] {
+        let expected = format!("user.toml:2: `approval.{key}` asks for less than /etc/waypost/config.toml");
+        assert_eq!(with(&format!("{key} = {looser}")), [expected]);
+        assert_eq!(with(&format!("{key} = {stricter}")), [""; 0], "{key}");
+    }
+    // Where the operator says nothing, the user decides.
+    let silent = layer(Origin::Operator, "[approval]\nproof = \"presence\"\n");
+    assert_eq!(wrong(&[silent, layer(Origin::User, "approval = \"never\"\n")]), [""; 0]);
+}
+
+#[test]
+fn only_the_operator_lists_trusted_folders() {
+    let text = "[trust]\nfolders = [\"/srv/plans\"]\n";
+    let config = Config::load(&[layer(Origin::Operator, text)], []).unwrap();
+    assert_eq!(config.trusted_folders, [std::path::Path::new("/srv/plans")]);
+    for origin in [Origin::User, Origin::Workspace, Origin::Named] {
+        let said = wrong(&[layer(origin, text)]);
+        assert!(said[0].contains(":2: `trust.folders` counts only in /etc/waypost/config.toml"), "{said:?}");
+    }
+    let said = wrong(&[layer(Origin::Operator, "[trust]\nfolders = [\"plans\"]\n")]);
+    assert_eq!(said, ["etc.toml:2: `trust.folders` names \"plans\", which is not a full path"]);
+}
+
+#[test]
+fn a_workspace_sends_no_secret_to_an_address() {
+    let secret = "{ variable = \"KEY\" }";
+    for (text, key) in [
+        (
+            format!("[reporters.r]\nkind = \"webhook\"\nurl = \"https://x\"\nheaders.X = {secret}\n"),
+            "reporters.r.headers.X",
+        ),
+        (
+            format!("[reporters.r]\nkind = \"webhook\"\nurl = \"https://x\"\nhmac = {secret}\n"),
+            "reporters.r.hmac",
+        ),
+        (format!("[reporters.r]\nkind = \"webhook\"\nevents = []\nurl = {secret}\n"), "reporters.r.url"),
+        (
+            format!("[executors.e]\nkind = \"http\"\nurl = \"https://x\"\nheaders.X = {secret}\n"),
+            "executors.e.headers.X",
+        ),
+        (
+            format!("[executors.e]\nkind = \"http\"\nurl = \"https://x\"\nhmac = {secret}\n"),
+            "executors.e.hmac",
+        ),
+    ] {
+        let bad = Config::load(&[layer(Origin::Workspace, &text)], []).unwrap_err().problems.remove(0);
+        assert_eq!((bad.line, bad.hint.as_str()), (Some(4), "move it to ~/.config/waypost/config.toml"));
+        assert!(bad.what.starts_with(&format!("{key} sends a secret to an address")), "{bad}");
+        assert_eq!(wrong(&[layer(Origin::User, &text)]), [""; 0]);
+    }
+    let process = format!("[executors.p]\nkind = \"process\"\ncommand = [\"a\"]\nsecrets.K = {secret}\n");
+    assert_eq!(wrong(&[layer(Origin::Workspace, &process)]), [""; 0]);
+}
+
+#[test]
+fn every_setting_of_a_file_is_listed_by_its_full_name() {
+    let text =
+        "default_executor = \"a\"\n[executors.a]\ncommand = [\"x\", \"y\"]\nsecrets.K = { file = \"k\" }\n";
+    let settings = layer(Origin::Workspace, text).settings().unwrap();
+    let lines: Vec<String> = settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let expected = [
+        "default_executor = \"a\"",
+        "executors.a.command = [\"x\",\"y\"]",
+        "executors.a.secrets.K.file = \"k\"",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(layer(Origin::Workspace, "# nothing\n").settings().map(|all| all.len()), Some(0));
+    assert_eq!(layer(Origin::Workspace, "a = \n").settings(), None);
+}
+
+#[test]
+fn an_approval_binds_the_revision_in_place_of_the_definition() {
+    let executor = |path: &str, more: &str| {
+        let text = format!("[executors.a]\nkind = \"process\"\ncommand = [{path:?}]\n{more}");
+        Definitions::of(&Config::load(&[layer(Origin::User, &text)], []).unwrap())
+    };
+    let hash = |definitions: &Definitions, name: &str| {
+        let work = Work { executor: name.to_owned(), inputs: Json::empty_object(), shape: None };
+        definitions.of_work(&work).unwrap().hash()
+    };
+    let revised =
+        |path: &str, revision: &str| hash(&executor(path, &format!("revision = {revision:?}\n")), "a");
+    assert_eq!(revised("/opt/x", "3"), revised("/usr/x", "3"));
+    assert_ne!(revised("/opt/x", "3"), revised("/opt/x", "4"));
+    assert_ne!(hash(&executor("/opt/x", ""), "a"), hash(&executor("/usr/x", ""), "a"));
+    assert_ne!(hash(&executor("/opt/x", ""), "a"), revised("/opt/x", "3"));
+    // `waypost/revision/1`, the name, the kind and the revision, each with its length.
+    let mut expected = CanonicalHasher::new("revision", 1);
+    expected.text("a").text("process").text("3");
+    assert_eq!(revised("/opt/x", "3"), expected.finish());
 }
 
 #[test]

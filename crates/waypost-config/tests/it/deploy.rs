@@ -78,7 +78,7 @@ fn every_kubernetes_object_is_of_its_kind_and_names_what_is_there() {
             "ConfigMap" => {
                 let map: ConfigMap = strictly(&place, value);
                 let layer = waypost_config::Layer {
-                    origin: waypost_config::Origin::Workspace,
+                    origin: waypost_config::Origin::Operator,
                     name: "config.toml".to_owned(),
                     text: map.data.unwrap()["config.toml"].clone(),
                 };

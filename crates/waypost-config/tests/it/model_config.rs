@@ -6,8 +6,9 @@ use waypost_config::{ModelServer, Secret};
 
 fn layer(origin: Origin, text: &str) -> Layer {
     let name = match origin {
-        Origin::User => "user.toml",
-        Origin::Workspace => ".waypost/config.toml",
+        Origin::Operator => "etc.toml",
+        Origin::User | Origin::UserApproval => "user.toml",
+        Origin::Workspace | Origin::Untrusted => ".waypost/config.toml",
         Origin::Named => "named.toml",
     };
     Layer { origin, name: name.to_owned(), text: text.to_owned() }
@@ -147,8 +148,11 @@ fn a_workspace_cannot_say_where_a_key_or_the_users_words_go_or_raise_what_is_pai
     for key in ["key = { variable = \"CORP_KEY\" }", "headers.Authorization = { variable = \"CORP_KEY\" }"] {
         let said =
             with(&format!("[models.new]\napi = \"openai\"\nbase_url = \"http://localhost:1/v1\"\n{key}\n"));
-        assert_eq!(said, [".waypost/config.toml:4: models.new has a key or headers, but the file belongs to the workspace and travels with it"]
-            .map(|line| if key.starts_with("key") { line.to_owned() } else { line.replace(":4:", ":1:") }));
+        let name = key.split(' ').next().unwrap();
+        let expected = format!(
+            ".waypost/config.toml:4: models.new.{name} sends a secret to an address, which a workspace's file cannot do"
+        );
+        assert_eq!(said, [expected]);
     }
     // Without an address it would be the maker's own, with no key: not of this machine either.
     assert_eq!(with("[models.new]\napi = \"openai\"\n").len(), 1);

@@ -99,6 +99,7 @@ impl SqliteStore {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             crate::dirs::make_folder(folder)?;
         }
+        crate::dirs::make_file(path);
         let bell = ChangeSignal::new(beside(path, "bell"));
         let mut store = Self {
             path: path.to_owned(),

@@ -21,6 +21,8 @@ use crate::instructions;
 use crate::load_config::Folders;
 use crate::output;
 use crate::store_location::IGNORED;
+use crate::trust_prompt;
+use crate::workspace_config::{FILE as CONFIG_FILE, WorkspaceConfig};
 
 /// The instruction file that most hosts read.
 const AGENTS: &str = "AGENTS.md";
@@ -66,6 +68,9 @@ impl Init {
         for step in steps(&folders, &clients, &entry) {
             let fate = self.apply(context, &step, is_person)?;
             report.add(step, fate);
+        }
+        if report.has_written(&name_of(&folders, CONFIG_FILE)) && trust_prompt::is_present(context)? {
+            WorkspaceConfig::read(&folders.own, &folders.workspace)?.trust("init")?;
         }
         self.note(context, &folders.workspace, &clients, &entry);
         for client in clients.iter().filter(|client| report.has_written(client.known().file)) {
@@ -156,21 +161,25 @@ impl Init {
     }
 }
 
+/// The name in messages of a file in Waypost's own folder.
+fn name_of(folders: &Folders, file: &str) -> String {
+    let path = folders.own.join(file);
+    path.strip_prefix(&folders.workspace).unwrap_or(&path).display().to_string()
+}
+
 /// The changes to all files, each file once.
 fn steps(folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> {
     let mut steps = Vec::new();
     let root = folders.own.parent().unwrap_or(&folders.own);
     let own = folders.own.file_name().unwrap_or_default().to_string_lossy();
-    for (file, text) in [(".gitignore", IGNORED), ("config.toml", CONFIG)] {
+    for (file, text) in [(".gitignore", IGNORED), (CONFIG_FILE, CONFIG)] {
         // Existing files belong to the operator.
         let unless_there = |old: Option<&str>| match old {
             Some(_) => Ok(Merged::Same),
             None => Ok(Merged::Text(text.to_owned())),
         };
         let relative = format!("{own}/{file}");
-        let path = root.join(&relative);
-        let name = path.strip_prefix(&folders.workspace).unwrap_or(&path).display().to_string();
-        steps.push(FileChange::new(root, &relative, name, unless_there));
+        steps.push(FileChange::new(root, &relative, name_of(folders, file), unless_there));
     }
     let mut add = |file: &str, merge: &dyn Fn(Option<&str>) -> Result<Merged, Unmergeable>| {
         let step = FileChange::new(&folders.workspace, file, file.to_owned(), merge);

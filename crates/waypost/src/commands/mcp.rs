@@ -136,6 +136,10 @@ fn workspace(
     };
     let mut config = load_config::load(&folders, None, context.actor()?.kind.max(most))?;
     config.files.http |= files;
+    // A server for people has said so where it began.
+    if let Some(not_trusted) = config.not_trusted.as_ref().filter(|_| most == ActorKind::Agent) {
+        context.out.say(format!("note: {not_trusted} ({})", not_trusted.hint()));
+    }
     let config = Arc::new(config);
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;

@@ -47,6 +47,7 @@ pub(crate) mod task_move;
 pub(crate) mod task_options;
 pub(crate) mod task_revise;
 pub(crate) mod token;
+pub(crate) mod trust;
 pub(crate) mod tui;
 pub(crate) mod update;
 pub(crate) mod validate;

@@ -33,10 +33,11 @@ use super::tui;
 use crate::approval_prompt::Answer;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::load_config::Folders;
+use crate::load_config::{self, Folders};
 use crate::options::input_format;
 use crate::plan_input;
 use crate::signals;
+use crate::trust_prompt;
 use crate::view::text;
 use crate::webhooks;
 
@@ -108,13 +109,18 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(context.load_config(&folders, self.config.as_deref())?);
+        let config = match self.dry_run && self.config.is_none() {
+            // Nothing runs, so what would run can be shown before anybody trusts it.
+            true => load_config::load_untrusted(&folders, context.actor()?.kind)?,
+            false => trust_prompt::load_config(context, &folders, self.config.as_deref())?,
+        };
+        let config = Arc::new(config);
         let (mut draft, mut back, text) = self.source(context)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
         }
         let executor = self.executor.clone().or_else(|| config.default_executor.clone());
-        let draft = prepare::runnable(&config, draft, executor.as_deref())?;
+        let draft = prepare::runnable_by(context, &config, draft, executor.as_deref())?;
         self.mind_the_queue(context, &config, draft.draft());
         if self.dry_run {
             return dry_run::print(context, &config, draft.draft(), self.jobs);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 use tokio::sync::mpsc;
+use waypost_config::NotTrusted;
 use waypost_core::ActorKind;
 use waypost_http::{
     Api, BODY_BYTES_MAX, Mount, Mounted, Role, Site, Token, TokenError, Tokens, metrics, serve,
@@ -22,6 +23,7 @@ use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::signals;
+use crate::trust_prompt;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -67,11 +69,12 @@ impl Serve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let Self { listen, tools, hosts, origins, worker: _, no_worker, files } = self;
         let guard = host_origin_guard(listen, &hosts, &origins)?;
+        let folders = context.folders()?;
+        trust_prompt::ask_if_present(context, &folders)?;
         let relays = Arc::new(Relays::default());
         let open = mcp::opener(context, &relays, ActorKind::Person, files);
         // Opened once in advance, so that errors of the store or the configuration are reported here, not to every agent.
         let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
-        let folders = context.folders()?;
         let tokens = Tokens::of(&folders.own);
         let person = persons_token(context, &tokens)?;
         let name = workspace.folder.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -100,10 +103,12 @@ impl Serve {
                 )
             })?;
             // Started only after the bind: if the server cannot start, no plan runs either.
-            let beside = (!no_worker).then(|| EmbeddedWorker::begin(context, plans, config, &folders, runs));
+            let not_trusted = config.not_trusted.clone();
+            let runs_plans = !no_worker && not_trusted.is_none();
+            let beside = runs_plans.then(|| EmbeddedWorker::begin(context, plans, config, &folders, runs));
             let beside = beside.transpose()?;
             let link = code.map(|code| SignInLink::publish(at, &code, &folders, &beside_tokens));
-            greet(context, at, link.as_ref())?;
+            greet(context, at, link.as_ref(), not_trusted.as_ref())?;
             let ended = serve(listener, site, async {
                 let _signals_are_gone = stop.recv().await;
                 if let Some(beside) = beside {
@@ -138,7 +143,12 @@ fn persons_token(context: &Context, tokens: &Tokens) -> Outcome<Option<Token>> {
 }
 
 /// Prints the addresses immediately, so that scripts can continue.
-fn greet(context: &Context, at: SocketAddr, link: Option<&SignInLink>) -> Outcome {
+fn greet(
+    context: &Context,
+    at: SocketAddr,
+    link: Option<&SignInLink>,
+    not_trusted: Option<&NotTrusted>,
+) -> Outcome {
     let mcp = format!("http://{at}/mcp");
     let mut out = context.for_server().out;
     if out.json {
@@ -147,6 +157,13 @@ fn greet(context: &Context, at: SocketAddr, link: Option<&SignInLink>) -> Outcom
             Some(SignInLink::File(path)) => (None, Some(path)),
             Some(SignInLink::Unwritable(..)) | None => (None, None),
         };
+        if let Some(not_trusted) = not_trusted {
+            out.note(format!(
+                "{}: {not_trusted}; no plan runs here ({})",
+                not_trusted.code(),
+                not_trusted.hint()
+            ));
+        }
         out.value(
             &json!({ "url": mcp, "address": at.to_string(), "login": login, "login_file": login_file }),
         )?;
@@ -161,6 +178,9 @@ fn greet(context: &Context, at: SocketAddr, link: Option<&SignInLink>) -> Outcom
         }
     }
     out.finish()?;
+    if let Some(not_trusted) = not_trusted {
+        context.out.say(format!("warning: {not_trusted}; no plan runs here ({})", not_trusted.hint()));
+    }
     if !at.ip().is_loopback() {
         context.out.say(
             "warning: other machines can reach this server and the traffic is not encrypted; put a TLS proxy in front of it",

@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::input_format;
 use crate::plan_input;
+use crate::trust_prompt;
 
 const EXAMPLES: &str = "\
 Validates the plan, stores it, asks for approval where needed and activates it; workers run it (`waypost worker`).
@@ -55,13 +56,13 @@ pub(crate) struct Submit {
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(context.load_config(&folders, self.config.as_deref())?);
+        let config = Arc::new(trust_prompt::load_config(context, &folders, self.config.as_deref())?);
         let mut draft = plan_input::one_plan(context, &self.what, self.format)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
         }
         let executor = config.default_executor.as_deref();
-        let draft = prepare::runnable(&config, draft, executor)?;
+        let draft = prepare::runnable_by(context, &config, draft, executor)?;
         let begin = RunRequest {
             what: &self.what,
             queue: self.queue.as_deref(),

@@ -22,6 +22,7 @@ use super::edit;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
+use crate::trust_prompt;
 
 const EXAMPLES: &str = "\
 Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys.
@@ -85,7 +86,7 @@ pub(crate) fn show(context: &Context, start: Start, dry_run: bool) -> Outcome {
         return Err(Failure::usage("the terminal UI has no JSON output", hint));
     }
     fits().map_err(|unfit| Failure::failed(unfit.to_string(), unfit.hint()))?;
-    let config = Arc::new(context.load_config(&context.folders()?, None)?);
+    let config = Arc::new(trust_prompt::load_config(context, &context.folders()?, None)?);
     let keys = keys(&config.tui.keys)?;
     let workspaces = workspaces(context, &config)?;
     let settings = Settings {

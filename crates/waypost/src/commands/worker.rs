@@ -16,6 +16,8 @@ use super::run::progress::{self, Hooked, Scope};
 use super::run::{Signals, failed_run, listen};
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
+use crate::load_config;
+use crate::trust_prompt;
 use crate::view::text;
 use crate::webhooks;
 
@@ -93,7 +95,10 @@ pub(crate) fn options(
 impl Worker {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(context.load_config(&folders, self.config.as_deref())?);
+        let config = Arc::new(trust_prompt::load_config(context, &folders, self.config.as_deref())?);
+        if let Some(not_trusted) = &config.not_trusted {
+            return Err(load_config::untrusted(not_trusted, context.actor()?.kind));
+        }
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;
         let patience = if self.until_idle { ExitPolicy::UntilIdle } else { ExitPolicy::UntilAsked };

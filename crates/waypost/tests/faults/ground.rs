@@ -116,6 +116,9 @@ impl Ground {
         let config = workload::configuration(&text(&program), &text(&notes), &text(&locks), &text(&empty));
         fs::create_dir_all(folder.join(".waypost")).unwrap();
         fs::write(folder.join(".waypost/config.toml"), config).unwrap();
+        let mut trust = self.command(None, &["trust"]);
+        let trusted = trust.current_dir(&folder).env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap();
+        assert!(trusted.status.success(), "{}", String::from_utf8_lossy(&trusted.stderr));
         folder
     }
 

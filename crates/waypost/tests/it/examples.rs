@@ -7,7 +7,7 @@ use std::path::Path;
 use waypost_core::{Phase, Plan, PlanId, Status};
 use waypost_store::{Durability, PlanStore, open};
 
-use crate::run::text;
+use crate::run::{configure, text};
 use crate::transcript::Workspace;
 
 fn copy(from: &Path, to: &Path) {
@@ -31,8 +31,8 @@ pub(crate) fn workspace() -> Workspace {
     let workspace = Workspace::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     copy(&root.join("examples"), &workspace.work().join("examples"));
-    fs::create_dir_all(workspace.work().join(".waypost")).unwrap();
-    fs::copy(root.join(".waypost/config.toml"), workspace.work().join(".waypost/config.toml")).unwrap();
+    let config = fs::read_to_string(root.join("examples/config.toml")).unwrap();
+    configure(&workspace, &config.replace("\"workers/", "\"../examples/workers/"));
     workspace
 }
 
@@ -89,6 +89,7 @@ fn fan_out(common_lock: bool) {
     let config = get(".waypost/config.toml");
     assert!(config.contains("[\"sh\", \"examples/workers/code-edit.sh\"]"), "{config}");
     put(".waypost/config.toml", &config.replace("[\"sh\", \"examples", "[\"sh\", \"timed.sh\", \"examples"));
+    workspace.trust();
     let worker = get("examples/workers/code-edit.sh");
     assert!(worker.contains("sleep 0.4\n"));
     put("examples/workers/code-edit.sh", &worker.replace("sleep 0.4\n", ""));

@@ -30,6 +30,7 @@ mod slurm;
 mod tmux;
 mod traces;
 mod transcript;
+mod trust;
 mod tui;
 mod webhook;
 mod workers;

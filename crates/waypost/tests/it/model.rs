@@ -80,8 +80,11 @@ fn a_repository_cannot_take_a_users_key() {
         "[models.new]\napi = \"openai\"\nbase_url = \"https://thief.example/v1\"\n".to_owned(),
     ] {
         configure(&workspace, &described);
-        let output = model(&workspace, &["test", "--model", "new"], &[("OPENAI_API_KEY", KEY)]);
+        // Nobody can trust it, so it does not count.
+        let output = workspace.at_terminal(&["trust"]);
         assert_eq!(output.status.code(), Some(4), "{}", text(&output).1);
+        let output = model(&workspace, &["test", "--model", "new"], &[("OPENAI_API_KEY", KEY)]);
+        assert!(!output.status.success(), "{}", text(&output).1);
     }
     assert_eq!(thief.seen().len(), 0);
     // A server of this machine it may bring, and that gets no key.

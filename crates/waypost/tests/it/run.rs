@@ -12,6 +12,7 @@ pub(crate) fn configure(workspace: &Workspace, text: &str) {
     let folder = workspace.work().join(".waypost");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("config.toml"), text).unwrap();
+    workspace.trust();
 }
 
 pub(crate) fn text(output: &Output) -> (String, String) {
@@ -62,9 +63,9 @@ fn the_example_of_the_repository_edits_and_verifies() {
                 .unwrap();
         }
     }
-    configure(&workspace, &fs::read_to_string(examples.join("../.waypost/config.toml")).unwrap());
+    fs::copy(examples.join("config.toml"), workspace.work().join("examples/config.toml")).unwrap();
     let file = examples.join("fanout.json").display().to_string();
-    let (out, err) = text(&workspace.waypost(&["run", &file]));
+    let (out, err) = text(&workspace.waypost(&["run", &file, "--config", "examples/config.toml"]));
     assert!(out.contains("plan rename-fanout is completed"), "{out}{err}");
     for name in ["parser.ts", "store.ts", "views.ts"] {
         let edited = fs::read_to_string(workspace.work().join("examples/scratch").join(name)).unwrap();
@@ -77,7 +78,7 @@ fn the_example_of_the_repository_edits_and_verifies() {
     let first_done = out.find("done     edit-").unwrap();
     assert!(started.iter().all(|&at| at < first_done), "the edits overlap: {out}");
     // What is done is not done again.
-    let again = workspace.waypost(&["run", &file]);
+    let again = workspace.waypost(&["run", &file, "--config", "examples/config.toml"]);
     assert_eq!(again.status.code(), Some(0));
     assert!(text(&again).0.starts_with("plan rename-fanout is completed"), "{again:?}");
 }

@@ -53,6 +53,8 @@ impl Site {
         std::fs::create_dir_all(folder.join(".git")).unwrap();
         std::fs::create_dir_all(folder.join(".waypost")).unwrap();
         std::fs::write(folder.join(".waypost/config.toml"), config).unwrap();
+        let trusted = waypost(&folder, &["trust"]).env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap();
+        assert!(trusted.status.success(), "{}", String::from_utf8_lossy(&trusted.stderr));
         let mut child =
             waypost(&folder, words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

@@ -330,6 +330,7 @@ fn a_run_that_was_asleep_does_not_end_the_job_that_another_has_taken_over() {
     let config = place.workspace.work().join(".waypost/config.toml");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, format!("[lease]\nseconds = 3\nheartbeat_seconds = 1\n{text}")).unwrap();
+    place.workspace.trust();
     let mut asleep = place.start();
     place.wait_for_journal(1);
     let job = place.job("a");

@@ -64,6 +64,20 @@ impl Workspace {
         let mut command = self.command(env!("CARGO_BIN_EXE_waypost"));
         command.env("WAYPOST_INJECTED_TERMINAL", "yes").args(words).output().unwrap()
     }
+
+    /// Writes the user's own configuration.
+    pub(crate) fn configure_user(&self, text: &str) {
+        let folder = self.root.join("home/.config/waypost");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config.toml"), text).unwrap();
+    }
+
+    /// Lets the person at the terminal trust the configuration as it is now. A wrong one cannot be trusted, and is reported
+    /// by the commands that need it.
+    pub(crate) fn trust(&self) {
+        let output = self.at_terminal(&["trust"]);
+        assert!(matches!(output.status.code(), Some(0 | 4)), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 impl Drop for Workspace {

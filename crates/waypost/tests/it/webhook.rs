@@ -25,10 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn prepare(server: &Server) -> Workspace {
     let workspace = Workspace::new();
     let address = &server.address;
-    configure(
-        &workspace,
+    configure(&workspace, "[executors.run]\nkind = \"process\"\ncommand = [\"echo\", \"1\"]\n");
+    // A workspace's file cannot send a secret anywhere.
+    workspace.configure_user(
         &format!(
-            "[executors.run]\nkind = \"process\"\ncommand = [\"echo\", \"1\"]\n[reporters.hook]\nkind = \"webhook\"\nurl = \"http://{address}/hook\"\nhmac = {{ variable = \"HOOK_SECRET\" }}\nheaders.Authorization = {{ variable = \"HOOK_SECRET\" }}\nbackoff_seconds = 0\nattempts = 1000\n"
+            "[reporters.hook]\nkind = \"webhook\"\nurl = \"http://{address}/hook\"\nhmac = {{ variable = \"HOOK_SECRET\" }}\nheaders.Authorization = {{ variable = \"HOOK_SECRET\" }}\nbackoff_seconds = 0\nattempts = 1000\n"
         ),
     );
     fs::write(workspace.work().join("p.json"), PLAN).unwrap();
@@ -137,6 +138,8 @@ fn a_todo_json_in_the_folder_is_taken_over() {
         "storage_type": "file", "storage_path": ".jaato/plans.json",
     });
     fs::write(workspace.work().join(".waypost/todo.json"), todo.to_string()).unwrap();
+    fs::remove_file(workspace.root.join("home/.config/waypost/config.toml")).unwrap();
+    workspace.trust();
     let plan = PLAN.replace("\"executor\": \"run\"", "\"executor\": \"noop\"");
     fs::write(workspace.work().join("p.json"), plan).unwrap();
     let output = workspace.waypost(&["run", "p.json"]);

@@ -175,14 +175,18 @@ fn spec(number: usize, executor: &str) -> Result<TaskSpec> {
 /// A worker in a workspace of its own.
 fn worker(number: usize, url: &str, stdout: Stdout, slots: usize) -> Result<Command> {
     let workspace = cache_dir().join("bench-postgres").join(format!("worker{number}"));
-    std::fs::create_dir_all(workspace.join(".waypost"))?;
+    std::fs::create_dir_all(&workspace)?;
     let config = format!(
         "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n\n[queues.default]\nconcurrency = {slots}\n"
     );
-    std::fs::write(workspace.join(".waypost/config.toml"), config)?;
+    std::fs::write(workspace.join("worker.toml"), config)?;
     let mut command = Command::new(binary("release"));
     let log = std::fs::File::create(workspace.join("worker.log"))?;
-    command.current_dir(&workspace).env_clear().args(["--store", url, "worker"]).stderr(log);
+    command
+        .current_dir(&workspace)
+        .env_clear()
+        .args(["--store", url, "worker", "--config", "worker.toml"])
+        .stderr(log);
     if stdout == Stdout::Captured {
         command.arg("--json");
     }

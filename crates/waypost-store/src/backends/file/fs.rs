@@ -28,7 +28,7 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
 
 fn open(path: &Path, flags: OFlags) -> Result<Option<File>> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)) {
+    match rustix::fs::open(path, flags, Mode::from_raw_mode(crate::dirs::FILE_MODE)) {
         Ok(file) => Ok(Some(File::from(file))),
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::LOOP) => Err(corrupt(path, "it is a symbolic link, where Waypost keeps plain files only")),

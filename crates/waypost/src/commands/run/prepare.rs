@@ -13,6 +13,7 @@ use waypost_store::PlanStore;
 use crate::approval_prompt::{self, Answer};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::load_config;
 use crate::plan_input;
 use crate::view::{differences as difference_lines, text};
 
@@ -51,6 +52,20 @@ pub(crate) enum Approval {
 /// Checks that a draft can run here. Everything that the configuration does not allow is an error.
 pub(crate) fn runnable(config: &Config, draft: Draft, executor: Option<&str>) -> Outcome<RunnableDraft> {
     RunnableDraft::new(config, draft, executor).map_err(|problems| not_allowed(config, &problems))
+}
+
+/// Like [`runnable`]. What is missing may be defined in a configuration that nobody has trusted.
+pub(crate) fn runnable_by(
+    context: &Context,
+    config: &Config,
+    draft: Draft,
+    executor: Option<&str>,
+) -> Outcome<RunnableDraft> {
+    let by = context.actor()?.kind;
+    runnable(config, draft, executor).map_err(|failure| match &config.not_trusted {
+        Some(not_trusted) => load_config::untrusted(not_trusted, by),
+        None => failure,
+    })
 }
 
 impl RunRequest<'_> {

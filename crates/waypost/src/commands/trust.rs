@@ -1,0 +1,180 @@
+//! `waypost trust` and `untrust`: which folders' configuration counts on this account.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use waypost_account::{TrustRecord, TrustRecords, trust_digest};
+
+use crate::actor::account;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::load_config::{self, Folders};
+use crate::trust_prompt;
+use crate::view::text;
+use crate::workspace_config::{WorkspaceConfig, account_file};
+
+const TRUST_EXAMPLES: &str = "\
+A folder's .waypost/config.toml names programs to run and addresses to send to, and it can come with a clone. Nothing of it
+counts until you have trusted it here; plans can be read and edited before. Trust holds for the content: after an edit you
+are asked again, and only the difference is shown. The files that the configuration names (schemas, prompts) are included.
+
+Without a terminal: `waypost run --config FILE` uses the file that you name; a pipeline sets WAYPOST_TRUST to the digest
+that `waypost trust --digest` prints, and no other content is trusted.
+
+Examples:
+  waypost trust
+  waypost trust ~/src/project
+  waypost trust --digest
+  waypost trust --list";
+
+const UNTRUST_EXAMPLES: &str = "\
+Examples:
+  waypost untrust
+  waypost untrust ~/src/project
+  waypost untrust --gone";
+
+#[derive(Debug, Args)]
+#[command(after_help = TRUST_EXAMPLES)]
+pub(crate) struct Trust {
+    /// Folder to trust [default: the current workspace]
+    path: Option<PathBuf>,
+    /// Print the digest of the folder's configuration, and trust nothing
+    #[arg(long)]
+    digest: bool,
+    /// List the trusted folders: current, changed or gone
+    #[arg(long, conflicts_with_all = ["path", "digest"])]
+    list: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = UNTRUST_EXAMPLES)]
+pub(crate) struct Untrust {
+    /// Folder to trust no longer [default: the current workspace]
+    path: Option<PathBuf>,
+    /// Forget all folders that no longer exist
+    #[arg(long, conflicts_with = "path")]
+    gone: bool,
+}
+
+fn folders(context: &Context, path: Option<&Path>) -> Outcome<Folders> {
+    let Some(path) = path else { return context.folders() };
+    context.folders_of(&path.canonicalize().map_err(|error| Failure::file(path, &error))?)
+}
+
+impl Trust {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if self.list {
+            return list(context);
+        }
+        let folders = folders(context, self.path.as_deref())?;
+        let brought = WorkspaceConfig::read(&folders.own, &folders.workspace)?;
+        let shown = brought.root.display().to_string();
+        if self.digest {
+            let digest = trust_digest(&brought.files());
+            return match context.out.json {
+                true => context.out.value(&json!({ "path": shown, "digest": digest })),
+                false => {
+                    context.out.line(digest);
+                    Ok(())
+                }
+            };
+        }
+        let by = context.actor()?.kind;
+        let mut terminal = trust_prompt::open(by)?;
+        if !trust_prompt::is_present(context)? {
+            let failure = Failure::failed("--as: another name proves nothing", "leave --as out");
+            return Err(Failure { code: "needs_person".to_owned(), ..failure });
+        }
+        let state = match load_config::not_trusted(&folders, by)? {
+            None if !brought.says_something() => "there is nothing to trust in",
+            None => "already trusted:",
+            Some(_) => {
+                load_config::load_untrusted(&folders, by)?;
+                if !trust_prompt::ask(&brought, &mut terminal)? {
+                    return Err(Failure::failed(format!("{shown} is not trusted; nothing of it counts"), ""));
+                }
+                if !brought.trust("terminal")? {
+                    let message = "this account has no home to keep the record in";
+                    let hint = "name the file with --config FILE, or list the folder in [trust] of /etc/waypost/config.toml";
+                    return Err(Failure::failed(message, hint));
+                }
+                "trusted"
+            }
+        };
+        if context.out.json {
+            let digest = trust_digest(&brought.files());
+            return context.out.value(&json!({ "path": shown, "digest": digest, "trusted": true }));
+        }
+        context.out.line(format!("{state} {shown}"));
+        Ok(())
+    }
+}
+
+impl Untrust {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let records = TrustRecords::of(account());
+        let folders = match self.gone {
+            true => {
+                let known = records.list().map_err(|error| account_file(&error))?;
+                let gone = known.iter().filter(|record| state(record) == "gone");
+                gone.map(|record| PathBuf::from(&record.path)).collect()
+            }
+            false => match &self.path {
+                // A folder that no longer exists can be named as the list shows it.
+                Some(path) if !path.exists() => vec![path.clone()],
+                path => {
+                    let found = folders(context, path.as_deref())?;
+                    vec![WorkspaceConfig::read(&found.own, &found.workspace)?.root]
+                }
+            },
+        };
+        let mut removed = Vec::new();
+        for folder in folders {
+            if records.remove(&folder).map_err(|error| account_file(&error))? {
+                removed.push(folder.display().to_string());
+            }
+        }
+        if context.out.json {
+            return context.out.value(&json!({ "removed": removed }));
+        }
+        if removed.is_empty() {
+            context.out.line("nothing was trusted there");
+        }
+        removed.iter().for_each(|folder| context.out.line(format!("no longer trusted: {folder}")));
+        Ok(())
+    }
+}
+
+fn list(context: &mut Context) -> Outcome {
+    let records = TrustRecords::of(account()).list().map_err(|error| account_file(&error))?;
+    if context.out.json {
+        let shown = records.iter().map(|record| {
+            json!({ "path": record.path, "digest": record.digest, "trusted_at": record.trusted_at,
+                "by": record.by, "via": record.via, "state": state(record) })
+        });
+        let shown: Vec<serde_json::Value> = shown.collect();
+        return context.out.value(&json!({ "folders": shown }));
+    }
+    if records.is_empty() {
+        context.out.say("no folder is trusted");
+    }
+    for record in &records {
+        let at = record.trusted_at.to_the_second();
+        context.out.line(format!("{:<8} {at}  {}", state(record), text::one_line(&record.path)));
+    }
+    Ok(())
+}
+
+/// Whether a folder still has the content that was trusted.
+fn state(record: &TrustRecord) -> &'static str {
+    let root = Path::new(&record.path);
+    let brought = match root.is_dir() {
+        true => WorkspaceConfig::read(&root.join(".waypost"), root),
+        false => return "gone",
+    };
+    match brought {
+        Ok(brought) if trust_digest(&brought.files()) == record.digest => "current",
+        Ok(_) | Err(_) => "changed",
+    }
+}
