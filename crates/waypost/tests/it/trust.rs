@@ -356,7 +356,7 @@ fn init_by_a_present_person_trusts_what_it_writes() {
 
 #[test]
 fn files_and_folders_are_private_whatever_the_umask() {
-    let workspace = cloned(&TOUCH.replace("[\"touch\", \"ran\"]", "[\"sh\", \"-c\", \"echo said\"]"));
+    let workspace = cloned(&TOUCH.replace("[\"touch\", \"ran\"]", "[\"sh\", \"-c\", \"echo said >&2\"]"));
     workspace.trust();
     fs::rename(workspace.work().join(".waypost/config.toml"), workspace.work().join("config.toml")).unwrap();
     fs::remove_dir_all(workspace.work().join(".waypost")).unwrap();
