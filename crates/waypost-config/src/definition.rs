@@ -69,26 +69,32 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// Returns the definitions of a configuration.
+    /// Returns the definitions of a configuration. Files that it pins are read.
     pub fn of(config: &Config) -> Self {
         let mut executors = BTreeMap::new();
         for (name, executor) in &config.executors {
+            let pinned = || config.pinned_files.of(&format!("executors.{name}"));
             let value = match executor {
                 Executor::Noop => json!("noop"),
                 Executor::Human => json!("human"),
-                Executor::Worker(worker) => value_of(worker),
+                Executor::Worker(worker) => value_of(worker, pinned()),
                 Executor::Dispatch(workers) => {
-                    let named =
-                        workers.iter().map(|(worker, one)| (format!("{name}/{worker}"), value_of(one)));
+                    let pinned = pinned();
+                    let named = workers
+                        .iter()
+                        .map(|(worker, one)| (format!("{name}/{worker}"), value_of(one, pinned.clone())));
                     executors.extend(named);
                     json!({ DISPATCH: workers.keys().collect::<BTreeSet<_>>() })
                 }
             };
             executors.insert(name.clone(), value);
         }
+        let check = |(name, worker): (&String, &Worker)| {
+            (name.clone(), value_of(worker, config.pinned_files.of(&format!("checks.{name}"))))
+        };
         Self {
             executors,
-            checks: config.checks.iter().map(|(name, worker)| (name.clone(), value_of(worker))).collect(),
+            checks: config.checks.iter().map(check).collect(),
             retry: config.retry,
             timeout_seconds: config.timeout_seconds,
         }
@@ -121,9 +127,16 @@ impl Definitions {
     }
 }
 
-fn value_of(worker: &Worker) -> Value {
+/// Returns what a worker stands for, with the hashes of the files that it pins.
+fn value_of(worker: &Worker, pinned: Option<BTreeMap<String, String>>) -> Value {
     // Texts, numbers, lists and maps with text keys: JSON can represent all of them.
-    serde_json::to_value(worker).unwrap_or_default()
+    let mut value = serde_json::to_value(worker).unwrap_or_default();
+    // The kind is the only key, and all others are below it.
+    let keys = value.as_object_mut().and_then(|kinds| kinds.values_mut().next()?.as_object_mut());
+    if let (Some(pinned), Some(keys)) = (pinned, keys) {
+        keys.insert("pin".to_owned(), json!(pinned));
+    }
+    value
 }
 
 /// Hashes a value with a tag before each part, and keys in the order of their bytes.

@@ -1,7 +1,7 @@
 //! The configuration of the operator: queues, executors, retries, leases, limits, the approval policy.
 //!
 //! Loading is pure: the caller reads files and the environment and passes text in. Only [`ExecutionEnv`] reads files,
-//! for secrets. Every key is described in `docs/configuration.md`; an unknown key is an error with its file, its line
+//! for secrets, and [`PinnedFiles`]. Every key is described in `docs/configuration.md`; an unknown key is an error with its file, its line
 //! and the nearest known name.
 
 mod address;
@@ -15,6 +15,7 @@ mod load;
 mod models;
 mod only_tightens;
 mod parse;
+mod pinned_files;
 mod problem;
 mod resolve;
 mod secret_files;
@@ -29,6 +30,7 @@ pub use input_schema::{Shape, VIOLATIONS_MAX};
 pub use layer::{Layer, Origin, ReadFile};
 pub use models::*;
 pub use parse::{PROMPT_MARK, todo_store};
+pub use pinned_files::{PINNED_BYTES_MAX, PINNED_FILES_MAX, PinnedFiles};
 pub use problem::{BadConfig, ConfigProblem};
 pub use resolve::{ResolvedWork, inputs, resolve, resolve_check};
 pub use settings::*;

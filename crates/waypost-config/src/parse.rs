@@ -80,9 +80,17 @@ impl Table<'_> {
             table.missing("concurrency", "for example concurrency = 4");
             Some(Queue { concurrency: concurrency? })
         }));
-        config.executors.extend(self.tables("executors", |_, table| table.executor()));
-        let check = |_: &str, table: &mut Table<'_>| Some(Worker::Process(Arc::new(table.process()?)));
-        config.checks.extend(self.tables("checks", check));
+        let pinned = &mut config.pinned_files;
+        config.executors.extend(self.tables("executors", |_, table| {
+            let executor = table.executor();
+            table.pin(pinned);
+            executor
+        }));
+        config.checks.extend(self.tables("checks", |_, table| {
+            let process = table.process();
+            table.pin(pinned);
+            Some(Worker::Process(Arc::new(process?)))
+        }));
         config.shapes.extend(self.tables("shapes", |_, table| table.shape()));
         config.reporters.extend(self.tables("reporters", |_, table| table.reporter()));
         self.models(config);

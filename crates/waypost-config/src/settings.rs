@@ -8,6 +8,7 @@ use waypost_core::{DEFAULT_QUEUE, Proof, Retry};
 use crate::executor::{Header, Secret, Worker};
 use crate::input_schema::Shape;
 use crate::models::{ModelServer, Planner};
+use crate::pinned_files::PinnedFiles;
 
 /// Tasks that a queue runs concurrently, unless the configuration sets the number.
 pub const CONCURRENCY_DEFAULT: u32 = 4;
@@ -286,6 +287,7 @@ pub struct Config {
     /// Settings of the terminal interface.
     pub tui: Tui,
     pub files: Files,
+    pub pinned_files: PinnedFiles,
 }
 
 impl Default for Config {
@@ -315,6 +317,7 @@ impl Default for Config {
             retention_seconds: None,
             tui: Tui { mouse: true, keys: Vec::new() },
             files: Files::default(),
+            pinned_files: PinnedFiles::default(),
         }
     }
 }

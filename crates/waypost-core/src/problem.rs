@@ -216,7 +216,7 @@ impl Problem {
             }
             ProblemKind::DuplicateLock { .. } => "name each lock once".into(),
             ProblemKind::OverLimit { max, .. } => format!("stay within {max}"),
-            ProblemKind::Format { .. } => "correct the file".into(),
+            ProblemKind::Format { .. } => "correct it".into(),
         }
     }
 }

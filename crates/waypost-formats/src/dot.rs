@@ -3,7 +3,7 @@
 //! Write only. Nodes are named by the ids of their tasks; parents are clusters around their children.
 
 use waypost_core::{Draft, Status};
-use waypost_text::{excerpt, one_line, wrap};
+use waypost_text::{excerpt, one_line, reveal, wrap};
 
 use crate::graph::{Graph, Step};
 use crate::label::sign;
@@ -101,9 +101,10 @@ fn margin(level: usize) -> String {
     "  ".repeat(level + 1)
 }
 
-/// Quotes the name of a node: in it only the quote and the backslash have a meaning.
+/// Quotes the name of a node: in it only the quote and the backslash have a meaning. Characters that a terminal would
+/// obey are written as codes.
 fn name(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    format!("\"{}\"", reveal(text).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Quotes a displayed text.

@@ -1,7 +1,7 @@
 //! Labels of pictures: the sign of a status, and text inside XML. `waypost-text` makes texts safe and short.
 
 use waypost_core::Status;
-use waypost_text::StatusSign;
+use waypost_text::{StatusSign, is_unsafe_char};
 
 /// Returns the sign of a status, so that a status is never shown by colour alone. A picture does not know why a pending task waits.
 pub(crate) fn sign(status: Status) -> &'static str {
@@ -33,6 +33,8 @@ pub(crate) fn xml(text: &str) -> String {
             c if c.is_control() && c < '\u{20}' || matches!(c, '\u{fffe}' | '\u{ffff}') => {
                 safe.push('\u{fffd}')
             }
+            // A parser reads the same character, and a terminal that shows the file does not obey it.
+            c if is_unsafe_char(c) => safe.push_str(&format!("&#x{:x};", u32::from(c))),
             c => safe.push(c),
         }
     }

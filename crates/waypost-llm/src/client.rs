@@ -382,8 +382,7 @@ impl Client {
     }
 
     async fn whole(&self, answer: Incomplete, ask: &ModelRequest, model: &str) -> Result<Answer, CallError> {
-        // More than `wire::whole` accepts, so that its limit decides.
-        let whole = self.unless_broken(answer.whole(2 * ANSWER_BYTES_MAX as u64)).await?;
+        let whole = self.unless_broken(answer.whole(ANSWER_BYTES_MAX as u64)).await?;
         if whole.too_much {
             return Err(self.of_wire(WireError::TooMuch(ANSWER_BYTES_MAX)));
         }

@@ -154,6 +154,9 @@ impl Journal {
         let mut text = serde_json::to_string(&line).map_err(|error| of_file(&self.path, &error.into()))?;
         text.push('\n');
         let mut inner = self.inner();
+        if inner.bytes + text.len() as u64 > JOURNAL_BYTES_MAX {
+            return Err(JournalError::TooLarge { file: self.path.display().to_string() });
+        }
         inner.write(&text).map_err(|error| of_file(&self.path, &error))?;
         inner.take(line);
         Ok(())

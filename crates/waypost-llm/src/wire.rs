@@ -32,11 +32,8 @@ pub fn request(api: Api, ask: &ModelRequest, model: &str, capabilities: &Capabil
     }
 }
 
-/// Parses an answer that came in one piece.
+/// Parses an answer that came in one piece, of at most [`ANSWER_BYTES_MAX`] bytes.
 pub fn whole(api: Api, ask: &ModelRequest, model: &str, body: &str) -> Result<Answer, WireError> {
-    if body.len() > ANSWER_BYTES_MAX {
-        return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
-    }
     let garbled = |_| WireError::Garbled(format!("no JSON: {}", error_body::start_of(body)));
     let body: Value = serde_json::from_str(body).map_err(garbled)?;
     let mut parts = PartialAnswer::default();

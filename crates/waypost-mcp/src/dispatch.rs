@@ -135,7 +135,7 @@ impl Server {
             let _permit = permit;
             let (toolset, found) = &shared.tools[place];
             let call = Call { workspace: at, caller, arguments, client, over_http, recent };
-            let answer = (found.run)(&call).map_err(|refused| refused.with_hints(toolset.hints()));
+            let answer = (found.run)(&call).map_err(|refused| refused.with_hints(toolset.hints(), over_http));
             let outcome = if answer.is_ok() { "answered" } else { "refused" };
             meters().calls.with([&tool, outcome], |calls| calls.add(1));
             answer
@@ -237,6 +237,7 @@ fn complete_with_error(refused: ToolError) -> Result<CallToolResponse, ErrorData
 fn result(answer: Result<Answer, ToolError>) -> CallToolResult {
     match answer {
         Ok(Answer { value, text }) => {
+            let text = waypost_text::sanitize(&text).into_owned();
             let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
             result.structured_content = Some(value);
             result

@@ -36,6 +36,25 @@ pub(crate) struct HintPhrases {
     pub(crate) detach: &'static str,
 }
 
+/// Rewords a hint for a caller on another machine: the person whom it asks has no terminal there.
+pub(crate) fn for_remote(hint: &str) -> String {
+    const COMMAND: &str = "a person runs `waypost ";
+    let mut words = String::new();
+    let mut rest = hint;
+    while let Some((before, command)) = rest.split_once(COMMAND) {
+        let (command, after) = command.split_once('`').unwrap_or((command, ""));
+        let verb = command.split_whitespace().next().unwrap_or_default();
+        words.push_str(before);
+        words.push_str(match verb {
+            "doctor" | "worker" | "run" | "submit" => "the operator of this server sees to it",
+            _ => "a person does it in the dashboard",
+        });
+        words.push_str(&if verb.is_empty() { String::new() } else { format!(" ({verb})") });
+        rest = after;
+    }
+    words + rest
+}
+
 /// Returns the hint for an error.
 pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
     let hint = match error {
@@ -54,7 +73,7 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         | ServiceError::NeedsTerminal { .. }
         | ServiceError::NotThatActor { .. }
         | ServiceError::SeenMissing { .. }
-        | ServiceError::UnresolvedExecutor { .. } => "ask a person to run `waypost approve`",
+        | ServiceError::UnresolvedExecutor { .. } => "a person runs `waypost approve`",
         ServiceError::Configuration { hint, .. } => hint,
         ServiceError::Store(error) => about_store(error),
     };

@@ -132,7 +132,11 @@ pub(crate) fn read(workspace: &Workspace, uri: &str) -> Result<ResourceContents,
 
 fn plans(workspace: &Workspace) -> Result<Value, ToolError> {
     let page = workspace.plans().heads(&Query { limit: PLANS_PAGE, ..Query::default() })?;
-    Ok(json!({ "plans": page.items, "total": page.total }))
+    let mut value = json!({ "plans": page.items, "total": page.total });
+    if !page.warnings.is_empty() {
+        value["warnings"] = json!(page.warnings);
+    }
+    Ok(value)
 }
 
 /// Returns the plan with this id or id prefix.
@@ -145,7 +149,7 @@ pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, ToolE
 
 fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, ToolError> {
     let id = resolve(workspace, plan)?;
-    let draft = workspace.plans().with_plan(&id, Plan::to_draft)?;
+    let draft = workspace.plans().view(&id, |plan, _| plan.to_draft())?;
     let written = waypost_formats::write(&draft, dialect, Form::default());
     written
         .map(|written| written.text)
@@ -160,7 +164,7 @@ pub(crate) fn task_value(plan: &Plan, task: &TaskId) -> Option<Value> {
 
 fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, ToolError> {
     let id = resolve(workspace, plan)?;
-    let found = workspace.plans().with_plan(&id, |plan| {
+    let found = workspace.plans().view(&id, |plan, _| {
         let task = plan.resolve(task).ok()?;
         let mut value = task_value(plan, &task)?;
         value["version"] = plan.version().into();
@@ -174,7 +178,7 @@ fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Tool
 
 fn history(workspace: &Workspace, plan: &str) -> Result<Value, ToolError> {
     let id = resolve(workspace, plan)?;
-    let version = workspace.plans().with_plan(&id, Plan::version)?;
+    let version = workspace.plans().view(&id, |plan, _| plan.version())?;
     let after = version.saturating_sub(VERSIONS_SHOWN_MAX as u64);
     let entries = workspace.plans().history(&id, after, VERSIONS_SHOWN_MAX)?;
     let entries = entries.iter().rev().map(|entry| {

@@ -17,7 +17,8 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// Pairs the definitions in a JSON file with the handlers by name. A definition without a handler is dropped.
+    /// Pairs the definitions in a JSON file with the handlers by name. A test finds a definition without a handler, which
+    /// would be dropped here.
     pub(crate) fn all(definitions: &str, handlers: &[(&str, Handler)]) -> Vec<Self> {
         let definitions: Vec<Definition> = serde_json::from_str(definitions).unwrap_or_default();
         let handler = |name: &str| handlers.iter().find(|(handled, _)| *handled == name);
@@ -56,6 +57,20 @@ impl Answer {
         if !names.is_empty() {
             let joined = names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
             self.add(field, names, &format!("{label}{joined}"));
+        }
+    }
+
+    /// Adds damage to the files of what was read.
+    pub(crate) fn warn(&mut self, warnings: &[String]) {
+        if warnings.is_empty() {
+            return;
+        }
+        let is_json = self.text == self.value.to_string();
+        self.value["warnings"] = json!(warnings);
+        if is_json {
+            self.text = self.value.to_string();
+        } else {
+            warnings.iter().for_each(|warning| self.text.push_str(&format!("\nwarning: {warning}")));
         }
     }
 

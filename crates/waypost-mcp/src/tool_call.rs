@@ -9,6 +9,7 @@ use waypost_core::{Actor, Phase, Plan, PlanId};
 use waypost_service::{Caller, Service, ServiceError};
 
 use crate::elicitation::question::{PendingQuestion, Question, QuestionSender};
+use crate::hints;
 use crate::reply_text;
 use crate::sampling::Sampler;
 use crate::tool_error::ToolError;
@@ -67,7 +68,8 @@ impl Call {
         serde_path_to_error::deserialize(Value::Object(self.arguments.clone())).map_err(|error| {
             let path = error.path().to_string();
             let what = if path == "." { "invalid arguments".to_owned() } else { path };
-            let why = reply_text::cut(&error.into_inner().to_string(), MISFIT_BYTES);
+            let why = waypost_text::plain_parse_error("", &error.into_inner().to_string());
+            let why = reply_text::cut(&why, MISFIT_BYTES);
             ToolError::new(format!("{what}: {why}"), "see the tool's input schema")
         })
     }
@@ -91,13 +93,19 @@ impl Call {
         self.service().read(plan, read)
     }
 
-    /// Reads a plan with the latest progress of its tasks.
-    pub(crate) fn read_with_progress<R>(
+    /// Reads all that is intact of a plan, with warnings about damage.
+    pub(crate) fn view<R>(
         &self,
         plan: &PlanId,
-        read: impl FnOnce(&Plan) -> R,
+        look: impl FnOnce(&Plan, &[String]) -> R,
     ) -> Result<R, ServiceError> {
-        self.service().read_with_progress(plan, read)
+        self.service().view(plan, look)
+    }
+
+    /// Names a command that a person has to run, or where the caller may be on another machine, what the person does.
+    pub(crate) fn person_runs(&self, command: &str) -> String {
+        let words = format!("a person runs `waypost {command}`");
+        if self.over_http { hints::for_remote(&words) } else { words }
     }
 
     /// Returns the plan with this id or id prefix.
@@ -107,7 +115,7 @@ impl Call {
 
     /// Makes this plan the session's default for calls that name none, if it is the caller's own.
     pub(crate) fn remember(&self, plan: &PlanId) -> Result<(), ToolError> {
-        if self.read(plan, |plan| plan.spec().owner == self.by().name)? {
+        if self.view(plan, |plan, _| plan.spec().owner == self.by().name)? {
             *self.recent.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan.clone());
         }
         Ok(())

@@ -15,6 +15,8 @@ use crate::reply_text;
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// Maximum number of problems that an error names.
 pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
+/// The code of an error in the arguments of a call, as HTTP has it.
+const BAD_REQUEST: &str = "bad_request";
 /// Maximum bytes of the facts of an error.
 const FACTS_BYTES_MAX: usize = 4 * 1024;
 
@@ -32,15 +34,11 @@ pub(crate) struct ToolError {
 }
 
 impl ToolError {
-    /// Creates an error; the message is cut to its maximum.
+    /// Creates an error of the call itself, with the code [`BAD_REQUEST`]; the message is cut to its maximum.
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = reply_text::cut_text(&message.into(), MESSAGE_BYTES_MAX);
-        Self {
-            message,
-            hint: waypost_text::sanitize(&hint.into()).into_owned(),
-            facts: Box::default(),
-            cause: None,
-        }
+        let hint = waypost_text::sanitize(&hint.into()).into_owned();
+        Self { message, hint, facts: Box::default(), cause: None }.with_fact("code", BAD_REQUEST)
     }
 
     /// The error for an invalid draft.
@@ -75,11 +73,15 @@ impl ToolError {
         self
     }
 
-    /// Sets the hint in the phrases of a toolset.
-    pub(crate) fn with_hints(mut self, ways: &HintPhrases) -> Self {
-        let Some(cause) = self.cause.take() else { return self };
+    /// Sets the hint in the phrases of a toolset, for a caller on this machine or another.
+    pub(crate) fn with_hints(mut self, ways: &HintPhrases, over_http: bool) -> Self {
         let before = self.text();
-        self.hint = hints::about(&cause, ways);
+        if let Some(cause) = self.cause.take() {
+            self.hint = hints::about(&cause, ways);
+        }
+        if over_http {
+            self.hint = hints::for_remote(&self.hint);
+        }
         let after = self.text();
         // A fact that repeats the text must stay the same as the text.
         for fact in self.facts.values_mut().filter(|fact| **fact == before.as_str()) {

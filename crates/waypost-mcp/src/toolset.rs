@@ -136,6 +136,39 @@ mod tests {
     }
 
     #[test]
+    fn every_definition_of_a_tool_has_a_handler() {
+        let tools: BTreeSet<String> = Toolset::ALL
+            .into_iter()
+            .flat_map(Toolset::tools)
+            .chain(crate::documents::synonyms())
+            .map(|tool| tool.definition.name.into())
+            .collect();
+        for definitions in [
+            include_str!("native/tools.json"),
+            include_str!("jaato/tools.json"),
+            include_str!("documents/tools.json"),
+            include_str!("documents/synonyms.json"),
+            include_str!("orchestrator/tools.json"),
+        ] {
+            let definitions: Vec<serde_json::Value> = serde_json::from_str(definitions).unwrap();
+            for definition in definitions {
+                let name = definition["name"].as_str().unwrap();
+                assert!(tools.contains(name), "{name} is defined, and nothing handles it");
+            }
+        }
+    }
+
+    #[test]
+    fn a_caller_on_another_machine_is_told_of_no_command() {
+        for hint in Toolset::ALL.into_iter().flat_map(all_hints) {
+            let remote = crate::hints::for_remote(&hint);
+            assert!(!remote.contains("`waypost"), "{remote}");
+        }
+        let remote = crate::hints::for_remote("it is paused; a person runs `waypost resume kq3`, then wait");
+        assert_eq!(remote, "it is paused; a person does it in the dashboard (resume), then wait");
+    }
+
+    #[test]
     fn a_command_is_named_only_where_a_person_is_to_run_it() {
         for set in Toolset::ALL {
             for hint in all_hints(set) {

@@ -1,9 +1,9 @@
 //! The repairs of answers. Each has a description for users.
 
 use serde::{Deserialize, Serialize};
-use strum::{EnumMessage, VariantArray};
+use strum::{IntoStaticStr, VariantArray};
 
-/// A deviation in an answer that was accepted all the same. The doc comment of each variant is its description for users.
+/// A deviation in an answer that was accepted all the same, with its description for users.
 #[derive(
     Clone,
     Copy,
@@ -15,77 +15,77 @@ use strum::{EnumMessage, VariantArray};
     Hash,
     Serialize,
     Deserialize,
-    EnumMessage,
+    IntoStaticStr,
     VariantArray,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Repair {
-    /// a byte order mark was left out
+    #[strum(to_string = "a byte order mark was left out")]
     ByteOrderMark,
-    /// the model's reasoning before the answer was dropped
+    #[strum(to_string = "the model's reasoning before the answer was dropped")]
     Thinking,
-    /// the JSON was taken out of a fence
+    #[strum(to_string = "the JSON was taken out of a fence")]
     Fence,
-    /// the JSON was taken out of a fence that was not closed
+    #[strum(to_string = "the JSON was taken out of a fence that was not closed")]
     UnclosedFence,
-    /// words around the JSON were left out
+    #[strum(to_string = "words around the JSON were left out")]
     Prose,
-    /// of several pieces of JSON the first that fits was taken
+    #[strum(to_string = "of several pieces of JSON the first that fits was taken")]
     SeveralCandidates,
-    /// the answer was taken out of an object around it
+    #[strum(to_string = "the answer was taken out of an object around it")]
     Wrapped,
-    /// the answer was JSON inside a text
+    #[strum(to_string = "the answer was JSON inside a text")]
     Quoted,
-    /// commas before a closing bracket were left out
+    #[strum(to_string = "commas before a closing bracket were left out")]
     TrailingComma,
-    /// missing commas were added
+    #[strum(to_string = "missing commas were added")]
     MissingComma,
-    /// comments were left out
+    #[strum(to_string = "comments were left out")]
     Comment,
-    /// single quotes were read as double quotes
+    #[strum(to_string = "single quotes were read as double quotes")]
     SingleQuotes,
-    /// typographic quotes were read as quotes
+    #[strum(to_string = "typographic quotes were read as quotes")]
     SmartQuotes,
-    /// True, False or None were read as JSON
+    #[strum(to_string = "True, False or None were read as JSON")]
     PythonWords,
-    /// line breaks inside texts were kept
+    #[strum(to_string = "line breaks inside texts were kept")]
     RawControl,
-    /// needless backslashes were left out
+    #[strum(to_string = "needless backslashes were left out")]
     BadEscape,
-    /// the answer was cut off; only its complete part was read
+    #[strum(to_string = "the answer was cut off; only its complete part was read")]
     Truncated,
-    /// closing brackets at the end were added
+    #[strum(to_string = "closing brackets at the end were added")]
     Unclosed,
-    /// a bare list was taken for the answer
+    #[strum(to_string = "a bare list was taken for the answer")]
     BareList,
-    /// numbers were read as texts
+    #[strum(to_string = "numbers were read as texts")]
     NumberAsText,
-    /// a text was read as true or false
+    #[strum(to_string = "a text was read as true or false")]
     TextAsBoolean,
-    /// a single value was read as a list
+    #[strum(to_string = "a single value was read as a list")]
     ValueAsList,
-    /// texts were read as descriptions
+    #[strum(to_string = "texts were read as descriptions")]
     TextAsObject,
-    /// a field was found under another name
+    #[strum(to_string = "a field was found under another name")]
     OtherName,
-    /// tasks without an id were given one
+    #[strum(to_string = "tasks without an id were given one")]
     MissingId,
-    /// no reason was given
+    #[strum(to_string = "no reason was given")]
     MissingReasoning,
-    /// the answer was in words and not in JSON
+    #[strum(to_string = "the answer was in words and not in JSON")]
     Words,
-    /// there was no JSON: the steps of the text were taken
+    #[strum(to_string = "there was no JSON: the steps of the text were taken")]
     TextPlan,
-    /// no valid dependencies were given; the subtasks run in order
+    #[strum(to_string = "no valid dependencies were given; the subtasks run in order")]
     InOrder,
 }
 
 impl Repair {
     pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
-    /// A description for users: the doc comment of the variant.
+    /// A description for users.
     pub fn describe(self) -> &'static str {
-        self.get_documentation().unwrap_or_default()
+        self.into()
     }
 }
 

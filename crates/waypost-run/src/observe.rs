@@ -69,7 +69,8 @@ impl Observer {
             }
         };
         for id in ids {
-            let plan = self.plans.with_plan(&id, Plan::clone)?;
+            // A damaged plan is watched as far as it can be read.
+            let plan = self.plans.view(&id, |plan, _| plan.clone())?;
             self.watched.insert(id, plan);
         }
         // Progress reported before the start is shown, but causes no event.

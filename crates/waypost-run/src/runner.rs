@@ -40,8 +40,7 @@ use crate::scheduler::{
 };
 use crate::slots::{FileSlots, StoredSlots};
 use crate::store_clock::Clock;
-use waypost_config::Config;
-use waypost_config::ExecutionEnv;
+use waypost_config::{Config, Definitions, ExecutionEnv};
 use waypost_exec::liveness_lock::LivenessLock;
 use waypost_exec::{
     AttemptEvent, AttemptHandle, AttemptKey, AttemptOutcome, AttemptSpec, ExecutorPool, Force,
@@ -167,6 +166,8 @@ pub struct Runner {
     _liveness: Option<LivenessLock>,
     /// The registry row of this run among the workers of the store.
     row: Worker,
+    /// Whether the row has changed and is not written yet.
+    has_news: bool,
     /// Counts slots in the store, if several machines share it.
     slots: Option<StoredSlots>,
     /// Uploads logs to the store, if several machines share it.
@@ -258,6 +259,7 @@ impl Runner {
         let mut runner = Self {
             _liveness: liveness,
             row,
+            has_news: false,
             slots,
             copies,
             service: Service::new(Arc::clone(&plans), Arc::clone(&config)),
@@ -418,6 +420,7 @@ impl Runner {
             return Ok(());
         }
         self.hold_until = None;
+        self.compare_pinned_files();
         loop {
             let actions = self.scheduler.step(self.clock.now());
             if actions.is_empty() {
@@ -444,6 +447,19 @@ impl Runner {
             if self.hold_until.is_some() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Looks at the files that executors pin. What changed is compared with the approvals, and told to others.
+    fn compare_pinned_files(&mut self) {
+        if self.config.pinned_files.is_empty() {
+            return;
+        }
+        let definitions = Definitions::of(&self.config);
+        let published = worker_row::published(&definitions);
+        if self.scheduler.redefine(definitions) {
+            self.row.definitions = published;
+            self.has_news = true;
         }
     }
 

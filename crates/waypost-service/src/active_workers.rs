@@ -27,7 +27,7 @@ pub fn work_of(
 /// Returns the queue of a plan, and the workers that take its tasks: neither dead nor draining, and serving the queue or
 /// running this plan.
 pub fn workers_of(plans: &PlanStore, plan: &PlanId) -> Result<(String, Vec<Worker>), WriteError> {
-    let queue = plans.with_plan(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
+    let queue = plans.view(plan, |plan, _| Config::queue_name(&plan.spec().queue).to_owned())?;
     let (mut found, now) = all_workers(plans)?;
     found.retain(|worker| takes_tasks_of(worker, now, &queue, plan));
     Ok((queue, found))

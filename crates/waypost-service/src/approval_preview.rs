@@ -77,12 +77,16 @@ fn describe(found: Result<&Value, ProblemKind>, work: &Work) -> String {
     };
     let Some((kind, value)) = value.as_object().and_then(|kinds| kinds.iter().next()) else {
         return match value.as_str() {
-            Some("human") => "(a person does it and reports with `waypost answer`)".to_owned(),
+            Some("human") => "(a person does it and reports the result)".to_owned(),
             _ => "(nothing)".to_owned(),
         };
     };
     let text = |key: &str| value[key].as_str().unwrap_or_default();
-    match kind.as_str() {
+    let pinned = value["pin"].as_object().map(|files| {
+        let names: Vec<&str> = files.keys().map(String::as_str).collect();
+        format!(" (pinned: {})", names.join(", "))
+    });
+    let program = match kind.as_str() {
         "container" => {
             let engine = value["engine"].as_str().unwrap_or("docker or podman");
             format!("{} (in a container of {}, by {engine})", quoted(&value["command"]), text("image"))
@@ -103,7 +107,8 @@ fn describe(found: Result<&Value, ProblemKind>, work: &Work) -> String {
             format!("{}{prompt}{worktree}", describe_process(&value["process"]))
         }
         _ => describe_process(value),
-    }
+    };
+    program + &pinned.unwrap_or_default()
 }
 
 fn describe_process(process: &Value) -> String {

@@ -1,7 +1,7 @@
 //! Claiming the next task: reclaims tasks with expired leases, then starts the first claimable task that is not
 //! refused.
 
-use waypost_core::{Actor, Command, Plan, PlanId, Refusal, TaskId};
+use waypost_core::{Actor, Command, PlanId, Refusal, TaskId};
 use waypost_store::LeaseFilter;
 
 use crate::caller::Caller;
@@ -25,6 +25,15 @@ pub struct ClaimFilter<'a> {
     pub queue: Option<&'a str>,
 }
 
+/// Tasks that could start now, the most urgent first.
+#[derive(Clone, Debug, Default)]
+pub struct Claimable {
+    /// The tasks, each with its plan.
+    pub tasks: Vec<(PlanId, TaskId)>,
+    /// Plans that are left out because their files are damaged.
+    pub warnings: Vec<String>,
+}
+
 /// The result of a claim.
 #[derive(Clone, Debug)]
 pub enum Claimed {
@@ -37,7 +46,7 @@ pub enum Claimed {
     },
     /// No task could be claimed.
     Nothing {
-        /// The refusals of the first few tasks that were tried.
+        /// The refusals of the first few tasks that were tried, each once, and plans that are damaged.
         reasons: Vec<String>,
     },
 }
@@ -53,35 +62,36 @@ impl Service {
         self.reclaim_expired_leases(filter.plan)?;
         let terms = Terms { guard: Guard::NONE, lease_seconds: new_lease_seconds(lease_seconds) };
         let mut reasons: Vec<String> = Vec::new();
-        for (plan, task) in self.claimable(filter, CANDIDATES_MAX)? {
+        let Claimable { tasks, warnings } = self.claimable(filter, CANDIDATES_MAX)?;
+        for (plan, task) in tasks {
             let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };
             match self.write(by, &plan, vec![start], terms) {
                 Ok(written) => return Ok(Claimed::Taken { written, task }),
                 Err(ServiceError::Refused(refusal)) if is_only_this_one(&refusal) => {
-                    if reasons.len() < REASONS_MAX {
-                        reasons.push(refusal.to_string());
+                    let reason = refusal.to_string();
+                    if reasons.len() < REASONS_MAX && !reasons.contains(&reason) {
+                        reasons.push(reason);
                     }
                 }
                 Err(error) => return Err(error),
             }
         }
+        reasons.extend(warnings);
         Ok(Claimed::Nothing { reasons })
     }
 
     /// Returns the tasks that could start now, the most urgent first.
-    pub fn claimable(
-        &self,
-        filter: ClaimFilter<'_>,
-        limit: usize,
-    ) -> Result<Vec<(PlanId, TaskId)>, ServiceError> {
+    pub fn claimable(&self, filter: ClaimFilter<'_>, limit: usize) -> Result<Claimable, ServiceError> {
         if let Some(plan) = filter.plan {
-            let tasks = |found: &Plan| {
-                found.claimable().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
-            };
-            return self.read(plan, tasks);
+            return self.view(plan, |found, warnings| {
+                let tasks = found.claimable().take(limit);
+                let tasks = tasks.map(|task| (plan.clone(), task.spec.id.clone())).collect();
+                Claimable { tasks, warnings: warnings.to_vec() }
+            });
         }
         let ready = self.plans().claimable(filter.queue, limit)?;
-        Ok(ready.into_iter().map(|ready| (ready.plan, ready.task)).collect())
+        let tasks = ready.items.into_iter().map(|ready| (ready.plan, ready.task)).collect();
+        Ok(Claimable { tasks, warnings: ready.warnings })
     }
 
     /// Returns tasks with expired leases to the queue: those of this plan, or of all plans.

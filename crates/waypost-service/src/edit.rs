@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
-    Command, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Position, Refusal, Status, TaskChanges, TaskId,
-    TaskSpec,
+    Command, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Position, Problem, ProblemKind,
+    ProblemLocation, Refusal, Status, TaskChanges, TaskId, TaskSpec,
 };
 
 use crate::caller::Caller;
-use crate::error::ServiceError;
+use crate::error::{ServiceError, Subject};
 use crate::report::LEASE_SECONDS_DEFAULT;
 use crate::service::{Guard, Service, Terms, WriteResult};
 
@@ -162,7 +162,7 @@ struct Edit {
 impl Edit {
     fn push(&mut self, plan: &Plan, op: &EditOp, worker: &str) -> Result<(), ServiceError> {
         let command = match op.clone() {
-            EditOp::AddTasks { tasks, position } => self.add(plan, tasks, position),
+            EditOp::AddTasks { tasks, position } => self.add(plan, tasks, position)?,
             EditOp::ReviseTask { task, changes } => Command::ReviseTask { task, changes },
             EditOp::RemoveTask { task, drop_dependencies } => {
                 Command::RemoveTask { task, detach: drop_dependencies }
@@ -184,7 +184,14 @@ impl Edit {
         Ok(())
     }
 
-    fn add(&mut self, plan: &Plan, tasks: Vec<NewTask>, position: Position) -> Command {
+    fn add(&mut self, plan: &Plan, tasks: Vec<NewTask>, position: Position) -> Result<Command, ServiceError> {
+        let blank =
+            tasks.iter().position(|task| task.id.is_none() && task.spec.description.trim().is_empty());
+        if let Some(at) = blank {
+            let (place, field) = (ProblemLocation::TaskNumber(at + 1), "description".to_owned());
+            let problems = vec![Problem { place, wrong: ProblemKind::Missing { field } }];
+            return Err(ServiceError::Invalid { subject: Subject::Write, problems });
+        }
         self.taken.extend(tasks.iter().filter_map(|task| task.id.clone()));
         let implied = sibling(&position).and_then(|beside| self.parent_of(plan, beside));
         let mut free = plan.free_task_ids();
@@ -205,7 +212,7 @@ impl Edit {
             self.parents.insert(spec.id.clone(), spec.parent.clone());
             specs.push(*spec);
         }
-        Command::AddTasks { tasks: specs, place: position }
+        Ok(Command::AddTasks { tasks: specs, place: position })
     }
 
     /// Returns the parent of a task after the operations so far.

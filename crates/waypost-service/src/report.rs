@@ -275,15 +275,6 @@ impl Service {
         })
     }
 
-    /// Reads the current plan, with the latest progress of its tasks.
-    pub fn read_with_progress<R>(
-        &self,
-        plan: &PlanId,
-        read: impl FnOnce(&Plan) -> R,
-    ) -> Result<R, ServiceError> {
-        Ok(self.plans().with_progress(plan, read)?)
-    }
-
     /// Answers a task's question, or finishes a task that a person does. Only a person can.
     pub fn answer(
         &self,

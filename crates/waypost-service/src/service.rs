@@ -151,6 +151,15 @@ impl Service {
         Ok(self.plans.with_plan(plan, read)?)
     }
 
+    /// Reads all that is intact of a plan, with the latest progress of its tasks and warnings about damage.
+    pub fn view<R>(
+        &self,
+        plan: &PlanId,
+        look: impl FnOnce(&Plan, &[String]) -> R,
+    ) -> Result<R, ServiceError> {
+        Ok(self.plans.view(plan, look)?)
+    }
+
     /// Writes the commands that `build` creates from the plan inside the transaction as one version, if the
     /// configuration allows it. Also returns the second value of `build`.
     pub(crate) fn write_with<T: Send + 'static>(

@@ -33,20 +33,26 @@ pub struct Explanation {
     pub standing: Option<EffectiveStatus>,
     /// What the task waits for; for a finished task, why it ended like that.
     pub reasons: Vec<Reason>,
+    /// Damage to the files of the plan.
+    pub warnings: Vec<String>,
 }
 
 /// Explains what a task waits for.
 pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanation, WriteError> {
     let now = plans.store().query(|read| Ok(read.now()))?;
     let mut known = BTreeMap::new();
-    for there in plans.with_plan(plan, |plan| awaited(plan, task))? {
+    for there in plans.view(plan, |plan, _| awaited(plan, task))? {
         known.insert(there.key(), plans.target_status(plan, &there)?.describe(&there));
     }
-    let (standing, mut reasons) = plans
-        .with_plan(plan, |plan| (plan.effective_status(task.as_str()), reasons(plan, task, now, &known)))?;
+    let leases = plans.store().query(|read| read.index(plan));
+    let until = leases.ok().and_then(|rows| rows.leases.into_iter().find(|lease| lease.task == *task)?.until);
+    let (standing, mut reasons, warnings) = plans.view(plan, |plan, warnings| {
+        let standing = plan.effective_status(task.as_str());
+        (standing, reasons(plan, task, (now, until), &known), warnings.to_vec())
+    })?;
     reasons.extend(held(plans, plan, task)?);
     reasons.extend(worker(plans, plan, task)?);
-    Ok(Explanation { standing, reasons })
+    Ok(Explanation { standing, reasons, warnings })
 }
 
 /// Returns the unfinished external tasks that a pending task and its ancestors depend on.
@@ -66,7 +72,13 @@ fn awaited(plan: &Plan, task: &TaskId) -> Vec<ExternalTaskRef> {
 /// Descriptions of external tasks, by key.
 type TargetTexts = BTreeMap<String, String>;
 
-fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &TargetTexts) -> Vec<Reason> {
+/// `until` is the end of the task's lease.
+fn reasons(
+    plan: &Plan,
+    task: &TaskId,
+    (now, until): (Timestamp, Option<Timestamp>),
+    known: &TargetTexts,
+) -> Vec<Reason> {
     let waiting = plan.waiting(task.as_str(), now).into_iter();
     let mut reasons: Vec<Reason> = waiting.map(|waiting| of(plan, task, waiting, known)).collect();
     let Some(found) = plan.task(task.as_str()) else { return reasons };
@@ -77,10 +89,11 @@ fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &TargetTexts) -> V
         _ => None,
     };
     if let (Some(does), Some(worker)) = (does, &state.worker) {
+        let lease = until.map(|until| format!(", lease until {}", until.to_the_second())).unwrap_or_default();
         reasons.push(Reason {
             kind: "worker",
-            words: format!("{worker}, who {does} (attempt {})", state.attempt),
-            fact: json!({ "worker": worker, "attempt": state.attempt }),
+            words: format!("{worker}, who {does} (attempt {}{lease})", state.attempt),
+            fact: json!({ "worker": worker, "attempt": state.attempt, "until": until }),
         });
     }
     if let Some(why) = state.why().filter(|_| state.status.is_finished()) {
@@ -118,7 +131,7 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
 
 /// For a task that a machine could start now: whether no worker is available, or its queue is full.
 fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
-    let found = plans.with_plan(plan, |plan| {
+    let found = plans.view(plan, |plan, _| {
         let found = plan.task(task.as_str())?;
         let work = match plan.effective_status(task.as_str())? {
             EffectiveStatus::Ready => found.spec.work.as_deref(),
@@ -158,7 +171,7 @@ fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reas
 
 /// Locks of a pending task that other tasks hold.
 fn held(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, WriteError> {
-    let wanted = plans.with_plan(plan, |plan| {
+    let wanted = plans.view(plan, |plan, _| {
         let found = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
         found.map(|task| task.spec.locks.clone()).unwrap_or_default()
     })?;

@@ -44,16 +44,18 @@ pub enum StoreError {
     #[error("{0}")]
     Database(String),
     /// The events of these versions were removed ([`crate::Rewrite::prune`]), or were lost when a file was damaged.
-    #[error("versions {from} to {up_to} of plan {plan} were {} on {}", if *from == 1 { "pruned" } else { "lost" }, day(*.at))]
+    #[error("versions {from} to {up_to} of plan {plan} were {} on {}", if *lost { "lost" } else { "pruned" }, day(*.at))]
     Pruned {
         /// The id of the plan.
         plan: PlanId,
-        /// The first version without events; 1 when the versions were pruned.
+        /// The first version without events.
         from: u64,
         /// The last version without events.
         up_to: u64,
         /// When the versions were pruned or lost.
         at: Timestamp,
+        /// Whether the events were lost, and not pruned.
+        lost: bool,
     },
     /// The text is not a cursor of a list in that order.
     #[error("{0:?} is not a cursor of this list")]
@@ -90,8 +92,8 @@ impl StoreError {
                 source: std::io::Error::new(source.kind(), source.to_string()),
             },
             Self::Database(detail) => Self::Database(detail.clone()),
-            Self::Pruned { plan, from, up_to, at } => {
-                Self::Pruned { plan: plan.clone(), from: *from, up_to: *up_to, at: *at }
+            Self::Pruned { plan, from, up_to, at, lost } => {
+                Self::Pruned { plan: plan.clone(), from: *from, up_to: *up_to, at: *at, lost: *lost }
             }
             Self::BadCursor(text) => Self::BadCursor(text.clone()),
             Self::BadLocation(text) => Self::BadLocation(text.clone()),

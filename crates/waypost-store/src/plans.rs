@@ -90,10 +90,6 @@ impl Drop for PlanStore {
     }
 }
 
-fn of_plan(task: &waypost_core::Task) -> (TaskId, i32) {
-    (task.spec.id.clone(), task.spec.priority)
-}
-
 impl PlanStore {
     /// Creates a front with an empty cache.
     pub fn new(store: Arc<dyn Store>) -> Self {
@@ -378,23 +374,9 @@ impl PlanStore {
         self.store.query(|read| read.written_since(after, limit))
     }
 
-    /// Returns tasks that could start now on `queue` in plans that are active or may start, at most `limit`: by
-    /// descending priority, then by the age of the plan.
-    pub fn ready(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
-        self.most_urgent(queue, limit, |plan, limit| plan.ready().take(limit).map(of_plan).collect())
-    }
-
-    /// Returns the same without tasks that only wait for their check: the tasks that agents and persons may claim.
-    pub fn claimable(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
-        self.most_urgent(queue, limit, |plan, limit| plan.claimable().take(limit).map(of_plan).collect())
-    }
-
-    fn most_urgent(
-        &self,
-        queue: Option<&str>,
-        limit: usize,
-        first: impl Fn(&Plan, usize) -> Vec<(TaskId, i32)>,
-    ) -> Result<Vec<ReadyTask>, WriteError> {
+    /// Returns tasks that agents and persons could claim now on `queue` in plans that are active or may start, at most
+    /// `limit`: by descending priority, then by the age of the plan. Damaged plans are left out, with a warning.
+    pub fn claimable(&self, queue: Option<&str>, limit: usize) -> Result<Page<ReadyTask>, WriteError> {
         let mut query = Query {
             offers_work: true,
             queue: queue.map(str::to_owned),
@@ -403,8 +385,10 @@ impl PlanStore {
             ..Query::default()
         };
         let mut found: Vec<(Option<Timestamp>, ReadyTask)> = Vec::new();
+        let mut warnings;
         loop {
             let page = self.heads(&query)?;
+            warnings = page.warnings;
             let mut enough = page.next.is_none();
             for head in page.items {
                 // The remaining plans are less urgent than the tasks already found.
@@ -412,7 +396,14 @@ impl PlanStore {
                     enough = true;
                     break;
                 }
-                let tasks = self.with_plan(&head.id, |plan| first(plan, limit))?;
+                let tasks: Vec<(TaskId, i32)> = match self.with_plan(&head.id, |plan| {
+                    let tasks = plan.claimable().take(limit);
+                    tasks.map(|task| (task.spec.id.clone(), task.spec.priority)).collect()
+                }) {
+                    // The page warns of it.
+                    Err(WriteError::Store(StoreError::Corrupt { .. })) => Vec::new(),
+                    tasks => tasks?,
+                };
                 found.extend(tasks.into_iter().map(|(task, priority)| {
                     (head.created_at, ReadyTask { plan: head.id.clone(), task, priority })
                 }));
@@ -427,11 +418,18 @@ impl PlanStore {
             query.after = page.next;
         }
         found.truncate(limit);
-        Ok(found.into_iter().map(|(_, task)| task).collect())
+        let items: Vec<ReadyTask> = found.into_iter().map(|(_, task)| task).collect();
+        Ok(Page { total: items.len() as u64, items, next: None, warnings })
     }
 
     /// Returns the plan that an id or an unambiguous prefix of one names.
     pub fn resolve(&self, prefix: &str) -> Result<PlanId, WriteError> {
+        // A plan that this process works on need not be looked up.
+        if let Ok(id) = PlanId::new(prefix)
+            && self.cache.read().unwrap_or_else(PoisonError::into_inner).plans.contains_key(&id)
+        {
+            return Ok(id);
+        }
         let mut ids = self.store.query(|read| read.ids(prefix, CANDIDATES_MAX))?;
         if let Some(exact) = ids.iter().position(|id| id.as_str() == prefix) {
             return Ok(ids.swap_remove(exact));

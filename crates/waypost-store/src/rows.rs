@@ -116,6 +116,9 @@ pub(crate) const PURGED: &str = "purged";
 /// The command that the log shows for a version whose line in a file was lost.
 pub(crate) const LOST: &str = "lost";
 
+/// The name of the system actor that repairs damaged files.
+pub(crate) const DOCTOR: &str = "doctor";
+
 /// One version of a plan: its actor, time, command and events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VersionRecord {
@@ -164,6 +167,13 @@ pub struct Pruned {
     pub at: Timestamp,
     /// The actor that pruned or repaired them.
     pub by: Actor,
+}
+
+impl Pruned {
+    /// Returns whether the events were lost when a file was damaged, and not pruned.
+    pub fn is_lost(&self) -> bool {
+        self.by == Actor::system(DOCTOR)
+    }
 }
 
 fn one() -> u64 {

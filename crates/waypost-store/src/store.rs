@@ -15,7 +15,7 @@ use crate::rows::{
     Query, Totals, VersionRecord, Wait, WrittenSince,
 };
 use crate::stored_version::{Predecessor, StoredVersion};
-use crate::workers::{AttemptLog, Worker};
+use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
 /// Only the latest snapshot of this many versions in a row is kept. It bounds the replay when an old version is read.
 pub const SNAPSHOT_MILESTONE: u64 = 10_000;
@@ -233,9 +233,6 @@ pub trait Transaction: Rewrite {
     /// Stores the record of a worker under its name, or removes it. Does not wake watchers.
     fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()>;
 
-    /// Removes the workers whose records expired before `before`. Returns how many. Does not wake watchers.
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64>;
-
     /// Stores a copy of an attempt's log in place of an earlier one; does nothing if the plan was purged. Does not wake
     /// watchers.
     fn put_attempt_log(&mut self, _log: &AttemptLog) -> Result<()> {
@@ -244,6 +241,22 @@ pub trait Transaction: Rewrite {
 }
 
 impl dyn Transaction + '_ {
+    /// Removes the workers whose records expired before `before`. Returns how many. Does not wake watchers.
+    pub fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
+        let (mut gone, mut after) = (0, None);
+        loop {
+            let page = self.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
+            for worker in page.items.iter().filter(|worker| worker.until < before) {
+                self.set_worker(&worker.name, None)?;
+                gone += 1;
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(gone);
+            }
+        }
+    }
+
     /// Renews a lease if that attempt still holds it. Returns whether it does.
     pub fn renew_lease(&mut self, plan: &PlanId, task: &str, attempt: u32, until: Timestamp) -> Result<bool> {
         let Ok(task) = TaskId::new(task) else { return Ok(false) };

@@ -5,12 +5,14 @@
 //! decide which of their characters reach a terminal, a log, a browser or a model.
 
 mod layout;
+mod parse_error;
 mod quantity;
 mod sanitize;
 mod status;
 mod truncate;
 
 pub use layout::{fit, fit_right, pad, skip_columns, wrap};
+pub use parse_error::plain_parse_error;
 pub use quantity::{age, ago, byte_size, count, duration, hex};
 pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, sanitize, sanitize_line};
 pub use status::{Role, StatusSign, typescript};

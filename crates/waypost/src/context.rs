@@ -339,14 +339,21 @@ impl PlanHandle {
         Ok(self.plans.with_plan(&self.id, read)?)
     }
 
-    /// Reads the plan with the latest progress of its tasks.
-    pub(crate) fn read_with_progress<R>(&self, read: impl FnOnce(&Plan) -> R) -> Outcome<R> {
-        Ok(self.plans.with_progress(&self.id, read)?)
+    /// Reads all that is intact of the plan, with the latest progress of its tasks, and notes damage to its files.
+    pub(crate) fn view<R>(
+        &self,
+        context: &mut Context,
+        look: impl FnOnce(&Plan, &mut Context) -> R,
+    ) -> Outcome<R> {
+        Ok(self.plans.view(&self.id, |plan, warnings| {
+            warnings.iter().for_each(|warning| context.out.note(warning));
+            look(plan, context)
+        })?)
     }
 
     /// Resolves a task's id or an unambiguous prefix.
     pub(crate) fn task(&self, task: &str) -> Outcome<TaskId> {
-        self.read(|plan| task_of(plan, task))?
+        Ok(self.plans.view(&self.id, |plan, _| resolve_task(plan, task))??)
     }
 }
 

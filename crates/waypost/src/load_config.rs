@@ -121,6 +121,7 @@ pub(crate) fn load(folders: &Folders, named: Option<&Path>, by: ActorKind) -> Ou
         }
     };
     config.ignored.extend(ignored);
+    config.pinned_files.workspace.clone_from(&folders.workspace);
     config.read_prompts(&|file| inside(&folders.workspace, file)).map_err(|bad| failure(&bad))?;
     Ok(config)
 }

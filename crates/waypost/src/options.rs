@@ -23,7 +23,7 @@ pub(crate) struct Global {
     /// Run as if started in this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) directory: Option<std::path::PathBuf>,
-    /// Caller: person:NAME or agent:NAME [default: WAYPOST_ACTOR, the agent that owns the shell, or the user]
+    /// Name to act under: person:NAME or agent:NAME; it proves nothing [default: WAYPOST_ACTOR, the agent that owns the shell, or the user]
     #[arg(long = "as", global = true, value_name = "WHO")]
     pub(crate) actor: Option<String>,
     /// Print JSON; errors as JSON on stderr

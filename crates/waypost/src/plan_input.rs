@@ -48,7 +48,7 @@ pub(crate) fn is_file(word: &str) -> bool {
 pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialect>) -> Outcome<Draft> {
     if !is_file(word) {
         let found = context.find(word).map_err(|failure| or_file(word, failure))?;
-        return found.read(|plan| plan.to_draft());
+        return found.view(context, |plan, _| plan.to_draft());
     }
     Ok(file_plan(context, word, dialect)?.draft)
 }

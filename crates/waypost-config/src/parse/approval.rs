@@ -98,7 +98,7 @@ impl Table<'_> {
         if closes {
             settings.elicitation.clear();
         }
-        let said = |key: &&str| !self.is_without(key) && !(closes && *key == "elicitation");
+        let said = |key: &&str| !(self.is_without(key) || closes && *key == "elicitation");
         for key in ACCOUNT_ONLY.into_iter().filter(said) {
             let what = format!("`approval.{key}` counts only in the user's own configuration");
             self.wrong(self.place(key), what, IN_USER_CONFIG);

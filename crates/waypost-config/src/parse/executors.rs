@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use glob::Pattern;
+
 use super::reader::Table;
 use crate::executor::{ENVIRONMENT_DEFAULT, Process, Secret, Worker};
 use crate::parse::values::stays_inside;
+use crate::pinned_files::PinnedFiles;
 use crate::settings::Executor;
 
 /// Reads the rest of a table of a known kind.
@@ -22,6 +25,21 @@ const KINDS: [(&str, Read); 6] = [
 ];
 
 impl Table<'_> {
+    /// Reads the patterns of the files that an approval binds too. A later file that defines the executor anew replaces
+    /// them.
+    pub(super) fn pin(&mut self, pinned: &mut PinnedFiles) {
+        let patterns = self.strings_at("pin");
+        pinned.patterns.remove(&self.path);
+        let Some((at, patterns)) = patterns else { return };
+        for pattern in
+            patterns.iter().filter(|pattern| !stays_inside(pattern) || Pattern::new(pattern).is_err())
+        {
+            let what = format!("`{}.pin`: {pattern:?} is no pattern of files below the workspace", self.path);
+            self.wrong(at, what, "for example pin = [\"Makefile\", \"scripts/*.sh\"]");
+        }
+        pinned.patterns.insert(self.path.clone(), patterns);
+    }
+
     pub(super) fn executor(&mut self) -> Option<Executor> {
         let Some(read) = self.choice("kind", &KINDS) else {
             self.missing("kind", "for example kind = \"process\"");

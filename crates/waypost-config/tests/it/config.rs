@@ -1,7 +1,9 @@
 //! Text in, configuration or everything that is wrong with it out.
 
+use serde_json::json;
 use waypost_config::{
-    ApprovalPolicy, ApprovalSettings, Executor, Header, Report, SealRule, Secret, Webhook, Worker, todo_store,
+    ApprovalPolicy, ApprovalSettings, Definitions, Executor, Header, PINNED_BYTES_MAX, PINNED_FILES_MAX,
+    Report, SealRule, Secret, Webhook, Worker, todo_store,
 };
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::Proof;
@@ -41,7 +43,7 @@ fn a_check_is_a_program_and_nothing_else() {
         "[checks.tests]\nkind = \"noop\"\n",
         &[
             ".waypost/config.toml:1: checks.tests has no `command` (for example command = [\"make\", \"test\"])",
-            ".waypost/config.toml:2: `checks.tests.kind` is not a key of the configuration (it can be shell, command, directory, environment, timeout_seconds, secrets)",
+            ".waypost/config.toml:2: `checks.tests.kind` is not a key of the configuration (it can be shell, command, directory, environment, timeout_seconds, secrets, pin)",
         ],
     );
 }
@@ -292,7 +294,7 @@ fn http_workers_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:7: `executors.h.headers.X-B.value` is not a key of the configuration (it can be variable, file)",
             ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
             ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers`)",
-            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds)",
+            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds, pin)",
             ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
         ],
     );
@@ -569,4 +571,64 @@ fn a_file_that_an_agent_names_can_only_tighten() {
     let todo = Layer { name: "todo.json".to_owned(), ..layer(Origin::Named, "{}") };
     let said = todo.has_only_tightening_keys("a worker").unwrap_err().problems[0].to_string();
     assert_eq!(said, "todo.json: a worker's --config cannot be a todo.json");
+}
+
+#[test]
+fn what_a_pinned_file_contains_is_part_of_the_definition() {
+    let root = std::env::temp_dir().join(format!("waypost-pins-{}", std::process::id()));
+    std::fs::create_dir_all(root.join("scripts")).unwrap();
+    let text =
+        "[executors.run]\nkind = \"process\"\ncommand = [\"make\"]\npin = [\"Makefile\", \"scripts/*.sh\"]\n";
+    let mut config = load(text).unwrap();
+    config.pinned_files.workspace.clone_from(&root);
+    let pins = || Definitions::of(&config).executors["run"]["process"]["pin"].clone();
+    let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
+    assert_eq!(pins(), json!({ "Makefile": "no such file", "scripts/*.sh": "no such file" }));
+    write("Makefile", "all:\n");
+    let first = pins();
+    assert!(first["Makefile"].as_str().unwrap().starts_with("sha256:"), "{first}");
+    // The same size, and within one tick of the clock.
+    write("Makefile", "ALL:\n");
+    let second = pins();
+    assert_ne!(first, second);
+    write("scripts/a.sh", "");
+    write("scripts/b.txt", "");
+    assert_eq!(pins().as_object().unwrap().keys().collect::<Vec<_>>(), ["Makefile", "scripts/a.sh"]);
+    // Large files are read again only when they were changed.
+    write("scripts/large.sh", &"x".repeat(100_000));
+    let large = pins()["scripts/large.sh"].clone();
+    assert_eq!(pins()["scripts/large.sh"], large);
+    write("scripts/large.sh", &"x".repeat(100_001));
+    assert_ne!(pins()["scripts/large.sh"], large);
+    // A link, which could lead anywhere, has no hash, and neither has more than is allowed.
+    std::os::unix::fs::symlink("/etc/passwd", root.join("scripts/link.sh")).unwrap();
+    assert_eq!(pins()["scripts/link.sh"], "not a plain file below the workspace");
+    std::fs::File::create(root.join("scripts/huge.sh")).unwrap().set_len(PINNED_BYTES_MAX).unwrap();
+    assert_eq!(pins()["scripts/huge.sh"], format!("more than {PINNED_BYTES_MAX} bytes"));
+    std::fs::remove_file(root.join("scripts/huge.sh")).unwrap();
+    (0..PINNED_FILES_MAX).for_each(|number| write(&format!("scripts/{number}.sh"), ""));
+    assert_eq!(pins(), json!({ "scripts/*.sh": format!("more than {PINNED_FILES_MAX} files") }));
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+#[test]
+fn a_pin_stays_below_the_workspace() {
+    for pattern in ["../x", "/etc/passwd", "a/***"] {
+        let text = format!("[checks.c]\ncommand = [\"make\"]\npin = [{pattern:?}]\n");
+        let said = load(&text).unwrap_err().remove(0);
+        let said = said.split(" (").next().unwrap().to_owned();
+        assert_eq!(
+            said,
+            format!(
+                ".waypost/config.toml:3: `checks.c.pin`: {pattern:?} is no pattern of files below the workspace"
+            )
+        );
+    }
+    // An executor that a later file defines anew has its own pins.
+    let first = layer(
+        Origin::User,
+        "[executors.run]\nkind = \"process\"\ncommand = [\"make\"]\npin = [\"Makefile\"]\n",
+    );
+    let later = layer(Origin::Workspace, "[executors.run]\nkind = \"process\"\ncommand = [\"make\"]\n");
+    assert!(Config::load(&[first, later], []).unwrap().pinned_files.is_empty());
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr};
 use waypost_text::StatusSign;
 
 use super::Plan;
@@ -67,8 +68,9 @@ impl Counts {
 }
 
 /// The status of a task, including what is derived from the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EffectiveStatus {
     /// Waiting for something.
     Blocked,
@@ -93,20 +95,23 @@ pub enum EffectiveStatus {
 }
 
 impl EffectiveStatus {
+    /// All statuses.
+    pub const ALL: [Self; 10] = [
+        Self::Blocked,
+        Self::Ready,
+        Self::Reported,
+        Self::Asking,
+        Self::Queued,
+        Self::Running,
+        Self::Done,
+        Self::Failed,
+        Self::Skipped,
+        Self::Cancelled,
+    ];
+
     /// Returns the name of the status.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Blocked => "blocked",
-            Self::Ready => "ready",
-            Self::Reported => "reported",
-            Self::Asking => "asking",
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     /// Returns the sign shown before the name.

@@ -21,7 +21,7 @@ const VERSIONS_SEARCHED_MAX: u64 = 5_000;
 /// `GET /plans/{plan}/approval`: what a person needs to know before deciding.
 pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
     let mut value = api.approvals.describe(api.plans(), &id)?;
-    let (draft, version) = api.plans().with_plan(&id, |plan| (plan.to_draft(), plan.version()))?;
+    let (draft, version) = api.service.view(&id, |plan, _| (plan.to_draft(), plan.version()))?;
     let problems = api.service.problems(&draft)?;
     value["problems"] =
         problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();

@@ -65,7 +65,7 @@ pub(super) struct ApprovalStates(Mutex<BTreeMap<PlanId, ApprovalSummary>>);
 impl ApprovalStates {
     /// Returns the state of a plan's approval.
     pub(super) fn describe(&self, plans: &PlanStore, id: &PlanId) -> Result<Value, WriteError> {
-        let (required, held, refusals, phase, version) = plans.with_plan(id, |plan| {
+        let (required, held, refusals, phase, version) = plans.view(id, |plan, _| {
             let state = plan.state();
             let refusals = state.start_refusals.clone();
             (state.approval_required, state.approval.clone(), refusals, state.phase, plan.version())

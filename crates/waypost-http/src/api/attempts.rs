@@ -55,7 +55,7 @@ pub(super) fn attempts(
     id: &PlanId,
     only: Option<&TaskId>,
 ) -> Result<BTreeMap<String, Vec<Attempt>>, WriteError> {
-    let (mut found, several, version) = plans.with_plan(id, |plan| {
+    let (mut found, several, version) = plans.view(id, |plan, _| {
         let mut found: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
         let mut several = false;
         let tasks: Vec<&Task> = match only {

@@ -1,5 +1,7 @@
 //! Extractors: the caller, the body as JSON, the parameters, and the version that the caller has read.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
@@ -8,9 +10,12 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use waypost_core::{Actor, PlanId, TaskId};
-use waypost_service::{Caller, Guard, Presence, ServiceError};
+use waypost_service::{Caller, Guard, Presence, ServiceError, resolve_task};
+use waypost_store::StoreError;
+use waypost_text::plain_parse_error;
 
 use super::response::Problem;
+use super::state::{Api, run_blocking};
 use crate::sessions::Session;
 use crate::tokens::{Role, Token};
 
@@ -82,8 +87,11 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Problem> {
-    let read = serde_json::from_slice(bytes);
-    read.map(Body).map_err(|error| Problem::bad(format!("the body: {error}"), "see /api/v1/openapi.json"))
+    let read = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes));
+    read.map(Body).map_err(|error| {
+        let words = plain_parse_error(&error.path().to_string(), &error.inner().to_string());
+        Problem::bad(format!("the body: {words}"), "see /api/v1/openapi.json")
+    })
 }
 
 /// The query parameters.
@@ -94,16 +102,24 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
-        read.map(|found| Self(found.0))
-            .map_err(|error| Problem::bad(error.to_string(), "see /api/v1/openapi.json for the parameters"))
+        read.map(|found| Self(found.0)).map_err(|error| {
+            let words = error.body_text();
+            let words = words.rsplit_once("query string: ").map_or(words.as_str(), |(_, words)| words);
+            let (path, words) = match words.split_once(": ") {
+                Some((path, words)) if !path.contains(' ') => (path, words),
+                Some(_) | None => ("", words),
+            };
+            let words = plain_parse_error(path, words);
+            Problem::bad(words, "see /api/v1/openapi.json for the parameters")
+        })
     }
 }
 
-/// The plan named in the path.
+/// The plan named in the path, by its id or an unambiguous prefix of it.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanPath(pub(crate) PlanId);
 
-/// The plan and the task named in the path.
+/// The plan and the task named in the path, each by its id or an unambiguous prefix of it.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskPath(pub(crate) PlanId, pub(crate) TaskId);
 
@@ -121,24 +137,31 @@ pub(crate) fn parameter<'a>(path: &'a [(String, String)], name: &str) -> &'a str
     path.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for PlanPath {
+impl FromRequestParts<Arc<Api>> for PlanPath {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let path = path_parameters(parts, state).await?;
-        let plan = parameter(&path, "plan");
-        Ok(Self(PlanId::new(plan).map_err(|_| ServiceError::NoSuchPlan(plan.to_owned()))?))
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let path = path_parameters(parts, api).await?;
+        let plan = parameter(&path, "plan").to_owned();
+        run_blocking(Arc::clone(api), move |api| Ok(Self(api.service.resolve_plan(&plan)?))).await
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for TaskPath {
+impl FromRequestParts<Arc<Api>> for TaskPath {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let PlanPath(plan) = PlanPath::from_request_parts(parts, state).await?;
-        let path = path_parameters(parts, state).await?;
-        let task = TaskId::new(parameter(&path, "task")).map_err(|error| {
-            Problem::not_found(error.to_string(), format!("GET /api/v1/plans/{plan}/tasks lists the tasks"))
-        })?;
-        Ok(Self(plan, task))
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let PlanPath(plan) = PlanPath::from_request_parts(parts, api).await?;
+        let path = path_parameters(parts, api).await?;
+        let task = parameter(&path, "task").to_owned();
+        run_blocking(Arc::clone(api), move |api| {
+            let task = match api.service.read(&plan, |plan| resolve_task(plan, &task)) {
+                Err(ServiceError::Store(StoreError::Corrupt { .. })) => {
+                    api.service.view(&plan, |plan, _| resolve_task(plan, &task))
+                }
+                task => task,
+            };
+            Ok(Self(plan, task??))
+        })
+        .await
     }
 }
 
@@ -171,9 +194,9 @@ pub(crate) struct Write<T> {
     pub(crate) body: T,
 }
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Write<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Write<T> {
     type Rejection = Problem;
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &Arc<Api>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let PlanPath(plan) = PlanPath::from_request_parts(&mut parts, state).await?;
         let IfMatch(guard) = IfMatch::from_request_parts(&mut parts, state).await?;

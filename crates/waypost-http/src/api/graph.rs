@@ -50,9 +50,9 @@ pub(crate) fn graph(
     (PlanPath(id), Parameters(wanted)): (PlanPath, Parameters<GraphQuery>),
 ) -> Reply {
     let range = wanted.range()?;
-    let (value, version) =
-        api.plans().with_plan(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
-    Ok(Versioned::at(value, version))
+    Ok(api.service.view(&id, |plan, warnings| {
+        Versioned::at(columns(plan, range, wanted.part), plan.version()).warned(warnings)
+    })?)
 }
 
 /// Encodes an effective status as one letter.

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use waypost_core::{Plan, Timestamp, differences};
+use waypost_core::{Timestamp, differences};
 use waypost_formats::{Dialect, Form};
 use waypost_service::summary;
+use waypost_text::escape_json;
 
 use super::attempts::{Attempt, attempts};
 use super::extract::{Parameters, PlanPath, page_size, parameter};
@@ -42,7 +43,7 @@ pub(crate) fn history(
     (PlanPath(id), Parameters(paging)): (PlanPath, Parameters<HistoryQuery>),
 ) -> Reply {
     let limit = page_size(paging.limit, VERSIONS_DEFAULT, VERSIONS_MAX)?;
-    let current = api.plans().with_plan(&id, Plan::version)?;
+    let (current, warnings) = api.service.view(&id, |plan, warnings| (plan.version(), warnings.to_vec()))?;
     let before = paging.before.unwrap_or(current + 1).min(current + 1);
     let from = before.saturating_sub(limit as u64 + 1);
     let count = before.saturating_sub(1).saturating_sub(from);
@@ -62,7 +63,7 @@ pub(crate) fn history(
         })
         .collect();
     let earlier = entries.last().map(|entry| entry.version).filter(|&version| version > 1);
-    Ok(Versioned::at(json!({ "versions": versions, "before": earlier }), current))
+    Ok(Versioned::at(json!({ "versions": versions, "before": earlier }), current).warned(&warnings))
 }
 
 /// `GET /plans/{plan}/versions/{version}`: the plan as it was, in the native format.
@@ -91,7 +92,7 @@ pub(crate) fn diff(
 ) -> Reply {
     let to = match between.to {
         Some(to) => to,
-        None => api.plans().with_plan(&id, Plan::version)?,
+        None => api.service.view(&id, |plan, _| plan.version())?,
     };
     let old = api.plans().at_version(&id, between.from)?.to_draft();
     let new = api.plans().at_version(&id, to)?.to_draft();
@@ -119,9 +120,9 @@ pub(crate) fn export(
     let dialect = wanted.format.as_deref().unwrap_or("native").parse::<Dialect>();
     let dialect =
         dialect.map_err(|error| Problem::bad(error.to_string(), "omit `format` for the native format"))?;
-    let draft = match wanted.version {
-        Some(version) => api.plans().at_version(&id, version)?.to_draft(),
-        None => api.plans().with_plan(&id, Plan::to_draft)?,
+    let (draft, warnings) = match wanted.version {
+        Some(version) => (api.plans().at_version(&id, version)?.to_draft(), Vec::new()),
+        None => api.service.view(&id, |plan, warnings| (plan.to_draft(), warnings.to_vec()))?,
     };
     let writing = waypost_formats::write(&draft, dialect, Form::AsRead);
     let writing = writing.map_err(|error| Problem::bad(error.to_string(), "choose another `format`"))?;
@@ -133,10 +134,12 @@ pub(crate) fn export(
         headers.insert(CONTENT_DISPOSITION, name);
     }
     let losses: Vec<String> = writing.losses.iter().take(50).map(ToString::to_string).collect();
-    if let Some(told) = (!losses.is_empty()).then(|| json!(losses).to_string())
-        && let Ok(value) = HeaderValue::from_str(&told)
-    {
-        headers.insert("x-waypost-losses", value);
+    for (name, told) in [("x-waypost-losses", losses), ("x-waypost-warnings", warnings)] {
+        if let Some(told) = (!told.is_empty()).then(|| escape_json(&json!(told).to_string()).into_owned())
+            && let Ok(value) = HeaderValue::from_str(&told)
+        {
+            headers.insert(name, value);
+        }
     }
     Ok(response)
 }
@@ -173,7 +176,7 @@ pub(crate) fn timeline(
     (PlanPath(id), Parameters(after)): (PlanPath, Parameters<PageQuery>),
 ) -> Reply {
     let mut found = attempts(api.plans(), &id, None)?;
-    let (labels, version) = api.plans().with_plan(&id, |plan| {
+    let (labels, version) = api.service.view(&id, |plan, _| {
         let labels: BTreeMap<String, String> = plan
             .tasks()
             .filter(|(task, _)| task.state.attempt > 0)

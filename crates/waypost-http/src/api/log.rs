@@ -72,17 +72,18 @@ struct Attempt {
 impl Attempt {
     /// Returns the attempt with this number, or the latest.
     fn find(api: &Api, plan: PlanId, task: TaskId, number: Option<u32>) -> Result<Self, Problem> {
-        let latest = api.plans().with_plan(&plan, |plan| {
+        let latest = api.service.view(&plan, |plan, _| {
             let found = plan.task(task.as_str()).map(|task| task.state.attempt);
             found.ok_or_else(|| plan.no_such_task(task.as_str()))
         })?;
         let latest = latest.map_err(ServiceError::from)?;
         let number = number.unwrap_or(latest);
+        if latest == 0 {
+            let hint = format!("`why` of GET /api/v1/plans/{plan}/tasks/{task} explains what it waits for");
+            return Err(Problem::not_found(format!("task {task} has never been started"), hint));
+        }
         if number == 0 || number > latest {
-            let hint = match latest {
-                0 => "it has never been started".to_owned(),
-                latest => format!("the latest is {latest}"),
-            };
+            let hint = format!("the latest is {latest}");
             return Err(Problem::not_found(format!("task {task} has no attempt {number}"), hint));
         }
         Ok(Self { plan, task, number })
@@ -92,7 +93,7 @@ impl Attempt {
         let runs = |task: &waypost_core::Task| {
             task.state.status == Status::Running && task.state.attempt == self.number
         };
-        Ok(api.plans().with_plan(&self.plan, |plan| plan.task(self.task.as_str()).is_some_and(runs))?)
+        Ok(api.service.view(&self.plan, |plan, _| plan.task(self.task.as_str()).is_some_and(runs))?)
     }
 
     /// Returns the end of the log and its total size in bytes. Reads the local file, or the store's copy of a file on

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use waypost_core::PlanId;
-use waypost_service::{ClaimFilter, Claimed, new_lease_seconds, whole_task};
+use waypost_service::{ClaimFilter, Claimable, Claimed, new_lease_seconds, whole_task};
 
 use super::extract::{Body, Parameters, Writer, page_size};
 use super::response::{Problem, Reply, Versioned};
@@ -25,13 +25,7 @@ pub(crate) struct OfferQuery {
 }
 
 fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
-    let id = text.map(|text| PlanId::new(text).map_err(|error| Problem::bad(error.to_string(), "")));
-    let id = id.transpose()?;
-    if let Some(id) = &id {
-        // A plan that does not exist is an error, not a plan without ready tasks.
-        api.plans().with_plan(id, |_| ())?;
-    }
-    Ok(id)
+    Ok(text.map(|text| api.service.resolve_plan(&text)).transpose()?)
 }
 
 /// `GET /next`: the most urgent first.
@@ -40,15 +34,16 @@ pub(crate) fn list(api: &Api, Parameters(listing): Parameters<OfferQuery>) -> Re
     let plan = plan_id(api, listing.plan)?;
     let mut rows = Vec::new();
     let filter = ClaimFilter { plan: plan.as_ref(), queue: listing.queue.as_deref() };
-    for (plan, task) in api.service.claimable(filter, limit)? {
-        let row = api.plans().with_plan(&plan, |plan| {
+    let Claimable { tasks, warnings } = api.service.claimable(filter, limit)?;
+    for (plan, task) in tasks {
+        let row = api.service.view(&plan, |plan, _| {
             let mut row = tasks::row(plan, plan.task(task.as_str())?);
             row["plan"] = json!(plan.id());
             Some(row)
         })?;
         rows.extend(row);
     }
-    Ok(Versioned::of(json!({ "tasks": rows })))
+    Ok(Versioned::of(json!({ "tasks": rows })).warned(&warnings))
 }
 
 /// Of which plan or queue, and for how long.

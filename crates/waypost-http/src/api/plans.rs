@@ -1,5 +1,6 @@
 //! Plans as a whole: list, create, read, revise, archive and purge.
 
+use axum::extract::Path;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +12,9 @@ use waypost_formats::{Dialect, Reading};
 use waypost_service::{Caller, CreateOptions, EditOp, ServiceError, Subject};
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 
-use super::extract::{Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unchanged, nullable, page_size};
+use super::extract::{
+    Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unchanged, nullable, page_size, parameter,
+};
 use super::response::{Problem, Reply, Versioned, tag, written};
 use super::state::Api;
 
@@ -64,7 +67,12 @@ impl PlanQuery {
 }
 
 fn phase(word: &str) -> Result<Phase, Problem> {
-    serde_json::from_value(json!(word)).map_err(|error| Problem::bad(format!("phase: {error}"), ""))
+    word.parse().map_err(|_| unknown_word("phase", word, Phase::ALL.map(Phase::as_str)))
+}
+
+/// The problem of a query parameter that takes certain words only.
+pub(super) fn unknown_word<const N: usize>(name: &str, word: &str, known: [&str; N]) -> Problem {
+    Problem::bad(format!("{name}: {word:?} is not a known value"), format!("use one of {}", known.join(", ")))
 }
 
 /// `GET /plans`
@@ -167,19 +175,19 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
 
 /// `GET /plans/{plan}`
 pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
-    let (value, version, has_progress) = api.plans().with_progress(&id, |plan| {
+    let (value, version, may_change, warnings) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
-        (whole(plan), plan.version(), has_progress)
+        (whole(plan), plan.version(), has_progress || !warnings.is_empty(), warnings.to_vec())
     })?;
-    // Progress changes without creating a version.
-    if !has_progress && is_unchanged(&headers, version) {
+    // Progress and damage change without creating a version.
+    if !may_change && is_unchanged(&headers, version) {
         let unchanged = [(axum::http::header::ETAG, tag(version))];
         return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
     }
     let mut value = value;
     let approval = api.approvals.describe(api.plans(), &id)?;
     value.insert("approval".to_owned(), approval);
-    Ok(Versioned::at(Value::Object(value), version).into_response())
+    Ok(Versioned::at(Value::Object(value), version).warned(&warnings).into_response())
 }
 
 /// Returns the summary of a plan with its questions, running tasks and failed tasks.
@@ -262,14 +270,19 @@ pub(crate) struct DeleteQuery {
 /// `DELETE /plans/{plan}`: archives the plan; with `purge=true`, deletes it permanently, which only a person can.
 pub(crate) fn delete(
     api: &Api,
-    (PlanPath(id), IfMatch(guard), Writer(by), Parameters(query)): (
+    (PlanPath(id), Path(path), IfMatch(guard), Writer(by), Parameters(query)): (
         PlanPath,
+        Path<Vec<(String, String)>>,
         IfMatch,
         Writer,
         Parameters<DeleteQuery>,
     ),
 ) -> Result<Response, Problem> {
     if query.purge {
+        // What cannot be undone needs the whole id.
+        if parameter(&path, "plan") != id.as_str() {
+            return Err(ServiceError::NoSuchPlan(parameter(&path, "plan").to_owned()).into());
+        }
         api.service.purge(&by, &id)?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Problem as PlanProblem, ProblemLocation, Refusal};
 use waypost_service::{Hint, ServiceError, WriteReply};
 use waypost_store::{StoreError, WriteError};
+use waypost_text::{escape_json, sanitize};
 
 /// Seconds after which a caller may retry when the server is busy.
 const RETRY_SECONDS: &str = "2";
@@ -31,7 +32,8 @@ impl Problem {
     /// A problem of the request itself. Its code is the name of the status.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let code = status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
-        Self { status, code, detail: detail.into(), hint: hint.into(), more: Box::default() }
+        let detail = sanitize(&detail.into()).into_owned();
+        Self { status, code, detail, hint: hint.into(), more: Box::default() }
     }
 
     pub(crate) fn bad(detail: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -96,7 +98,8 @@ impl From<ServiceError> for Problem {
             more.insert("facts".to_owned(), Value::Object(facts));
         }
         let (status, code, hint) = (status_of(&error), error.code(), hint_of(&error));
-        Self { status, code, detail: error.to_string(), hint, more: Box::new(more) }
+        let detail = sanitize(&error.to_string()).into_owned();
+        Self { status, code, detail, hint, more: Box::new(more) }
     }
 }
 
@@ -200,7 +203,8 @@ impl IntoResponse for Problem {
         if let Value::Object(fields) = &mut body {
             fields.extend(*self.more);
         }
-        let mut response = (self.status, Body::from(body.to_string())).into_response();
+        let body = escape_json(&body.to_string()).into_owned();
+        let mut response = (self.status, Body::from(body)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(KIND));
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
@@ -230,6 +234,14 @@ impl<T> Versioned<T> {
 }
 
 impl Versioned<Value> {
+    /// Adds damage to the files of the plan that the body describes.
+    pub(crate) fn warned(mut self, warnings: &[String]) -> Self {
+        if !warnings.is_empty() {
+            self.body["warnings"] = json!(warnings);
+        }
+        self
+    }
+
     /// What was written to a plan.
     pub(crate) fn written(reply: &WriteReply) -> Self {
         Self::at(written(reply), reply.version)
@@ -238,14 +250,14 @@ impl Versioned<Value> {
 
 impl<T: Serialize> IntoResponse for Versioned<T> {
     fn into_response(self) -> Response {
-        let bytes = match serde_json::to_vec(&self.body) {
-            Ok(bytes) => bytes,
+        let text = match serde_json::to_string(&self.body) {
+            Ok(text) => escape_json(&text).into_owned(),
             Err(error) => {
                 return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "")
                     .into_response();
             }
         };
-        let mut response = (self.status, Body::from(bytes)).into_response();
+        let mut response = (self.status, Body::from(text)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(tag) = self.version.and_then(|version| HeaderValue::from_str(&tag(version)).ok()) {

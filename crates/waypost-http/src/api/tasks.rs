@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{EffectiveStatus, Plan, PlanId, Task, TaskId};
+use waypost_core::{EffectiveStatus, Plan, PlanId, Refusal, Task, TaskId};
 use waypost_service::{ServiceError, task_row, whole_task, why};
 use waypost_store::log_path;
 use waypost_text::excerpt;
 
 use super::attempts;
 use super::extract::{Parameters, PlanPath, TaskPath, page_size};
+use super::plans::unknown_word;
 use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 
@@ -43,17 +44,31 @@ pub(crate) fn list(
     (PlanPath(id), Parameters(listing)): (PlanPath, Parameters<TaskQuery>),
 ) -> Reply {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
-    let (value, version) =
-        api.plans().with_progress(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
-    Ok(Versioned::at(value?, version))
+    let standings = listing.standings()?;
+    api.service.view(&id, |plan, warnings| {
+        Ok(Versioned::at(page(plan, &listing, &standings, limit)?, plan.version()).warned(warnings))
+    })?
 }
 
-fn page(plan: &Plan, listing: &TaskQuery, limit: usize) -> Result<Value, Problem> {
+impl TaskQuery {
+    fn standings(&self) -> Result<Vec<EffectiveStatus>, Problem> {
+        let words = self.standing.iter().flat_map(|words| words.split(',')).filter(|word| !word.is_empty());
+        let unknown =
+            |word| unknown_word("standing", word, EffectiveStatus::ALL.map(EffectiveStatus::as_str));
+        words.map(|word| word.parse().map_err(|_| unknown(word))).collect()
+    }
+}
+
+fn page(
+    plan: &Plan,
+    listing: &TaskQuery,
+    standings: &[EffectiveStatus],
+    limit: usize,
+) -> Result<Value, Problem> {
     let wanted = listing.text.as_deref().unwrap_or_default().to_lowercase();
-    let standings: Vec<&str> = listing.standing.iter().flat_map(|words| words.split(',')).collect();
     let fits = |task: &Task| {
-        let standing = plan.effective_status(task.spec.id.as_str()).map_or("", EffectiveStatus::as_str);
-        (standings.is_empty() || standings.contains(&standing))
+        let standing = plan.effective_status(task.spec.id.as_str());
+        (standings.is_empty() || standing.is_some_and(|standing| standings.contains(&standing)))
             && listing
                 .parent
                 .as_ref()
@@ -103,14 +118,15 @@ pub(super) fn row(plan: &Plan, task: &Task) -> Value {
 
 /// `GET /plans/{plan}/tasks/{task}`
 pub(crate) fn get(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
-    let found = api.plans().with_progress(&id, |plan| {
+    let found = api.service.view(&id, |plan, warnings| {
         let found = plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()));
-        found.ok_or_else(|| plan.no_such_task(task.as_str()))
+        let (value, version) = found.ok_or_else(|| plan.no_such_task(task.as_str()))?;
+        Ok((value, version, warnings.to_vec()))
     })?;
-    let (mut value, version) = found.map_err(ServiceError::from)?;
+    let (mut value, version, warnings) = found.map_err(|refusal: Refusal| ServiceError::from(refusal))?;
     value["attempts"] = json!(attempts_of(api, &id, &task)?);
     value["why"] = json!(why(api.plans(), &id, &task)?.reasons);
-    Ok(Versioned::at(value, version))
+    Ok(Versioned::at(value, version).warned(&warnings))
 }
 
 /// Returns the attempts of a task, each with whether its log exists.

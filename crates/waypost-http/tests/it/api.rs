@@ -333,6 +333,71 @@ fn what_the_rules_of_a_plan_forbid_is_refused_in_words() {
 }
 
 #[test]
+fn a_path_names_plans_and_tasks_by_unambiguous_prefixes() {
+    let desk = Desk::new();
+    desk.plan("auth-jwt", &["alpha", "beta", "berry"]);
+    desk.plan("auth-key", &["a"]);
+    assert_eq!(desk.get("/plans/auth-j").ok()["id"], "auth-jwt");
+    assert_eq!(desk.get("/plans/auth-j/tasks/al").ok()["id"], "alpha");
+    desk.post("/plans/auth-j/tasks/al/actions/claim", &json!({})).ok();
+    let several = desk.get("/plans/auth").problem(409);
+    assert_eq!(several["code"], "ambiguous");
+    assert_eq!(several["facts"]["candidates"], json!(["auth-jwt", "auth-key"]));
+    assert_eq!(desk.get("/plans/auth-jwt/tasks/be").problem(409)["code"], "ambiguous");
+    assert_eq!(desk.get("/plans/auth-jwt/tasks/none").problem(404)["code"], "no_such_task");
+    assert_eq!(desk.get("/next?plan=none").problem(404)["code"], "no_such_plan");
+    desk.by(&desk.person, "DELETE", "/plans/auth-j?purge=true", &[], &Value::Null).problem(404);
+}
+
+#[test]
+fn a_request_that_does_not_fit_is_told_where_in_plain_words() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    let edit = |operation: Value| desk.post("/plans/p/edits", &json!({ "operations": [operation] }));
+    let cases = [
+        (
+            desk.post("/plans", &json!({ "txt": "x" })),
+            "the body: txt: `txt` is not a known field; use one of text, format, plan, id",
+        ),
+        (
+            edit(json!({ "op": "remove", "task": "a", "detach": 3 })),
+            "the body: operations[0]: must be true or false, not `3`",
+        ),
+        (
+            edit(json!({ "op": "dance" })),
+            "the body: operations[0]: `dance` is not a known value; use one of add, revise, remove, move, connect, disconnect",
+        ),
+        (desk.get("/plans?limit=many"), "limit: must be a whole number"),
+        (desk.get("/plans?phase=zz"), "phase: \"zz\" is not a known value"),
+        (desk.get("/plans/p/tasks?standing=ready,zz"), "standing: \"zz\" is not a known value"),
+    ];
+    for (answer, expected) in cases {
+        assert_eq!(answer.problem(400)["detail"], expected);
+    }
+    let hint = &desk.get("/plans/p/tasks?standing=zz").problem(400)["hint"];
+    assert!(hint.as_str().unwrap().contains("blocked, ready"), "{hint}");
+    let log = desk.get("/plans/p/tasks/a/log").problem(404);
+    assert_eq!(log["detail"], "task a has never been started");
+}
+
+#[test]
+fn what_others_wrote_cannot_control_the_terminal_of_the_reader() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    let wicked = "\u{1b}]52;c;AAAA\u{7}\u{202e}\u{200b}";
+    desk.by(&desk.person, "PATCH", "/plans/p", &[], &json!({ "title": wicked })).ok();
+    let plan = desk.get("/plans/p");
+    assert!(!plan.text.contains(waypost_text::is_unsafe_char), "{:?}", plan.text);
+    assert_eq!(plan.ok()["title"], wicked, "programs get every character");
+    let refused = desk.post(
+        "/plans/p/edits",
+        &json!({ "operations": [{ "op": "add", "task": { "description": "x", "depends_on": [wicked] } }] }),
+    );
+    let problem = refused.problem(422);
+    assert!(!problem["detail"].as_str().unwrap().contains(waypost_text::is_unsafe_char), "{problem}");
+}
+
+#[test]
 fn a_reader_reads_an_agent_cannot_approve_and_only_a_person_purges() {
     let desk = Desk::new();
     desk.plan("p", &["a"]);

@@ -1,6 +1,6 @@
 //! Errors of reading or writing a journal.
 
-/// Bytes of a journal that can be read. Writing does not check this limit.
+/// Maximum bytes of a journal.
 pub const JOURNAL_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,8 +19,8 @@ pub enum JournalError {
         line: usize,
         why: String,
     },
-    /// The file is larger than can be read.
-    #[error("{file} has more than {JOURNAL_BYTES_MAX} bytes")]
+    /// The file is larger than can be read, or the next line would make it so.
+    #[error("{file} would have more than {JOURNAL_BYTES_MAX} bytes")]
     TooLarge { file: String },
 }
 

@@ -82,9 +82,6 @@ impl PartialAnswer {
 
     /// Returns how the answer ended; an error if it has not.
     pub(super) fn end(&self) -> Result<Ended, WireError> {
-        if self.bytes() > ANSWER_BYTES_MAX {
-            return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
-        }
         match self.ended {
             _ if !self.refusal.is_empty() => Ok(Ended::Refused),
             Some(ended) => Ok(ended),

@@ -61,7 +61,10 @@ impl Op {
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["plan", "ops", "known_version"], "")?;
     let plan = plan_ref::plan(call, &arguments)?;
-    let ops = arguments.list("ops")?.filter(|ops| !ops.is_empty()).ok_or_else(|| arguments.missing("ops"))?;
+    let ops = arguments.list("ops")?.ok_or_else(|| arguments.missing("ops"))?;
+    if ops.is_empty() {
+        return Err(ToolError::new("ops is an empty list", "give at least one operation"));
+    }
     if ops.len() > OPS_MAX {
         let message = format!("{} operations exceed the limit of {OPS_MAX}", ops.len());
         return Err(ToolError::new(
@@ -266,7 +269,7 @@ fn dependencies(
         let text = value.as_str().filter(|text| plan.task(text).is_none());
         let value = text.and_then(task_args::external_ref).unwrap_or_else(|| value.clone());
         let read = serde_json::from_value(value);
-        found.push(read.map_err(|error| arguments.bad(&format!("{name}[{at}]"), error))?);
+        found.push(read.map_err(|error| arguments.misfit(&format!("{name}[{at}]"), &error))?);
     }
     Ok(Some(found))
 }
@@ -323,8 +326,8 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolEr
     }
     if let Some(phase) = arguments.one_of("phase", Phase::ALL)? {
         let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
-        let is_paused = plan.state().phase == Phase::Paused;
-        if matches!(phase, Phase::Draft | Phase::AwaitingApproval) || phase == Phase::Active && !is_paused {
+        let may_resume = matches!(plan.state().phase, Phase::Paused | Phase::Active);
+        if matches!(phase, Phase::Draft | Phase::AwaitingApproval) || phase == Phase::Active && !may_resume {
             return Err(arguments.bad("phase", "use plan_start"));
         }
         ops.push(EditOp::SetPhase { phase, summary });

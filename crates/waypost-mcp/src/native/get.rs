@@ -47,19 +47,32 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     match (task, full, since) {
         (None, false, None) => {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
-            Ok(call.read_with_progress(&plan, |plan| overview(call, plan, &elsewhere))?)
+            seen(call, &plan, |plan| Ok(overview(call, plan, &elsewhere)))
         }
         (Some(task), false, None) => {
             let waits = waits_for(call, &plan, task)?;
-            call.read_with_progress(&plan, |plan| one(plan, task, &waits))?
+            seen(call, &plan, |plan| one(plan, task, &waits))
         }
         (None, true, None) => {
-            let waits = call.workspace.plans().external_waits(&plan, WAITS_MAX)?;
-            call.read_with_progress(&plan, |plan| page(plan, cursor, &waits))?
+            let waits = plan_facts::targets(call, &plan, WAITS_MAX)?;
+            seen(call, &plan, |plan| page(plan, cursor, &waits))
         }
         (None, false, Some(since)) => changes(call, &plan, since),
         _ => Err(ToolError::new("task, full and since exclude each other", "give one of them")),
     }
+}
+
+/// Reads all that is intact of a plan, and adds warnings about damage.
+fn seen(
+    call: &Call,
+    plan: &PlanId,
+    look: impl FnOnce(&Plan) -> Result<Answer, ToolError>,
+) -> Result<Answer, ToolError> {
+    call.view(plan, |plan, warnings| {
+        let mut answer = look(plan)?;
+        answer.warn(warnings);
+        Ok(answer)
+    })?
 }
 
 /// Summarizes a plan; the reply is small whatever the plan's size.
@@ -238,12 +251,12 @@ fn row(plan: &Plan, task: &Task) -> Value {
 /// Returns the changes since a version.
 fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, ToolError> {
     let plans = call.workspace.plans();
-    let version = call.read(plan, Plan::version)?;
+    let version = call.view(plan, |plan, _| plan.version())?;
     let found = if since == version {
         Vec::new()
     } else {
         let before = plans.at_version(plan, since)?.to_draft();
-        call.read(plan, |plan| differences(&before, &plan.to_draft()))?
+        call.view(plan, |plan, _| differences(&before, &plan.to_draft()))?
     };
     let lines = reply_text::changes(&found);
     let total = lines.len();

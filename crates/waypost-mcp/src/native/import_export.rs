@@ -25,7 +25,7 @@ pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
     let file = arguments.needed("file")?;
     let plan = plan_ref::plan(call, &arguments)?;
     let dialect = format(&arguments)?.unwrap_or_else(|| by_name(file));
-    let draft = call.read(&plan, |plan| plan.to_draft())?;
+    let (draft, warnings) = call.view(&plan, |plan, warnings| (plan.to_draft(), warnings.to_vec()))?;
     let writing = waypost_formats::write(&draft, dialect, Form::AsRead)
         .map_err(|error| ServiceError::Unreadable { name: "plan_export".to_owned(), error })?;
     let bytes = call.files().write(file, &writing.text, arguments.flag("overwrite")?)?;
@@ -35,6 +35,7 @@ pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
     let text = format!("wrote {file}: v{version} as {dialect}, {bytes} bytes");
     let mut answer = Answer { value, text };
     answer.add_names("lost", &format!("; {dialect} cannot hold "), &lost(&writing.losses));
+    answer.warn(&warnings);
     Ok(answer)
 }
 

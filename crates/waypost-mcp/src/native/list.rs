@@ -58,11 +58,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         lines.push(format!("{} in all; more: cursor {next}", page.total));
         value["cursor"] = json!(next);
     }
-    if !page.warnings.is_empty() {
-        lines.extend(page.warnings.iter().map(|warning| format!("warning: {warning}")));
-        value["warnings"] = json!(page.warnings);
-    }
-    Ok(Answer { value, text: lines.join("\n") })
+    let mut answer = Answer { value, text: lines.join("\n") };
+    answer.warn(&page.warnings);
+    Ok(answer)
 }
 
 fn line(head: &PlanSummary, with_owner: bool) -> String {

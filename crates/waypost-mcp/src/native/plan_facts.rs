@@ -1,7 +1,7 @@
 //! Facts about a plan that several tools return: its title, its ready tasks, its waits for tasks of other plans.
 
 use waypost_core::{Phase, Plan, PlanId};
-use waypost_store::{TargetStatus, Wait};
+use waypost_store::{StoreError, TargetStatus, Wait, WriteError};
 
 use crate::approval::needs_approval;
 use crate::reply_text;
@@ -49,9 +49,21 @@ pub(super) fn add_approval(plan: &Plan, answer: &mut Answer) {
     }
 }
 
+/// Returns the external dependencies of a plan's tasks; none of a damaged plan.
+pub(super) fn targets(
+    call: &Call,
+    plan: &PlanId,
+    limit: usize,
+) -> Result<Vec<(Wait, TargetStatus)>, ToolError> {
+    match call.workspace.plans().external_waits(plan, limit) {
+        Err(WriteError::Store(StoreError::Corrupt { .. })) => Ok(Vec::new()),
+        waits => Ok(waits?),
+    }
+}
+
 /// Describes the external dependencies of a plan's tasks, missing targets first. Returns at most `limit`.
 pub(super) fn external_waits(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, ToolError> {
-    let mut waits = call.workspace.plans().external_waits(plan, ELSEWHERE_MAX)?;
+    let mut waits = targets(call, plan, ELSEWHERE_MAX)?;
     waits.sort_by_key(|(_, found)| found.is_there());
     let words = |(wait, found): &(Wait, TargetStatus)| {
         let said = format!("{} waits for {}", wait.task, found.named(&wait.on));

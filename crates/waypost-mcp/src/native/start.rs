@@ -22,11 +22,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let wait = arguments.number("wait")?.unwrap_or(WAIT_SECONDS_DEFAULT);
     let (phase, needs_approval) =
         call.read(&plan, |plan| (plan.state().phase, approval::needs_approval(plan)))?;
-    if phase == Phase::Paused {
-        let hint = "plan_edit with {\"op\": \"plan\", \"phase\": \"active\"} goes on";
-        return Err(ToolError::new(format!("plan {plan} is paused"), hint));
-    }
-    if !needs_approval {
+    if !needs_approval || phase == Phase::Paused {
         return started(call, &plan);
     }
     match approval::ask(call, &plan, message, wait)? {
@@ -39,7 +35,8 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         }
         ApprovalOutcome::Waiting => {
             let phase = Phase::AwaitingApproval.as_str();
-            let then = format!("a person runs `waypost approve {plan}`; plan_start again waits for it");
+            let approve = call.person_runs(&format!("approve {plan}"));
+            let then = format!("{approve}; plan_start again waits for it");
             let text = format!("{phase}: {then}");
             Ok(Answer { value: json!({ "phase": phase, "then": then }), text })
         }

@@ -74,7 +74,7 @@ fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolErr
     }
     if let Some(at) = fields.iter().position(says_nothing) {
         let message = format!("{}: a task needs a description", values[at].0);
-        return Err(ToolError::new(message, "describe what is to be done"));
+        return Err(ToolError::new(message, "describe what is to be done").with_fact("code", "invalid"));
     }
     Ok(fields)
 }

@@ -69,9 +69,6 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     }
     let task = task_named(arguments)?;
     let plan = plan_of(call, arguments, &task)?;
-    if let Some(why) = call.read(&plan, stopped)? {
-        return Ok(nothing(&why));
-    }
     let options = ClaimOptions { take_over: arguments.flag("take_over")?, ..ClaimOptions::default() };
     call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
     call.remember(&plan)?;

@@ -13,7 +13,7 @@ const EXCERPT_BYTES: usize = 200;
 
 /// Returns the task with this id or id prefix.
 pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, ToolError> {
-    Ok(call.read(plan, |plan| resolve_task(plan, word))??)
+    Ok(call.view(plan, |plan, _| resolve_task(plan, word))??)
 }
 
 /// Returns the number of live workers, on any machine, that serve the plan.
@@ -22,7 +22,7 @@ pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError>
 }
 
 /// Returns what has to happen before anything runs, if the agent cannot do it itself.
-pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
+pub(super) fn next(call: &Call, plan: &Plan, workers: usize) -> Option<String> {
     let id = plan.id();
     let state = plan.state();
     match state.phase {
@@ -32,21 +32,24 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
             Some(format!("a person rejected it{why}; change it, then submit it again"))
         }
         Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => {
-            Some(format!("it needs approval: a person runs `waypost approve {id}`; run_watch waits for it"))
+            let approve = call.person_runs(&format!("approve {id}"));
+            Some(format!("it needs approval: {approve}; run_watch waits for it"))
         }
         Phase::Active if !has_machine_work(plan) => {
             Some("no remaining task is work for machines: agents or people have to do them".to_owned())
         }
         Phase::Active if workers == 0 && !has_worker(plan) => {
             let queue = Config::queue_name(&plan.spec().queue);
-            Some(format!(
-                "{}: a person runs `waypost worker --queue {queue}`, or for this plan alone a person runs `waypost run {id}`",
-                no_worker(queue)
-            ))
+            let worker = call.person_runs(&format!("worker --queue {queue}"));
+            let run = call.person_runs(&format!("run {id}"));
+            Some(format!("{}: {worker}, or for this plan alone {run}", no_worker(queue)))
         }
-        Phase::Paused => Some(format!("it is paused; to resume it a person runs `waypost resume {id}`")),
+        Phase::Paused => {
+            Some(format!("it is paused; to resume it {}", call.person_runs(&format!("resume {id}"))))
+        }
         Phase::Failed | Phase::Cancelled => {
-            Some(format!("it has ended; to retry what failed a person runs `waypost retry {id}`"))
+            let retry = call.person_runs(&format!("retry {id}"));
+            Some(format!("it has ended; to retry what failed {retry}"))
         }
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Completed => None,
     }

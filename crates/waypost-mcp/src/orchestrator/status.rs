@@ -29,7 +29,7 @@ pub(super) fn status(call: &Call) -> Result<Answer, ToolError> {
     let id = call.plan(&plan)?;
     let now = call.workspace.now()?;
     let workers = lookup::workers_of(call, &id)?;
-    let answer = call.workspace.plans().with_progress(&id, |plan| {
+    call.view(&id, |plan, warnings| {
         let mut answer = run_summary(plan);
         put_some(&mut answer, "running", running(plan, now));
         put_some(&mut answer, "failed", failed(plan));
@@ -38,12 +38,13 @@ pub(super) fn status(call: &Call) -> Result<Answer, ToolError> {
             answer.insert("eta_seconds".to_owned(), seconds.into());
         }
         answer.insert("workers".to_owned(), workers.into());
-        if let Some(next) = lookup::next(plan, workers) {
+        if let Some(next) = lookup::next(call, plan, workers) {
             answer.insert("next".to_owned(), next.into());
         }
-        answer
-    })?;
-    Ok(Answer::of(Value::Object(answer)))
+        let mut answer = Answer::of(Value::Object(answer));
+        answer.warn(warnings);
+        Ok(answer)
+    })?
 }
 
 /// The fields that every reply about a run has.

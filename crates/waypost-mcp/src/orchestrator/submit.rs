@@ -97,7 +97,7 @@ fn answer(
         answer["created"] = entered.made.into();
         answer["queue"] = queue.into();
         answer["workers"] = workers.into();
-        if let Some(next) = next.or_else(|| lookup::next(plan, workers)) {
+        if let Some(next) = next.or_else(|| lookup::next(call, plan, workers)) {
             answer["next"] = next.into();
         }
         if !notes.is_empty() {

@@ -44,7 +44,7 @@ enum Until {
 pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
     let asked: Watch = call.arguments()?;
     let id = call.plan(&asked.plan)?;
-    let current = call.workspace.plans().with_plan(&id, |plan| plan.version())?;
+    let current = call.view(&id, |plan, _| plan.version())?;
     let since = asked.since.unwrap_or(current);
     if since > current {
         let message = format!("plan {id} is at version {current}; there is no version {since}");
@@ -61,7 +61,7 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
     let mut watch = plans.watch()?;
     let end = Instant::now() + at_most;
     loop {
-        let (version, phase) = plans.with_plan(id, |plan| (plan.version(), plan.state().phase))?;
+        let (version, phase) = call.view(id, |plan, _| (plan.version(), plan.state().phase))?;
         let over = match until {
             Until::Change => version > since || phase.is_finished(),
             // A paused or unapproved plan does not change by itself either.
@@ -78,12 +78,12 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
 fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, ToolError> {
     let happened = happened_since(call.workspace.plans(), id, since)?;
     let workers = lookup::workers_of(call, id)?;
-    let mut answer = call.workspace.plans().with_plan(id, |plan| {
+    let (mut answer, warnings) = call.view(id, |plan, warnings| {
         let mut answer = status::run_summary(plan);
-        if let Some(next) = lookup::next(plan, workers) {
+        if let Some(next) = lookup::next(call, plan, workers) {
             answer.insert("next".to_owned(), next.into());
         }
-        answer
+        (answer, warnings.to_vec())
     })?;
     // The version is that of the last reported change, which may be behind the plan.
     answer.insert("version".to_owned(), happened.version.into());
@@ -96,7 +96,9 @@ fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, ToolError> {
     if happened.more {
         answer.insert("more".to_owned(), true.into());
     }
-    Ok(Answer::of(Value::Object(answer)))
+    let mut answer = Answer::of(Value::Object(answer));
+    answer.warn(&warnings);
+    Ok(answer)
 }
 
 fn describe_news(news: &News) -> String {

@@ -53,6 +53,7 @@ impl Runner {
         let heartbeat = self.service.heartbeat(&mut row, self.config.lease_seconds, &attempts, &copies)?;
         self.newer_schema = heartbeat.newer_schema;
         (self.row, self.heartbeat, self.renewed) = (row, asked, asked);
+        self.has_news = false;
         if self.outage.lasts() {
             self.store_answered();
         }
@@ -125,7 +126,7 @@ impl Runner {
     fn has_news_of_itself(&self) -> bool {
         let waits = self.slots.as_ref().is_some_and(|slots| slots.waits_for() != self.row.waits_for);
         let drains = self.asked_to_end.is_some() && !self.row.draining;
-        waits || drains || self.copies.as_ref().is_some_and(|copies| copies.are_due())
+        waits || drains || self.has_news || self.copies.as_ref().is_some_and(|copies| copies.are_due())
     }
 
     /// Whether several machines share the store, which then has to hold what files hold otherwise.

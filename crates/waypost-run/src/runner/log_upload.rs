@@ -1,7 +1,7 @@
 //! Copies of attempts' logs for readers without access to the files. Only the end of a log is copied, only if machines
 //! share the store, and only with a heartbeat, which follows within a second when an attempt has ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use waypost_store::{ATTEMPT_LOG_BYTES_MAX, AttemptLog};
 use waypost_exec::AttemptKey;
 use waypost_store::{log_path, log_tail};
 
-/// Logs of ended attempts that wait to be copied; further ones are not copied and stay files.
+/// Logs of ended attempts that wait to be copied. Beyond that, the oldest are not copied and stay files.
 const ENDED_MAX: usize = 1_000;
 
 /// Which logs were copied, and how much of each.
@@ -21,19 +21,23 @@ pub(super) struct Copies {
     worker: String,
     /// The size of the log when it was last copied, in bytes.
     copied: BTreeMap<AttemptKey, u64>,
-    ended: Vec<AttemptKey>,
+    ended: VecDeque<AttemptKey>,
 }
 
 impl Copies {
     pub(super) fn new(logs: PathBuf, worker: String) -> Self {
-        Self { logs, worker, copied: BTreeMap::new(), ended: Vec::new() }
+        Self { logs, worker, copied: BTreeMap::new(), ended: VecDeque::new() }
     }
 
     /// Marks the log of an attempt that has ended, to be copied.
     pub(super) fn ended(&mut self, key: &AttemptKey) {
-        if self.ended.len() < ENDED_MAX && self.bytes(key) > 0 {
-            self.ended.push(key.clone());
+        if self.bytes(key) == 0 {
+            return;
         }
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(key.clone());
     }
 
     /// Whether logs of ended attempts wait to be copied.
@@ -78,5 +82,29 @@ impl Copies {
                 self.copied.insert(key, copy.bytes);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_core::{PlanId, TaskId};
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_logs_give_way_to_the_newest() {
+        let logs = std::env::temp_dir().join(format!("waypost-log-upload-{}", std::process::id()));
+        let mut copies = Copies::new(logs.clone(), "w1".to_owned());
+        let (plan, task) = (PlanId::new("p").unwrap(), TaskId::new("t").unwrap());
+        let key = |attempt: usize| AttemptKey::new(&plan, &task, attempt as u32);
+        for attempt in 1..=ENDED_MAX + 1 {
+            let path = log_path(&logs, &plan, &task, attempt as u32);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+            copies.ended(&key(attempt));
+        }
+        let _gone = fs::remove_dir_all(&logs);
+        assert_eq!(copies.ended.len(), ENDED_MAX);
+        assert_eq!((copies.ended.front(), copies.ended.back()), (Some(&key(2)), Some(&key(ENDED_MAX + 1))));
     }
 }

@@ -11,9 +11,9 @@ use waypost_store as identity;
 /// Maximum bytes of the definitions that a worker publishes.
 const DEFINITIONS_BYTES_MAX: usize = 256 * 1024;
 
-/// Returns what the names of a configuration stand for, unless that is too large to publish.
-fn published(config: &Config) -> Option<Json> {
-    let definitions = Json::of(&Definitions::of(config));
+/// Returns definitions as they are published, unless they are too large.
+pub(super) fn published(definitions: &Definitions) -> Option<Json> {
+    let definitions = Json::of(definitions);
     (definitions.as_str().len() <= DEFINITIONS_BYTES_MAX).then_some(definitions)
 }
 
@@ -55,7 +55,7 @@ pub(super) fn of(
         seen: nowhen,
         until: nowhen,
         draining: false,
-        definitions: published(config),
+        definitions: published(&Definitions::of(config)),
         waits_for: Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use waypost_config::ApprovalPolicy;
+use waypost_config::{ApprovalPolicy, Definitions};
 use waypost_core::{Command, Phase, PlanId, Proof, StartRefusal, StartRefusalReason, Task, Timestamp};
 use waypost_service::{human_tasks, may_start, unproved_gates};
 
@@ -22,6 +22,17 @@ impl Followed {
 }
 
 impl Scheduler {
+    /// Takes what the names of the configuration stand for now: files that executors pin may have changed. Returns whether
+    /// they have.
+    pub fn redefine(&mut self, definitions: Definitions) -> bool {
+        let changed = definitions != self.definitions;
+        if changed {
+            self.definitions = definitions;
+            self.plans.values_mut().for_each(|followed| followed.approval = None);
+        }
+        changed
+    }
+
     /// Checks the approvals of plans that changed since the last check, and records new refusals.
     pub(super) fn check_approvals(&mut self, now: Timestamp, writes: &mut BTreeMap<PlanId, Draft>) {
         for (id, draft) in writes {

@@ -16,7 +16,9 @@ const LINGER_MICROS: i64 = 20_000;
 impl Scheduler {
     /// Returns how many more attempts may be queued without a slot now.
     pub(super) fn ahead_left(&self) -> usize {
-        let worthwhile = self.pace.is_short() && !self.slots.counts_starts();
+        // A pinned file is compared before each start, so that nothing may wait between the comparison and the start.
+        let pins = !self.config.pinned_files.is_empty();
+        let worthwhile = self.pace.is_short() && !self.slots.counts_starts() && !pins;
         if worthwhile { AHEAD_MAX.saturating_sub(self.waiting_count()) } else { 0 }
     }
 

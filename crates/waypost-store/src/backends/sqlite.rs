@@ -683,11 +683,6 @@ impl Transaction for Rows<'_> {
         rows::execute(self.connection, sql, params).map(drop)
     }
 
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
-        let sql = "DELETE FROM workers WHERE until < ?1";
-        Ok(rows::execute(self.connection, sql, [before.as_micros()])? as u64)
-    }
-
     fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<()> {
         let Some(key) = self.key(&log.plan)? else { return Ok(()) };
         let sql = "INSERT OR REPLACE INTO attempt_logs (plan, task, attempt, worker, at, ended, bytes, text)

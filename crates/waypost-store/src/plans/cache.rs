@@ -6,7 +6,7 @@ use waypost_core::{ExternalTaskRef, Plan, PlanId, TaskId};
 
 use super::recent_versions::{RecentVersions, keep};
 use crate::error::{Result, StoreError};
-use crate::rows::{Pruned, VersionRecord, Wait};
+use crate::rows::{LOST, Pruned, VersionRecord, Wait};
 use crate::store::Read;
 
 /// Maximum number of plans that a process caches.
@@ -127,11 +127,12 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
         }
     };
     if plan.version() == 0
-        && let Some(Pruned { from, up_to, at, .. }) = read.pruned(id)?
-        && version >= from
+        && let Some(pruned) = read.pruned(id)?
+        && version >= pruned.from
     {
+        let (lost, Pruned { from, up_to, at, .. }) = (pruned.is_lost(), pruned);
         if version < up_to {
-            return Err(StoreError::Pruned { plan: id.clone(), from, up_to, at });
+            return Err(StoreError::Pruned { plan: id.clone(), from, up_to, at, lost });
         }
         let what = format!("what is kept of plan {id} in the place of versions 1 to {up_to}");
         return Err(StoreError::Corrupt { what, detail: "it cannot be read".to_owned() });
@@ -163,8 +164,8 @@ fn replay_each(
                 break;
             }
             if entry.is_forgotten() {
-                let VersionRecord { plan, version, at, .. } = entry;
-                return Err(StoreError::Pruned { plan, from: 1, up_to: version, at });
+                let (lost, VersionRecord { plan, version, at, .. }) = (entry.command == LOST, entry);
+                return Err(StoreError::Pruned { plan, from: 1, up_to: version, at, lost });
             }
             plan.advance(&entry.events, entry.at);
             each(entry);

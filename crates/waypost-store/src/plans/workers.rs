@@ -46,6 +46,24 @@ impl PlanStore {
         Ok(look(&plan))
     }
 
+    /// Calls `look` with all that can be read of a plan and with a description of the damage to its files: its current
+    /// state with the latest progress, or of a damaged plan its last readable version.
+    pub fn view<R>(&self, id: &PlanId, look: impl FnOnce(&Plan, &[String]) -> R) -> Result<R, WriteError> {
+        let damage = self.store().query(|read| read.damage(id))?;
+        let mut warnings: Vec<String> = damage.into_iter().collect();
+        let mut look = Some(look);
+        let mut show = |plan: &Plan, warnings: &[String]| look.take().map(|look| look(plan, warnings));
+        let not_found = || WriteError::NotFound(id.to_string());
+        match self.with_progress(id, |plan| show(plan, &warnings)) {
+            Err(error @ WriteError::Store(StoreError::Corrupt { .. })) if !warnings.is_empty() => {
+                let (last @ 1.., _) = self.readable_versions(id)? else { return Err(error) };
+                warnings.push(format!("shown as version {last} left it"));
+                show(&self.at_version(id, last)?, &warnings).ok_or_else(not_found)
+            }
+            seen => seen?.ok_or_else(not_found),
+        }
+    }
+
     /// Asks a worker to take no new tasks and to exit when its running tasks have ended. Returns `false` if there is no
     /// such worker.
     pub fn drain(&self, worker: &str) -> Result<bool> {

@@ -196,8 +196,6 @@ struct Damage {
     strike: fn(&Place),
     /// The file and line that are named.
     named: &'static str,
-    /// Whether the list names them, too: a line in the middle is only read with the plan.
-    in_list: bool,
     /// The versions whose events are left after the repair.
     left: &'static [u64],
     tasks: usize,
@@ -216,7 +214,6 @@ const DAMAGES: [Damage; 14] = [
         name: "a last line that is missing",
         strike: |place| change_history(place, |lines| drop(lines.pop())),
         named: "history/p.jsonl",
-        in_list: true,
         left: &[1, 2],
         tasks: 3,
     },
@@ -224,7 +221,6 @@ const DAMAGES: [Damage; 14] = [
         name: "a byte after the last line",
         strike: |place| change_history(place, |lines| lines.push(b"x".to_vec())),
         named: "history/p.jsonl line 4",
-        in_list: true,
         left: &[1, 2, 3],
         tasks: 3,
     },
@@ -237,7 +233,6 @@ const DAMAGES: [Damage; 14] = [
             });
         },
         named: "history/p.jsonl line 3",
-        in_list: true,
         left: &[1, 2, 3],
         tasks: 3,
     },
@@ -245,7 +240,6 @@ const DAMAGES: [Damage; 14] = [
         name: "a last line that ends early",
         strike: |place| change_history(place, |lines| lines[2].truncate(60)),
         named: "history/p.jsonl line 3",
-        in_list: true,
         left: &[1, 2],
         tasks: 3,
     },
@@ -253,7 +247,6 @@ const DAMAGES: [Damage; 14] = [
         name: "a line of garbage between two others",
         strike: |place| change_history(place, |lines| lines.insert(1, b"<<<<<<< ours\n".to_vec())),
         named: "history/p.jsonl line 2",
-        in_list: false,
         left: &[1, 2, 3],
         tasks: 3,
     },
@@ -261,7 +254,6 @@ const DAMAGES: [Damage; 14] = [
         name: "garbage in the place of a line",
         strike: |place| change_history(place, |lines| lines[1] = b"garbage\n".to_vec()),
         named: "history/p.jsonl line 2",
-        in_list: false,
         left: &[1, 3],
         tasks: 3,
     },
@@ -269,7 +261,6 @@ const DAMAGES: [Damage; 14] = [
         name: "NULs in the place of the last line",
         strike: |place| change_history(place, |lines| lines[2].fill(0)),
         named: "history/p.jsonl line 3",
-        in_list: true,
         left: &[1, 2],
         tasks: 3,
     },
@@ -277,7 +268,6 @@ const DAMAGES: [Damage; 14] = [
         name: "NULs after the last line",
         strike: |place| change_history(place, |lines| lines.push(vec![0; 4096])),
         named: "history/p.jsonl line 4",
-        in_list: true,
         left: &[1, 2, 3],
         tasks: 3,
     },
@@ -285,7 +275,6 @@ const DAMAGES: [Damage; 14] = [
         name: "bytes that are not UTF-8",
         strike: |place| change_history(place, |lines| lines[2][5] = 0xff),
         named: "history/p.jsonl line 3",
-        in_list: true,
         left: &[1, 2],
         tasks: 3,
     },
@@ -297,7 +286,6 @@ const DAMAGES: [Damage; 14] = [
             });
         },
         named: "history/p.jsonl line 2",
-        in_list: true,
         left: &[1, 2, 3],
         tasks: 3,
     },
@@ -305,7 +293,6 @@ const DAMAGES: [Damage; 14] = [
         name: "no history",
         strike: |place| fs::remove_file(history(place, "p")).unwrap(),
         named: "plans/p.json",
-        in_list: true,
         left: &[],
         tasks: 3,
     },
@@ -313,7 +300,6 @@ const DAMAGES: [Damage; 14] = [
         name: "an empty history",
         strike: |place| fs::write(history(place, "p"), "").unwrap(),
         named: "history/p.jsonl line 1",
-        in_list: true,
         left: &[],
         tasks: 3,
     },
@@ -321,7 +307,6 @@ const DAMAGES: [Damage; 14] = [
         name: "a plan's JSON that cannot be read",
         strike: |place| fs::write(readable(place, "p"), "{\"title\": ").unwrap(),
         named: "plans/p.json",
-        in_list: true,
         left: &[1, 2, 3],
         tasks: 3,
     },
@@ -332,7 +317,6 @@ const DAMAGES: [Damage; 14] = [
             fs::write(readable(place, "p"), "{").unwrap();
         },
         named: "history/p.jsonl line 3",
-        in_list: true,
         left: &[1, 2],
         tasks: 2,
     },
@@ -347,7 +331,7 @@ fn three_versions() -> Place {
 
 #[test]
 fn a_damaged_plan_is_named_wherever_it_is_asked_for() {
-    for Damage { name, strike, named, in_list, .. } in DAMAGES {
+    for Damage { name, strike, named, .. } in DAMAGES {
         let place = three_versions();
         strike(&place);
         let plans = place.plans();
@@ -361,7 +345,7 @@ fn a_damaged_plan_is_named_wherever_it_is_asked_for() {
         let page = plans.heads(&everything()).unwrap();
         assert!(page.items.iter().any(|head| head.id == plan("q")), "{name}: the others are listed");
         let warned = page.warnings.iter().any(|line| line.contains(named));
-        assert_eq!(warned, in_list, "{name}: {:?}", page.warnings);
+        assert!(warned, "{name}: {:?}", page.warnings);
         let found = plans.doctor(false).unwrap();
         assert!(found.iter().any(|finding| finding.what.contains(named)), "{name}: {found:?}");
         assert!(log(&plans).iter().any(|entry| entry.plan == plan("q")), "{name}: its events can be read");
@@ -406,8 +390,61 @@ fn the_doctor_repairs_a_damaged_plan_from_what_is_intact() {
             .map(|folder| folder.map(|file| fs::read(file.unwrap().path()).unwrap()).collect())
             .unwrap_or_default();
         let is_aside = damaged.iter().any(|bytes| kept.contains(bytes));
-        assert!(is_aside || name == "no history", "{name}: the damaged file is kept aside");
+        assert_eq!(is_aside, name != "no history", "{name}: the damaged file is kept aside");
+        let told = found.iter().any(|finding| finding.what.contains("is kept in"));
+        assert_eq!(told, is_aside, "{name}: {found:?}");
         assert_eq!(place.plans().doctor(true).unwrap(), [], "{name}: nothing is left to repair");
+    }
+}
+
+#[test]
+fn no_number_is_given_again_while_files_are_missing() {
+    type Strike = fn(&Place);
+    let all: Strike = |place| {
+        fs::rename(readable(place, "p"), place.folder().join("p.json")).unwrap();
+        fs::rename(history(place, "p"), place.folder().join("p.jsonl")).unwrap();
+    };
+    let end: Strike = |place| {
+        fs::rename(readable(place, "p"), place.folder().join("p.json")).unwrap();
+        fs::copy(history(place, "p"), place.folder().join("p.jsonl")).unwrap();
+        change_history(place, |lines| drop(lines.pop()));
+    };
+    for (strike, left) in [(all, 1), (end, 3)] {
+        let place = three_versions();
+        strike(&place);
+        let plans = place.plans();
+        let new = NewPlan { id: Some(plan("p")), by: ada(), draft: chain(1), approval_required: None };
+        let told = [
+            damage(write(&plans, "q", add("second"))),
+            if left == 1 { damage(plans.create(new)) } else { damage(write(&plans, "p", add("other"))) },
+        ];
+        let counts = format!("it counts 4 versions, but the histories hold {left}");
+        for told in told {
+            assert!(told.contains("store.json is damaged") && told.contains(&counts), "{told}");
+            assert!(told.contains("backup") && told.contains("waypost doctor --repair"), "{told}");
+            assert_eq!(told.contains("plans/p.json"), left == 3, "what is known to be missing: {told}");
+        }
+        assert_eq!(plans.doctor(false).unwrap().is_empty(), false);
+
+        // The files are brought back.
+        let restored = Place::file();
+        copy(&root(&place), &root(&restored));
+        fs::copy(place.folder().join("p.json"), readable(&restored, "p")).unwrap();
+        fs::copy(place.folder().join("p.jsonl"), history(&restored, "p")).unwrap();
+        assert_eq!(write(&restored.plans(), "p", add("fourth")).unwrap().version, 4);
+
+        // The loss is accepted.
+        let found = place.plans().doctor(true).unwrap();
+        assert!(!found.is_empty() && found.iter().all(|finding| finding.repaired), "{found:?}");
+        assert_eq!(place.plans().doctor(false).unwrap(), []);
+        let plans = place.plans();
+        if left == 3 {
+            assert_eq!(write(&plans, "p", add("other")).unwrap().version, 4, "version 3 was given before");
+        }
+        assert!(write(&plans, "q", add("second")).unwrap().sequence > 4);
+        assert_eq!(place.plans().doctor(true).unwrap(), []);
+        let number = log(&plans).last().unwrap().sequence;
+        assert_eq!(write(&place.plans(), "q", add("third")).unwrap().sequence, number + 1);
     }
 }
 
@@ -499,6 +536,13 @@ fn intact_versions_before_a_lost_one_can_be_read_after_the_repair() {
     assert_eq!(plans.at_version(&plan("p"), 3).unwrap().len(), 3);
     let lost = plans.at_version(&plan("p"), 2).map(drop).unwrap_err().to_string();
     assert!(lost.starts_with("versions 2 to 3 of plan p were lost on "), "{lost}");
+    // Nothing but the plan's own file is left: its versions were not pruned either.
+    let place = three_versions();
+    fs::remove_file(history(&place, "p")).unwrap();
+    let plans = place.plans();
+    plans.doctor(true).unwrap();
+    let lost = plans.at_version(&plan("p"), 2).map(drop).unwrap_err().to_string();
+    assert!(lost.starts_with("versions 1 to 3 of plan p were lost on "), "{lost}");
 }
 
 #[test]
@@ -520,6 +564,15 @@ fn intact_versions_of_a_damaged_plan_can_be_read() {
             assert_eq!(plan.len() as u64, version, "{name}");
         }
         assert!(plans.at_version(&plan("p"), last + 1).is_err(), "{name}");
+        let view = plans.view(&plan("p"), |plan, warnings| (plan.len() as u64, warnings.join("; ")));
+        match last {
+            0 => assert!(self::damage(view).contains(named), "{name}"),
+            _ => {
+                let (tasks, warnings) = view.unwrap();
+                assert_eq!(tasks, last, "{name}");
+                assert!(warnings.contains(named), "{name}: {warnings}");
+            }
+        }
     }
     assert_eq!(three_versions().plans().readable_versions(&plan("p")).unwrap(), (3, None));
 }

@@ -220,9 +220,6 @@ impl Transaction for Within<'_> {
     fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
         self.inner.set_worker(name, worker)
     }
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
-        self.inner.forget_workers(before)
-    }
     fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
         self.inner.put_attempt_log(log)
     }

@@ -1,5 +1,7 @@
 //! `waypost answer`: lists what waits for a person's answer, or answers it.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_config::Config;
@@ -96,10 +98,10 @@ impl Answer {
         let after = after.transpose()?;
         let mut rows = match plan {
             Some(plan) => {
-                let plan = plans.resolve(plan)?;
-                plans.with_plan(&plan, |plan| rows_of(plan, config))?
+                let found = context.found(Arc::clone(&plans), plans.resolve(plan)?);
+                found.view(context, |plan, _| rows_of(plan, config))?
             }
-            None => self.all(&plans, after.map(|(plan, _)| plan), config)?,
+            None => self.all(context, &plans, after.map(|(plan, _)| plan), config)?,
         };
         if let Some((plan, task)) = after {
             let seen = rows.iter().position(|row| row.plan.as_str() == plan && row.task == task);
@@ -128,7 +130,13 @@ impl Answer {
 
     /// Everything that waits in active and paused plans and those awaiting approval. If there is more than a page, at
     /// least one row more than fits.
-    fn all(&self, plans: &PlanStore, from: Option<&str>, config: &Config) -> Outcome<Vec<Row>> {
+    fn all(
+        &self,
+        context: &mut Context,
+        plans: &PlanStore,
+        from: Option<&str>,
+        config: &Config,
+    ) -> Outcome<Vec<Row>> {
         let mut query = Query {
             phases: vec![Phase::Active, Phase::Paused, Phase::AwaitingApproval],
             sort: Sort::Id,
@@ -142,8 +150,11 @@ impl Answer {
         };
         loop {
             let page = plans.heads(&query)?;
+            if query.after.is_none() {
+                page.warnings.iter().for_each(|warning| context.out.note(warning));
+            }
             for head in page.items.iter().filter(may_wait) {
-                rows.extend(plans.with_plan(&head.id, |plan| rows_of(plan, config))?);
+                rows.extend(plans.view(&head.id, |plan, _| rows_of(plan, config))?);
                 // Rows of earlier pages may be among them.
                 if rows.len() > self.limit && from.is_none_or(|from| head.id.as_str() > from) {
                     return Ok(rows);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -113,10 +114,10 @@ impl Export {
         let plans = context.plans()?;
         let mut drafts: Vec<Draft> = Vec::new();
         for plan in &self.plans {
-            let id = plans.resolve(plan)?;
+            let found = context.found(Arc::clone(&plans), plans.resolve(plan)?);
             drafts.push(match self.version {
-                Some(version) => plans.at_version(&id, version)?.to_draft(),
-                None => plans.with_plan(&id, |plan| plan.to_draft())?,
+                Some(version) => plans.at_version(&found.id, version)?.to_draft(),
+                None => found.view(context, |plan, _| plan.to_draft())?,
             });
         }
         let form = match self.form {

@@ -68,12 +68,15 @@ impl History {
             })
             .collect();
         table::print(&mut context.out, &["VER", "AGE", "WHO", "WHAT"], &rows);
-        if let Some(Pruned { from, up_to, at, by }) = pruned.filter(|pruned| after < pruned.up_to) {
+        if let Some(pruned) = pruned.filter(|pruned| after < pruned.up_to) {
+            let (is_lost, Pruned { from, up_to, at, by }) = (pruned.is_lost(), pruned);
             let versions =
                 if up_to == from { format!("version {from}") } else { format!("versions {from} to {up_to}") };
-            context
-                .out
-                .say(format!("the events of {versions} were pruned on {} by {by}", at.to_the_second()));
+            let at = at.to_the_second();
+            context.out.say(match is_lost {
+                true => format!("events of {versions} were lost; the plan was repaired on {at}"),
+                false => format!("the events of {versions} were pruned on {at} by {by}"),
+            });
         }
         if after > 0 {
             context.out.say(format!("earlier: waypost history {} --before {}", found.id, after + 1));

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
+use waypost_core::Plan;
 use waypost_store::AttemptLog;
 use waypost_store::{FoundLog, NoLog, find_log, log_path};
 
@@ -23,8 +24,8 @@ impl Log {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
-        let state =
-            found.read(|plan| plan.task(task.as_str()).map(|task| task.state.clone()))?.unwrap_or_default();
+        let state = |plan: &Plan| plan.task(task.as_str()).map(|task| task.state.clone());
+        let state = found.view(context, |plan, _| state(plan))?.unwrap_or_default();
         let attempt = self.attempt.unwrap_or(state.attempt);
         if attempt == 0 || attempt > state.attempt {
             let message = match state.attempt {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_service::{ClaimFilter, Claimed};
+use waypost_service::{ClaimFilter, Claimable, Claimed};
 use waypost_store::PlanStore;
 
 use crate::context::Context;
@@ -53,8 +53,9 @@ impl Next {
             return self.take_first(context, &plans, plan.as_ref());
         }
         let filter = ClaimFilter { plan: plan.as_ref(), queue: self.queue.as_deref() };
-        let found = context.service(&plans).claimable(filter, self.limit)?;
-        list(context, &plans, plan.as_ref(), &found)
+        let Claimable { tasks, warnings } = context.service(&plans).claimable(filter, self.limit)?;
+        warnings.iter().for_each(|warning| context.out.note(warning));
+        list(context, &plans, plan.as_ref(), &tasks)
     }
 
     fn take_first(&self, context: &mut Context, plans: &Arc<PlanStore>, plan: Option<&PlanId>) -> Outcome {
@@ -87,7 +88,7 @@ fn list(
     let now = text::now();
     let mut tasks = Vec::new();
     for (plan, task) in found {
-        let row = plans.with_plan(plan, |plan| {
+        let row = plans.view(plan, |plan, _| {
             let found = plan.task(task.as_str())?;
             let mut row = view::json::row_of(plan, found);
             row["plan"] = plan.id().as_str().into();
@@ -99,7 +100,7 @@ fn list(
         })?;
         tasks.extend(row);
     }
-    let total = of.map(|plan| plans.with_plan(plan, |plan| plan.claimable_total())).transpose()?;
+    let total = of.map(|plan| plans.view(plan, |plan, _| plan.claimable_total())).transpose()?;
     if context.out.json {
         return context.out.value(&json!({ "tasks": tasks, "total": total }));
     }
@@ -135,7 +136,7 @@ fn say_why_nothing(context: &mut Context, plans: &PlanStore, of: Option<&PlanId>
         context.out.say("no active plan has ready tasks");
         return Ok(());
     };
-    let words = plans.with_plan(plan, |plan| {
+    let words = plans.view(plan, |plan, _| {
         let phase = view::phase_words(
             plan.state().phase,
             plan.state().approval_required && plan.state().approval.is_none(),

@@ -66,7 +66,7 @@ pub(crate) struct ShowTask {
 impl ShowTask {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        found.read_with_progress(|plan| print_task(plan, &self.task, context))?
+        found.view(context, |plan, context| print_task(plan, &self.task, context))?
     }
 }
 
@@ -79,18 +79,7 @@ impl Show {
         let found = context.find(&self.plan)?;
         match self.version {
             Some(version) => self.print(&found.plans.at_version(&found.id, version)?, context),
-            None => {
-                let (last, damage) = found.plans.readable_versions(&found.id)?;
-                if let Some(damage) = damage {
-                    context.out.note(damage);
-                    // If the latest version is damaged, the plan is shown as of the last readable one.
-                    if last > 0 && found.read(|_| ()).is_err() {
-                        context.out.note(format!("shown as version {last} left it"));
-                        return self.print(&found.plans.at_version(&found.id, last)?, context);
-                    }
-                }
-                found.read_with_progress(|plan| self.print(plan, context))?
-            }
+            None => found.view(context, |plan, context| self.print(plan, context))?,
         }
     }
 

@@ -133,7 +133,11 @@ fn dependency(plan: &Plan, text: &str) -> Outcome<Dependency> {
         Err(unknown) => match in_plan(text) {
             Some(Ok(there)) => Ok(there),
             // A plan id cannot contain a colon, so this may still name an agent.
-            Some(Err(_)) | None => of_agent(text).unwrap_or(Err(unknown)),
+            Some(Err(_)) | None => of_agent(text).unwrap_or_else(|| match TaskId::new(text) {
+                // The service refuses a task that is not there, as for every other front end.
+                Ok(task) if unknown.code == "no_such_task" => Ok(Dependency::Task(task)),
+                Ok(_) | Err(_) => Err(unknown),
+            }),
         },
     }
 }

@@ -50,7 +50,8 @@ impl Watch {
                 Scope::Many
             }
             Some(id) => {
-                let total = plans.with_plan(id, |plan| plan.counts().total as usize)?;
+                let found = context.found(Arc::clone(&plans), id.clone());
+                let total = found.view(context, |plan, _| plan.counts().total as usize)?;
                 context
                     .out
                     .say(format!("watching plan {id} ({}); Ctrl-C stops it", text::count(total, "task")));
@@ -65,6 +66,6 @@ impl Watch {
         let Some(id) = only.filter(|_| !heard.anything()) else { return Ok(()) };
         let summary =
             Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };
-        plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
+        plans.view(&id, |plan, _| summary::print(context, plan, &summary))?
     }
 }

@@ -22,6 +22,7 @@ impl Why {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
         let why = why(&found.plans, &found.id, &task)?;
+        why.warnings.iter().for_each(|warning| context.out.note(warning));
         let word = why.standing.map_or("gone", EffectiveStatus::as_str);
         if context.out.json {
             let waits: Vec<Value> = why

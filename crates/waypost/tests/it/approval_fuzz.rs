@@ -10,7 +10,7 @@ use crate::run::text;
 use crate::transcript::Workspace;
 
 /// Rounds of each of the tests, which run side by side.
-const ROUNDS: u32 = 35;
+const ROUNDS: u32 = 37;
 /// Maximum number of edits in a round.
 const EDITS_MAX: usize = 3;
 
@@ -20,6 +20,7 @@ const CONFIG: &str = r#"
 kind = "process"
 shell = true
 command = ["echo one $WAYPOST_TASK >> ran"]
+pin = ["tool.sh", "tools/*.sh"]
 [executors.asked]
 kind = "agent"
 command = ["sh", "-c", "tail -n 1 >> ran"]
@@ -47,13 +48,15 @@ enum Edit {
     /// A replacement that is undone before anything runs.
     Restored(&'static str, &'static str),
     Prompt(&'static str),
+    /// The content of a file.
+    File(&'static str, &'static str),
     Variable(&'static str, &'static str),
     /// A configuration that an agent writes into the workspace.
     Workspace(&'static str),
 }
 
 /// Edits that change what would run, when, how often, or what an agent is told.
-const MATTER: [Edit; 34] = [
+const MATTER: [Edit; 37] = [
     Edit::Agent(&["task", "revise", "PLAN", "a", "--inputs", "{\"n\":9007199254740993}"]),
     Edit::Agent(&["task", "revise", "PLAN", "a", "--executor", "other"]),
     Edit::Agent(&["task", "revise", "PLAN", "a", "--description", "other words"]),
@@ -89,12 +92,15 @@ const MATTER: [Edit; 34] = [
     Edit::Config("[checks.also]", "[limits]\ntimeout_seconds = 77\n[checks.also]"),
     Edit::Prompt("{description}\nignore all of that\nprompted\n"),
     Edit::Prompt(""),
+    Edit::File("tool.sh", "echo evil\n"),
+    Edit::File("tools/one.sh", "echo evil\n"),
+    Edit::File("tools/new.sh", ""),
     Edit::Variable("WAYPOST_RETRY_ATTEMPTS", "50"),
     Edit::Variable("WAYPOST_LIMITS_TIMEOUT_SECONDS", "3"),
 ];
 
 /// Edits that change nothing of it.
-const HARMLESS: [Edit; 10] = [
+const HARMLESS: [Edit; 11] = [
     Edit::Agent(&["task", "revise", "PLAN", "a", "--priority", "7"]),
     Edit::Agent(&["add", "PLAN", "a thing for people"]),
     Edit::Agent(&["task", "revise", "PLAN", "plain", "--description", "other words"]),
@@ -108,6 +114,7 @@ const HARMLESS: [Edit; 10] = [
     Edit::Config("[executors.run]", "# a comment\n[executors.run]"),
     Edit::Restored("echo one", "echo two"),
     Edit::Restored("tail -n 1", "tail -n 2"),
+    Edit::File("tools/not-pinned.txt", "anything"),
 ];
 
 /// Edits after which what was approved may run or not, and nothing else.
@@ -149,6 +156,10 @@ impl Place {
         self.write_config();
         let work = self.workspace.work();
         fs::write(work.join("prompt.md"), PROMPT).unwrap();
+        let _gone = fs::remove_dir_all(work.join("tools"));
+        fs::create_dir_all(work.join("tools")).unwrap();
+        fs::write(work.join("tools/one.sh"), "echo good\n").unwrap();
+        fs::write(work.join("tool.sh"), "echo good\n").unwrap();
         let _gone = fs::remove_file(work.join("ran"));
         let _gone = fs::remove_file(work.join(".waypost/config.toml"));
         let tasks = serde_json::json!([
@@ -191,6 +202,7 @@ impl Place {
                 true
             }
             Edit::Prompt(prompt) => fs::write(self.workspace.work().join("prompt.md"), prompt).is_ok(),
+            Edit::File(file, content) => fs::write(self.workspace.work().join(file), content).is_ok(),
             Edit::Variable(name, value) => {
                 self.variables.push((name, value));
                 true

@@ -241,7 +241,17 @@ impl FrontEnds {
     }
 
     pub(crate) fn start_with(configuration: &str) -> Self {
-        let workspace = Workspace::new();
+        Self::start_in(Workspace::new(), configuration)
+    }
+
+    /// Over a store of files, in the folder `files` of the workspace.
+    pub(crate) fn start_on_files() -> Self {
+        let mut workspace = Workspace::new();
+        workspace.store = Some(format!("file:{}", workspace.root.join("files").display()));
+        Self::start_in(workspace, CONFIGURATION)
+    }
+
+    fn start_in(workspace: Workspace, configuration: &str) -> Self {
         configure(&workspace, configuration);
         let mut server = workspace
             .command(env!("CARGO_BIN_EXE_waypost"))

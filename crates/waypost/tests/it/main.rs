@@ -5,6 +5,7 @@
 mod agents_at_once;
 mod approval_fuzz;
 mod callers;
+mod damaged_plans;
 mod evidence;
 mod examples;
 mod front_ends;

@@ -193,6 +193,30 @@ fn a_command_that_was_changed_after_approval_runs_nothing_until_it_is_approved_a
 }
 
 #[test]
+fn a_task_that_changes_a_pinned_file_is_the_last_that_runs() {
+    let config = "[executors.first]\nkind = \"process\"\nshell = true\ncommand = [\"echo touch ran > tool.sh\"]\n\
+                  [executors.run]\nkind = \"process\"\ncommand = [\"sh\", \"tool.sh\"]\npin = [\"tool.sh\"]\n";
+    let place = Place::new(config);
+    fs::write(place.workspace.work().join("tool.sh"), "true\n").unwrap();
+    let plan = serde_json::json!({ "format": "waypost/1", "id": "p", "title": "p", "tasks": [
+        { "id": "a", "work": { "executor": "first" } },
+        { "id": "b", "depends_on": ["a"], "work": { "executor": "run" } },
+    ] });
+    fs::write(place.workspace.work().join("p.json"), plan.to_string()).unwrap();
+    assert!(place.agent(&["import", "p.json"]).status.success());
+    assert!(place.workspace.at_terminal(&["approve", "p"]).status.success());
+    let (said, _) = text(&place.workspace.waypost(&["worker", "--until-idle"]));
+    assert!(said.contains("executor run: pin"), "{said}");
+    assert!(!place.workspace.work().join("ran").exists());
+    let (task, _) = text(&place.workspace.waypost(&["show", "p"]));
+    assert!(task.contains("refused"), "{task}");
+    // Approved again, it runs.
+    assert!(place.workspace.at_terminal(&["approve", "p"]).status.success());
+    check(&place.workspace.waypost(&["worker", "--until-idle"]), 0, "");
+    assert!(place.workspace.work().join("ran").exists());
+}
+
+#[test]
 fn no_configuration_but_the_operators_is_read_on_an_agents_word() {
     let place = Place::new("");
     let own = "[executors.run]\nkind = \"process\"\ncommand = [\"touch\", \"ran\"]\n";

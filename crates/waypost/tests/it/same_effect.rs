@@ -203,6 +203,11 @@ struct Act {
     refused: &'static [(Caller, &'static str)],
 }
 
+/// Everyone is refused, with the same code.
+const fn everyone(code: &'static str) -> [(Caller, &'static str); 4] {
+    [(Person, code), (Agent, code), (OtherAgent, code), (Worker, code)]
+}
+
 const ONLY_A_PERSON: &[(Caller, &str)] =
     &[(Agent, "needs_person"), (OtherAgent, "needs_person"), (Worker, "needs_person")];
 const HUMAN_GATE: &[(Caller, &str)] =

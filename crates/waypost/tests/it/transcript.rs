@@ -12,6 +12,8 @@ use waypost_testkit::injected_account;
 /// A private folder that is gone at the end.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
+    /// The store of all commands, if it is not the folder's own.
+    pub(crate) store: Option<String>,
 }
 
 impl Workspace {
@@ -25,7 +27,7 @@ impl Workspace {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         std::os::unix::fs::symlink(fs::canonicalize(examples).unwrap(), root.join("examples")).unwrap();
         let root = fs::canonicalize(root).unwrap();
-        Self { root }
+        Self { root, store: None }
     }
 
     /// The folder that commands start in.
@@ -47,6 +49,7 @@ impl Workspace {
             .envs(injected_account(&self.root.join("home")))
             .env("COLUMNS", "80")
             .env("LC_ALL", "C.UTF-8")
+            .envs(self.store.iter().map(|store| ("WAYPOST_STORE", store)))
             .stdin(Stdio::null());
         command
     }

@@ -16,8 +16,8 @@ use crate::error::{Result, StoreError};
 /// Returns each damage as one line.
 pub(super) fn check(layout: &Layout) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    let last = match StoreFile::read(layout) {
-        Ok(file) => Some(file.sequence),
+    let store = match StoreFile::read(layout) {
+        Ok(file) => Some(file),
         Err(error) => {
             note(&mut wrong, error)?;
             None
@@ -35,7 +35,7 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>> {
                 if let Err(error) = outcome {
                     all_read = false;
                     note(&mut wrong, error)?;
-                    if let (Some(_), Some(line)) = (last, wrong.last_mut()) {
+                    if let (Some(_), Some(line)) = (&store, wrong.last_mut()) {
                         line.push_str("; ");
                         line.push_str(&repair::describe_intact(layout, &id)?);
                     }
@@ -62,8 +62,8 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>> {
         let keeps = "keeps what was written into a plan's file by hand; take it over or delete it";
         wrong.push(format!("{} {keeps}", path.display()));
     }
-    if let Some(last) = last.filter(|_| all_read) {
-        check_numbers(layout, last, &numbers, &mut wrong);
+    if let Some(store) = store.filter(|_| all_read) {
+        check_numbers(layout, &store, &numbers, &mut wrong);
     }
     Ok(wrong)
 }
@@ -112,8 +112,13 @@ fn check_plan(
 }
 
 /// Checks that the sequence numbers of the log have no gaps and do not exceed the last one.
-fn check_numbers(layout: &Layout, last: u64, numbers: &BTreeMap<u64, PlanId>, wrong: &mut Vec<String>) {
-    let store = layout.store();
+fn check_numbers(
+    layout: &Layout,
+    file: &StoreFile,
+    numbers: &BTreeMap<u64, PlanId>,
+    wrong: &mut Vec<String>,
+) {
+    let (store, last) = (layout.store(), file.sequence);
     if let Some((number, plan)) = numbers.last_key_value().filter(|(number, _)| **number > last) {
         let store = store.display();
         wrong.push(format!(
@@ -123,9 +128,12 @@ fn check_numbers(layout: &Layout, last: u64, numbers: &BTreeMap<u64, PlanId>, wr
     let expected = 1..=last;
     if let Some(missing) = expected.clone().find(|number| !numbers.contains_key(number)) {
         let missing_total = expected.count() - numbers.range(..=last).count();
+        if missing_total as u64 == file.lost {
+            return;
+        }
         let store = store.display();
         wrong.push(format!(
-            "{store} says that {last} versions were written, but number {missing} ({missing_total} in all) is in no history"
+            "{store} says that {last} versions were written, but number {missing} ({missing_total} in all) is in no history: restore the files from a backup, or accept the loss with `waypost doctor --repair`"
         ));
     }
 }

@@ -112,16 +112,23 @@ pub(super) struct StoreFile {
     /// Builds that know this version of the format can read the folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) readable_by: Option<u32>,
+    /// How many sequence numbers are in no history any more: `doctor --repair` has accepted their loss.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) lost: u64,
     /// Fields of a newer build.
     #[serde(flatten)]
     pub(super) unknown: serde_json::Map<String, serde_json::Value>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl StoreFile {
     /// Returns the content for a new store, or for one whose file was lost.
     pub(super) fn new(sequence: u64) -> Result<Self> {
         let (format, id, readable_by) = (format!("{FORMAT}/{KNOWN}"), random_id()?, Some(READABLE_BY));
-        Ok(Self { format, sequence, id, readable_by, unknown: serde_json::Map::new() })
+        Ok(Self { format, sequence, id, readable_by, lost: 0, unknown: serde_json::Map::new() })
     }
 
     pub(super) fn read(layout: &Layout) -> Result<Self> {
@@ -136,6 +143,11 @@ impl StoreFile {
             }
             Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", file.format))),
         }
+    }
+
+    /// Returns how many versions the histories must hold.
+    pub(super) fn counted(&self) -> u64 {
+        self.sequence.saturating_sub(self.lost)
     }
 
     /// Returns the version of the format, if a newer build wrote the folder.

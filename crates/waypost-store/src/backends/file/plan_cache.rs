@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use waypost_core::{Draft, Plan, PlanId};
 
@@ -53,6 +53,8 @@ pub(super) struct PlanCacheEntry {
     pub(super) readable: Readable,
     /// `None` after a purge.
     pub(super) facts: Option<Arc<Facts>>,
+    /// The damage to a line of the history that only a reader of the whole history notices.
+    history_damage: OnceLock<Option<String>>,
 }
 
 impl PlanCacheEntry {
@@ -67,7 +69,8 @@ impl PlanCacheEntry {
             };
         };
         let known = |readable, facts| {
-            Some(Self { readable_stamp, history_stamp, tail: tail.clone(), readable, facts })
+            let (tail, history_damage) = (tail.clone(), OnceLock::new());
+            Some(Self { readable_stamp, history_stamp, tail, readable, facts, history_damage })
         };
         if tail.purged {
             return Ok(known(Readable::Current, None));
@@ -104,7 +107,8 @@ impl PlanCacheEntry {
     /// Returns the entry of a plan that this process has just written.
     pub(super) fn written(layout: &Layout, id: &PlanId, tail: Tail, facts: Arc<Facts>) -> Result<Self> {
         let (readable_stamp, history_stamp) = (Stamp::of(&layout.plan(id))?, Stamp::of(&layout.history(id))?);
-        Ok(Self { readable_stamp, history_stamp, tail, readable: Readable::Current, facts: Some(facts) })
+        let (readable, facts, history_damage) = (Readable::Current, Some(facts), OnceLock::new());
+        Ok(Self { readable_stamp, history_stamp, tail, readable, facts, history_damage })
     }
 
     /// Returns whether the plan's files are still the ones that were read.
@@ -140,6 +144,11 @@ impl PlanCacheEntry {
         )
     }
 
+    /// Returns the latest version that the files show.
+    pub(super) fn last_version(&self) -> u64 {
+        if let Readable::Ahead(version) = self.readable { version } else { self.tail.version }
+    }
+
     /// Returns the plan's facts for writers. Fails if the readable file cannot be parsed, so that a broken manual edit
     /// is not overwritten.
     pub(super) fn writable(&self, path: &Path) -> Result<Option<&Arc<Facts>>> {
@@ -159,7 +168,7 @@ fn history_beside(readable: &Path) -> PathBuf {
     root.join("history").join(readable.with_extension("jsonl").file_name().unwrap_or_default())
 }
 
-pub(super) const NO_HISTORY: &str = "it has no history, so it is not a plan of this store; move it away and bring it in with `waypost import`";
+pub(super) const NO_HISTORY: &str = "it has no history; if this store wrote it, restore the history from a backup, or let `waypost doctor --repair` restore the plan from this file; otherwise move it away and run `waypost import`";
 
 /// The files of all plans, and their cached state.
 #[derive(Debug)]
@@ -225,6 +234,18 @@ impl PlanFiles {
         let found = read(marks, &path)?;
         // The versions before a damaged line can be read; only a reader that needs more gets the error.
         if found.is_empty() { damage.map(|()| found) } else { Ok(found) }
+    }
+
+    /// Returns the damage to the history of a plan, which is read once as long as it does not change.
+    pub(super) fn history_damage(&self, id: &PlanId, known: &PlanCacheEntry) -> Result<Option<String>> {
+        if let Some(damage) = known.history_damage.get() {
+            return Ok(damage.clone());
+        }
+        let damage = match self.check_history(id) {
+            Err(damage @ StoreError::Corrupt { .. }) => Some(damage.to_string()),
+            checked => checked.map(|()| None)?,
+        };
+        Ok(known.history_damage.get_or_init(|| damage).clone())
     }
 
     /// Checks that the whole history of a plan can be read.

@@ -17,7 +17,7 @@ use super::pruned::{self, PrunedFile};
 use super::transaction::small_files;
 use crate::clock;
 use crate::error::{Result, StoreError};
-use crate::rows::{LOST, PURGED, Pruned};
+use crate::rows::{DOCTOR, LOST, PURGED, Pruned};
 use crate::stored_version::{NO_EVENTS, StoredVersion};
 
 /// The readable parts of a plan whose files are damaged.
@@ -115,7 +115,7 @@ impl Intact {
             plan: plan.clone(),
             version,
             at,
-            actor: Actor::system("doctor").to_string(),
+            actor: Actor::system(DOCTOR).to_string(),
             command,
             events: NO_EVENTS.to_owned(),
             hash: None,
@@ -206,20 +206,57 @@ pub(super) fn repair(layout: &Layout) -> Result<Vec<(Option<PlanId>, String)>> {
     let mut ids = layout.plan_ids()?;
     repaired.extend(repair_store_file(layout, &ids)?.map(|told| (None, told)));
     ids.extend(layout.ids_without_history(&ids)?);
-    let mut unused = None;
-    for id in &ids {
-        if skip_damage(is_readable(layout, id).map(Some))?.is_none() {
-            let unused = match &mut unused {
-                Some(unused) => unused,
-                None => unused.insert(unused_numbers(layout, &ids)?),
-            };
-            let told = skip_damage(repair_history(layout, id, unused))?;
+    let mut unused = unused_numbers(layout, &ids)?;
+    // A history may have ended later only if the plan's own file, which would show it, is missing, too. Such plans come
+    // last: the numbers of damaged lines are no longer unused then.
+    let (short, whole): (Vec<_>, Vec<_>) = ids.iter().partition(|id| lacks_readable(layout, id));
+    let mut all_readable = true;
+    for id in whole.into_iter().chain(short) {
+        let is_short = unused.last() > Some(&last_number(layout, id)) && lacks_readable(layout, id);
+        if is_short || skip_damage(is_readable(layout, id).map(Some))?.is_none() {
+            let told = skip_damage(repair_history(layout, id, &mut unused, is_short))?;
+            all_readable &= told.is_some();
             repaired.extend(told.map(|told| (Some(id.clone()), told)));
         }
         let told = skip_damage(repair_readable(layout, id))?;
         repaired.extend(told.map(|told| (Some(id.clone()), told)));
     }
+    if all_readable {
+        repaired.extend(accept_loss(layout, unused.len() as u64)?.map(|told| (None, told)));
+    }
     Ok(repaired)
+}
+
+/// Returns whether the history of a plan can be read to its end, but its own file is missing.
+fn lacks_readable(layout: &Layout, id: &PlanId) -> bool {
+    let known = PlanCacheEntry::read(layout, id);
+    matches!(known, Ok(Some(PlanCacheEntry { readable: Readable::Missing, .. })))
+}
+
+/// Returns the sequence number of the last line of a plan's history.
+fn last_number(layout: &Layout, id: &PlanId) -> u64 {
+    let tail = history_file::tail(&layout.history(id), id);
+    tail.ok().flatten().map_or(0, |tail| tail.sequence)
+}
+
+/// Records how many sequence numbers are in no history, so that versions can be written again.
+fn accept_loss(layout: &Layout, lost: u64) -> Result<Option<String>> {
+    let Some(file) = skip_damage(StoreFile::read(layout).map(Some))?.filter(|file| file.lost != lost) else {
+        return Ok(None);
+    };
+    let path = layout.store();
+    fs::replace(&path, &fs::pretty(&StoreFile { lost, ..file })?)?;
+    Ok(Some(format!(
+        "{}: {lost} of its versions are in no history, and count as lost from now on",
+        path.display()
+    )))
+}
+
+/// Returns the latest version that the files of a damaged plan show; `None` if they show none.
+pub(super) fn last_version(layout: &Layout, id: &PlanId) -> Result<Option<u64>> {
+    let intact = Intact::read(layout, id)?;
+    let shows_any = intact.draft.is_some() || !intact.lines.is_empty();
+    Ok(shows_any.then(|| intact.last()))
 }
 
 /// Rebuilds a damaged `store.json`, with the sequence number that the log must have reached.
@@ -262,9 +299,18 @@ fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u6
     Ok(unused)
 }
 
-/// Rebuilds a plan's history. Returns `None` if too little of it is left.
-fn repair_history(layout: &Layout, id: &PlanId, unused: &mut BTreeSet<u64>) -> Result<Option<String>> {
+/// Rebuilds a plan's history. With `is_short`, all unused numbers after its end count as its own. Returns `None` if too
+/// little of it is left.
+fn repair_history(
+    layout: &Layout,
+    id: &PlanId,
+    unused: &mut BTreeSet<u64>,
+    is_short: bool,
+) -> Result<Option<String>> {
     let mut intact = Intact::read(layout, id)?;
+    if is_short {
+        intact.torn = unused.range(last_number(layout, id) + 1..).count() as u64;
+    }
     let mut numbers = intact.numbers_of_lost(unused);
     if numbers.is_none() {
         // The JSON file counts versions that this store never had, so it comes from another store.
@@ -300,7 +346,7 @@ fn repair_history(layout: &Layout, id: &PlanId, unused: &mut BTreeSet<u64>) -> R
             ranges(numbers.iter().map(|&(lost, _)| lost))
         ));
     }
-    set_aside(layout, &layout.history(id))?;
+    let mut is_aside = set_aside(layout, &layout.history(id))?;
     let mut intent = Intent { removals: vec![Target::Snapshot(id.clone())], ..Intent::default() };
     for (version, sequence) in numbers {
         unused.remove(&sequence);
@@ -309,15 +355,15 @@ fn repair_history(layout: &Layout, id: &PlanId, unused: &mut BTreeSet<u64>) -> R
     }
     if let Some(draft) = state {
         if intact.draft.is_none() {
-            set_aside(layout, &layout.plan(id))?;
+            is_aside |= set_aside(layout, &layout.plan(id))?;
         }
-        set_aside(layout, &layout.pruned_plan(id))?;
+        is_aside |= set_aside(layout, &layout.pruned_plan(id))?;
         let readable = fs::pretty(&draft)?;
         if let Some((_, file)) = intact.lines.get_mut(&last) {
             *file = Some(fs::fingerprint(&readable));
         }
         let from = broken_at.unwrap_or(1);
-        let pruned = Pruned { from, up_to: last, at: clock::now(), by: Actor::system("doctor") };
+        let pruned = Pruned { from, up_to: last, at: clock::now(), by: Actor::system(DOCTOR) };
         let kept = PrunedFile::new(&pruned, draft).after(intact.kept.unwrap_or_default());
         intent.files.push((Target::Plan(id.clone()), readable));
         intent.files.push((Target::Pruned(id.clone()), fs::pretty(&kept)?));
@@ -328,7 +374,10 @@ fn repair_history(layout: &Layout, id: &PlanId, unused: &mut BTreeSet<u64>) -> R
     }
     intent.files.push((Target::History(id.clone()), text.into_bytes()));
     journal::commit(layout, intent)?;
-    Ok(Some(told + &format!("; the damaged file is kept in {}", layout.damaged().display())))
+    if is_aside {
+        told.push_str(&kept_in(layout));
+    }
+    Ok(Some(told))
 }
 
 /// Withdraws the phase and approval that a plan's JSON file claims, unless the last intact version confirms them for
@@ -368,25 +417,28 @@ fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>> {
         return Ok(None);
     };
     let path = layout.plan(id);
-    set_aside(layout, &path)?;
+    let aside = if set_aside(layout, &path)? { kept_in(layout) } else { String::new() };
     let bytes = fs::pretty(&pruned::replay(layout, id)?.to_draft())?;
     journal::commit(layout, Intent { files: vec![(Target::Plan(id.clone()), bytes)], ..Intent::default() })?;
-    Ok(Some(format!("{} was written again from the history", path.display())))
+    Ok(Some(format!("{} was written again from the history{aside}", path.display())))
 }
 
 /// Moves a damaged file to `damaged/`. Returns a clause for the report, which is empty if there is no file.
 fn move_aside(layout: &Layout, path: &Path) -> Result<String> {
-    if fs::Stamp::of(path)?.is_none() {
+    if !set_aside(layout, path)? {
         return Ok(String::new());
     }
-    set_aside(layout, path)?;
     fs::remove(path)?;
-    Ok(format!("; the damaged file is kept in {}/", layout.damaged().display()))
+    Ok(kept_in(layout))
 }
 
-/// Copies a file to `damaged/`, if it exists, next to earlier ones of the same name.
-fn set_aside(layout: &Layout, path: &Path) -> Result<()> {
-    let Some(bytes) = fs::read(path)? else { return Ok(()) };
+fn kept_in(layout: &Layout) -> String {
+    format!("; the damaged file is kept in {}/", layout.damaged().display())
+}
+
+/// Copies a file to `damaged/`, next to earlier ones of the same name. Returns `false` if there is no such file.
+fn set_aside(layout: &Layout, path: &Path) -> Result<bool> {
+    let Some(bytes) = fs::read(path)? else { return Ok(false) };
     let folder = layout.damaged();
     fs::make_folder(&folder)?;
     fs::is_plain_folder(&folder)?;
@@ -398,5 +450,6 @@ fn set_aside(layout: &Layout, path: &Path) -> Result<()> {
         copy = folder.join(format!("{name}.{number}"));
     }
     fs::write_new(&copy, &bytes)?;
-    fs::sync_folder(&folder)
+    fs::sync_folder(&folder)?;
+    Ok(true)
 }

@@ -15,6 +15,7 @@ use super::journal::{self, Intent, Lines, Target};
 use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::PrunedFile;
+use super::repair;
 use super::snapshot::{self, Label};
 use crate::backends::{hash_chain, in_memory_query};
 use crate::clock;
@@ -319,10 +320,51 @@ impl<'a> Session<'a> {
     fn next_sequence(&mut self) -> Result<u64> {
         let last = match self.sequence {
             Some(last) => last,
-            None => StoreFile::read(self.layout)?.sequence,
+            None => {
+                let file = StoreFile::read(self.layout)?;
+                self.has_all_versions(&file)?;
+                file.sequence
+            }
         };
         self.sequence = Some(last + 1);
         Ok(last + 1)
+    }
+
+    /// Fails while the files hold fewer versions than were written: the number of a missing version would be given
+    /// again, and whoever knows that version would take another for it.
+    fn has_all_versions(&self, file: &StoreFile) -> Result<()> {
+        let (mut held, mut missing) = (0, Vec::new());
+        let mut ids = self.layout.plan_ids()?;
+        ids.extend(self.layout.ids_without_history(&ids)?);
+        for id in &ids {
+            held += match self.known(id) {
+                Ok(Some(known)) => {
+                    if matches!(known.readable, Readable::Missing) {
+                        missing.push(self.layout.plan(id).display().to_string());
+                    }
+                    known.last_version()
+                }
+                Ok(None) => 0,
+                Err(StoreError::Corrupt { .. }) => match repair::last_version(self.layout, id)? {
+                    Some(version) => version,
+                    // Nobody can say how many versions this damaged file had, and nobody can write to it.
+                    None => return Ok(()),
+                },
+                Err(error) => return Err(error),
+            };
+        }
+        let counted = file.counted();
+        if held >= counted {
+            return Ok(());
+        }
+        let missing = match missing.as_slice() {
+            [] => "the files of a plan are missing".to_owned(),
+            missing => format!("missing are {}, and perhaps the end of its history", missing.join(", ")),
+        };
+        let detail = format!(
+            "it counts {counted} versions, but the histories hold {held}; {missing}: restore the files from a backup, or accept the loss with `waypost doctor --repair`"
+        );
+        Err(fs::corrupt(&self.layout.store(), detail))
     }
 
     /// Returns whether watchers must be woken: a version was appended or imported, a plan purged, or progress stored.
@@ -489,6 +531,9 @@ impl Read for Session<'_> {
         let (mut all, mut warnings) = (Vec::new(), Vec::new());
         for id in ids {
             all.extend(self.listed(&id, &mut warnings)?);
+            if let Ok(Some(known)) = self.known(&id) {
+                warnings.extend(self.files.history_damage(&id, &known)?);
+            }
         }
         Ok(Page { warnings, ..in_memory_query::page(all.iter().map(|facts| &facts.head), query) })
     }
@@ -754,15 +799,6 @@ impl Transaction for Session<'_> {
         };
         self.workers.changed |= worker.is_some() || old.is_some();
         Ok(())
-    }
-
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
-        let workers = self.all_workers()?;
-        let count = workers.len();
-        workers.retain(|_, worker| worker.until >= before);
-        let gone = count - workers.len();
-        self.workers.changed |= gone > 0;
-        Ok(gone as u64)
     }
 }
 

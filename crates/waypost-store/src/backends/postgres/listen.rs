@@ -159,14 +159,13 @@ async fn listen(client: &Client) -> Option<bool> {
     }
 }
 
-/// Reads the counters that change with every version and every purge. Progress changes neither, so without
-/// notifications it wakes no watcher.
-async fn read_counters(client: &Client) -> Option<(i64, i64)> {
-    let found =
-        within(client.query_typed("SELECT sequence, purges FROM waypost_control WHERE id = 1", &[])).await?;
-    let rows = found.ok()?;
+/// Reads what changes with every version, every purge and every report of progress.
+async fn read_counters(client: &Client) -> Option<(i64, i64, Option<i64>)> {
+    const COUNTERS: &str = "SELECT sequence, purges, (SELECT max(progressed_at) FROM waypost_leases)
+         FROM waypost_control WHERE id = 1";
+    let rows = within(client.query_typed(COUNTERS, &[])).await?.ok()?;
     let row = rows.first()?;
-    Some((row.try_get(0).ok()?, row.try_get(1).ok()?))
+    Some((row.try_get(0).ok()?, row.try_get(1).ok()?, row.try_get(2).ok()?))
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> Option<T> {

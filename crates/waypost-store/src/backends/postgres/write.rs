@@ -1,6 +1,6 @@
 //! The writes of a transaction. Almost nothing is sent before the commit.
 
-use waypost_core::{Plan, PlanId, Timestamp};
+use waypost_core::{Plan, PlanId};
 
 use super::connection::Call;
 use super::listen::NOTIFY;
@@ -135,12 +135,6 @@ impl Transaction for Session<'_> {
         self.begin()?;
         self.writer()?.queued.push(call);
         Ok(())
-    }
-
-    fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
-        self.writer()?;
-        let call = Call::new("DELETE FROM waypost_workers WHERE until < $1 RETURNING 1");
-        Ok(self.query(call.with(before.as_micros()))?.len() as u64)
     }
 
     fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<()> {

@@ -182,7 +182,7 @@ pub(super) fn ready_tasks_come_by_urgency_and_only_from_plans_that_may_run(place
     create(&plans, "one", plan_of([urgent("low", -1), urgent("high", 9), task("later", &["low"])]));
     create(&plans, "two", plan_of([urgent("middle", 3), urgent("low", -1)]));
     let ready = |queue: Option<&str>, limit: usize| -> Vec<String> {
-        let found = plans.ready(queue, limit).unwrap();
+        let found = plans.claimable(queue, limit).unwrap().items;
         found.iter().map(|task| format!("{}/{} {}", task.plan, task.task, task.priority)).collect()
     };
     assert_eq!(ready(None, 10), ["one/high 9", "two/middle 3", "one/low -1", "two/low -1"]);

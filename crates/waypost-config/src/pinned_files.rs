@@ -1,0 +1,111 @@
+//! The files that executors pin: a command is as fixed as what it reads. Their content is part of what a person approves.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use waypost_core::canonical::sha256;
+use waypost_text::hex;
+
+/// Maximum number of files that one executor pins.
+pub const PINNED_FILES_MAX: usize = 1_000;
+/// Maximum bytes of the files that one executor pins.
+pub const PINNED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Files up to this size are read each time: two edits within one tick of the clock leave the same times.
+const ALWAYS_READ_BYTES: u64 = 64 * 1024;
+
+/// The patterns by the name of a table, for example `executors.deploy`, and the folder that they are relative to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PinnedFiles {
+    pub patterns: BTreeMap<String, Vec<String>>,
+    pub workspace: PathBuf,
+    known: Known,
+}
+
+/// The hashes of files that have not changed since they were read.
+#[derive(Clone, Debug, Default)]
+struct Known(Arc<Mutex<BTreeMap<PathBuf, (Identity, String)>>>);
+
+impl PartialEq for Known {
+    /// What is remembered to save time makes no difference.
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Known {}
+
+/// What changes when the content of a file does: inode, bytes, and the times of the last changes in nanoseconds.
+type Identity = (u64, u64, (i64, i64), (i64, i64));
+
+fn identity(file: &Metadata) -> Identity {
+    (file.ino(), file.len(), (file.mtime(), file.mtime_nsec()), (file.ctime(), file.ctime_nsec()))
+}
+
+impl PinnedFiles {
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Returns the path and the SHA-256 of each file that a table pins now; `None` for a table that pins nothing. In place
+    /// of the hash stands why a file has none, which no approval contains.
+    pub fn of(&self, table: &str) -> Option<BTreeMap<String, String>> {
+        let patterns = self.patterns.get(table)?;
+        let mut files = BTreeMap::new();
+        let mut bytes = 0;
+        for pattern in patterns {
+            match self.matches(pattern) {
+                Ok(found) if found.is_empty() => _ = files.insert(pattern.clone(), "no such file".to_owned()),
+                Ok(found) => {
+                    for (name, path) in found {
+                        let hash = self.hash(&path, &mut bytes).unwrap_or_else(|error| error.to_string());
+                        files.insert(name, hash);
+                        if files.len() > PINNED_FILES_MAX {
+                            let many = format!("more than {PINNED_FILES_MAX} files");
+                            return Some(BTreeMap::from([(pattern.clone(), many)]));
+                        }
+                    }
+                }
+                Err(error) => _ = files.insert(pattern.clone(), error.to_string()),
+            }
+        }
+        Some(files)
+    }
+
+    fn matches(&self, pattern: &str) -> Result<Vec<(String, PathBuf)>, glob::PatternError> {
+        let root = glob::Pattern::escape(&self.workspace.to_string_lossy());
+        let found = glob::glob(&format!("{root}/{pattern}"))?;
+        let named = |path: PathBuf| {
+            let name = path.strip_prefix(&self.workspace).unwrap_or(&path).to_string_lossy().into_owned();
+            (name, path)
+        };
+        // A folder that cannot be read is named by its own error when its files are.
+        Ok(found.map(|path| named(path.unwrap_or_else(|error| error.path().to_owned()))).collect())
+    }
+
+    /// Returns the hash of a plain file below the workspace.
+    fn hash(&self, path: &Path, bytes: &mut u64) -> io::Result<String> {
+        let about = fs::symlink_metadata(path)?;
+        if !about.is_file() || !path.canonicalize()?.starts_with(self.workspace.canonicalize()?) {
+            return Err(io::Error::other("not a plain file below the workspace"));
+        }
+        *bytes += about.len();
+        if *bytes > PINNED_BYTES_MAX {
+            return Err(io::Error::other(format!("more than {PINNED_BYTES_MAX} bytes")));
+        }
+        let mut known = self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((then, hash)) = known.get(path)
+            && about.len() > ALWAYS_READ_BYTES
+            && *then == identity(&about)
+        {
+            return Ok(hash.clone());
+        }
+        let hash = format!("sha256:{}", hex(&sha256(&fs::read(path)?)));
+        known.insert(path.to_owned(), (identity(&about), hash.clone()));
+        Ok(hash)
+    }
+}
