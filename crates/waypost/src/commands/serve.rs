@@ -220,7 +220,7 @@ pub(crate) fn failure(error: &TokenError) -> Failure {
     match error {
         TokenError::NotOne(..) => Failure::not_found(message, hint),
         TokenError::OnlyAPerson(_) => {
-            Failure { code: "only_a_person".to_owned(), ..Failure::failed(message, hint) }
+            Failure { code: "needs_person".to_owned(), ..Failure::failed(message, hint) }
         }
         TokenError::NeedsTerminal => {
             Failure { code: "needs_terminal".to_owned(), ..Failure::failed(message, hint) }
