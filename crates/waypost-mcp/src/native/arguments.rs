@@ -102,7 +102,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn native<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let read = serde_json::from_value(value.clone());
-        read.map(Some).map_err(|error| self.misfit(name, &error))
+        read.map(Some).map_err(|error| self.type_mismatch(name, &error))
     }
 
     /// Like [`Self::native`], but `null` is `Some(None)`: it clears the field.
@@ -141,7 +141,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The error for a value that does not fit its type.
-    pub(super) fn misfit(&self, name: &str, error: &serde_json::Error) -> ToolError {
+    pub(super) fn type_mismatch(&self, name: &str, error: &serde_json::Error) -> ToolError {
         self.bad(name, waypost_text::plain_parse_error("", &error.to_string()))
     }
 

@@ -269,7 +269,7 @@ fn dependencies(
         let text = value.as_str().filter(|text| plan.task(text).is_none());
         let value = text.and_then(task_args::external_ref).unwrap_or_else(|| value.clone());
         let read = serde_json::from_value(value);
-        found.push(read.map_err(|error| arguments.misfit(&format!("{name}[{at}]"), &error))?);
+        found.push(read.map_err(|error| arguments.type_mismatch(&format!("{name}[{at}]"), &error))?);
     }
     Ok(Some(found))
 }
