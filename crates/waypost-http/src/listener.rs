@@ -136,14 +136,14 @@ impl ConnectionPermits {
 fn watch_tokens(site: &Arc<Site>, ended: Weak<AtomicBool>) {
     let site = Arc::clone(site);
     let mut watch = watch_file(site.tokens().watched());
-    let mut known = site.tokens().list().ok();
+    let mut known = site.tokens().changes();
     std::thread::spawn(move || {
         loop {
             let _looks_anyway = watch.wait(LOOK);
             if ended.upgrade().is_none_or(|ended| ended.load(Ordering::Acquire)) {
                 return;
             }
-            let found = site.tokens().list().ok();
+            let found = site.tokens().changes();
             if found != known {
                 known = found;
                 site.sweep();

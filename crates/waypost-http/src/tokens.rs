@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use ring::digest::{SHA256, digest};
@@ -208,6 +209,8 @@ pub struct Tokens {
     files: TokenFiles,
     /// The tokens at the last change of the files, and the stamps of that state.
     known: Mutex<(Option<[Option<Stamp>; 3]>, Vec<Token>)>,
+    /// How often the files were read.
+    reads: AtomicU64,
     /// Tokens in memory only, which end with this process.
     lent: Mutex<Vec<Token>>,
 }
@@ -223,7 +226,7 @@ struct Stamp {
 impl Tokens {
     /// The tokens in these files.
     pub fn new(files: TokenFiles) -> Self {
-        Self { files, known: Mutex::default(), lent: Mutex::default() }
+        Self { files, known: Mutex::default(), reads: AtomicU64::default(), lent: Mutex::default() }
     }
 
     /// Returns the file that stores new tokens.
@@ -234,6 +237,13 @@ impl Tokens {
     /// Returns the file that changes most often.
     pub(crate) fn watched(&self) -> &Path {
         self.path().unwrap_or(&self.files.operator)
+    }
+
+    /// Returns a number that differs after each change that this process has noticed, also of one that was undone.
+    pub(crate) fn changes(&self) -> u64 {
+        // Files that cannot be read are noticed by every caller.
+        let _noticed = self.list();
+        self.reads.load(Ordering::Acquire)
     }
 
     /// Returns all tokens: the stored ones in order of creation, then those in memory.
@@ -248,6 +258,7 @@ impl Tokens {
         let own = own.as_deref().map(stamp).transpose()?.flatten();
         let stamps = [own, stamp(operator)?, stamp(old).unwrap_or_default()];
         if known.0 != Some(stamps) {
+            self.reads.fetch_add(1, Ordering::AcqRel);
             *known = (Some(stamps), self.read()?);
         }
         let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
