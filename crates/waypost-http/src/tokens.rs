@@ -208,12 +208,15 @@ fn canonical(store: &str) -> PathBuf {
 pub struct Tokens {
     files: TokenFiles,
     /// The tokens at the last change of the files, and the stamps of that state.
-    known: Mutex<(Option<[Option<Stamp>; 3]>, Vec<Token>)>,
+    known: Mutex<(Option<Stamps>, Vec<Token>)>,
     /// How often the files were read.
     reads: AtomicU64,
     /// Tokens in memory only, which end with this process.
     lent: Mutex<Vec<Token>>,
 }
+
+/// The states of the account's, the operator's and the workspace's file.
+type Stamps = [Option<Stamp>; 3];
 
 /// Distinguishes two states of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -219,7 +219,7 @@ impl Server {
     pub(crate) fn accepts_elicitation(&self, context: &RequestContext<RoleServer>, config: &Config) -> bool {
         let ApprovalSettings { proof, elicitation: hosts, .. } = &config.approval;
         let client = context.client_info();
-        let is_named = client.is_some_and(|client| hosts.iter().any(|host| *host == client.name));
+        let is_named = client.is_some_and(|client| hosts.contains(&client.name));
         self.shared.elicitation && *proof <= Proof::Client && is_named
     }
 

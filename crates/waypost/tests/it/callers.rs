@@ -209,6 +209,7 @@ fn start_as_own_person(workspace: &Workspace, client: &str) -> (String, usize) {
     let start = json!({ "name": "plan_start", "arguments": { "plan": "p", "wait": 1 } });
     send(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": start }));
     let mut asked = 0;
+    let mut said = None;
     for line in BufReader::new(output).lines() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
         if message["method"] == "elicitation/create" {
@@ -216,13 +217,13 @@ fn start_as_own_person(workspace: &Workspace, client: &str) -> (String, usize) {
             let yes = json!({ "action": "accept", "content": { "decision": "approve" } });
             send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": yes }));
         } else if message["id"] == 2 {
-            let said = message["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-            server.kill().unwrap();
-            server.wait().unwrap();
-            return (said, asked);
+            said = message["result"]["content"][0]["text"].as_str().map(str::to_owned);
+            break;
         }
     }
-    panic!("no answer");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    (said.expect("an answer"), asked)
 }
 
 #[test]
