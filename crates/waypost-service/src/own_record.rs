@@ -45,9 +45,11 @@ impl Service {
             let renews = state.approval.as_ref().is_some_and(|approval| approval.is_own());
             !state.approval_required && (renews || rule == RecordRule::Leave)
         });
-        // A plan that does not exist is reported by the write.
-        if !matters.unwrap_or(false) {
-            return Ok(None);
+        match matters {
+            Ok(true) => {}
+            // A plan that does not exist is reported by the write.
+            Ok(false) | Err(ServiceError::NoSuchPlan(_)) => return Ok(None),
+            Err(error) => return Err(error),
         }
         let settings = self.config()?.approval.clone();
         let unattended = presence.proof == Proof::Account;

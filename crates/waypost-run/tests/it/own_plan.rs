@@ -12,9 +12,13 @@ fn ada() -> Caller {
     Caller::new(Actor::person("ada")).present(Presence::new("terminal"))
 }
 
+/// How often a person tries to start a plan in a store that fails.
+const TRIES: usize = 20;
+
 /// Starts a plan. One that has ended, or that others have to approve, stays as it is.
 pub(crate) fn start(plans: &Arc<PlanStore>, config: &Arc<Config>, plan: &PlanId) {
-    let _refused = Service::new(Arc::clone(plans), Arc::clone(config)).start(&ada(), plan);
+    let service = Service::new(Arc::clone(plans), Arc::clone(config));
+    let _refused = (0..TRIES).any(|_| service.start(&ada(), plan).is_ok());
 }
 
 /// Starts all plans of a store.
