@@ -59,7 +59,10 @@ mod tests {
         ("waypost-store", &["waypost-core"]),
         ("waypost-config", &["waypost-core"]),
         ("waypost-net", &["waypost-config"]),
-        ("waypost-service", &["waypost-config", "waypost-core", "waypost-formats", "waypost-store"]),
+        (
+            "waypost-service",
+            &["waypost-account", "waypost-config", "waypost-core", "waypost-formats", "waypost-store"],
+        ),
         ("waypost-exec", &["waypost-config", "waypost-core", "waypost-net", "waypost-store"]),
         ("waypost-llm", &["waypost-config", "waypost-core", "waypost-net"]),
         (

@@ -84,6 +84,23 @@ impl Account {
         self
     }
 
+    /// An account without a home and without a name, whose approvals last as long as the process.
+    pub fn of_process() -> Self {
+        Self {
+            uid: rustix::process::geteuid().as_raw(),
+            name: String::new(),
+            home: None,
+            private_group: None,
+            sudo_uid: None,
+            examined_below: PathBuf::new(),
+        }
+    }
+
+    /// Returns the account as records name it: `UID@HOST`.
+    pub fn at_host(&self) -> String {
+        format!("{}@{}", self.uid, rustix::system::uname().nodename().to_string_lossy())
+    }
+
     /// Returns the configuration files of the account: the operator's, then the user's.
     pub fn config_files(&self) -> Vec<PathBuf> {
         self.both(CONFIG)

@@ -93,6 +93,14 @@ impl AllowedSigners {
         Ok(Self { lines: lines(file, bytes, line)? })
     }
 
+    /// Returns the first name, without patterns, that the file gives to a public key such as `ssh-ed25519 AAAA…`.
+    pub fn principal_of(&self, key: &str) -> Option<String> {
+        let key = public_key(key.trim())?;
+        let lines = self.lines.iter().filter(|line| line.key.key_data() == key.key_data());
+        let names = lines.flat_map(|line| line.principals.split(','));
+        names.filter(|name| !name.contains(['*', '?', '!'])).map(str::to_owned).next()
+    }
+
     /// Checks that the key may sign as this signer now.
     pub(crate) fn check(
         &self,

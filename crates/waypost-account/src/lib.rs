@@ -15,6 +15,7 @@ mod ownership;
 mod seal;
 mod sign;
 mod signature;
+mod stores;
 mod terminal;
 mod trust;
 
@@ -27,5 +28,6 @@ pub use ownership::{ForeignOwner, WorkspaceNames, find_root};
 pub use seal::SealKey;
 pub use sign::{SignError, sign};
 pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Verified, verify};
+pub use stores::StoreRecords;
 pub use terminal::Terminal;
 pub use trust::{TRUST_RECORDS_MAX, TrustRecord, TrustRecords, TrustState, trust_digest};

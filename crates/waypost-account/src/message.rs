@@ -2,6 +2,7 @@
 //! and the plan, never read.
 
 use std::fmt::Write as _;
+use std::io;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use waypost_core::Timestamp;
@@ -46,8 +47,8 @@ pub enum Act<'a> {
 pub enum Signer<'a> {
     /// A principal of the allowed signers, such as `ada@example.org`.
     Principal(&'a str),
-    /// An account of a host.
-    Account { uid: u32, host: &'a str },
+    /// An account of a host: `1000@host`.
+    Account(&'a str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +56,19 @@ pub enum Signer<'a> {
 pub struct MessageTooLong(pub usize);
 
 impl Message<'_> {
+    /// Returns a nonce that was never used.
+    pub fn random_nonce() -> io::Result<[u8; 16]> {
+        let mut nonce = [0; 16];
+        getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(nonce)
+    }
+
+    /// Returns a time as a message has it: to the second.
+    pub fn to_the_second(at: Timestamp) -> Timestamp {
+        const SECOND: i64 = 1_000_000;
+        Timestamp::from_micros(at.as_micros().div_euclid(SECOND) * SECOND)
+    }
+
     /// Returns the text: one `key value` a line, in ASCII.
     pub fn encode(&self) -> Result<String, MessageTooLong> {
         let mut text = String::new();
@@ -91,7 +105,7 @@ impl Message<'_> {
         line("nonce", &hex(&self.nonce));
         match self.signer {
             Signer::Principal(name) => line("signer", name),
-            Signer::Account { uid, host } => line("account", &format!("{uid}@{host}")),
+            Signer::Account(account) => line("account", account),
         }
         let first = match self.act {
             Act::Approval { .. } => "waypost-approval/1\n",
@@ -108,6 +122,5 @@ fn named(hash: &Hash) -> String {
 }
 
 fn seconds(at: Timestamp) -> String {
-    const SECOND: i64 = 1_000_000;
-    Timestamp::from_micros(at.as_micros().div_euclid(SECOND) * SECOND).to_string()
+    Message::to_the_second(at).to_string()
 }

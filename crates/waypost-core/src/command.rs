@@ -168,6 +168,8 @@ pub enum Command {
         /// What the person has seen. Without it no worker starts anything.
         work: Option<Box<ApprovedWork>>,
     },
+    /// Withdraw the approval: nothing new starts until the plan is approved again. Only a person can.
+    Revoke,
     /// Record that a worker starts nothing of this plan, and why.
     RefuseStart(Box<StartRefusal>),
     /// Reject the plan. Only a person can.

@@ -111,6 +111,13 @@ pub struct Approval {
     pub work: Option<Box<ApprovedWork>>,
 }
 
+impl Approval {
+    /// Whether a person started a plan of their own, and nobody reviewed it.
+    pub fn is_own(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.kind == ApprovalKind::Own)
+    }
+}
+
 /// What an approval is bound to, and how it was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct ApprovedWork {
@@ -122,6 +129,63 @@ pub struct ApprovedWork {
     pub proof: Proof,
     /// Where it was given, for example `terminal` or `dashboard`.
     pub via: String,
+    /// Whether the person approved what others wrote, or ran a plan of their own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kind: ApprovalKind,
+    /// What shows that the record is genuine. Earlier versions of Waypost did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attestation: Option<Attestation>,
+}
+
+/// Why a person's record lets machines run a plan.
+#[derive(Serialize, Deserialize, EnumString, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+pub enum ApprovalKind {
+    /// The person reviewed the plan and approved it.
+    #[default]
+    Explicit,
+    /// The person started a plan of their own. It never stands for what an agent wrote.
+    Own,
+}
+
+/// Who vouches for an approval, and how that is verified. With the plan, its version and the digest, these fields make
+/// the message that is sealed or signed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+pub struct Attestation {
+    /// The account that recorded it: `UID@HOST`.
+    pub account: String,
+    /// When it was given, to the second. The time of the version is set later, when it is committed.
+    pub approved_at: Timestamp,
+    /// 32 random hex digits, so that no two approvals are alike.
+    pub nonce: String,
+    /// The chain hash of the version that was seen; empty if that version has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub history: String,
+    /// When it ends. Then nothing new starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The message's MAC with the key of the account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
+    /// The message's signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<ApprovalSignature>,
+}
+
+/// An SSH signature of an approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+pub struct ApprovalSignature {
+    /// The signature as `ssh-keygen -Y sign` writes it.
+    pub armored: String,
+    /// The key's fingerprint, for display: verification takes the key from the signature.
+    pub fingerprint: String,
+    /// The principal who signed, such as `ada@example.org`.
+    pub principal: String,
+    /// Whether it counts in every store where the plan has this digest, and not only for the version that was seen.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub portable: bool,
 }
 
 /// How it was proved that a person acted, from the weakest proof to the strongest.
@@ -191,10 +255,20 @@ pub struct StartRefusal {
 pub enum StartRefusalReason {
     /// The worker would run something other than what was approved.
     DigestMismatch,
-    /// An earlier version of Waypost recorded the approval, without a digest.
+    /// An earlier version of Waypost recorded the approval, without a digest or without a seal.
     NoDigest,
     /// A task for people ended, and no record shows that a person ended it. Only tasks behind it do not start.
     GateNotProved,
+    /// No person has approved or started the plan.
+    NoRecord,
+    /// The approval was not given on this account, or its signature does not count here.
+    NotAuthentic,
+    /// The store is not the one that was at its location before.
+    StoreChanged,
+    /// The approval has ended.
+    Expired,
+    /// The approval has a weaker proof than this worker asks for.
+    ProofTooLow,
 }
 
 /// The execution state of a plan.

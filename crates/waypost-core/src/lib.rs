@@ -33,8 +33,8 @@ mod validate;
 pub use command::{Command, Outcome, PlanChanges, Position, TaskChanges};
 pub use diff::{DiffStat, Difference, differences, reopened_tasks};
 pub use draft::{
-    Approval, ApprovedWork, DEFAULT_QUEUE, Draft, FORMAT, Phase, PlanSpec, PlanState, Proof, StartRefusal,
-    StartRefusalReason,
+    Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, DEFAULT_QUEUE, Draft, FORMAT,
+    Phase, PlanSpec, PlanState, Proof, StartRefusal, StartRefusalReason,
 };
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};

@@ -72,6 +72,8 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         ServiceError::ChangedSinceSeen { .. }
         | ServiceError::NeedsTerminal { .. }
         | ServiceError::NotThatActor { .. }
+        | ServiceError::NeedsStrongerProof { .. }
+        | ServiceError::NotAttested(_)
         | ServiceError::SeenMissing { .. }
         | ServiceError::UnresolvedExecutor { .. } => "a person runs `waypost approve`",
         ServiceError::Configuration { hint, .. } => hint,

@@ -114,6 +114,8 @@ impl From<ServiceError> for ToolError {
             | ServiceError::ChangedSinceSeen { .. }
             | ServiceError::NeedsTerminal { .. }
             | ServiceError::NotThatActor { .. }
+            | ServiceError::NeedsStrongerProof { .. }
+            | ServiceError::NotAttested(_)
             | ServiceError::SeenMissing { .. }
             | ServiceError::UnresolvedExecutor { .. }
             | ServiceError::Configuration { .. }

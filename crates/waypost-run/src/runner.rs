@@ -30,7 +30,7 @@ use outage::{Outage, STORE_FAILURES_MAX};
 use poll_backoff::PollBackoff;
 pub use remark::RunWarning;
 use waypost_core::{Command, Plan, PlanId, Refusal, Timestamp};
-use waypost_service::{Record, Service};
+use waypost_service::{Authenticator, Record, Service};
 use waypost_store::{PlanStore, Slots, StoreError, Worker, WriteError};
 
 use crate::reporters::Reporters;
@@ -115,6 +115,8 @@ pub struct Options {
     pub jobs: Option<u32>,
     pub takes: TaskFilter,
     pub patience: ExitPolicy,
+    /// The account whose approvals count.
+    pub authenticator: Authenticator,
 }
 
 impl Options {
@@ -126,6 +128,7 @@ impl Options {
             jobs: None,
             takes: TaskFilter::default(),
             patience: ExitPolicy::default(),
+            authenticator: Authenticator::default(),
         }
     }
 }
@@ -232,7 +235,8 @@ impl Runner {
         options: Options,
     ) -> Result<Self, RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
-        let Options { follow, after_failure, jobs, takes, patience } = options;
+        let Options { follow, after_failure, jobs, takes, patience, authenticator } = options;
+        let authenticator = authenticator.in_store(&**plans.store()).map_err(of_store)?;
         let row = worker_row::of(&plans, &config, &around.worker, &follow, &takes, jobs);
         let (sender, messages) = channel();
         let (ring, bell) = sync_channel(1);
@@ -246,7 +250,7 @@ impl Runner {
             None => Box::new(FileSlots::new(around.logs.with_file_name("queues"))),
         };
         let copies = shared.then(|| Copies::new(around.logs.clone(), around.worker.clone()));
-        let bounds = RunLimits { jobs, takes, keeper };
+        let bounds = RunLimits { jobs, takes, keeper, authenticator };
         let scheduler = Scheduler::bounded(Arc::clone(&config), around.worker.clone(), after_failure, bounds);
         let clock = Clock::new(&plans).map_err(of_store)?;
         let now = Instant::now();

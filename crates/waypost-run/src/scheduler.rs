@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use waypost_core::canonical::Hash;
 use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
+use waypost_service::Authenticator;
 use waypost_store::VersionRecord;
 
 pub(crate) use duration_average::AHEAD_FEW;
@@ -150,11 +151,18 @@ pub struct RunLimits {
     pub jobs: Option<u32>,
     pub takes: TaskFilter,
     pub keeper: Box<dyn SlotKeeper>,
+    /// Verifies approvals.
+    pub authenticator: Authenticator,
 }
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { jobs: None, takes: TaskFilter::default(), keeper: Box::new(Unshared) }
+        Self {
+            jobs: None,
+            takes: TaskFilter::default(),
+            keeper: Box::new(Unshared),
+            authenticator: Authenticator::default(),
+        }
     }
 }
 
@@ -211,7 +219,8 @@ struct CheckedGates {
 #[derive(Debug)]
 struct CheckedApproval {
     work: Hash,
-    approved: Option<String>,
+    /// The digest and the nonce of the record.
+    approved: Option<(String, String)>,
     refused: bool,
 }
 
@@ -220,6 +229,8 @@ pub struct Scheduler {
     config: Arc<Config>,
     /// What the names in plans stand for here, to be compared with what was approved.
     definitions: Definitions,
+    /// Shows whether an approval is genuine.
+    authenticator: Authenticator,
     worker: String,
     by: Actor,
     after_failure: AfterFailure,
@@ -268,10 +279,11 @@ impl Scheduler {
         bounds: RunLimits,
     ) -> Self {
         let worker = worker.into();
-        let RunLimits { jobs, takes, keeper } = bounds;
+        let RunLimits { jobs, takes, keeper, authenticator } = bounds;
         Self {
             by: Actor::worker(worker.clone()),
             definitions: Definitions::of(&config),
+            authenticator,
             config,
             worker,
             after_failure,

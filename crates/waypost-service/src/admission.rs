@@ -91,6 +91,7 @@ pub(crate) fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::MoveTask { .. }
         | Command::RequestApproval { .. }
         | Command::Approve { .. }
+        | Command::Revoke
         | Command::RefuseStart(_)
         | Command::Reject { .. }
         | Command::Activate

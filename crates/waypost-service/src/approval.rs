@@ -1,17 +1,23 @@
 //! Approval: what a person sees, the decision, and the check of a worker before it starts anything.
 
-use waypost_config::{ApprovalPolicy, Definitions};
-use waypost_core::{ApprovedWork, Command, Plan, PlanId, StartRefusal, StartRefusalReason};
+use waypost_config::{ApprovalPolicy, ApprovalSettings, Definitions};
+use waypost_core::{
+    ApprovalKind, ApprovedWork, Command, Phase, Plan, PlanId, Proof, StartRefusal, StartRefusalReason,
+    Timestamp,
+};
 use waypost_store::WORKERS_PAGE_MAX;
 
 use crate::active_workers::takes_tasks_of;
-use crate::caller::{Caller, ProvedAct};
-use crate::error::ServiceError;
-use crate::preview::{Preview, Seen, plan_preview, preview_digest, short_digest, since_approval};
+use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
+use crate::caller::{Caller, Presence, ProvedAct};
+use crate::error::{ServiceError, proof_text};
+use crate::preview::{
+    Preview, Seen, kept_definitions, plan_preview, preview_digest, resolved, short_digest, since_approval,
+};
 use crate::service::{Guard, Service, WriteResult};
 
 /// Definitions, and the worker that published them; `None` for those of the local configuration.
-type Source = (Option<String>, Definitions);
+pub(crate) type Source = (Option<String>, Definitions);
 
 impl Service {
     /// Returns everything that machines would do for a plan. The definitions are those of the workers of its queue, or
@@ -35,7 +41,7 @@ impl Service {
     }
 
     /// Returns the local definitions first, then those of the plan's workers.
-    fn definitions_for(&self, plan: &PlanId) -> Result<Vec<Source>, ServiceError> {
+    pub(crate) fn definitions_for(&self, plan: &PlanId) -> Result<Vec<Source>, ServiceError> {
         let mut sources = vec![(None, Definitions::of(&*self.config()?))];
         let (workers, now) = self
             .plans()
@@ -52,6 +58,42 @@ impl Service {
         Ok(sources)
     }
 
+    /// Returns why the approval of a plan would not count here: `None` if it does, or if there is none.
+    pub fn approval_problem(&self, plan: &PlanId) -> Result<Option<String>, ServiceError> {
+        let config = self.config()?;
+        let authenticator = self.authenticator()?;
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        self.read(plan, |plan| {
+            // What has ended starts nothing, whatever its approval is worth now.
+            let state = plan.state();
+            if state.approval.is_none() || state.phase.is_finished() {
+                return None;
+            }
+            let facts = authenticator.facts(&config.approval, plan, now);
+            let refusal =
+                may_start(&config.approval, &Definitions::of(&config), plan, "this machine", &facts);
+            refusal.err().map(|refusal| start_refusal_text(plan, &refusal))
+        })
+    }
+
+    /// Returns the message of a plan's approval and its signature, as `ssh-keygen -Y verify` takes them.
+    pub fn signed_message(&self, plan: &PlanId) -> Result<Option<(String, String)>, ServiceError> {
+        let authenticator = self.authenticator()?;
+        self.read(plan, |plan| {
+            let approval = plan.state().approval.as_ref()?;
+            let work = approval.work.as_deref()?;
+            let signature = work.attestation.as_ref()?.signature.as_ref()?;
+            let approved = Approved {
+                plan: plan.id(),
+                by: &approval.by,
+                version: approval.version,
+                note: &approval.note,
+            };
+            let message = authenticator.message(approved, work)?.ok()?;
+            Some((message, signature.armored.clone()))
+        })
+    }
+
     /// Approves what a person has seen: this version with this digest, and nothing else.
     pub fn approve(
         &self,
@@ -61,49 +103,236 @@ impl Service {
         note: &str,
         guard: Guard,
     ) -> WriteResult {
+        self.approve_by(by, plan, seen.into(), note, guard, None)
+    }
+
+    /// Approves like [`Service::approve`], by a signature.
+    pub fn approve_signed(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        seen: Seen,
+        note: &str,
+        guard: Guard,
+        signing: &Signing<'_>,
+    ) -> WriteResult {
+        self.approve_by(by, plan, Some(seen), note, guard, Some(signing))
+    }
+
+    fn approve_by(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        seen: Option<Seen>,
+        note: &str,
+        guard: Guard,
+        signing: Option<&Signing<'_>>,
+    ) -> WriteResult {
+        let settings = self.config()?.approval.clone();
         let command = format!("waypost approve {plan}");
         let act = ProvedAct { verb: "approve a plan", what: "approving", command: &command };
-        let presence = by.proved(&act)?;
-        let Some(seen) = seen.into() else { return Err(ServiceError::SeenMissing { plan: plan.clone() }) };
+        let presence = match signing {
+            None => by.proved(&act)?,
+            // A signature takes the place of the terminal, for a person.
+            Some(_) => by.may_sign(&act)?,
+        };
+        let Some(seen) = seen else { return Err(ServiceError::SeenMissing { plan: plan.clone() }) };
+        if signing.is_none() && presence.proof < settings.proof {
+            let (needed, given) = (settings.proof, presence.proof);
+            return Err(ServiceError::NeedsStrongerProof { plan: plan.clone(), needed, given });
+        }
         let sources = self.definitions_for(plan)?;
-        let note = note.to_owned();
+        let authenticator = self.authenticator()?.clone();
+        let (history, now) = self.plans().store().query(|read| Ok((read.latest_hash(plan)?, read.now())))?;
+        let work = self.read(plan, |plan| seen_work(plan, &seen, &sources, &presence))??;
+        let approved = Approved { plan, by: &by.actor, version: seen.version, note };
+        let work = match signing {
+            None => authenticator.attest(&settings, approved, work, now, history)?,
+            Some(signing) => authenticator.attest_signed(&settings, approved, work, now, history, signing)?,
+        };
+        if work.proof < settings.proof {
+            let (needed, given) = (settings.proof, work.proof);
+            return Err(ServiceError::NeedsStrongerProof { plan: plan.clone(), needed, given });
+        }
+        let (note, of_store) = (note.to_owned(), authenticator.clone());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
-            let changed = || ServiceError::ChangedSinceSeen {
-                plan: plan.id().clone(),
-                seen: seen.version,
-                current: plan.version(),
-            };
-            if plan.version() != seen.version {
-                return Err(changed());
-            }
-            let as_seen = |(_, definitions): &&Source| preview_digest(definitions, plan).0 == seen.digest;
-            let Some((_, definitions)) = sources.iter().find(as_seen) else { return Err(changed()) };
-            let preview = plan_preview(definitions, plan);
-            if !preview.unresolved.is_empty() {
-                let (plan, names) = (plan.id().clone(), preview.unresolved);
-                return Err(ServiceError::UnresolvedExecutor { plan, names });
-            }
-            let work = ApprovedWork {
-                definitions: preview.kept_definitions(),
-                digest: preview.digest,
-                proof: presence.proof,
-                via: presence.via.clone(),
-            };
+            // Nothing has changed between what was sealed and what is written.
+            seen_work(plan, &seen, &sources, &presence)?;
+            let known = plan.state().approval.as_ref().filter(|approval| !approval.is_own());
+            let facts = authenticator.facts(&settings, plan, now);
+            let is_good = known.is_some()
+                && plan.state().phase != Phase::AwaitingApproval
+                && may_start_with(&settings, &seen.digest, plan, &facts).is_ok();
             let (version, note) = (seen.version, note.clone());
-            Ok((vec![Command::Approve { version, note, work: Some(Box::new(work)) }], ()))
+            let approve = || Command::Approve { version, note, work: Some(Box::new(work.clone())) };
+            Ok((if is_good { Vec::new() } else { vec![approve()] }, ()))
         })?;
+        of_store.note_store()?;
         Ok(reply)
     }
+}
+
+/// Returns the work that an approval names, if the plan is as the person has seen it.
+fn seen_work(
+    plan: &Plan,
+    seen: &Seen,
+    sources: &[Source],
+    presence: &Presence,
+) -> Result<ApprovedWork, ServiceError> {
+    let changed = || ServiceError::ChangedSinceSeen {
+        plan: plan.id().clone(),
+        seen: seen.version,
+        current: plan.version(),
+    };
+    if plan.version() != seen.version {
+        return Err(changed());
+    }
+    let as_seen = |(_, definitions): &&Source| preview_digest(definitions, plan).0 == seen.digest;
+    let Some((_, definitions)) = sources.iter().find(as_seen) else { return Err(changed()) };
+    let resolved = resolved(definitions, plan);
+    if !resolved.unresolved.is_empty() {
+        let (plan, names) = (plan.id().clone(), resolved.unresolved);
+        return Err(ServiceError::UnresolvedExecutor { plan, names });
+    }
+    Ok(ApprovedWork {
+        definitions: kept_definitions(&resolved.definitions),
+        digest: resolved.digest,
+        proof: presence.proof,
+        via: presence.via.clone(),
+        kind: ApprovalKind::Explicit,
+        attestation: None,
+    })
+}
+
+/// What a worker has read before it decides whether to start tasks of a plan.
+#[derive(Clone, Debug)]
+pub struct StartFacts {
+    /// The time by the store's clock.
+    pub now: Timestamp,
+    /// The proof that the approval gives, if it is genuine; `None` without an approval.
+    pub verified: Option<Result<Proof, NotAuthentic>>,
+}
+
+impl Authenticator {
+    /// Reads what shows whether the approval of a plan is genuine.
+    pub fn facts(&self, settings: &ApprovalSettings, plan: &Plan, now: Timestamp) -> StartFacts {
+        let approval = plan.state().approval.as_ref().filter(|_| needs_record(settings));
+        let verified = approval.map(|approval| self.verify(settings, plan.id(), approval, now));
+        StartFacts { now, verified }
+    }
+}
+
+/// Whether a worker with these settings starts only what a person approved or started.
+pub fn needs_record(settings: &ApprovalSettings) -> bool {
+    settings.policy != ApprovalPolicy::Never || settings.proof >= Proof::Signature
+}
+
+/// Decides whether a worker with these definitions may start tasks of a plan: a person's genuine record must name exactly
+/// what it would run.
+pub fn may_start(
+    settings: &ApprovalSettings,
+    definitions: &Definitions,
+    plan: &Plan,
+    worker: &str,
+    facts: &StartFacts,
+) -> Result<(), Box<StartRefusal>> {
+    if !needs_record(settings) || !plan.has_machine_work() {
+        return Ok(());
+    }
+    let (digest, now) = preview_digest(definitions, plan);
+    may_start_with(settings, &digest, plan, facts).map_err(|(reason, detail)| {
+        let differences = match reason {
+            StartRefusalReason::DigestMismatch => since_approval(plan, &now),
+            StartRefusalReason::NoDigest
+            | StartRefusalReason::GateNotProved
+            | StartRefusalReason::NoRecord
+            | StartRefusalReason::NotAuthentic
+            | StartRefusalReason::StoreChanged
+            | StartRefusalReason::Expired
+            | StartRefusalReason::ProofTooLow => detail.into_iter().collect(),
+        };
+        Box::new(StartRefusal { worker: worker.to_owned(), reason, digest, differences })
+    })
+}
+
+/// Why nothing starts, and what a person should know besides.
+type Reason = (StartRefusalReason, Option<String>);
+
+/// The same for what has this digest.
+pub(crate) fn may_start_with(
+    settings: &ApprovalSettings,
+    digest: &str,
+    plan: &Plan,
+    facts: &StartFacts,
+) -> Result<(), Reason> {
+    let state = plan.state();
+    // That a person ran the plan as their own does not approve what others wrote.
+    let approval = state.approval.as_ref().filter(|approval| !(state.approval_required && approval.is_own()));
+    let Some(approval) = approval else { return Err((StartRefusalReason::NoRecord, None)) };
+    let Some(work) = &approval.work else { return Err((StartRefusalReason::NoDigest, None)) };
+    let proof = match facts.verified.clone() {
+        Some(Ok(proof)) => proof,
+        Some(Err(NotAuthentic::Unattested)) => return Err((StartRefusalReason::NoDigest, None)),
+        Some(Err(NotAuthentic::NotSealedHere)) | None => {
+            return Err((StartRefusalReason::NotAuthentic, None));
+        }
+        Some(Err(NotAuthentic::Signature(why))) => {
+            return Err((StartRefusalReason::NotAuthentic, Some(why)));
+        }
+        Some(Err(NotAuthentic::StoreChanged(location))) => {
+            return Err((StartRefusalReason::StoreChanged, Some(location)));
+        }
+    };
+    let expires_at = work.attestation.as_ref().and_then(|attestation| attestation.expires_at);
+    if expires_at.is_some_and(|end| end <= facts.now) {
+        return Err((StartRefusalReason::Expired, None));
+    }
+    let unattended = work.kind == ApprovalKind::Own && proof == Proof::Account;
+    let suffices = match unattended {
+        true => settings.unattended && settings.proof <= Proof::Presence,
+        false => proof >= settings.proof,
+    };
+    if !suffices {
+        return Err((StartRefusalReason::ProofTooLow, Some(proof_text(settings.proof).to_owned())));
+    }
+    if work.digest == digest { Ok(()) } else { Err((StartRefusalReason::DigestMismatch, None)) }
 }
 
 /// Returns a worker's refusal as a sentence for people.
 pub fn start_refusal_text(plan: &Plan, refusal: &StartRefusal) -> String {
     let (id, StartRefusal { worker, digest, differences, .. }) = (plan.id(), refusal);
+    let approval = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
+    let detail = differences.first().map_or("", String::as_str);
     match refusal.reason {
         StartRefusalReason::NoDigest => {
             format!(
-                "plan {id} was approved by an earlier version of Waypost, and has to be approved once more"
+                "plan {id} was approved by an earlier version of Waypost; approve it once more: waypost approve {id}"
             )
+        }
+        StartRefusalReason::NoRecord => {
+            format!(
+                "nobody has approved plan {id}; its author runs it with waypost run {id}, others approve it with waypost approve {id}"
+            )
+        }
+        StartRefusalReason::NotAuthentic if detail.is_empty() => {
+            format!(
+                "the approval of plan {id} was not given on this account; approve it here: waypost approve {id}"
+            )
+        }
+        StartRefusalReason::NotAuthentic => format!("the approval of plan {id} does not count: {detail}"),
+        StartRefusalReason::StoreChanged => {
+            format!("{detail} is another store than before; if you replaced it, run waypost trust")
+        }
+        StartRefusalReason::Expired => {
+            let attestation = approval.and_then(|work| work.attestation.as_ref());
+            let ended = attestation.and_then(|attestation| attestation.expires_at);
+            let ended = ended.map(|at| at.to_string()).unwrap_or_default();
+            let day = ended.split('T').next().unwrap_or_default();
+            format!("the approval of plan {id} ended on {day}; approve it again: waypost approve {id}")
+        }
+        StartRefusalReason::ProofTooLow => {
+            let given = approval.map_or(String::new(), |work| work.proof.to_string());
+            format!("{worker} needs {detail} to start plan {id}; {given} is not enough")
         }
         StartRefusalReason::GateNotProved => {
             let gates = differences.join(", ");
@@ -112,35 +341,11 @@ pub fn start_refusal_text(plan: &Plan, refusal: &StartRefusal) -> String {
             )
         }
         StartRefusalReason::DigestMismatch => {
-            let approval = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
             let approved = approval.map_or("", |work| short_digest(&work.digest));
             let why =
                 if differences.is_empty() { String::new() } else { format!(" ({})", differences.join("; ")) };
             let would = short_digest(digest);
             format!("plan {id} was approved as {approved}, and {worker} would run {would}{why}")
         }
-    }
-}
-
-/// Decides whether a worker with these definitions may start tasks of a plan: what was approved must be exactly what it
-/// would run.
-pub fn may_start(
-    policy: ApprovalPolicy,
-    definitions: &Definitions,
-    plan: &Plan,
-    worker: &str,
-) -> Result<(), Box<StartRefusal>> {
-    let Some(approval) = plan.state().approval.as_ref().filter(|_| policy != ApprovalPolicy::Never) else {
-        return Ok(());
-    };
-    let (digest, now) = preview_digest(definitions, plan);
-    let refuse = |reason, differences| {
-        let (worker, digest) = (worker.to_owned(), digest.clone());
-        Err(Box::new(StartRefusal { worker, reason, digest, differences }))
-    };
-    match &approval.work {
-        None => refuse(StartRefusalReason::NoDigest, Vec::new()),
-        Some(work) if work.digest == digest => Ok(()),
-        Some(_) => refuse(StartRefusalReason::DigestMismatch, since_approval(plan, &now)),
     }
 }

@@ -92,6 +92,14 @@ impl Caller {
         }
     }
 
+    /// Returns where a person acts who signs: the signature takes the place of the terminal, and raises nobody else.
+    pub(crate) fn may_sign(&self, act: &ProvedAct<'_>) -> Result<Presence, ServiceError> {
+        match &self.presence {
+            Some(presence) if self.actor.kind == ActorKind::Person => Ok(presence.clone()),
+            Some(_) | None => self.proved(act),
+        }
+    }
+
     /// One session of an agent. It does not hold the tasks of the agent's other sessions.
     pub fn session(actor: Actor, worker: String) -> Self {
         Self { actor, worker, presence: None, program: None }

@@ -60,7 +60,7 @@ impl Service {
         lease_seconds: Option<u32>,
     ) -> Result<Claimed, ServiceError> {
         self.reclaim_expired_leases(filter.plan)?;
-        let terms = Terms { guard: Guard::NONE, lease_seconds: new_lease_seconds(lease_seconds) };
+        let terms = Terms { lease_seconds: new_lease_seconds(lease_seconds), ..Terms::starting(Guard::NONE) };
         let mut reasons: Vec<String> = Vec::new();
         let Claimable { tasks, warnings } = self.claimable(filter, CANDIDATES_MAX)?;
         for (plan, task) in tasks {

@@ -134,7 +134,7 @@ impl Service {
     pub fn edit(&self, by: &Caller, plan: &PlanId, ops: Vec<EditOp>, guard: Guard) -> WriteResult {
         let worker = by.worker.clone();
         // A task set to running is leased like a claimed one.
-        let terms = Terms { guard, lease_seconds: Some(LEASE_SECONDS_DEFAULT) };
+        let terms = Terms { guard, lease_seconds: Some(LEASE_SECONDS_DEFAULT), ..Terms::default() };
         let (mut reply, added) = self.write_with(by, plan, terms, move |plan| {
             let mut edit = Edit::default();
             for op in &ops {

@@ -2,9 +2,11 @@
 //! because the next step is a command in one and a tool call in another.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Actor, PlanId, Problem, Refusal, TaskId, Timestamp};
+use waypost_core::{Actor, PlanId, Problem, Proof, Refusal, TaskId, Timestamp};
 use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
+
+use crate::authenticity::AttestError;
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
@@ -111,6 +113,20 @@ pub enum ServiceError {
         /// What a person types to do it.
         command: String,
     },
+    /// The proof that a person acts is weaker than the one that approval needs here.
+    #[error("approval here needs {}; {given} is not enough", proof_text(*needed))]
+    #[strum(serialize = "needs_proof")]
+    NeedsStrongerProof {
+        /// The id of the plan.
+        plan: PlanId,
+        /// The proof that the configuration asks for.
+        needed: Proof,
+        /// The proof of the caller.
+        given: Proof,
+    },
+    /// The approval could not be sealed or signed.
+    #[error("{0}")]
+    NotAttested(AttestError),
     /// Nobody defines an executor or a check of the plan, so that nobody can see what would run.
     #[error("plan {plan} cannot be approved: nobody defines {}", names.join(", "))]
     UnresolvedExecutor {
@@ -225,6 +241,17 @@ fn change_text(seen: u64, current: u64) -> String {
     format!("version {seen} is now {current}")
 }
 
+/// Names the proof that is asked for.
+pub(crate) fn proof_text(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Account => "a person's account",
+        Proof::Client => "an answer at an agent's host",
+        Proof::Presence => "a person who is present",
+        Proof::Signature => "a signature",
+        Proof::Touch => "a signature with touch",
+    }
+}
+
 fn first_of(problems: &[Problem]) -> String {
     match problems {
         [] => "no problem is known".to_owned(),
@@ -241,6 +268,9 @@ impl ServiceError {
         }
         if let Self::Store(error) = self {
             return error.as_str().to_owned();
+        }
+        if let Self::NotAttested(error) = self {
+            return error.code().to_owned();
         }
         <&str>::from(self).to_owned()
     }
@@ -262,9 +292,11 @@ impl ServiceError {
             Self::Invalid { problems, .. } => json!({ "problems": problems }),
             Self::ChangedSinceSeen { seen, current, .. } => json!({ "seen": seen, "current": current }),
             Self::UnresolvedExecutor { names, .. } => json!({ "names": names }),
+            Self::NeedsStrongerProof { needed, .. } => json!({ "needed": needed }),
             Self::NeedsTerminal { what, .. } => json!({ "what": what }),
             Self::NotThatActor { actor, what, .. } => json!({ "actor": actor, "what": what }),
             Self::SeenMissing { .. }
+            | Self::NotAttested(_)
             | Self::Conflict(_)
             | Self::IdUsed(_)
             | Self::Configuration { .. }
@@ -304,6 +336,13 @@ impl ServiceError {
             Self::NotThatActor { command, .. } => {
                 Hint::Text(format!("run `{command}` in a terminal, without --as and WAYPOST_ACTOR"))
             }
+            Self::NeedsStrongerProof { plan, needed, .. } => Hint::Text(match needed {
+                Proof::Touch => format!("`waypost approve {plan} --sign` with a security key"),
+                Proof::Account | Proof::Client | Proof::Presence | Proof::Signature => {
+                    format!("`waypost approve {plan} --sign`")
+                }
+            }),
+            Self::NotAttested(error) => Hint::Text(error.hint()),
             Self::ChangedSinceSeen { plan, .. } | Self::SeenMissing { plan } => {
                 Hint::PreviewAgain(plan.clone())
             }
@@ -333,6 +372,12 @@ impl From<Refusal> for ServiceError {
         } else {
             Self::Refused(refusal)
         }
+    }
+}
+
+impl From<AttestError> for ServiceError {
+    fn from(error: AttestError) -> Self {
+        Self::NotAttested(error)
     }
 }
 

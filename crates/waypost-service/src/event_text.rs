@@ -1,6 +1,6 @@
 //! One-line summaries of the events of a version.
 
-use waypost_core::{DerivedEvent, Event, TaskId};
+use waypost_core::{ApprovalKind, ApprovedWork, DerivedEvent, Event, TaskId};
 use waypost_text::{count, excerpt};
 
 /// Maximum number of task ids in one line.
@@ -42,6 +42,19 @@ fn again(attempt: u32) -> String {
     if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() }
 }
 
+/// Names the version and how the approval was given; for a signature, the key.
+fn approval_words(version: u64, work: Option<&ApprovedWork>) -> String {
+    let Some(work) = work else { return format!("approved version {version}") };
+    let proof = match work.attestation.as_ref().and_then(|attestation| attestation.signature.as_ref()) {
+        Some(signature) => format!("{} {}", work.proof, signature.fingerprint),
+        None => work.proof.to_string(),
+    };
+    match work.kind {
+        ApprovalKind::Explicit => format!("approved version {version} ({proof})"),
+        ApprovalKind::Own => format!("runs as the person's own plan ({proof})"),
+    }
+}
+
 fn event_words(event: &Event) -> String {
     match event {
         Event::PlanCreated { draft, .. } => {
@@ -80,7 +93,9 @@ fn event_words(event: &Event) -> String {
         },
         Event::TasksReset { tasks } => format!("set back {}", names(tasks.iter())),
         Event::ApprovalRequested { message } => with("approval requested", message),
-        Event::PlanApproved { version, note, .. } => with(&format!("approved version {version}"), note),
+        Event::PlanApproved { version, note, work, .. } => {
+            with(&approval_words(*version, work.as_deref()), note)
+        }
         Event::PlanRejected { reason, .. } => with("rejected", reason),
         Event::StartRefused { refusal } => {
             format!("{} starts nothing: not what was approved", refusal.worker)

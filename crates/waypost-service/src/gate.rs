@@ -74,9 +74,7 @@ impl Gatekeeper<'_> {
         let has_work =
             |task: &TaskId| self.plan.task(task.as_str()).is_none_or(|task| task.spec.work.is_some());
         match acted_on(command) {
-            Some((task, Act::Cancel)) => {
-                has_work(task) || self.open_members(task).iter().any(|member| has_work(member))
-            }
+            Some((task, Act::Cancel)) => has_work(task) || self.open_members(task).iter().any(has_work),
             Some((task, Act::Start | Act::End(_) | Act::Answer(_) | Act::Reopen)) => has_work(task),
             None => *command == Command::RetryPlan,
         }

@@ -8,6 +8,7 @@ pub mod submit;
 mod active_workers;
 mod approval;
 mod approval_preview;
+mod authenticity;
 mod caller;
 mod claim;
 mod diff_text;
@@ -17,6 +18,7 @@ mod event_text;
 mod gate;
 mod human_answer;
 mod lifecycle;
+mod own_record;
 mod preview;
 mod record;
 mod report;
@@ -28,10 +30,11 @@ mod wait_reasons;
 mod worker_registry;
 
 pub use active_workers::{all_workers, no_worker, work_of, worker_state, workers_of};
-pub use approval::{may_start, start_refusal_text};
+pub use approval::{StartFacts, may_start, needs_record, start_refusal_text};
 pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };
+pub use authenticity::{Approved, AttestError, Authenticator, NotAuthentic, Signing};
 pub use caller::{Caller, Holder, Presence, ProgramOf};
 pub use claim::{ClaimFilter, Claimable, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};

@@ -13,7 +13,7 @@ use crate::admission;
 use crate::caller::{Caller, ProvedAct};
 use crate::error::{ServiceError, Subject};
 use crate::gate::without_peoples_acts;
-use crate::service::{Guard, Service, WriteReply, WriteResult};
+use crate::service::{Guard, Service, Terms, WriteReply, WriteResult};
 
 /// Options for creating a plan.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +101,14 @@ impl Service {
         self.write(by, plan, vec![Command::RequestApproval { message: message.to_owned() }], guard)
     }
 
+    /// Withdraws the approval of a plan: nothing new starts until it is approved again.
+    pub fn revoke(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
+        let command = format!("waypost revoke {plan}");
+        let act = ProvedAct { verb: "revoke an approval", what: "revoking an approval", command: &command };
+        by.proved(&act)?;
+        self.write(by, plan, vec![Command::Revoke], guard)
+    }
+
     /// Rejects a plan.
     pub fn reject(&self, by: &Caller, plan: &PlanId, reason: &str, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)
@@ -108,7 +116,7 @@ impl Service {
 
     /// Activates a plan, or requests approval if a person has to approve it first.
     pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        let (reply, ()) = self.write_with(by, plan, guard, |plan| {
+        let (reply, ()) = self.write_with(by, plan, Terms::starting(guard), |plan| {
             let state = plan.state();
             let is_waiting = matches!(state.phase, Phase::Draft | Phase::AwaitingApproval);
             let needs_approval = is_waiting && state.approval_required && state.approval.is_none();
@@ -128,7 +136,7 @@ impl Service {
 
     /// Resumes a paused plan.
     pub fn resume(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        self.write(by, plan, vec![Command::Resume], guard)
+        self.write(by, plan, vec![Command::Resume], Terms::starting(guard))
     }
 
     /// Ends a plan as completed, failed or cancelled.
@@ -158,12 +166,12 @@ impl Service {
 
     /// Resets a finished task, and the tasks that were skipped because of it.
     pub fn retry_task(&self, by: &Caller, plan: &PlanId, task: &TaskId, guard: Guard) -> WriteResult {
-        self.write(by, plan, vec![Command::RetryTask { task: task.clone() }], guard)
+        self.write(by, plan, vec![Command::RetryTask { task: task.clone() }], Terms::starting(guard))
     }
 
     /// Resets all failed and cancelled tasks.
     pub fn retry_plan(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        self.write(by, plan, vec![Command::RetryPlan], guard)
+        self.write(by, plan, vec![Command::RetryPlan], Terms::starting(guard))
     }
 
     /// Reopens a skipped task, whether its author or its worker skipped it.

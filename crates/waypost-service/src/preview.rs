@@ -66,12 +66,6 @@ impl Preview {
     pub fn seen(&self) -> Seen {
         Seen { version: self.version, digest: self.digest.clone() }
     }
-
-    /// Returns the definitions as an approval keeps them: none if they are too large.
-    pub(crate) fn kept_definitions(&self) -> Json {
-        let kept = Json::of(&self.definitions);
-        if kept.as_str().len() > KEPT_DEFINITIONS_BYTES_MAX { Json::empty_object() } else { kept }
-    }
 }
 
 /// Returns the short form of a digest.
@@ -212,11 +206,34 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
 
 /// Returns the digest of all that machines would do for a plan, and what each used name stands for.
 pub fn preview_digest(definitions: &Definitions, plan: &Plan) -> (String, BTreeMap<String, Value>) {
+    let Resolved { digest, definitions, .. } = resolved(definitions, plan);
+    (digest, definitions)
+}
+
+/// What the names in a plan stand for, without the tasks.
+pub(crate) struct Resolved {
+    pub(crate) digest: String,
+    pub(crate) definitions: BTreeMap<String, Value>,
+    pub(crate) unresolved: Vec<String>,
+}
+
+/// Resolves the names in a plan.
+pub(crate) fn resolved(definitions: &Definitions, plan: &Plan) -> Resolved {
     let mut used = UsedDefinitions::default();
     for (task, _) in plan.tasks() {
         used.add(definitions, &task.spec);
     }
-    (used.digest(definitions, plan), used.values())
+    Resolved {
+        digest: used.digest(definitions, plan),
+        definitions: used.values(),
+        unresolved: used.unresolved,
+    }
+}
+
+/// Returns definitions as an approval keeps them: none if they are too large.
+pub(crate) fn kept_definitions(definitions: &BTreeMap<String, Value>) -> Json {
+    let kept = Json::of(definitions);
+    if kept.as_str().len() > KEPT_DEFINITIONS_BYTES_MAX { Json::empty_object() } else { kept }
 }
 
 /// Returns how the definitions differ from those of the latest approval, a line each.

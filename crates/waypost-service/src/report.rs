@@ -103,7 +103,8 @@ impl Service {
     ) -> Result<ClaimReply, ServiceError> {
         self.reclaim_expired_leases(Some(plan))?;
         let (caller, wanted) = (by.clone(), task.clone());
-        let terms = Terms { guard, lease_seconds: new_lease_seconds(options.lease_seconds) };
+        let terms =
+            Terms { lease_seconds: new_lease_seconds(options.lease_seconds), ..Terms::starting(guard) };
         let (mut written, held) = self
             .write_with(by, plan, terms, move |plan| {
                 let start = Command::StartTask { task: wanted.clone(), worker: caller.worker.clone() };

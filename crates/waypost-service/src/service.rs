@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::Serialize;
 use waypost_config::Config;
 use waypost_core::{ActorKind, Command, Plan, PlanId, Problem, TaskId, Timestamp};
-use waypost_store::{Committed, PlanStore, WriteRequest};
+use waypost_store::{AppendCommands, Committed, PlanStore, Read, WriteRequest};
 
 use crate::admission;
+use crate::authenticity::Authenticator;
 use crate::caller::Caller;
 use crate::error::{IdOf, ServiceError, Subject};
 use crate::gate::Gatekeeper;
@@ -27,6 +28,9 @@ enum ConfigSource {
 pub struct Service {
     plans: Arc<PlanStore>,
     config: Arc<ConfigSource>,
+    authenticator: Authenticator,
+    /// The same with the id of the store, once it was needed.
+    in_store: Arc<OnceLock<Authenticator>>,
 }
 
 /// The version that the caller has read. If it is set and the plan has changed since, nothing is written.
@@ -107,23 +111,62 @@ type Built<T> = Result<(Vec<Problem>, T), ServiceError>;
 pub(crate) struct Terms {
     pub(crate) guard: Guard,
     pub(crate) lease_seconds: Option<u32>,
+    pub(crate) record: RecordRule,
+}
+
+/// What a write by a person does to the record that the plan is their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RecordRule {
+    /// An edit renews a record that was good before it.
+    #[default]
+    Renew,
+    /// Starting or resuming the plan leaves one.
+    Leave,
 }
 
 impl From<Guard> for Terms {
     fn from(guard: Guard) -> Self {
-        Self { guard, lease_seconds: None }
+        Self { guard, ..Self::default() }
+    }
+}
+
+impl Terms {
+    /// Terms of a write by which a person starts or resumes a plan.
+    pub(crate) fn starting(guard: Guard) -> Self {
+        Self { guard, record: RecordRule::Leave, ..Self::default() }
     }
 }
 
 impl Service {
-    /// Creates a service for a process that has already loaded its configuration.
+    /// Creates a service for a process that has already loaded its configuration. Approvals are sealed with a key of this
+    /// process, unless [`Service::with_authenticator`] names the account.
     pub fn new(plans: Arc<PlanStore>, config: Arc<Config>) -> Self {
-        Self { plans, config: Arc::new(ConfigSource::Loaded(config)) }
+        Self::of(plans, ConfigSource::Loaded(config))
+    }
+
+    fn of(plans: Arc<PlanStore>, config: ConfigSource) -> Self {
+        let (authenticator, in_store) = (Authenticator::default(), Arc::default());
+        Self { plans, config: Arc::new(config), authenticator, in_store }
+    }
+
+    /// Returns the service with the account that vouches for approvals.
+    #[must_use]
+    pub fn with_authenticator(self, authenticator: Authenticator) -> Self {
+        Self { authenticator, in_store: Arc::default(), ..self }
+    }
+
+    /// Returns what vouches for approvals in the store.
+    pub fn authenticator(&self) -> Result<&Authenticator, ServiceError> {
+        if let Some(known) = self.in_store.get() {
+            return Ok(known);
+        }
+        let found = self.authenticator.in_store(&**self.plans.store())?;
+        Ok(self.in_store.get_or_init(|| found))
     }
 
     /// Creates a service for a process that may not need its configuration.
     pub fn with_config_on_demand(plans: Arc<PlanStore>, load: LoadConfig) -> Self {
-        Self { plans, config: Arc::new(ConfigSource::OnDemand(OnceLock::new(), load)) }
+        Self::of(plans, ConfigSource::OnDemand(OnceLock::new(), load))
     }
 
     /// Returns the plans, for reading.
@@ -169,12 +212,27 @@ impl Service {
         terms: impl Into<Terms>,
         build: impl Fn(&Plan) -> Result<(Vec<Command>, T), ServiceError> + Send + Sync + 'static,
     ) -> Result<(WriteReply, T), ServiceError> {
-        let Terms { guard, lease_seconds } = terms.into();
+        let Terms { guard, lease_seconds, record } = terms.into();
+        let record = self.own_record(by, plan, record)?.map(Arc::new);
         // The result of the last call of `build`: the backend may retry the transaction.
         let built: Arc<Mutex<Option<Built<T>>>> = Arc::default();
         let (left, config) = (Arc::clone(&built), Arc::clone(&self.config));
+        let append = record.clone().map(|record| {
+            let left = Arc::clone(&built);
+            let append = move |plan: &Plan, read: &mut dyn Read| match record.commands(plan, read) {
+                Ok(commands) => Some(commands),
+                Err(error) => {
+                    *left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Err(error));
+                    None
+                }
+            };
+            Arc::new(append) as AppendCommands
+        });
         let (caller, now) = (by.clone(), self.now_for(by)?);
         let build = move |plan: &Plan| {
+            if let Some(record) = &record {
+                record.observe(plan);
+            }
             let made = build(plan).and_then(|(commands, extra)| {
                 let gatekeeper = Gatekeeper { by: &caller, plan, now };
                 let commands = gatekeeper.admit(commands, || config.get())?;
@@ -195,7 +253,7 @@ impl Service {
             known_version: guard.known_version,
             lease_seconds,
         };
-        let answer = self.plans.write_built(request, Arc::new(build));
+        let answer = self.plans.write_built(request, Arc::new(build), append);
         let left = built.lock().unwrap_or_else(PoisonError::into_inner).take();
         match (answer, left) {
             (Ok(committed), Some(Ok((not_runnable, extra)))) => {

@@ -15,7 +15,8 @@ use crate::approval::may_start;
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::gate::without_peoples_acts;
-use crate::service::{Guard, Service};
+use crate::own_record::OwnRecord;
+use crate::service::{Guard, RecordRule, Service, Terms};
 
 /// A submitted plan, new or already in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,26 +163,43 @@ pub enum Start {
 }
 
 impl Service {
-    /// Activates a plan, unless a person must approve it first.
+    /// Activates a plan, unless a person must approve it first. A person who starts their own plan leaves the record that
+    /// workers ask for.
     pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
-        let config = self.config()?;
-        let (phase, version, needed, archived) = self.read(plan, |plan| {
-            let state = plan.state();
-            let approved = || may_start(config.approval.policy, &Definitions::of(&config), plan, "").is_ok();
-            let needed = state.approval_required && state.approval.is_none() || !approved();
-            (state.phase, plan.version(), needed, state.archived)
-        })?;
+        let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
         if archived {
             return Err(Refusal::Archived {}.into());
         }
-        match (phase, needed) {
-            (_, true) => Ok(Start::NeedsApproval { version }),
-            (Phase::Active, false) => Ok(Start::Runs),
-            (_, false) => {
-                self.write(by, plan, vec![Command::Activate], Guard::NONE)?;
-                Ok(Start::Runs)
+        let (version, may_start) = self.may_start_here(plan)?;
+        if !may_start {
+            let record = self.own_record(by, plan, RecordRule::Leave)?;
+            let leaves_one = |record| self.read(plan, |plan| OwnRecord::may_leave(&record, plan));
+            if !record.map(leaves_one).transpose()?.unwrap_or(false) {
+                return Ok(Start::NeedsApproval { version });
             }
         }
+        if may_start && phase == Phase::Active {
+            return Ok(Start::Runs);
+        }
+        self.write(by, plan, vec![Command::Activate], Terms::starting(Guard::NONE))?;
+        match self.may_start_here(plan)? {
+            (_, true) => Ok(Start::Runs),
+            (version, false) => Ok(Start::NeedsApproval { version }),
+        }
+    }
+
+    /// Whether a worker with this configuration would start tasks of a plan, and the version that was read.
+    fn may_start_here(&self, plan: &PlanId) -> Result<(u64, bool), ServiceError> {
+        let config = self.config()?;
+        let authenticator = self.authenticator()?;
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        self.read(plan, |plan| {
+            let facts = authenticator.facts(&config.approval, plan, now);
+            let found = may_start(&config.approval, &Definitions::of(&config), plan, "", &facts);
+            let state = plan.state();
+            let unapproved = state.approval_required && state.approval.is_none();
+            (plan.version(), found.is_ok() && !unapproved)
+        })
     }
 }
 

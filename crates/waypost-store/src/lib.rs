@@ -48,7 +48,9 @@ pub use metrics::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, 
 pub use named_lock::{HOLD_SECONDS, NamedLock};
 pub use open::open;
 pub use plans::PlanStore;
-pub use plans::request::{Answer, BuildCommands, Committed, Conflict, NewPlan, WriteError, WriteRequest};
+pub use plans::request::{
+    Answer, AppendCommands, BuildCommands, Committed, Conflict, NewPlan, WriteError, WriteRequest,
+};
 pub use rows::{
     ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
     Page, PlanProgress, PlanSummary, Pruned, Query, ReadyTask, Sort, TaskProgress, Totals, VersionRecord,

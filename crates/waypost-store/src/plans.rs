@@ -20,7 +20,8 @@ use waypost_core::{Actor, Command, Plan, PlanId, TaskId, Timestamp};
 
 use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
 use self::request::{
-    Answer, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, Write, WriteError, WriteRequest,
+    Answer, AppendCommands, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, Write, WriteError,
+    WriteRequest,
 };
 use self::transaction::{create, purge, random_name, write};
 use crate::cross_plan::deliver::{and_tell, deliver};
@@ -52,7 +53,7 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
 }
 
 fn written(request: WriteRequest, slots: Option<Slots>, on_refusal: OnRefusal) -> Job {
-    Job::Write(Box::new(Write { request, slots, build: None, on_refusal }))
+    Job::Write(Box::new(Write { request, slots, build: None, append: None, on_refusal }))
 }
 
 /// Executes one job inside a transaction, and delivers its consequences to other plans.
@@ -139,11 +140,16 @@ impl PlanStore {
         self.queue_one(written(request, None, OnRefusal::Fail))
     }
 
-    /// Writes one version with the commands that `build` derives from the plan inside the transaction. The commands of
-    /// the request are ignored.
-    pub fn write_built(&self, request: WriteRequest, build: BuildCommands) -> Answer {
+    /// Writes one version with the commands that `build` derives from the plan inside the transaction, and then `append`
+    /// from the plan as they leave it. The commands of the request are ignored.
+    pub fn write_built(
+        &self,
+        request: WriteRequest,
+        build: BuildCommands,
+        append: Option<AppendCommands>,
+    ) -> Answer {
         let (build, on_refusal) = (Some(build), OnRefusal::Fail);
-        self.queue_one(Job::Write(Box::new(Write { request, slots: None, build, on_refusal })))
+        self.queue_one(Job::Write(Box::new(Write { request, slots: None, build, append, on_refusal })))
     }
 
     /// Writes one version with the commands that are not refused; the answer lists the rejected ones. For workers that

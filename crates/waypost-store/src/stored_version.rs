@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use waypost_core::canonical::{CanonicalHasher, Hash};
 use waypost_core::{BadActor, PlanId, Timestamp};
+use waypost_text::from_hex;
 
 use crate::error::{Result, StoreError};
 use crate::rows::{PURGED, VersionRecord};
@@ -47,20 +48,7 @@ fn raw_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Err
 
 /// Reads a hash that is written as hexadecimal digits.
 pub(crate) fn optional_hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Hash>, D::Error> {
-    Ok(Option::<String>::deserialize(deserializer)?.as_deref().and_then(hash_from_hex))
-}
-
-/// Returns the hash that these hexadecimal digits name; `None` if they name none.
-pub(crate) fn hash_from_hex(text: &str) -> Option<Hash> {
-    let mut hash = Hash::default();
-    let digits = text.as_bytes();
-    if digits.len() != 2 * hash.len() || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    for (byte, place) in hash.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(text.get(place..place + 2)?, 16).ok()?;
-    }
-    Some(hash)
+    Ok(Option::<String>::deserialize(deserializer)?.as_deref().and_then(from_hex))
 }
 
 /// What a version follows from.

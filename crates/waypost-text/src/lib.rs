@@ -13,7 +13,7 @@ mod truncate;
 
 pub use layout::{fit, fit_right, pad, skip_columns, wrap};
 pub use parse_error::plain_parse_error;
-pub use quantity::{age, ago, byte_size, count, duration, hex};
+pub use quantity::{age, ago, byte_size, count, duration, from_hex, hex};
 pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, sanitize, sanitize_line};
 pub use status::{Role, StatusSign, typescript};
 pub use truncate::{

@@ -71,3 +71,17 @@ pub fn byte_size(bytes: u64) -> String {
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// Returns the bytes that hexadecimal digits stand for; `None` if there are more, fewer, or others.
+pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let mut bytes = [0; N];
+    if !rest.is_empty() || pairs.len() != N {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
+}

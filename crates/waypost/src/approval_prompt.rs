@@ -102,13 +102,7 @@ pub(crate) fn confirm(
             return Err(Failure { code: "seen_missing".to_owned(), ..missing });
         }
         (_, Some(seen)) if !is_digest(seen, preview) => {
-            let message = format!(
-                "plan {plan} is no longer what you have seen: its digest is {}",
-                short_digest(&preview.digest)
-            );
-            let hint = format!("look at it again with `waypost preview {plan}`, then decide");
-            let changed = Failure::new(Exit::Conflict, message, hint);
-            return Err(Failure { code: "changed_since_seen".to_owned(), ..changed });
+            return Err(not_seen(preview));
         }
         (true, Some(_)) => {}
         (false, _) if context.out.json => {
@@ -121,6 +115,29 @@ pub(crate) fn confirm(
         (false, _) => ask(&mut terminal, preview, question)?,
     }
     Ok(caller.present(Presence::new("terminal")))
+}
+
+/// Checks that a person without a terminal, who signs instead, names what they have seen.
+pub(crate) fn confirm_seen(preview: &Preview, answer: Answer<'_>) -> Outcome {
+    match (answer.yes, answer.seen) {
+        (true, Some(seen)) if is_digest(seen, preview) => Ok(()),
+        (true, Some(_)) => Err(not_seen(preview)),
+        (_, None) | (false, Some(_)) => {
+            let hint = format!("`waypost preview {}` prints it; add --yes --seen DIGEST", preview.plan);
+            let missing = Failure::failed("without a terminal, say what you have seen: --seen DIGEST", hint);
+            Err(Failure { code: "seen_missing".to_owned(), ..missing })
+        }
+    }
+}
+
+fn not_seen(preview: &Preview) -> Failure {
+    let plan = &preview.plan;
+    let message = format!(
+        "plan {plan} is no longer what you have seen: its digest is {}",
+        short_digest(&preview.digest)
+    );
+    let hint = format!("look at it again with `waypost preview {plan}`, then decide");
+    Failure { code: "changed_since_seen".to_owned(), ..Failure::new(Exit::Conflict, message, hint) }
 }
 
 /// Whether a digest, whole or in its short form, is that of a preview.

@@ -149,6 +149,8 @@ commands!(Command {
     Preview(command::preview::Preview),
     /// Approve a plan, so that it may run (people only)
     Approve(command::plan_lifecycle::Approve),
+    /// Revoke the approval of a plan (people only)
+    Revoke(command::plan_lifecycle::Revoke),
     /// Reject a plan (people only)
     Reject(command::plan_lifecycle::Reject),
     /// Request a person's approval of a plan

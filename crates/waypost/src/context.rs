@@ -11,8 +11,10 @@ use waypost_core::{
     Actor, ActorKind, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId,
 };
 use waypost_service::admission as admit;
-use waypost_service::{Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, resolve_task};
-use waypost_store::{Durability, MemoryStore, PlanStore, open};
+use waypost_service::{
+    Authenticator, Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, resolve_task,
+};
+use waypost_store::{Durability, MemoryStore, PlanStore, Store, open};
 use waypost_text::sanitize_line;
 
 use crate::actor::{account, evidence};
@@ -150,7 +152,18 @@ impl Context {
     pub(crate) fn plans_to_add_to(&self) -> Outcome<Arc<PlanStore>> {
         let place = self.store_location()?;
         place.prepare()?;
-        Ok(Arc::new(PlanStore::for_one_command(open(&place.location, Durability::default())?)))
+        Ok(Arc::new(PlanStore::for_one_command(open_store(&place)?)))
+    }
+
+    /// The account that vouches for approvals in the store.
+    pub(crate) fn authenticator(&self) -> Outcome<Authenticator> {
+        Ok(Authenticator::new(account(), &self.store_location()?.location))
+    }
+
+    /// The service for these plans with a configuration that is loaded already.
+    pub(crate) fn service_with(&self, plans: &Arc<PlanStore>, config: &Arc<Config>) -> Outcome<Service> {
+        let service = Service::new(Arc::clone(plans), Arc::clone(config));
+        Ok(service.with_authenticator(self.authenticator()?))
     }
 
     /// The service for these plans. Most operations do not need the configuration, so it is loaded on demand.
@@ -164,7 +177,9 @@ impl Context {
                 hint: failure.hint,
             })
         };
-        Service::with_config_on_demand(Arc::clone(plans), Box::new(load))
+        let service = Service::with_config_on_demand(Arc::clone(plans), Box::new(load));
+        // Without a location there is no store either, so that nothing has to be vouched for.
+        service.with_authenticator(self.authenticator().unwrap_or_default())
     }
 
     /// The caller, with the proof that a person acts if there is one. Another name than the account's is only shown: it
@@ -300,6 +315,18 @@ impl Context {
         }
         Ok(())
     }
+}
+
+/// Opens a store. The account notes one that did not exist as its own.
+pub(crate) fn open_store(place: &StoreLocation) -> Outcome<Arc<dyn Store>> {
+    let is_new = place.is_absent();
+    let store = open(&place.location, Durability::default())?;
+    if is_new {
+        let authenticator = Authenticator::new(account(), &place.location).in_store(&*store)?;
+        // An account that cannot keep records approves what it runs.
+        let _unnoted = authenticator.note_store();
+    }
+    Ok(store)
 }
 
 /// Whether a task of the plan may be started now.

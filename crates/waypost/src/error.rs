@@ -252,6 +252,8 @@ impl From<ServiceError> for Failure {
             | ServiceError::HeldByOtherSession { .. }
             | ServiceError::NeedsTerminal { .. }
             | ServiceError::NotThatActor { .. }
+            | ServiceError::NeedsStrongerProof { .. }
+            | ServiceError::NotAttested(_)
             | ServiceError::SeenMissing { .. }
             | ServiceError::UnresolvedExecutor { .. } => Self::failed(error.to_string(), hint),
         };

@@ -202,7 +202,7 @@ fn command(scratch: &Path, name: &str) -> Command {
     let width = WIDTH.to_string();
     let mut command = Command::new(binary("release"));
     command.current_dir(scratch).env_clear().stderr(Stdio::inherit());
-    let words = ["--store", &store, "--as", "person:bench", "--json", "run", &file, "-j", &width];
+    let words = ["--store", &store, "--json", "run", &file, "-j", &width];
     command.args(words);
     command
 }

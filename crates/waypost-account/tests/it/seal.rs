@@ -45,7 +45,7 @@ fn an_approval_is_these_lines() {
     let portable = Message {
         scope: Scope::Portable,
         act: Act::Approval { note: None, expires: None },
-        signer: Signer::Account { uid: 1000, host: "host" },
+        signer: Signer::Account("1000@host"),
         ..message
     };
     let text = portable.encode().unwrap();

@@ -11,8 +11,9 @@ use self::stop::person;
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
-    Actor, ActorKind, ApprovedWork, Command, Dependency, DependencyRule, Event, ExternalTaskRef, Phase,
-    Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp, UpstreamResult, limits,
+    Actor, ActorKind, ApprovalKind, ApprovedWork, Command, Dependency, DependencyRule, Event,
+    ExternalTaskRef, Phase, Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp,
+    UpstreamResult, limits,
 };
 
 /// Maximum names listed in a refusal.
@@ -73,6 +74,7 @@ impl Plan {
             Command::Approve { version, note, work } => {
                 self.decide_approve(by, *version, note, work.as_deref())
             }
+            Command::Revoke => self.decide_revoke(by),
             Command::RefuseStart(refusal) => self.decide_refuse_start(refusal),
             Command::Reject { reason } => {
                 only_a_person(by, "reject a plan")?;
@@ -222,22 +224,34 @@ impl Plan {
 
     fn decide_approve(&self, by: &Actor, version: u64, note: &str, work: Option<&ApprovedWork>) -> Decision {
         only_a_person(by, "approve a plan")?;
+        let is_own = work.is_some_and(|work| work.kind == ApprovalKind::Own);
+        if is_own && self.state.approval_required {
+            return Err(Refusal::NeedsApproval {});
+        }
         match (self.state.phase, &self.state.approval) {
-            (Phase::Draft | Phase::AwaitingApproval, _) => {}
-            (Phase::Active | Phase::Paused, Some(approval)) => {
-                let known = approval.work.as_ref().map(|work| &work.digest);
-                if known == work.map(|work| &work.digest) {
-                    return Ok(Vec::new());
-                }
-                // The configuration changed since: what was approved is no longer what would run.
+            (Phase::Active | Phase::Paused, Some(approval)) if approval.work.as_deref() == work => {
+                return Ok(Vec::new());
             }
-            (phase, _) => return Err(Refusal::WrongPhase { phase, wanted: "approved" }),
+            // A plan that runs can be approved again: the configuration changed since, or the record does not count.
+            (Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused, _) => {}
+            (phase @ (Phase::Completed | Phase::Failed | Phase::Cancelled), _) => {
+                return Err(Refusal::WrongPhase { phase, wanted: "approved" });
+            }
         }
         if version != self.version {
             return Err(Refusal::NotWhatWasLookedAt { looked_at: version, current: self.version });
         }
         let work = work.map(|work| Box::new(work.clone()));
         Ok(vec![Event::PlanApproved { by: by.clone(), version, note: note.to_owned(), work }])
+    }
+
+    fn decide_revoke(&self, by: &Actor) -> Decision {
+        only_a_person(by, "revoke an approval")?;
+        match (self.state.phase, &self.state.approval) {
+            (Phase::Active | Phase::Paused, Some(_)) => Ok(vec![Event::ApprovalVoided {}]),
+            (Phase::Active | Phase::Paused, None) => Ok(Vec::new()),
+            (phase, _) => Err(Refusal::WrongPhase { phase, wanted: "revoked" }),
+        }
     }
 
     fn decide_refuse_start(&self, refusal: &StartRefusal) -> Decision {

@@ -83,6 +83,8 @@ impl Plan {
             }
             Event::ApprovalRequested { message } => {
                 self.state.approval_required = true;
+                // That a person ran the plan as their own is not the approval that is asked for.
+                self.state.approval = self.state.approval.take().filter(|approval| !approval.is_own());
                 self.state.phase = Phase::AwaitingApproval;
                 self.state.reason.clone_from(message);
             }

@@ -34,8 +34,9 @@ impl Plan {
         }
     }
 
-    /// Rehashes what changed, if the digest has been requested.
-    pub(super) fn refresh_work(&mut self) {
+    /// Rehashes what changed, if the digest has been requested. The end of a version does it; whoever needs the digest
+    /// earlier asks for it.
+    pub fn refresh_work(&mut self) {
         if let Some(mut tree) = self.work_tree.take() {
             tree.refresh(self);
             let _ = self.work_tree.set(tree);

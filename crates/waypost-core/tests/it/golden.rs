@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use waypost_core::{
-    Answer, Approval, ApprovedWork, Complexity, Dependency, DependencyRule, Digest, Draft, Event, Evidence,
-    ExternalTaskRef, FORMAT, ForeignFields, GateOutcome, GateRecord, Json, Lock, LockMode, Phase, Plan,
-    PlanId, PlanSpec, PlanState, PlannerNotes, Proof, Question, Refinement, Report, Retry, StartRefusal,
-    StartRefusalReason, Status, Task, TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
+    Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Complexity, Dependency,
+    DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, GateOutcome,
+    GateRecord, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, PlannerNotes, Proof,
+    Question, Refinement, Report, Retry, StartRefusal, StartRefusalReason, Status, Task, TaskExtras,
+    TaskSpec, TaskState, UpstreamResult, Work,
 };
 use waypost_testkit::{id, task};
 
@@ -305,7 +306,27 @@ fn approved_work() -> Box<ApprovedWork> {
         definitions: Json::parse(r#"{"executor deploy":{"process":{"command":["make","deploy"]}}}"#).unwrap(),
         proof: Proof::Presence,
         via: "terminal".into(),
+        kind: ApprovalKind::Own,
+        attestation: Some(Attestation {
+            account: "1000@host".into(),
+            approved_at: at(7),
+            nonce: "9b".repeat(16),
+            history: "5c".repeat(32),
+            expires_at: Some(at(8)),
+            seal: Some("ab".repeat(32)),
+            signature: Some(ApprovalSignature {
+                armored: "-----BEGIN SSH SIGNATURE-----".into(),
+                fingerprint: "SHA256:abc".into(),
+                principal: "ada@example.org".into(),
+                portable: true,
+            }),
+        }),
     })
+}
+
+/// As before approvals were sealed.
+fn unsealed_work() -> Box<ApprovedWork> {
+    Box::new(ApprovedWork { kind: ApprovalKind::Explicit, attestation: None, ..*approved_work() })
 }
 
 fn refusal() -> StartRefusal {
@@ -355,6 +376,7 @@ fn events() -> Vec<Event> {
         Event::ApprovalRequested { message: "may I?".into() },
         Event::PlanApproved { by: ada(), version: 6, note: "fine".into(), work: None },
         Event::PlanApproved { by: ada(), version: 6, note: String::new(), work: Some(approved_work()) },
+        Event::PlanApproved { by: ada(), version: 6, note: String::new(), work: Some(unsealed_work()) },
         Event::StartRefused { refusal: Box::new(refusal()) },
         Event::PlanRejected { by: ada(), reason: "too bold".into() },
         Event::ApprovalVoided {},

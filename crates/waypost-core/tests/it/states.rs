@@ -29,7 +29,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 35, "{names:?}");
+    assert_eq!(names.len(), 36, "{names:?}");
 }
 
 /// Formats the result of a command for a table cell.
@@ -314,6 +314,7 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::Replace(_)
         | Command::RequestApproval { .. }
         | Command::Approve { .. }
+        | Command::Revoke
         | Command::RefuseStart(_)
         | Command::Reject { .. }
         | Command::Activate
@@ -470,6 +471,7 @@ fn plan_commands(desk: &Desk) -> Vec<(&'static str, Actor, Command)> {
             ada(),
             Command::Approve { version: version - 1, note: String::new(), work: None },
         ),
+        ("`revoke`", ada(), Command::Revoke),
         ("`refuse_start`", worker(), Command::RefuseStart(Box::new(refusal))),
         ("`reject`, by a person", ada(), Command::Reject { reason: "too bold".into() }),
         ("`reject`, by an agent", agent(), Command::Reject { reason: "too bold".into() }),

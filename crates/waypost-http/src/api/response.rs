@@ -122,12 +122,14 @@ fn status_of(error: &ServiceError) -> StatusCode {
         | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
         ServiceError::Refused(Refusal::OnlyAPerson { .. } | Refusal::HumanGate { .. })
         | ServiceError::NeedsTerminal { .. }
+        | ServiceError::NeedsStrongerProof { .. }
         | ServiceError::NotThatActor { .. } => StatusCode::FORBIDDEN,
         ServiceError::Refused(_)
         | ServiceError::Ambiguous { .. }
         | ServiceError::IdUsed(_)
         | ServiceError::HeldByOtherSession { .. }
         | ServiceError::ChangedSinceSeen { .. }
+        | ServiceError::NotAttested(_)
         | ServiceError::UnresolvedExecutor { .. } => StatusCode::CONFLICT,
         ServiceError::Conflict(_) => StatusCode::PRECONDITION_FAILED,
         ServiceError::SeenMissing { .. } => StatusCode::PRECONDITION_REQUIRED,

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use waypost_config::{ApprovalPolicy, Definitions};
-use waypost_core::{Command, Phase, PlanId, Proof, StartRefusal, StartRefusalReason, Timestamp};
-use waypost_service::{human_tasks, may_start, unproved_gates};
+use waypost_config::Definitions;
+use waypost_core::{Command, Phase, PlanId, StartRefusal, StartRefusalReason, Timestamp};
+use waypost_service::{human_tasks, may_start, needs_record, unproved_gates};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
 
@@ -30,23 +30,41 @@ impl Scheduler {
 
     /// Checks the approvals of plans that changed since the last check, and records new refusals.
     pub(super) fn check_approvals(&mut self, now: Timestamp, writes: &mut BTreeMap<PlanId, Draft>) {
+        if !needs_record(&self.config.approval) {
+            return;
+        }
         for (id, draft) in writes {
             let Some(followed) = self.plans.get_mut(id) else { continue };
             let state = followed.plan.state();
-            let Some(approval) = state.approval.as_ref().filter(|_| state.phase == Phase::Active) else {
+            if state.phase != Phase::Active {
                 followed.approval = None;
                 continue;
-            };
-            let approved = approval.work.as_ref().map(|work| work.digest.clone());
+            }
+            let record = state.approval.as_ref().and_then(|approval| approval.work.as_deref());
+            let attestation = record.and_then(|record| record.attestation.as_ref());
+            let approved = record.map(|record| {
+                let nonce = attestation.map(|attestation| attestation.nonce.clone());
+                (record.digest.clone(), nonce.unwrap_or_default())
+            });
+            // A signature expires, and its key can be revoked at any time.
+            let holds = attestation.is_none_or(|attestation| attestation.signature.is_none());
             let work = followed.plan.work_digest();
             let known = followed.approval.as_ref();
-            if known.is_some_and(|known| known.work == work && known.approved == approved) {
+            if holds && known.is_some_and(|known| known.work == work && known.approved == approved) {
                 continue;
             }
-            let refusal =
-                may_start(self.config.approval.policy, &self.definitions, &followed.plan, &self.worker).err();
+            let settings = &self.config.approval;
+            let facts = self.authenticator.facts(settings, &followed.plan, now);
+            let refusal = may_start(settings, &self.definitions, &followed.plan, &self.worker, &facts).err();
             followed.approval = Some(CheckedApproval { work, approved, refused: refusal.is_some() });
-            if let Some(refusal) = refusal {
+            let is_recorded = |refusal: &StartRefusal| {
+                let same = |known: &StartRefusal| {
+                    (&known.worker, known.reason, &known.digest)
+                        == (&refusal.worker, refusal.reason, &refusal.digest)
+                };
+                followed.plan.state().start_refusals.iter().any(same)
+            };
+            if let Some(refusal) = refusal.filter(|refusal| !is_recorded(refusal)) {
                 self.apply(now, id, Command::RefuseStart(refusal), draft);
             }
         }
@@ -54,8 +72,7 @@ impl Scheduler {
 
     /// Finds the tasks for people that no person ended. This reads only those tasks, unless the plan's work changed.
     pub(super) fn check_gates(&mut self, now: Timestamp, writes: &mut BTreeMap<PlanId, Draft>) {
-        let settings = &self.config.approval;
-        if settings.policy == ApprovalPolicy::Never && settings.proof < Proof::Signature {
+        if !needs_record(&self.config.approval) {
             return;
         }
         for (id, draft) in writes {

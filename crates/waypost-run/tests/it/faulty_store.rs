@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_core::{Actor, Command, Draft, Phase, Plan, PlanId, Timestamp};
-use waypost_run::{AfterFailure, Control, RunError, RunEvent, RunObserver, Runner, View};
+use waypost_run::{Control, RunError, RunEvent, RunObserver, Runner, View};
 use waypost_store::worker_name;
 use waypost_store::{MemoryStore, NewPlan, PlanStore, Store, StoreError, WriteRequest};
 use waypost_testkit::{SeededRng, plan_of};
 
 use crate::direct_writes;
+use crate::own_plan;
 use crate::world::job;
 use crate::wrapped::{Moment, Wrapped};
 
@@ -53,7 +54,7 @@ impl Place {
             worker: worker_name(),
         };
         let config = Arc::new(Config::load(&[layer], []).unwrap());
-        Runner::new(Arc::clone(plans), config, around, AfterFailure::KeepGoing, vec![id.clone()])
+        own_plan::runner(plans, &config, around, id)
     }
 
     fn journal(&self) -> Vec<String> {

@@ -14,7 +14,7 @@ use waypost_run::{
     AfterFailure, Control, Controller, ExitPolicy, Follow, Options, RunError, RunEvent, RunObserver,
     RunWarning, Runner, TaskFilter, View,
 };
-use waypost_service::{Caller, Service, why};
+use waypost_service::{Authenticator, Caller, Service, why};
 use waypost_store::{
     Durability, LeaseFilter, NewPlan, PlanStore, Read, SharingScope, SqliteStore, Store, StoreError, Worker,
     WorkerKind, WriteRequest,
@@ -23,6 +23,7 @@ use waypost_store::{FoundLog, find_log};
 use waypost_testkit::{id, plan_of};
 
 use crate::direct_writes;
+use crate::own_plan;
 use crate::world::job;
 use crate::wrapped::{Moment, Wrapped};
 
@@ -82,8 +83,10 @@ impl Place {
             jobs: None,
             takes: TaskFilter { leaves_unknown: true, tells_own_only: true, ..TaskFilter::default() },
             patience,
+            authenticator: Authenticator::default(),
         };
         let config = Arc::new(Config::load(&[layer], []).unwrap());
+        own_plan::start_all(&self.plans(), &config);
         Runner::with(self.plans(), config, self.around(name), options).unwrap()
     }
 

@@ -13,6 +13,7 @@ mod git_worktrees;
 mod http;
 mod kubernetes;
 mod machines;
+mod own_plan;
 mod processes;
 mod scheduler;
 mod server;

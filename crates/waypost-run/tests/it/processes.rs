@@ -10,13 +10,14 @@ use std::time::Duration;
 use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_config::{Executor, Worker};
 use waypost_core::{Actor, Draft, Json, Phase, Plan, PlanId, Status, TaskSpec, Work};
-use waypost_run::{AfterFailure, Control, RunEvent, RunObserver, Runner, Summary, View};
+use waypost_run::{Control, RunEvent, RunObserver, Summary, View};
 use waypost_service::admission as admit;
 use waypost_store::{MemoryStore, NewPlan, PlanStore};
 use waypost_store::{log_path, worker_name};
 use waypost_testkit::plan_of;
 
 use crate::direct_writes;
+use crate::own_plan;
 use crate::world::job;
 
 pub(crate) struct Place {
@@ -111,9 +112,7 @@ impl Place {
             }
         }
         let id = self.create(draft);
-        let (plans, around) = (Arc::clone(&self.plans), self.around());
-        let mut runner =
-            Runner::new(plans, Arc::new(config), around, AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        let mut runner = own_plan::runner(&self.plans, &Arc::new(config), self.around(), &id).unwrap();
         let mut person = Person { plans: Arc::clone(&self.plans), answer: answer.to_owned(), answered: 0 };
         runner.run(&mut person).unwrap();
         (self.plans.with_plan(&id, Plan::clone).unwrap(), person.answered)
@@ -121,14 +120,7 @@ impl Place {
 
     pub(crate) fn run(&self, config: Config, draft: Draft) -> (Plan, Summary, Vec<RunEvent>) {
         let id = self.create(draft);
-        let mut runner = Runner::new(
-            Arc::clone(&self.plans),
-            Arc::new(config),
-            self.around(),
-            AfterFailure::KeepGoing,
-            vec![id.clone()],
-        )
-        .unwrap();
+        let mut runner = own_plan::runner(&self.plans, &Arc::new(config), self.around(), &id).unwrap();
         let mut notices = Notices::default();
         let summary = runner.run(&mut notices).unwrap();
         (self.plans.with_plan(&id, Plan::clone).unwrap(), summary, notices.all)
@@ -143,10 +135,7 @@ impl Place {
 
     /// Runs a plan and stops the run when a task says how far it is.
     pub(crate) fn run_until_progress(&self, config: Config, id: &PlanId) -> Plan {
-        let config = Arc::new(config);
-        let plans = Arc::clone(&self.plans);
-        let mut runner =
-            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        let mut runner = own_plan::runner(&self.plans, &Arc::new(config), self.around(), id).unwrap();
         let mut notices = Notices { stop_at_progress: Some(runner.controller()), ..Notices::default() };
         assert_eq!(runner.run(&mut notices).unwrap().asked_to_end, Some(Control::Stop));
         self.plans.with_plan(id, Plan::clone).unwrap()
@@ -154,9 +143,7 @@ impl Place {
 
     /// Looks at a plan once, as a run does that is told to end before it begins.
     pub(crate) fn run_briefly(&self, config: Config, id: &PlanId) -> Plan {
-        let (plans, config) = (Arc::clone(&self.plans), Arc::new(config));
-        let mut runner =
-            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        let mut runner = own_plan::runner(&self.plans, &Arc::new(config), self.around(), id).unwrap();
         runner.controller().say(Control::Drain);
         runner.run(&mut Notices::default()).unwrap();
         self.plans.with_plan(id, Plan::clone).unwrap()
@@ -164,9 +151,7 @@ impl Place {
 
     /// Runs a plan that is there already.
     pub(crate) fn run_again(&self, config: Config, id: &PlanId) -> Plan {
-        let (plans, config) = (Arc::clone(&self.plans), Arc::new(config));
-        let mut runner =
-            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        let mut runner = own_plan::runner(&self.plans, &Arc::new(config), self.around(), id).unwrap();
         runner.run(&mut Notices::default()).unwrap();
         self.plans.with_plan(id, Plan::clone).unwrap()
     }
@@ -382,10 +367,7 @@ fn progress_is_told_and_work_is_stopped_on_request_and_can_go_on_later() {
         "if [ \"$WAYPOST_ATTEMPT\" = 2 ]; then exit 0; fi; echo 'waypost:progress half' >&2; sleep 30",
     ));
     let id = place.create(plan_of([job("a", &[], &[])]));
-    let runner = || {
-        let (plans, config) = (Arc::clone(&place.plans), Arc::clone(&config));
-        Runner::new(plans, config, place.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap()
-    };
+    let runner = || own_plan::runner(&place.plans, &config, place.around(), &id).unwrap();
     let mut first = runner();
     let mut notices = Notices { stop_at_progress: Some(first.controller()), ..Notices::default() };
     let summary = first.run(&mut notices).unwrap();
@@ -404,14 +386,7 @@ fn progress_is_stored_while_the_work_runs_and_makes_no_version() {
     let script = "i=0; while [ $i -lt 500 ]; do i=$((i+1)); echo \"waypost:progress $i of 500\" >&2; done; \
                   while [ ! -e seen ]; do sleep 0.02; done";
     let id = place.create(plan_of([job("a", &[], &[])]));
-    let mut runner = Runner::new(
-        Arc::clone(&place.plans),
-        Arc::new(shell(script)),
-        place.around(),
-        AfterFailure::KeepGoing,
-        vec![id.clone()],
-    )
-    .unwrap();
+    let mut runner = own_plan::runner(&place.plans, &Arc::new(shell(script)), place.around(), &id).unwrap();
     let before = place.plans.latest().unwrap();
     std::thread::scope(|scope| {
         let run = scope.spawn(move || runner.run(&mut Notices::default()).unwrap());
@@ -434,7 +409,8 @@ fn progress_is_stored_while_the_work_runs_and_makes_no_version() {
     let kinds: Vec<&str> =
         entries.iter().flat_map(|entry| &entry.events).map(waypost_core::Event::kind).collect();
     assert!(!kinds.contains(&"task_progressed") && plan.version() < 10, "{kinds:?}");
-    assert_eq!(place.plans.latest().unwrap() - before, plan.version() - 2);
+    // Before the run: created, activated, recorded as the person's own.
+    assert_eq!(place.plans.latest().unwrap() - before, plan.version() - 3);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use waypost_run::{
 use waypost_store::VersionRecord;
 use waypost_testkit::{SeededRng, plan_of};
 
+use crate::own_plan;
 use crate::world::{config, job};
 
 /// The slots of one queue, for all runs of a test.
@@ -135,7 +136,8 @@ impl Shared {
             started: BTreeSet::new(),
             done: BTreeSet::new(),
         };
-        world.write(&Actor::person("ada"), &[Command::Activate], false, None).0.unwrap();
+        let record = own_plan::record(&world.config, &world.truth, now).unwrap();
+        world.write(&Actor::person("ada"), &[Command::Activate, record], false, None).0.unwrap();
         for _ in 0..count {
             let run = world.begin();
             world.runs.push(run);

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use waypost_config::Config;
 use waypost_config::Queue;
 use waypost_core::{
-    Actor, Command, Draft, Event, Evidence, Json, Lock, LockMode, Outcome, Plan, PlanId, Refusal, Status,
-    TaskSpec, Timestamp, Work,
+    Actor, Command, Draft, Event, Evidence, Json, Lock, LockMode, Outcome, Phase, Plan, PlanId, Refusal,
+    Status, TaskSpec, Timestamp, Work,
 };
 use waypost_run::{
     Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input, Loss, Scheduler,
 };
 use waypost_store::VersionRecord;
+
+use crate::own_plan;
 
 /// A task with work for a program.
 pub(crate) fn job(name: &str, depends_on: &[&str], locks: &[&str]) -> TaskSpec {
@@ -241,7 +243,16 @@ impl World {
 
     /// A person does something beside the run; the run notices at its next look.
     pub(crate) fn person(&mut self, command: Command) -> Result<u64, Refusal> {
-        self.commit(&Actor::person("ada"), &[command])
+        let (by, mut commands) = (Actor::person("ada"), vec![command]);
+        let mut next = self.truth.clone();
+        if let Ok(events) = next.decide(&by, self.now, &commands[0]) {
+            events.iter().for_each(|event| next.evolve(event, self.now));
+            next.refresh_work();
+            // As the service does: the record of the person's own plan is renewed with each edit.
+            let runs = matches!(next.state().phase, Phase::Active | Phase::Paused);
+            commands.extend(own_plan::record(&self.config, &next, self.now).filter(|_| runs));
+        }
+        self.commit(&by, &commands)
     }
 
     /// The run looks at what others wrote.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use waypost_config::{ApprovalPolicy, Config, Definitions, Layer, Origin};
+use waypost_config::{ApprovalPolicy, ApprovalSettings, Config, Definitions, Layer, Origin};
 use waypost_core::{
     Actor, ActorKind, Draft, Json, Plan, PlanId, Proof, Refusal, Retry, StartRefusalReason, TaskChanges,
-    TaskSpec, Work,
+    TaskSpec, Timestamp, Work,
 };
 use waypost_service::{
     Caller, CreateOptions, EditOp, Guard, Presence, Preview, Risk, Seen, Service, ServiceError, may_start,
@@ -71,10 +71,17 @@ impl Desk {
         Ok(self.service.approve(by, &self.plan, seen.clone(), "", Guard::NONE)?.version)
     }
 
+    fn now(&self) -> Timestamp {
+        self.service.plans().store().query(|read| Ok(read.now())).unwrap()
+    }
+
     fn may_start(&self, policy: ApprovalPolicy) -> Result<(), (StartRefusalReason, String)> {
-        let definitions = Definitions::of(&self.service.config().unwrap());
+        let config = self.service.config().unwrap();
+        let settings = ApprovalSettings { policy, ..config.approval.clone() };
+        let definitions = Definitions::of(&config);
         let check = |plan: &Plan| {
-            may_start(policy, &definitions, plan, "w1")
+            let facts = self.service.authenticator().unwrap().facts(&settings, plan, self.now());
+            may_start(&settings, &definitions, plan, "w1", &facts)
                 .map_err(|refusal| (refusal.reason, start_refusal_text(plan, &refusal)))
         };
         self.service.read(&self.plan, check).unwrap()

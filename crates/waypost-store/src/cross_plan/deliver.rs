@@ -63,7 +63,7 @@ pub(crate) fn deliver(
             let (by, known_version, lease_seconds) = (by.clone(), None, None);
             let request = WriteRequest { plan: plan.clone(), by, commands, known_version, lease_seconds };
             let (slots, build, on_refusal) = (None, None, OnRefusal::Skip);
-            match write(transaction, cache, &Write { request, slots, build, on_refusal }) {
+            match write(transaction, cache, &Write { request, slots, build, append: None, on_refusal }) {
                 Ok(_) => {}
                 // A plan that accepts no more results does not stop the write.
                 Err(BatchError::OfTheJob(_)) => continue,

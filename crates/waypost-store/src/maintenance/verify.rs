@@ -8,13 +8,14 @@ use std::str::FromStr;
 use serde::Serialize;
 use waypost_core::canonical::Hash;
 use waypost_core::{Plan, PlanId, Timestamp};
+use waypost_text::from_hex;
 
 use crate::error::{Result, StoreError, day};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
 use crate::rows::PlanSummary;
 use crate::store::Read;
-use crate::stored_version::{EarlierVersions, HASH_OF_NOTHING, StoredVersion, hash_from_hex};
+use crate::stored_version::{EarlierVersions, HASH_OF_NOTHING, StoredVersion};
 
 /// Maximum number of versions that are read at a time.
 const VERSIONS_READ_MAX: usize = 1_000;
@@ -80,9 +81,7 @@ impl FromStr for Anchor {
     fn from_str(line: &str) -> std::result::Result<Self, BadAnchor> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let parsed = match words.as_slice() {
-            [plan, version, hash] => {
-                PlanId::new(*plan).ok().zip(version.parse().ok()).zip(hash_from_hex(hash))
-            }
+            [plan, version, hash] => PlanId::new(*plan).ok().zip(version.parse().ok()).zip(from_hex(hash)),
             _ => None,
         };
         let ((plan, version), hash) = parsed.ok_or_else(|| BadAnchor(line.to_owned()))?;

@@ -7,6 +7,7 @@ use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal};
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::StoreError;
 use crate::rows::Wait;
+use crate::store::Read;
 use crate::workers::Slots;
 
 /// A request to create a plan.
@@ -153,6 +154,10 @@ impl WriteError {
 /// write, for a reason that the caller knows.
 pub type BuildCommands = Arc<dyn Fn(&Plan) -> Option<Vec<Command>> + Send + Sync>;
 
+/// Builds further commands of a write from the plan as its other commands leave it, and from what the transaction reads.
+/// They become part of the same version. Like [`BuildCommands`] it may be called again, and may abandon the write.
+pub type AppendCommands = Arc<dyn Fn(&Plan, &mut dyn Read) -> Option<Vec<Command>> + Send + Sync>;
+
 /// What happens to a write when some of its commands are refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRefusal {
@@ -169,6 +174,8 @@ pub(crate) struct Write {
     pub(crate) slots: Option<Slots>,
     /// Builds the commands that replace those of the request.
     pub(crate) build: Option<BuildCommands>,
+    /// Builds commands that follow the others.
+    pub(crate) append: Option<AppendCommands>,
     pub(crate) on_refusal: OnRefusal,
 }
 

@@ -68,7 +68,7 @@ fn joined(all: Vec<&str>) -> String {
 
 /// Decides all commands in turn on the current plan, and appends their events as one version.
 pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write: &Write) -> Done {
-    let Write { request, slots, build, on_refusal } = write;
+    let Write { request, slots, build, append: then, on_refusal } = write;
     let (id, slots) = (&request.plan, slots.as_ref());
     let not_found = || WriteError::NotFound(id.to_string());
     let version = transaction.version(id)?.ok_or_else(not_found)?;
@@ -79,18 +79,29 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
     }
     let cached = cache.plans.get_mut(id).ok_or_else(not_found)?;
     let plan = &mut cached.plan;
-    let commands =
-        match build {
-            None => Cow::Borrowed(&request.commands),
-            Some(build) => Cow::Owned(build(plan).ok_or_else(|| {
-                WriteError::Store(StoreError::Database("the caller gave the write up".into()))
-            })?),
-        };
+    let given_up = || WriteError::Store(StoreError::Database("the caller gave the write up".into()));
+    let mut commands = match build {
+        None => Cow::Borrowed(&request.commands),
+        Some(build) => Cow::Owned(build(plan).ok_or_else(given_up)?),
+    };
     // A clock that was set back must not make the history of a plan run backwards.
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
     let (mut all, mut names, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
     let mut room = SlotQuota::of(request, slots);
-    for (place, command) in commands.iter().enumerate() {
+    let (mut place, mut then) = (0, then.as_ref());
+    loop {
+        let Some(command) = commands.get(place) else {
+            let Some(then) = then.take() else { break };
+            plan.refresh_work();
+            match then(plan, transaction) {
+                Some(more) => commands.to_mut().extend(more),
+                None => {
+                    cache.plans.remove(id);
+                    return Err(given_up().into());
+                }
+            }
+            continue;
+        };
         let decided = plan.decide(&request.by, at, command).map_err(WriteError::Refused);
         let possible = decided.and_then(|events| {
             locks_are_free(transaction, plan, &events)?;
@@ -116,6 +127,7 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
                 return Err(error.into());
             }
         }
+        place += 1;
     }
     if all.is_empty() {
         plan.take_touched();

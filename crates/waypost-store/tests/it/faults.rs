@@ -153,7 +153,7 @@ fn a_write_that_panics_fails_alone() {
                 }
                 Some(vec![add("lead")])
             });
-            let lead = scope.spawn(move || plans.write_built(request("p", Vec::new()), first));
+            let lead = scope.spawn(move || plans.write_built(request("p", Vec::new()), first, None));
             let writers: Vec<_> = (0..WRITERS)
                 .map(|writer| {
                     let queued = Arc::clone(&queued);
@@ -163,7 +163,7 @@ fn a_write_that_panics_fails_alone() {
                             Some(vec![add(&format!("w{writer}"))])
                         });
                         queued.fetch_add(1, Ordering::Relaxed);
-                        plans.write_built(request("p", Vec::new()), build).is_ok()
+                        plans.write_built(request("p", Vec::new()), build, None).is_ok()
                     })
                 })
                 .collect();

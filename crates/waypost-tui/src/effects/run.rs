@@ -83,7 +83,8 @@ impl ActiveRuns {
             Start::NeedsApproval { .. } => return Ok(Started::NeedsApproval),
         }
         let relay = WebhookOutbox::start(&plans, &workspace.config, &workspace.around, since)?;
-        let options = Options::plans(vec![plan.id.clone()]);
+        let authenticator = workspace.authenticator.clone();
+        let options = Options { authenticator, ..Options::plans(vec![plan.id.clone()]) };
         let around = workspace.around.clone();
         let runner = Runner::with(Arc::clone(&plans), Arc::clone(&workspace.config), around, options)?;
         let controller = runner.controller();

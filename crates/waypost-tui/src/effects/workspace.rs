@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use waypost_config::{Config, ExecutionEnv};
-use waypost_service::Service;
+use waypost_service::{Authenticator, Service};
 use waypost_store::PlanStore;
 
 use crate::note::ErrorMessage;
@@ -14,6 +14,7 @@ pub struct Workspace {
     pub name: String,
     pub(super) config: Arc<Config>,
     pub(super) around: ExecutionEnv,
+    pub(super) authenticator: Authenticator,
     service: Mutex<Service>,
     create_store: Mutex<Option<CreateStore>>,
 }
@@ -32,7 +33,16 @@ impl Workspace {
     ) -> Self {
         let service = Mutex::new(Service::new(plans, Arc::clone(&config)));
         let create_store = Mutex::new(create_store);
-        Self { name: name.into(), config, around, service, create_store }
+        let authenticator = Authenticator::default();
+        Self { name: name.into(), config, around, authenticator, service, create_store }
+    }
+
+    /// Returns the workspace with the account that vouches for approvals.
+    #[must_use]
+    pub fn with_authenticator(mut self, authenticator: Authenticator) -> Self {
+        let service = self.service().with_authenticator(authenticator.clone());
+        (self.service, self.authenticator) = (Mutex::new(service), authenticator);
+        self
     }
 
     pub(super) fn service(&self) -> Service {
@@ -49,6 +59,7 @@ impl Workspace {
         let create_store = self.create_store.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(create_store) = create_store else { return Ok(false) };
         let service = Service::new(create_store()?, Arc::clone(&self.config));
+        let service = service.with_authenticator(self.authenticator.clone());
         *self.service.lock().unwrap_or_else(PoisonError::into_inner) = service;
         Ok(true)
     }

@@ -11,9 +11,11 @@ use waypost_mcp::{
     AGENT_NAME_CHARACTERS_MAX, Opener, Options, Roots, Toolset, Unopened, Workspace, agent_name, serve_stdio,
 };
 use waypost_run::WebhookOutbox;
-use waypost_store::{Durability, PlanStore, Store, open};
+use waypost_service::Authenticator;
+use waypost_store::{PlanStore, Store};
 
-use crate::context::Context;
+use crate::actor::account;
+use crate::context::{Context, open_store};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::webhooks;
@@ -138,9 +140,11 @@ fn workspace(
     config.files.http |= files;
     let config = Arc::new(config);
     place.prepare()?;
-    let store = open(&place.location, Durability::default())?;
+    let store = open_store(&place)?;
     relays.begin(&folders, &config, &store)?;
     let plans = Arc::new(PlanStore::new(store));
     let folder = folder.map_or(folders.workspace, Path::to_owned);
-    Ok(Workspace::new(plans, config, folder, folders.own))
+    let mut workspace = Workspace::new(plans, config, folder, folders.own);
+    workspace.service = workspace.service.with_authenticator(Authenticator::new(account(), &place.location));
+    Ok(workspace)
 }

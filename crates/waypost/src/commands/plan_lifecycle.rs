@@ -1,13 +1,18 @@
 //! Commands on a plan as a whole: approve, reject, pause, resume, finish.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use clap::builder::PossibleValue;
+use waypost_account::{AllowedSigners, Terminal};
+use waypost_config::ApprovalSettings;
 use waypost_core::{Phase, Plan};
-use waypost_service::short_digest;
+use waypost_service::{Caller, Seen, Signing, WriteReply, short_digest};
 
+use crate::actor::account;
 use crate::approval_prompt::{self, Answer};
-use crate::context::{Context, PlanWrite};
-use crate::error::Outcome;
+use crate::context::{Context, PlanHandle, PlanWrite};
+use crate::error::{Failure, Outcome};
 use crate::options::enum_parser;
 use crate::view::text;
 
@@ -18,7 +23,8 @@ exactly that: a changed task or executor needs a new one.
 Examples:
   waypost approve kq3
   waypost approve kq3 --note 'go, but not on Friday'
-  waypost approve kq3 --yes --seen 3f9a12bc77de";
+  waypost approve kq3 --yes --seen 3f9a12bc77de
+  waypost approve kq3 --sign --key ~/.ssh/id_ed25519";
 
 #[derive(Debug, Args)]
 #[command(after_help = APPROVE_EXAMPLES)]
@@ -34,6 +40,12 @@ pub(crate) struct Approve {
     /// Digest that you have seen, as `preview` prints it
     #[arg(long, value_name = "DIGEST")]
     seen: Option<String>,
+    /// Sign the approval with `ssh-keygen`; with --yes --seen no terminal is needed
+    #[arg(long)]
+    sign: bool,
+    /// Key to sign with: a private key, or a public key whose private one is in the ssh-agent [default: approval.signing_key]
+    #[arg(long, value_name = "FILE", requires = "sign")]
+    key: Option<PathBuf>,
 }
 
 impl Approve {
@@ -42,8 +54,14 @@ impl Approve {
         found.service.check_guard(&by, &found.id, guard)?;
         let preview = found.service.preview(&found.id)?;
         let answer = Answer { yes: self.yes, seen: self.seen.as_deref() };
-        let by = approval_prompt::confirm(context, &preview, answer, "Approve it?")?;
-        let reply = found.service.approve(&by, &found.id, preview.seen(), &self.note, guard)?;
+        let by = match self.sign && Terminal::open().is_err() {
+            true => approval_prompt::confirm_seen(&preview, answer).map(|()| by)?,
+            false => approval_prompt::confirm(context, &preview, answer, "Approve it?")?,
+        };
+        let reply = match self.sign {
+            false => found.service.approve(&by, &found.id, preview.seen(), &self.note, guard)?,
+            true => self.signed(&found, &by, preview.seen(), guard)?,
+        };
         let said = format!(
             "approved version {}, {} for machines ({})",
             preview.version,
@@ -51,6 +69,58 @@ impl Approve {
             short_digest(&preview.digest)
         );
         context.done(&found, &reply, &said)
+    }
+}
+
+impl Approve {
+    fn signed(
+        &self,
+        found: &PlanHandle,
+        by: &Caller,
+        seen: Seen,
+        guard: waypost_service::Guard,
+    ) -> Outcome<WriteReply> {
+        let settings = found.service.config()?.approval.clone();
+        let Some(key) = self.key.as_ref().or(settings.signing_key.as_ref()) else {
+            let hint = "add --key FILE, or set approval.signing_key in your configuration";
+            return Err(Failure::usage("--sign needs a key", hint));
+        };
+        let principal = principal(&settings, key)?;
+        let variable = |name: &str| std::env::var_os(name);
+        let signing = Signing { key, principal: &principal, portable: false, variable: &variable };
+        Ok(found.service.approve_signed(by, &found.id, seen, &self.note, guard, &signing)?)
+    }
+}
+
+/// The name under which the allowed signers list a key.
+fn principal(settings: &ApprovalSettings, key: &Path) -> Outcome<String> {
+    let public = if key.extension().is_some_and(|ending| ending == "pub") {
+        key.to_owned()
+    } else {
+        let mut name = key.as_os_str().to_owned();
+        name.push(".pub");
+        PathBuf::from(name)
+    };
+    let text = std::fs::read_to_string(&public).map_err(|error| Failure::file(&public, &error))?;
+    let signers = AllowedSigners::load(account(), settings.allowed_signers.as_deref());
+    let (signers, _) = signers.map_err(|error| Failure::failed(error.to_string(), "correct the file"))?;
+    signers.principal_of(&text).ok_or_else(|| {
+        let message = format!("{} is not an allowed signer", public.display());
+        Failure::failed(message, "add its line to ~/.config/waypost/allowed_signers: PRINCIPAL KEY")
+    })
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Revoke {
+    #[command(flatten)]
+    on: PlanWrite,
+}
+
+impl Revoke {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, by, guard) = self.on.find(context)?;
+        let reply = found.service.revoke(&by, &found.id, guard)?;
+        context.done(&found, &reply, "revoked the approval; running tasks finish")
     }
 }
 

@@ -206,6 +206,7 @@ impl Run {
             after_failure: if self.fail_fast { AfterFailure::FailFast } else { AfterFailure::KeepGoing },
             jobs: self.jobs,
             patience: if self.watch { ExitPolicy::UntilAsked } else { ExitPolicy::UntilOver },
+            authenticator: context.authenticator()?,
             ..Options::plans(vec![id.clone()])
         };
         let around = folders.execution_env();

@@ -138,7 +138,8 @@ fn workspace(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Wor
     let later = context.for_server();
     let create_store: CreateStore = Box::new(move || later.plans_to_add_to().map_err(error_message));
     let create_store = context.store_location()?.is_absent().then_some(create_store);
-    Ok(Workspace::new(name, context.plans()?, create_store, Arc::clone(config), around))
+    let workspace = Workspace::new(name, context.plans()?, create_store, Arc::clone(config), around);
+    Ok(workspace.with_authenticator(context.authenticator()?))
 }
 
 fn error_message(failure: Failure) -> ErrorMessage {

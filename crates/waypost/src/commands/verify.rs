@@ -1,12 +1,12 @@
-//! `waypost verify`: verifies that the histories of plans are as they were written, and that they still contain the
-//! versions whose hashes were kept outside the store.
+//! `waypost verify`: verifies that the histories of plans are as they were written, that they still contain the versions
+//! whose hashes were kept outside the store, and that their approvals count here.
 
 use clap::Args;
 use serde_json::json;
 use waypost_core::PlanId;
 use waypost_store::{Anchor, PlanStore, Verified};
 
-use crate::context::Context;
+use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::view::text;
@@ -15,6 +15,8 @@ const EXAMPLES: &str = "\
 Every version has a hash that follows from its content and the version before it. A version that was
 changed, removed or moved in the store breaks that chain; the first break is reported, and the exit
 code is 1. Somebody who can write the store can recompute all hashes: keep anchors elsewhere.
+
+An approval that would not count on this machine is a problem too.
 
 Examples:
   waypost verify kq3
@@ -33,6 +35,12 @@ pub(crate) struct Verify {
     /// Print PLAN VERSION HASH of each sound plan, to be kept outside the store
     #[arg(long, conflicts_with = "against")]
     anchor: bool,
+    /// Print the message that the plan's approval signs, as `ssh-keygen -Y verify -n waypost` takes it
+    #[arg(long, requires = "plan", conflicts_with_all = ["anchor", "against", "signature"])]
+    message: bool,
+    /// Print the signature of the plan's approval
+    #[arg(long, requires = "plan", conflicts_with_all = ["anchor", "against"])]
+    signature: bool,
     /// File with anchors that the plans must still match (`-`: standard input)
     #[arg(long, value_name = "FILE")]
     against: Option<String>,
@@ -43,6 +51,9 @@ impl Verify {
         let (plans, only) = match &self.plan {
             Some(plan) => {
                 let found = context.find(plan)?;
+                if self.message || self.signature {
+                    return self.print_signed(context, &found);
+                }
                 (found.plans, Some(found.id))
             }
             None => (context.plans()?, None),
@@ -54,6 +65,12 @@ impl Verify {
         }
         let broken = |one: &Verified| Some(format!("plan {}: {}", one.plan, one.first_break.as_ref()?));
         let mut wrong: Vec<String> = verified.iter().filter_map(broken).collect();
+        let service = context.service(&plans);
+        for one in verified.iter().filter(|one| one.first_break.is_none()) {
+            // A purged plan has a history, and no approval.
+            let problem = service.approval_problem(&one.plan).unwrap_or_default();
+            wrong.extend(problem.map(|problem| format!("plan {}: {problem}", one.plan)));
+        }
         if let Some(file) = &self.against {
             wrong.extend(check_anchors(&plans, file, only.as_ref())?);
         }
@@ -79,7 +96,17 @@ impl Verify {
         }
         let found = text::count(wrong.len(), "problem");
         let hint = "compare it with a backup; `waypost history` shows who wrote which version";
-        Err(Failure::failed(format!("{found} in the history"), hint))
+        Err(Failure::failed(format!("{found} in the history or the approval"), hint))
+    }
+
+    fn print_signed(&self, context: &mut Context, found: &PlanHandle) -> Outcome {
+        let Some((message, signature)) = found.service.signed_message(&found.id)? else {
+            let hint = format!("`waypost approve {} --sign` signs one", found.id);
+            return Err(Failure::failed(format!("the approval of plan {} is not signed", found.id), hint));
+        };
+        let text = if self.message { message } else { signature };
+        context.out.line(text.trim_end_matches('\n'));
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 use waypost_config::Config;
 use waypost_core::Status;
 use waypost_run::{AfterFailure, Control, ExitPolicy, Follow, Options, RunEvent, Runner, TaskFilter};
+use waypost_service::Authenticator;
 
 use super::http_listener::{Metrics, address};
 use super::run::progress::{self, Hooked, Scope};
@@ -87,6 +88,7 @@ pub(crate) fn options(
         jobs,
         takes: TaskFilter { executors, leaves_unknown: true, tells_own_only: true },
         patience,
+        authenticator: Authenticator::default(),
     }
 }
 
@@ -98,6 +100,7 @@ impl Worker {
         known(&self.executor, "executor", config.executors.keys())?;
         let patience = if self.until_idle { ExitPolicy::UntilIdle } else { ExitPolicy::UntilAsked };
         let options = options(&config, &self.queue, &self.executor, self.jobs, patience);
+        let options = Options { authenticator: context.authenticator()?, ..options };
         let plans = context.plans_to_add_to()?;
         let _metrics = match self.metrics {
             Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()))?),

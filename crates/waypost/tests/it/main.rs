@@ -4,6 +4,7 @@
 
 mod agents_at_once;
 mod approval_fuzz;
+mod authenticity;
 mod callers;
 mod damaged_plans;
 mod evidence;

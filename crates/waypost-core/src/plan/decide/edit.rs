@@ -267,7 +267,9 @@ impl Plan {
         // A rejected plan may be submitted for approval again once it has changed.
         let rejected = state.phase == Phase::Draft && state.stopped_by.is_some();
         let changed = |event| self.changes_work(event) || rejected && self.changes_plain_tasks(event);
-        let matters = state.approval.is_some() || unasked || rejected;
+        // A person's own plan needs no approval, so a person's edit voids none; workers compare the digest all the same.
+        let approved = state.approval.as_ref().is_some_and(|approval| !approval.is_own());
+        let matters = approved || unasked || rejected;
         (matters && events.iter().any(changed)).then_some(Event::ApprovalVoided {})
     }
 
@@ -320,7 +322,8 @@ impl Plan {
         numbers.flat_map(|number| self.family(number))
     }
 
-    fn has_machine_work(&self) -> bool {
+    /// Whether machines would do anything for the plan.
+    pub fn has_machine_work(&self) -> bool {
         self.roots.iter().any(|&number| self.is_for_machines(number))
     }
 

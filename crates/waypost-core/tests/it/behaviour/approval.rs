@@ -1,6 +1,6 @@
 //! Approvals and stops by people.
 
-use waypost_core::{ApprovedWork, Proof, StartRefusal, StartRefusalReason, limits};
+use waypost_core::{ApprovalKind, ApprovedWork, Proof, StartRefusal, StartRefusalReason, limits};
 
 use super::*;
 
@@ -59,6 +59,8 @@ fn approve_digest(desk: &Desk, digest: &str) -> Command {
         definitions: waypost_core::Json::empty_object(),
         proof: Proof::Presence,
         via: "terminal".to_owned(),
+        kind: ApprovalKind::Explicit,
+        attestation: None,
     };
     Command::Approve { version: desk.plan.version(), note: String::new(), work: Some(Box::new(work)) }
 }
@@ -360,4 +362,42 @@ fn what_runs_goes_on_while_a_person_is_asked_again_and_the_plan_ends_after_it() 
     desk.asks(&worker(), ask::finish("a", done())).unwrap();
     assert_eq!(desk.standings(), "a:done b:ready c:ready");
     assert_eq!(desk.asks(&agent(), ask::start("b")).unwrap_err(), Refusal::NeedsApproval {});
+}
+
+fn own(desk: &Desk, digest: &str) -> Command {
+    let Command::Approve { version, note, work: Some(mut work) } = approve_digest(desk, digest) else {
+        panic!("an approval");
+    };
+    work.kind = ApprovalKind::Own;
+    Command::Approve { version, note, work: Some(work) }
+}
+
+#[test]
+fn a_persons_own_plan_starts_with_a_record_that_no_agent_can_use() {
+    let mut desk = Desk::made_by(&ada(), plan_of([by_machine("a", &[]), task("b", &[])]));
+    desk.does(own(&desk, "sha256:1"));
+    assert_eq!(desk.plan.state().phase, Phase::Active);
+    let notes = |text: &str| TaskChanges { notes: Some(text.into()), ..TaskChanges::default() };
+    desk.does(ask::revise("a", notes("!")));
+    assert!(desk.plan.state().approval.is_some(), "a person's edit voids nothing; the digest no longer fits");
+    assert!(!desk.plan.state().approval_required);
+    desk.does(own(&desk, "sha256:2"));
+    assert_eq!(digest(&desk), Some("sha256:2".to_owned()));
+    desk.asks(&agent(), ask::revise("a", notes("?"))).unwrap();
+    let state = desk.plan.state();
+    assert_eq!((state.phase, state.approval_required), (Phase::AwaitingApproval, true));
+    assert_eq!(state.approval, None);
+    assert_eq!(desk.refuses(own(&desk, "sha256:3")), Refusal::NeedsApproval {});
+    desk.does(approve_digest(&desk, "sha256:3"));
+}
+
+#[test]
+fn a_person_revokes_an_approval() {
+    let mut desk = agents_plan();
+    desk.does(approve_digest(&desk, "sha256:1"));
+    assert!(matches!(desk.asks(&agent(), Command::Revoke), Err(Refusal::OnlyAPerson { .. })));
+    desk.does(Command::Revoke);
+    let state = desk.plan.state();
+    assert_eq!((state.phase, &state.approval), (Phase::AwaitingApproval, &None));
+    assert!(matches!(desk.asks(&ada(), Command::Revoke), Err(Refusal::WrongPhase { .. })));
 }

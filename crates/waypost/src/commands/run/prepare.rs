@@ -7,7 +7,7 @@ use waypost_account::Terminal;
 use waypost_config::Config;
 use waypost_core::{ActorKind, Difference, Draft, PlanChanges, PlanId, Problem, ProblemKind, Refusal};
 use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as Entry};
-use waypost_service::{EditOp, Guard, Service};
+use waypost_service::{EditOp, Guard};
 use waypost_store::PlanStore;
 
 use crate::approval_prompt::{self, Answer};
@@ -71,7 +71,7 @@ impl RunRequest<'_> {
             return Ok(SubmittedPlan { plans: found.plans, id: found.id, made: false });
         }
         let plans = context.plans_to_add_to()?;
-        let service = Service::new(Arc::clone(&plans), Arc::clone(config));
+        let service = context.service_with(&plans, config)?;
         let entered = service.submit(&context.caller()?, draft);
         let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
         Ok(SubmittedPlan { plans, id, made })
@@ -97,7 +97,7 @@ impl RunRequest<'_> {
         plans: &Arc<PlanStore>,
         id: &PlanId,
     ) -> Outcome<Approval> {
-        let service = Service::new(Arc::clone(plans), Arc::clone(config));
+        let service = context.service_with(plans, config)?;
         if service.start(&context.caller()?, id)? == Start::Runs {
             return Ok(Approval::Given);
         }

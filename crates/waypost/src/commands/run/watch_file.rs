@@ -9,7 +9,7 @@ use waypost_config::Config;
 use waypost_core::PlanId;
 use waypost_formats::Dialect;
 use waypost_run::{Controller, RunObserver};
-use waypost_service::{Caller, Guard, Seen, Service};
+use waypost_service::{Caller, Guard, Seen};
 use waypost_store::{PlanStore, watch_file};
 
 use super::prepare::{self, Approval, RunRequest};
@@ -146,7 +146,7 @@ impl FileWatcher {
             }
             return Ok(());
         }
-        let preview = Service::new(Arc::clone(plans), Arc::clone(&self.config)).preview(id)?;
+        let preview = context.service_with(plans, &self.config)?.preview(id)?;
         let seen = preview.seen();
         let (tell, answer) = channel();
         let (controller, global) = (self.controller.clone(), context.for_server());
@@ -182,7 +182,7 @@ impl FileWatcher {
                 .say(format!("the changed plan was not approved: `waypost approve {id}` does it later"));
             return Ok(());
         };
-        Service::new(Arc::clone(plans), Arc::clone(&self.config)).approve(&by, id, seen, "", Guard::NONE)?;
+        context.service_with(plans, &self.config)?.approve(&by, id, seen, "", Guard::NONE)?;
         Ok(())
     }
 

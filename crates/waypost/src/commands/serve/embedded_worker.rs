@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use waypost_config::Config;
-use waypost_run::{Control, Controller, ExitPolicy, RunObserver, RunWarning, Runner};
+use waypost_run::{Control, Controller, ExitPolicy, Options, RunObserver, RunWarning, Runner};
 use waypost_store::PlanStore;
 
 use crate::commands::run::failed_run;
@@ -40,6 +40,7 @@ impl EmbeddedWorker {
         runs: Arc<AtomicBool>,
     ) -> Outcome<Self> {
         let options = worker::options(&config, &[], &[], None, ExitPolicy::UntilAsked);
+        let options = Options { authenticator: context.authenticator()?, ..options };
         let around = folders.execution_env();
         let own = context.for_server();
         let (tell, told) = channel();

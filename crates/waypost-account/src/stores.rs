@@ -1,0 +1,59 @@
+//! The id of the store at a location, as the account has noted it: a store that was put in its place is another one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::account::{Account, Records};
+use crate::account_files::AccountFileError;
+
+/// The store that was at a location.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StoreRecord {
+    /// The canonical path of the database, or of the folder.
+    path: String,
+    id: String,
+    /// What later versions write.
+    #[serde(flatten)]
+    unknown: Map<String, Value>,
+}
+
+/// The stores that an account has noted. An account without a home notes none.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreRecords<'a> {
+    account: &'a Account,
+}
+
+impl<'a> StoreRecords<'a> {
+    pub fn of(account: &'a Account) -> Self {
+        Self { account }
+    }
+
+    /// Returns the id of the store that the account has noted for this path.
+    pub fn noted(&self, store: &Path) -> Result<Option<String>, AccountFileError> {
+        let path = canonical(store)?;
+        let Some(file) = self.account.record_file(Records::Stores, &path) else { return Ok(None) };
+        let Some(bytes) = self.account.read(&file)? else { return Ok(None) };
+        let record: StoreRecord = serde_json::from_slice(&bytes).map_err(|error| {
+            AccountFileError::Malformed { file, what: format!("this is not a record of a store: {error}") }
+        })?;
+        Ok((record.path == path.to_string_lossy()).then_some(record.id))
+    }
+
+    /// Notes the id of the store at this path, in place of an earlier one.
+    pub fn note(&self, store: &Path, id: &str) -> Result<(), AccountFileError> {
+        let path = canonical(store)?;
+        let Some(file) = self.account.record_file(Records::Stores, &path) else { return Ok(()) };
+        let path = path.to_string_lossy().into_owned();
+        let record = StoreRecord { path, id: id.to_owned(), unknown: Map::new() };
+        let text = serde_json::to_string_pretty(&record)
+            .map_err(|error| AccountFileError::Malformed { file: file.clone(), what: error.to_string() })?;
+        self.account.write(&file, format!("{text}\n").as_bytes())
+    }
+}
+
+fn canonical(store: &Path) -> Result<PathBuf, AccountFileError> {
+    fs::canonicalize(store).map_err(|error| AccountFileError::Io { file: store.to_owned(), error })
+}

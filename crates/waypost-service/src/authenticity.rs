@@ -1,0 +1,405 @@
+//! Shows that approvals in a store are genuine: seals and signs those that are given here, and verifies those that the
+//! store holds. Whoever writes the database can write an approval, but neither its seal nor its signature.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waypost_account::{
+    Account, AccountFileError, Act, AllowedSigners, BadSignature, Message, MessageTooLong, RevokedKeys,
+    Scope, SealKey, SignError, Signer, SignerFileError, StoreRecords, sign, verify,
+};
+use waypost_config::{ApprovalSettings, SealRule};
+use waypost_core::canonical::Hash;
+use waypost_core::{Actor, Approval, ApprovalSignature, ApprovedWork, Attestation, PlanId, Proof, Timestamp};
+use waypost_store::{Store, StoreError};
+use waypost_text::{from_hex, hex};
+
+/// What an account vouches for in one store.
+#[derive(Clone, Debug)]
+pub struct Authenticator {
+    account: Arc<Account>,
+    location: Location,
+    /// The id of the store; empty until it was read.
+    store: String,
+}
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+enum Location {
+    /// Files of this machine: a copy from elsewhere can take their place.
+    Files(PathBuf),
+    /// Unknown. Approvals count if this process sealed them.
+    Unknown,
+    /// A database server, or the memory of this process.
+    Elsewhere,
+}
+
+/// Why an approval does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAuthentic {
+    /// An earlier version of Waypost recorded it.
+    Unattested,
+    /// It has no seal of this account.
+    NotSealedHere,
+    /// Its signature does not count, for this reason.
+    Signature(String),
+    /// The store at this location is another one than before.
+    StoreChanged(String),
+}
+
+/// Why an approval could not be sealed or signed.
+#[derive(Debug, thiserror::Error)]
+pub enum AttestError {
+    /// An account file cannot be used.
+    #[error(transparent)]
+    File(#[from] AccountFileError),
+    /// The file of signers cannot be used.
+    #[error(transparent)]
+    Signers(#[from] SignerFileError),
+    /// The message is too long.
+    #[error(transparent)]
+    TooLong(#[from] MessageTooLong),
+    /// Nothing was signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// The system has no randomness.
+    #[error("no randomness: {0}")]
+    Random(std::io::Error),
+    /// The configured key does not exist.
+    #[error("{} does not exist", .0.display())]
+    NoSealKey(PathBuf),
+    /// The store at this location is another one than before.
+    #[error("{0} is another store than before")]
+    StoreChanged(String),
+    /// The record is not one that can be verified.
+    #[error("the approval has no valid digest")]
+    Malformed,
+}
+
+impl AttestError {
+    /// Returns the code for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::File(error) | Self::Signers(SignerFileError::File(error)) => error.code(),
+            Self::Signers(SignerFileError::Line { .. }) => "allowed_signers",
+            Self::Sign(_) => "not_signed",
+            Self::StoreChanged(_) => "store_changed",
+            Self::TooLong(_) | Self::Random(_) | Self::NoSealKey(_) | Self::Malformed => "not_sealed",
+        }
+    }
+
+    /// Returns what to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::File(error) | Self::Signers(SignerFileError::File(error)) => error.hint(),
+            Self::Signers(SignerFileError::Line { .. }) => "correct the line".to_owned(),
+            Self::StoreChanged(_) => "if you replaced it, run `waypost trust`".to_owned(),
+            Self::NoSealKey(_) => "correct approval.seal_key".to_owned(),
+            Self::Sign(SignError::NotAccepted(_)) => {
+                "add your key to the allowed signers, or sign with an allowed one".to_owned()
+            }
+            Self::Sign(_) => "name your key with --key, and see what ssh-keygen printed".to_owned(),
+            Self::TooLong(_) | Self::Random(_) | Self::Malformed => "look at it again, and retry".to_owned(),
+        }
+    }
+}
+
+/// How to sign an approval.
+pub struct Signing<'a> {
+    /// The private key, or a public key whose private one the ssh-agent holds.
+    pub key: &'a Path,
+    /// The principal who signs.
+    pub principal: &'a str,
+    /// Whether the approval counts in every store.
+    pub portable: bool,
+    /// Looks up a variable for `ssh-keygen`.
+    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+}
+
+/// What an approval is about, besides the work.
+#[derive(Clone, Copy, Debug)]
+pub struct Approved<'a> {
+    /// The id of the plan.
+    pub plan: &'a PlanId,
+    /// The person.
+    pub by: &'a Actor,
+    /// The version that was seen.
+    pub version: u64,
+    /// The person's note.
+    pub note: &'a str,
+}
+
+impl<'a> Approved<'a> {
+    fn of(plan: &'a PlanId, approval: &'a Approval) -> Self {
+        Self { plan, by: &approval.by, version: approval.version, note: &approval.note }
+    }
+}
+
+impl Default for Authenticator {
+    /// Vouches with a key of this process, and for nothing that another process approved.
+    fn default() -> Self {
+        Self { account: Arc::new(Account::of_process()), location: Location::Unknown, store: String::new() }
+    }
+}
+
+impl Authenticator {
+    /// Creates the authenticator of an account for the store at a location, such as `sqlite:PATH`.
+    pub fn new(account: &Account, location: &str) -> Self {
+        let location = match location.split_once(':') {
+            Some(("sqlite" | "file", path)) => Location::Files(path.into()),
+            Some(_) => Location::Elsewhere,
+            None => Location::Unknown,
+        };
+        Self { account: Arc::new(account.clone()), location, store: String::new() }
+    }
+
+    /// Returns the authenticator with the id of the opened store.
+    pub fn in_store(&self, store: &dyn Store) -> Result<Self, StoreError> {
+        Ok(Self { store: store.query(|read| read.store_id())?, ..self.clone() })
+    }
+
+    /// Records the opened store as the one of its location: a person created or trusted it.
+    pub fn note_store(&self) -> Result<(), AttestError> {
+        if let Location::Files(path) = &self.location {
+            StoreRecords::of(&self.account).note(path, &self.store)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the account has used this store before: it created or trusted it, or approved something in it.
+    pub(crate) fn knows_store(&self) -> bool {
+        match &self.location {
+            Location::Files(path) if self.account.home.is_some() => {
+                let noted = StoreRecords::of(&self.account).noted(path);
+                matches!(noted, Ok(Some(id)) if id == self.store)
+            }
+            Location::Files(_) | Location::Unknown | Location::Elsewhere => true,
+        }
+    }
+
+    /// Returns the location if another store was there before.
+    fn changed_store(&self) -> Result<Option<String>, AccountFileError> {
+        let Location::Files(path) = &self.location else { return Ok(None) };
+        let noted = StoreRecords::of(&self.account).noted(path)?;
+        let is_other = noted.is_some_and(|id| id != self.store);
+        Ok(is_other.then(|| path.display().to_string()))
+    }
+
+    fn needs_seal(&self, rule: SealRule) -> bool {
+        match rule {
+            SealRule::Auto => !matches!(self.location, Location::Elsewhere),
+            SealRule::Required => true,
+            SealRule::Off => false,
+        }
+    }
+
+    fn seal_key(&self, settings: &ApprovalSettings) -> Result<SealKey, AttestError> {
+        match &settings.seal_key {
+            None => Ok(SealKey::of(&self.account)?),
+            Some(file) => {
+                SealKey::read(&self.account, file)?.ok_or_else(|| AttestError::NoSealKey(file.clone()))
+            }
+        }
+    }
+
+    /// Adds to a record who vouches for it, and seals it where a seal counts. `history` is the chain hash of the version
+    /// that was seen.
+    pub fn attest(
+        &self,
+        settings: &ApprovalSettings,
+        approved: Approved<'_>,
+        mut work: ApprovedWork,
+        now: Timestamp,
+        history: Option<Hash>,
+    ) -> Result<ApprovedWork, AttestError> {
+        if let Some(location) = self.changed_store()? {
+            return Err(AttestError::StoreChanged(location));
+        }
+        let attestation = work.attestation.insert(Attestation {
+            account: self.account.at_host(),
+            approved_at: Message::to_the_second(now),
+            nonce: hex(&Message::random_nonce().map_err(AttestError::Random)?),
+            history: history.map(|hash| hex(&hash)).unwrap_or_default(),
+            expires_at: None,
+            seal: None,
+            signature: None,
+        });
+        if self.needs_seal(settings.seal) {
+            let unsealed = attestation.clone();
+            let sealed = self.sealed_text(approved, &work, &unsealed)?;
+            let seal = self.seal_key(settings)?.seal(&sealed);
+            work.attestation = Some(Attestation { seal: Some(seal), ..unsealed });
+        }
+        Ok(work)
+    }
+
+    /// Like [`Authenticator::attest`], by a signature. It is verified as a worker would, so that nothing is recorded that
+    /// does not count.
+    pub fn attest_signed(
+        &self,
+        settings: &ApprovalSettings,
+        approved: Approved<'_>,
+        work: ApprovedWork,
+        now: Timestamp,
+        history: Option<Hash>,
+        signing: &Signing<'_>,
+    ) -> Result<ApprovedWork, AttestError> {
+        let signers = AllowedSigners::load(&self.account, settings.allowed_signers.as_deref())?;
+        let mut work = self.attest(settings, approved, work, now, history)?;
+        let Some(attestation) = work.attestation.as_mut() else { return Err(AttestError::Malformed) };
+        let valid_micros =
+            i64::try_from(settings.valid_seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        let expires_at = attestation.approved_at.as_micros().saturating_add(valid_micros);
+        attestation.expires_at = Some(Timestamp::from_micros(expires_at));
+        attestation.seal = None;
+        let Signing { key, principal, portable, variable } = *signing;
+        let unsigned = ApprovalSignature {
+            armored: String::new(),
+            fingerprint: String::new(),
+            principal: principal.to_owned(),
+            portable,
+        };
+        attestation.signature = Some(unsigned.clone());
+        let message = self.message(approved, &work).ok_or(AttestError::Malformed)??;
+        let (signers, revoked) = &signers;
+        let (armored, verified) = sign(&message, key, variable, principal, (signers, revoked), now)?;
+        work.proof = if verified.touch { Proof::Touch } else { Proof::Signature };
+        if let Some(attestation) = work.attestation.as_mut() {
+            attestation.signature =
+                Some(ApprovalSignature { armored, fingerprint: verified.fingerprint, ..unsigned });
+        }
+        Ok(work)
+    }
+
+    /// Verifies the approval of a plan. Returns the proof that it gives.
+    pub fn verify(
+        &self,
+        settings: &ApprovalSettings,
+        plan: &PlanId,
+        approval: &Approval,
+        now: Timestamp,
+    ) -> Result<Proof, NotAuthentic> {
+        let Some((work, attestation)) = attested(approval) else {
+            // A database server has its own accounts; a record of an earlier version counts there as before.
+            let counts = !self.needs_seal(settings.seal) && settings.proof < Proof::Signature;
+            let proof = approval.work.as_ref().map(|work| work.proof.min(Proof::Presence));
+            return proof.filter(|_| counts).ok_or(NotAuthentic::Unattested);
+        };
+        let signed = attestation.signature.as_ref().map(|signature| {
+            self.verify_signature(settings, Approved::of(plan, approval), work, signature, now)
+        });
+        match signed {
+            Some(Ok(proof)) => return Ok(proof),
+            Some(Err(reason)) if settings.proof >= Proof::Signature => return Err(reason),
+            None if settings.proof >= Proof::Signature => {
+                return Err(NotAuthentic::Signature("it is not signed".to_owned()));
+            }
+            // Where no signature is asked for, a seal is enough.
+            Some(Err(reason)) if attestation.seal.is_none() => return Err(reason),
+            Some(Err(_)) | None => {}
+        }
+        if !self.needs_seal(settings.seal) {
+            return Ok(work.proof.min(Proof::Presence));
+        }
+        match self.changed_store() {
+            Ok(None) => {}
+            Ok(Some(location)) => return Err(NotAuthentic::StoreChanged(location)),
+            Err(_) => return Err(NotAuthentic::NotSealedHere),
+        }
+        let sealed = self.sealed_text(Approved::of(plan, approval), work, attestation);
+        let seal = attestation.seal.as_deref().unwrap_or_default();
+        match (sealed, self.seal_key(settings)) {
+            (Ok(sealed), Ok(key)) if key.verify(&sealed, seal) => Ok(work.proof.min(Proof::Presence)),
+            _ => Err(NotAuthentic::NotSealedHere),
+        }
+    }
+
+    fn verify_signature(
+        &self,
+        settings: &ApprovalSettings,
+        approved: Approved<'_>,
+        work: &ApprovedWork,
+        signature: &ApprovalSignature,
+        now: Timestamp,
+    ) -> Result<Proof, NotAuthentic> {
+        let because = |error: &dyn std::fmt::Display| NotAuthentic::Signature(error.to_string());
+        if !signature.portable
+            && let Some(location) = self.changed_store().map_err(|error| because(&error))?
+        {
+            return Err(NotAuthentic::StoreChanged(location));
+        }
+        let (signers, revoked) = self.signers(settings).map_err(|error| because(&error))?;
+        let message = match self.message(approved, work) {
+            Some(Ok(message)) => message,
+            Some(Err(error)) => return Err(because(&error)),
+            None => return Err(because(&AttestError::Malformed)),
+        };
+        let (armour, principal) = (signature.armored.as_bytes(), signature.principal.as_str());
+        let verified = verify(armour, message.as_bytes(), principal, &signers, &revoked, now);
+        let verified = verified.map_err(|error: BadSignature| because(&error))?;
+        Ok(if verified.touch { Proof::Touch } else { Proof::Signature })
+    }
+
+    fn signers(&self, settings: &ApprovalSettings) -> Result<(AllowedSigners, RevokedKeys), SignerFileError> {
+        AllowedSigners::load(&self.account, settings.allowed_signers.as_deref())
+    }
+
+    /// Returns the message of an approval, as `ssh-keygen -Y verify` takes it; `None` if the record cannot have one.
+    pub fn message(
+        &self,
+        approved: Approved<'_>,
+        work: &ApprovedWork,
+    ) -> Option<Result<String, MessageTooLong>> {
+        let attestation = work.attestation.as_ref()?;
+        let Approved { plan, version, note, .. } = approved;
+        let history = match attestation.history.as_str() {
+            "" => Hash::default(),
+            history => from_hex(history)?,
+        };
+        let signature = attestation.signature.as_ref();
+        let scope = match signature.is_some_and(|signature| signature.portable) {
+            true => Scope::Portable,
+            false => Scope::Store { id: &self.store, version, history },
+        };
+        let message = Message {
+            scope,
+            plan: plan.as_str(),
+            digest: from_hex(work.digest.strip_prefix("sha256:")?)?,
+            act: Act::Approval {
+                note: Some(note).filter(|note| !note.is_empty()),
+                expires: attestation.expires_at,
+            },
+            at: attestation.approved_at,
+            nonce: from_hex(&attestation.nonce)?,
+            signer: match signature {
+                Some(signature) => Signer::Principal(&signature.principal),
+                None => Signer::Account(&attestation.account),
+            },
+        };
+        Some(message.encode())
+    }
+
+    /// Returns what is sealed: the message, and who gave the approval in which way.
+    fn sealed_text(
+        &self,
+        approved: Approved<'_>,
+        work: &ApprovedWork,
+        attestation: &Attestation,
+    ) -> Result<String, AttestError> {
+        let work = ApprovedWork { attestation: Some(attestation.clone()), ..work.clone() };
+        let message = self.message(approved, &work).ok_or(AttestError::Malformed)??;
+        let kind: &str = work.kind.into();
+        Ok(format!(
+            "{message}kind {kind}\nproof {}\nvia {:?}\nby {:?}\n",
+            work.proof,
+            work.via,
+            approved.by.to_string()
+        ))
+    }
+}
+
+fn attested(approval: &Approval) -> Option<(&ApprovedWork, &Attestation)> {
+    let work = approval.work.as_deref()?;
+    Some((work, work.attestation.as_ref()?))
+}

@@ -1,0 +1,176 @@
+//! Approvals that were not given on this account, or not in this store, let nothing run.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use rusqlite::Connection;
+
+use crate::run::{configure, text};
+use crate::transcript::Workspace;
+
+const CONFIG: &str = "[executors.run]\nkind = \"process\"\ncommand = [\"touch\", \"ran\"]\n";
+
+struct Place {
+    workspace: Workspace,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { workspace: Workspace::new() };
+        configure(&place.workspace, CONFIG);
+        fs::create_dir_all(place.workspace.root.join("home2")).unwrap();
+        for plan in ["p", "q"] {
+            let tasks = serde_json::json!([{ "id": "a", "work": { "executor": "run" } }]);
+            let plan =
+                serde_json::json!({ "format": "waypost/1", "id": plan, "title": plan, "tasks": tasks });
+            let file = format!("{}.json", plan["id"].as_str().unwrap());
+            fs::write(place.workspace.work().join(file), plan.to_string()).unwrap();
+        }
+        place
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        command.args(words);
+        command
+    }
+
+    /// The same program for another account of this machine.
+    fn elsewhere(&self, words: &[&str]) -> Output {
+        let mut command = self.command(words);
+        command.env("WAYPOST_INJECTED_HOME", self.workspace.root.join("home2"));
+        command.env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap()
+    }
+
+    fn agent(&self, words: &[&str]) -> Output {
+        self.command(words).env("CLAUDECODE", "1").output().unwrap()
+    }
+
+    fn database(&self) -> PathBuf {
+        self.workspace.work().join(".waypost/waypost.db")
+    }
+
+    /// Writes to the database as any program can.
+    fn forge(&self, sql: &str) {
+        let database = Connection::open(self.database()).unwrap();
+        database.execute_batch(&format!("DELETE FROM snapshots; {sql}")).unwrap();
+    }
+
+    /// Lets workers and runs look at the plan: none starts anything, and the reason is this.
+    #[track_caller]
+    fn runs_nothing(&self, plan: &str, reason: &str) {
+        let idle = self.workspace.waypost(&["worker", "--until-idle"]);
+        let (said, err) = text(&idle);
+        assert!(idle.status.success() && said.contains(reason), "{said}{err}");
+        let run = self.workspace.waypost(&["run", plan]);
+        let (out, err) = text(&run);
+        assert_eq!(run.status.code(), Some(1), "{out}{err}");
+        assert!(err.contains("needs approval"), "{out}{err}");
+        assert!(!self.workspace.work().join("ran").exists(), "it ran");
+    }
+
+    fn ran(&self) -> bool {
+        self.workspace.work().join("ran").exists()
+    }
+}
+
+#[track_caller]
+fn succeeds(output: &Output) {
+    assert!(output.status.success(), "{:?}", text(output));
+}
+
+#[test]
+fn an_approval_that_another_account_gave_lets_nothing_run() {
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    succeeds(&place.elsewhere(&["approve", "p"]));
+    place.runs_nothing("p", "was not given on this account");
+    let (history, _) = text(&place.workspace.waypost(&["history", "p"]));
+    assert_eq!(history.matches("starts nothing").count(), 1, "each worker says it once: {history}");
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
+    assert!(place.ran());
+}
+
+#[test]
+fn a_plan_that_another_account_started_is_not_ones_own() {
+    let place = Place::new();
+    succeeds(&place.elsewhere(&["submit", "p.json"]));
+    place.runs_nothing("p", "was not given on this account");
+    // The person at the terminal sees what it would run, and approves that.
+    succeeds(&place.workspace.at_terminal(&["run", "p"]));
+    assert!(place.ran());
+}
+
+#[test]
+fn what_is_written_into_the_database_lets_nothing_run() {
+    let waived = r#"
+        UPDATE log SET events = replace(events, '"approval_required":true', '"approval_waived":true');
+        UPDATE plans SET phase = 'active', awaits_approval = 0"#;
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    place.forge(waived);
+    let run = place.agent(&["run", "p"]);
+    assert_eq!(run.status.code(), Some(1), "{:?}", text(&run));
+    assert!(!place.ran());
+
+    // Another plan's approval.
+    let place = Place::new();
+    for file in ["p.json", "q.json"] {
+        succeeds(&place.agent(&["import", file]));
+    }
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    succeeds(&place.workspace.at_terminal(&["pause", "p"]));
+    succeeds(&place.workspace.at_terminal(&["approve", "q"]));
+    place.forge(
+        "UPDATE log SET events = (SELECT events FROM log WHERE plan = 1 AND version = 2) WHERE plan = 2 AND version = 2",
+    );
+    place.runs_nothing("q", "was not given on this account");
+}
+
+#[test]
+fn a_store_that_was_put_in_place_of_another_lets_nothing_run() {
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    let other = Place::new();
+    succeeds(&other.agent(&["import", "p.json"]));
+    // The same account approved the plan there.
+    let mut approve = other.command(&["approve", "p"]);
+    approve.env("WAYPOST_INJECTED_HOME", place.workspace.root.join("home"));
+    succeeds(&approve.env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap());
+    for ending in ["-wal", "-shm"] {
+        let _absent = fs::remove_file(format!("{}{ending}", place.database().display()));
+    }
+    fs::copy(other.database(), place.database()).unwrap();
+    place.runs_nothing("p", "is another store than before");
+}
+
+#[test]
+fn ones_own_file_runs_unattended_and_leaves_a_record() {
+    let place = Place::new();
+    succeeds(&place.workspace.waypost(&["run", "p.json"]));
+    assert!(place.ran());
+    let (shown, _) = text(&place.workspace.waypost(&["export", "p", "--format", "native"]));
+    assert!(shown.contains(r#""kind":"own""#) || shown.contains(r#""kind": "own""#), "{shown}");
+}
+
+#[test]
+fn an_account_without_a_home_runs_its_own_file() {
+    let place = Place::new();
+    let mut run = place.command(&["run", "p.json"]);
+    succeeds(&run.env("WAYPOST_INJECTED_HOME", "/nonexistent").output().unwrap());
+    assert!(place.ran());
+}
+
+#[test]
+fn a_person_edits_their_own_running_plan_without_being_asked() {
+    let place = Place::new();
+    succeeds(&place.workspace.waypost(&["submit", "p.json"]));
+    succeeds(&place.workspace.waypost(&["add", "p", "one more", "--executor", "run"]));
+    succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
+    assert!(place.ran());
+    let (shown, _) = text(&place.workspace.waypost(&["show", "p"]));
+    assert!(shown.contains("completed"), "{shown}");
+}
