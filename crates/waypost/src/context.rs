@@ -338,11 +338,24 @@ pub(crate) fn open_store(place: &StoreLocation) -> Outcome<Arc<dyn Store>> {
     let is_new = place.is_absent();
     let store = open(&place.location, Durability::default())?;
     if is_new {
-        let authenticator = Authenticator::new(account(), &place.location).in_store(&*store)?;
-        // An account that cannot keep records approves what it runs.
-        let _unnoted = authenticator.note_store();
+        note(place, &*store)?;
     }
     Ok(store)
+}
+
+/// Notes the store of a folder that a person trusts as the account's own.
+pub(crate) fn note_store(place: &StoreLocation) -> Outcome {
+    if place.is_absent() {
+        return Ok(());
+    }
+    note(place, &*open(&place.location, Durability::default())?)
+}
+
+fn note(place: &StoreLocation, store: &dyn Store) -> Outcome {
+    let authenticator = Authenticator::new(account(), &place.location).in_store(store)?;
+    // An account that cannot keep records approves what it runs.
+    let _unnoted = authenticator.note_store();
+    Ok(())
 }
 
 /// Whether a task of the plan may be started now.

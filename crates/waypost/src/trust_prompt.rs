@@ -10,7 +10,7 @@ use waypost_config::Config;
 use waypost_core::{ActorKind, Proof, Refusal};
 use waypost_text::reveal;
 
-use crate::context::Context;
+use crate::context::{Context, note_store};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::workspace_config::{FILE, WorkspaceConfig, account_file};
@@ -35,6 +35,7 @@ pub(crate) fn ask_if_present(context: &Context, folders: &Folders) -> Outcome {
     let brought = WorkspaceConfig::read(&folders.own, &folders.workspace)?;
     if ask(&brought, &mut open(by)?)? {
         brought.trust("terminal")?;
+        note_store(&context.store_location_of(&folders.workspace)?)?;
     }
     Ok(())
 }

@@ -100,7 +100,7 @@ fn a_submission_names_one_plan_that_the_configuration_knows() {
 }
 
 #[test]
-fn a_person_s_plan_of_the_store_is_active_at_once() {
+fn an_agent_does_not_start_a_person_s_plan_that_the_person_never_ran() {
     let world = World::new();
     let mut draft: waypost_core::Draft = serde_json::from_str(&night()).unwrap();
     let id = draft.id.take();
@@ -108,8 +108,8 @@ fn a_person_s_plan_of_the_store_is_active_at_once() {
     direct_writes::create(&world.plans, NewPlan { id, by, draft, approval_required: None });
     let session = orchestrator(&world);
     let told = session.call("run_submit", json!({ "plan": "nig" })).value;
-    assert_eq!((&told["phase"], &told["created"]), (&json!("active"), &json!(false)));
-    assert!(told["next"].as_str().unwrap().contains("no worker"), "{told}");
+    assert_eq!((&told["phase"], &told["created"]), (&json!("awaiting_approval"), &json!(false)));
+    assert!(told["next"].as_str().unwrap().contains("approv"), "{told}");
     assert!(session.refused("run_submit", json!({ "plan": "nig", "id": "x" })).contains("leave them out"));
 }
 

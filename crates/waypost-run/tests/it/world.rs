@@ -7,8 +7,8 @@ use std::sync::Arc;
 use waypost_config::Config;
 use waypost_config::Queue;
 use waypost_core::{
-    Actor, Command, Draft, Event, Evidence, Json, Lock, LockMode, Outcome, Phase, Plan, PlanId, Refusal,
-    Status, TaskSpec, Timestamp, Work,
+    Actor, Command, Draft, Event, Evidence, GateOutcome, GateRecord, Json, Lock, LockMode, Outcome, Phase,
+    Plan, PlanId, Proof, Refusal, Status, TaskSpec, Timestamp, Work,
 };
 use waypost_run::{
     Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input, Loss, Scheduler,
@@ -488,8 +488,26 @@ impl World {
     /// A person ticks off a task.
     pub(crate) fn tick_off(&mut self, task: &str) {
         let outcome = Outcome::Done { result: None, output: None, evidence: None };
-        let task = waypost_testkit::id(task);
-        self.person(Command::FinishTask { task, attempt: None, outcome, retry: None }).unwrap();
+        let (task, by) = (waypost_testkit::id(task), Actor::person("ada"));
+        // As the service does: a person who ends a task for people leaves a record.
+        let gate = GateRecord {
+            by: by.clone(),
+            at: self.now,
+            version: self.truth.version(),
+            digest: String::new(),
+            attempt: self.truth.task(task.as_str()).map_or(0, |task| task.state.attempt),
+            outcome: GateOutcome::Done,
+            answer: None,
+            proof: Proof::Presence,
+            via: "terminal".to_owned(),
+            account: String::new(),
+            nonce: String::new(),
+            seal: None,
+            signature: None,
+        };
+        let record = Command::RecordGate { task: task.clone(), gate: Box::new(gate) };
+        let done = Command::FinishTask { task, attempt: None, outcome, retry: None };
+        self.commit(&by, &[done, record]).unwrap();
         self.look();
         self.settle();
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use waypost_account::{TrustRecord, TrustRecords, trust_digest};
 
 use crate::actor::account;
-use crate::context::Context;
+use crate::context::{Context, note_store};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::trust_prompt;
@@ -102,6 +102,7 @@ impl Trust {
                 "trusted"
             }
         };
+        note_store(&context.store_location_of(&folders.workspace)?)?;
         if context.out.json {
             let digest = trust_digest(&brought.files());
             return context.out.value(&json!({ "path": shown, "digest": digest, "trusted": true }));

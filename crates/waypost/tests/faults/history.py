@@ -162,7 +162,7 @@ class Judge:
             task = self.tasks.get((entry["plan"], event.get("task")))
             step = getattr(self, f"on_{kind}", None)
             if task is None or step is None:
-                self.broken("known", f"{kind} in version {entry['version']} of {entry['plan']} cannot be judged")
+                self.broken("known", f"{kind} in version {entry['version']} of {entry['plan']} cannot be judged: {event}")
                 continue
             step(task, event, entry)
 

@@ -1,7 +1,7 @@
 //! Approvals that were not given on this account, or not in this store, let nothing run.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rusqlite::Connection;
@@ -38,8 +38,15 @@ impl Place {
 
     /// The same program for another account of this machine.
     fn elsewhere(&self, words: &[&str]) -> Output {
+        let home = self.workspace.root.join("home2");
+        succeeds(&self.at_home(&home, &["trust"]));
+        self.at_home(&home, words)
+    }
+
+    /// The program at a terminal of the account with this home.
+    fn at_home(&self, home: &Path, words: &[&str]) -> Output {
         let mut command = self.command(words);
-        command.env("WAYPOST_INJECTED_HOME", self.workspace.root.join("home2"));
+        command.env("WAYPOST_INJECTED_HOME", home);
         command.env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap()
     }
 
@@ -137,9 +144,10 @@ fn a_store_that_was_put_in_place_of_another_lets_nothing_run() {
     let other = Place::new();
     succeeds(&other.agent(&["import", "p.json"]));
     // The same account approved the plan there.
-    let mut approve = other.command(&["approve", "p"]);
-    approve.env("WAYPOST_INJECTED_HOME", place.workspace.root.join("home"));
-    succeeds(&approve.env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap());
+    let home = place.workspace.root.join("home");
+    for words in [&["trust"][..], &["approve", "p"]] {
+        succeeds(&other.at_home(&home, words));
+    }
     for ending in ["-wal", "-shm"] {
         let _absent = fs::remove_file(format!("{}{ending}", place.database().display()));
     }
@@ -159,7 +167,8 @@ fn ones_own_file_runs_unattended_and_leaves_a_record() {
 #[test]
 fn an_account_without_a_home_runs_its_own_file() {
     let place = Place::new();
-    let mut run = place.command(&["run", "p.json"]);
+    // Without a home there is no record of trust; naming a file is consent.
+    let mut run = place.command(&["run", "p.json", "--config", ".waypost/config.toml"]);
     succeeds(&run.env("WAYPOST_INJECTED_HOME", "/nonexistent").output().unwrap());
     assert!(place.ran());
 }

@@ -188,6 +188,7 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_comes_back() {
     tmux.wait("Written meanwhile");
     assert_eq!(tmux.value("alternate_on"), "1");
     tmux.press(&["C-c"]);
+    tmux.wait_gone("Written meanwhile");
     tmux.line("echo left-$?");
     tmux.wait("left-0");
     assert_eq!(settings(&tmux, &workspace, "after"), before);
@@ -202,6 +203,8 @@ fn the_terminal_is_as_it_was_after_the_program_is_ended_from_outside() {
         tmux.line("waypost tui demo --watch");
         tmux.wait("Write it anew");
         kill_process(process_of(&workspace), signal).unwrap();
+        // What is typed before it has ended goes to it, and not to the shell.
+        tmux.wait("asked to end");
         tmux.line(&format!("echo ended-{number}-$?"));
         tmux.wait(&format!("ended-{number}-130"));
         is_sane(&tmux);
@@ -223,6 +226,8 @@ fn edits_that_nobody_could_save_are_kept_in_a_file_when_the_program_is_ended_fro
         tmux.type_in("Never saved");
         tmux.wait("Never saved");
         kill_process(process_of(&workspace), signal).unwrap();
+        // What is typed before it has ended goes to it, and not to the shell.
+        tmux.wait("asked to end");
         tmux.line(&format!("echo ended-{number}-$?"));
         let shown = tmux.wait(&format!("ended-{number}-130"));
         assert!(shown.contains("your unsaved edits of plan demo are kept in"), "{shown}");
