@@ -23,21 +23,21 @@ const ALWAYS_READ_BYTES: u64 = 64 * 1024;
 pub struct PinnedFiles {
     pub patterns: BTreeMap<String, Vec<String>>,
     pub workspace: PathBuf,
-    known: Known,
+    hashes: HashCache,
 }
 
 /// The hashes of files that have not changed since they were read.
 #[derive(Clone, Debug, Default)]
-struct Known(Arc<Mutex<BTreeMap<PathBuf, (Identity, String)>>>);
+struct HashCache(Arc<Mutex<BTreeMap<PathBuf, (Identity, String)>>>);
 
-impl PartialEq for Known {
+impl PartialEq for HashCache {
     /// What is remembered to save time makes no difference.
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Known {}
+impl Eq for HashCache {}
 
 /// What changes when the content of a file does: inode, bytes, and the times of the last changes in nanoseconds.
 type Identity = (u64, u64, (i64, i64), (i64, i64));
@@ -97,7 +97,7 @@ impl PinnedFiles {
         if *bytes > PINNED_BYTES_MAX {
             return Err(io::Error::other(format!("more than {PINNED_BYTES_MAX} bytes")));
         }
-        let mut known = self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.hashes.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((then, hash)) = known.get(path)
             && about.len() > ALWAYS_READ_BYTES
             && *then == identity(&about)

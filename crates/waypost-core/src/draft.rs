@@ -8,7 +8,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
 use crate::task::ForeignFields;
-use crate::{Actor, Json, PlanId, Task, TaskId, Timestamp};
+use crate::{Actor, Json, PlanId, Proof, Task, TaskId, Timestamp};
 
 /// The name and version of the native format.
 pub const FORMAT: &str = "waypost/1";
@@ -186,39 +186,6 @@ pub struct ApprovalSignature {
     /// Whether it counts in every store where the plan has this digest, and not only for the version that was seen.
     #[serde(default, skip_serializing_if = "is_default")]
     pub portable: bool,
-}
-
-/// How it was proved that a person acted, from the weakest proof to the strongest.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Encode,
-    Decode,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Proof {
-    /// A caller without a terminal that nothing marks as an agent or a worker.
-    Account,
-    /// The answer to a question that an agent's host asked.
-    Client,
-    /// A terminal, a session of the dashboard, or a person's token.
-    Presence,
-    /// The signature of an allowed key.
-    Signature,
-    /// The same by a security key that somebody touched.
-    Touch,
 }
 
 /// A worker's refusal to start the tasks of an approved plan.

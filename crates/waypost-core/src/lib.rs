@@ -20,6 +20,7 @@ mod line_diff;
 mod locks;
 mod plan;
 mod problem;
+mod proof;
 mod raw_json;
 mod refusal;
 mod state;
@@ -34,7 +35,7 @@ pub use command::{Command, Outcome, PlanChanges, Position, TaskChanges};
 pub use diff::{DiffStat, Difference, differences, reopened_tasks};
 pub use draft::{
     Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, DEFAULT_QUEUE, Draft, FORMAT,
-    Phase, PlanSpec, PlanState, Proof, StartRefusal, StartRefusalReason,
+    Phase, PlanSpec, PlanState, StartRefusal, StartRefusalReason,
 };
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
@@ -44,6 +45,7 @@ pub use plan::{
     BlockReason, Counts, DerivedEvent, EffectiveStatus, IndexDelta, Plan, SnapshotError, event_kinds,
 };
 pub use problem::{Problem, ProblemKind, ProblemLocation};
+pub use proof::Proof;
 pub use raw_json::Json;
 pub use refusal::Refusal;
 pub use state::{Status, TaskState, UpstreamResult};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, Json, Proof, Status, Timestamp, limits};
+use crate::{Actor, Json, Proof, Timestamp, limits};
 
 /// The result of a check that Waypost ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
@@ -174,18 +174,6 @@ pub struct GateRecord {
     /// The armoured signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-}
-
-impl GateRecord {
-    /// Whether the record explains this end of a task. A check of the task may have run since, in a later attempt.
-    pub fn explains(&self, status: Status, attempt: u32) -> bool {
-        let same = match status {
-            Status::Done => self.outcome == GateOutcome::Done,
-            Status::Skipped => self.outcome == GateOutcome::Skipped,
-            Status::Pending | Status::Running | Status::Failed | Status::Cancelled => true,
-        };
-        same && self.attempt <= attempt
-    }
 }
 
 /// The optional parts of a task's state.

@@ -32,7 +32,7 @@ enum Location {
     /// Unknown. Approvals count if this process sealed them.
     Unknown,
     /// A database server, or the memory of this process.
-    Elsewhere,
+    Server,
 }
 
 /// Why an approval does not count.
@@ -148,7 +148,7 @@ impl Authenticator {
     pub fn new(account: &Account, location: &str) -> Self {
         let location = match location.split_once(':') {
             Some(("sqlite" | "file", path)) => Location::Files(path.into()),
-            Some(_) => Location::Elsewhere,
+            Some(_) => Location::Server,
             None => Location::Unknown,
         };
         Self { account: Arc::new(account.clone()), location, store: String::new() }
@@ -174,7 +174,7 @@ impl Authenticator {
                 let noted = StoreRecords::of(&self.account).noted(path);
                 matches!(noted, Ok(Some(id)) if id == self.store)
             }
-            Location::Files(_) | Location::Unknown | Location::Elsewhere => true,
+            Location::Files(_) | Location::Unknown | Location::Server => true,
         }
     }
 
@@ -188,7 +188,7 @@ impl Authenticator {
 
     fn needs_seal(&self, rule: SealRule) -> bool {
         match rule {
-            SealRule::Auto => !matches!(self.location, Location::Elsewhere),
+            SealRule::Auto => !matches!(self.location, Location::Server),
             SealRule::Required => true,
             SealRule::Off => false,
         }

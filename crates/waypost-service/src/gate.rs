@@ -43,8 +43,14 @@ pub fn unproved_gates(plan: &Plan, human: &[TaskId], proof: Proof) -> Vec<TaskId
     human.iter().filter(is_unproved).cloned().collect()
 }
 
+/// Whether the record explains how a task ended. A check of the task may have run since, in a later attempt.
 fn is_valid(gate: &GateRecord, state: &TaskState) -> bool {
-    gate.by.kind == ActorKind::Person && gate.explains(state.status, state.attempt)
+    let same = match state.status {
+        Status::Done => gate.outcome == GateOutcome::Done,
+        Status::Skipped => gate.outcome == GateOutcome::Skipped,
+        Status::Pending | Status::Running | Status::Failed | Status::Cancelled => true,
+    };
+    gate.by.kind == ActorKind::Person && same && gate.attempt <= state.attempt
 }
 
 /// A write of a front end, before it is decided.

@@ -15,6 +15,7 @@ const FILES: &[&str] = &[
     "crates/waypost/src",
     "crates/waypost-account/src",
     "crates/waypost-config/src/execution_env.rs",
+    "crates/waypost-config/src/pinned_files.rs",
     "crates/waypost-exec/src",
     "crates/waypost-http/src/metrics.rs",
     "crates/waypost-http/src/tokens.rs",

@@ -48,7 +48,11 @@ fn create(plans: &PlanStore, name: &str, draft: Draft) {
 }
 
 fn write(plans: &PlanStore, name: &str, command: Command) {
-    let (plan, by) = (PlanId::new(name).unwrap(), Actor::worker("host-1"));
+    write_as(plans, name, command, Actor::worker("host-1"));
+}
+
+fn write_as(plans: &PlanStore, name: &str, command: Command, by: Actor) {
+    let plan = PlanId::new(name).unwrap();
     let request =
         WriteRequest { plan, by, commands: vec![command], known_version: None, lease_seconds: None };
     direct_writes::write(plans, request);
@@ -263,7 +267,7 @@ fn what_is_posted_has_the_shape_that_it_always_had() {
     write(&plans, "p", Command::StartTask { task: id("t1"), worker: "host-1".to_owned() });
     let outcome = Outcome::Failed { error: "it broke".to_owned(), evidence: None };
     write(&plans, "p", Command::FinishTask { task: id("t1"), attempt: None, outcome, retry: None });
-    write(&plans, "p", Command::RetryTask { task: id("t1") });
+    write_as(&plans, "p", Command::RetryTask { task: id("t1") }, Actor::person("ada"));
     let page = plans.events(Cursor::default(), &EventFilter::default(), 100).unwrap();
     let lines: String = page.events.iter().map(|event| payload(event, "a plan").to_string() + "\n").collect();
     assert!(!lines.contains("not for everybody"), "{lines}");
