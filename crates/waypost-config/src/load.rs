@@ -137,7 +137,8 @@ impl Config {
                 Executor::Noop | Executor::Human => {}
                 Executor::Worker(worker) => images.extend(image(worker).map(|image| (name.clone(), image))),
                 Executor::Dispatch(workers) => {
-                    let named = |(worker, one): (&String, &Worker)| Some((format!("{name}.{worker}"), image(one)?));
+                    let named =
+                        |(worker, one): (&String, &Worker)| Some((format!("{name}.{worker}"), image(one)?));
                     images.extend(workers.iter().filter_map(named));
                 }
             }
