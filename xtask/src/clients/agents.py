@@ -1,16 +1,18 @@
 """Agents that use the Python SDK: a parent and its subagent, and one agent that works through a plan of fifty tasks.
 
     agents.py stdio WAYPOST WORKSPACE
-    agents.py http URL TOKEN TOKEN WORKSPACE
+    agents.py http WAYPOST WORKSPACE URL TOKEN TOKEN
 
-The tokens are those of the agents "parent" and "implementer". Each scenario runs in both eras of the protocol: with a
-handshake, where the server asks the person at the client by a request of its own, and without one, where it asks in rounds.
+The tokens are those of the agents "parent" and "implementer". Each scenario runs in both eras of the protocol. The clients
+declare that they ask a person, and are never asked: the account names none of them. The person decides at a terminal.
 """
 
 import asyncio
 import contextlib
 import json
 import pathlib
+import shlex
+import subprocess
 import sys
 import time
 import warnings
@@ -22,6 +24,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp_types import ElicitResult, Implementation, ResourceUpdatedNotification
 
 PATIENCE_SECONDS = 20
+REASON = "as a person says"
 ERAS = ("legacy", "auto")
 # The SDK says so of everything that only the earlier era has.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
@@ -85,30 +88,44 @@ class Agent:
 
 
 class Person:
-    """Answers the questions that come to a client, in this order, and hears what changed."""
+    """Would answer whatever comes to a client, and hears what changed."""
 
-    def __init__(self, *answers):
-        self.answers = list(answers)
+    def __init__(self):
         self.questions = []
         self.updated = asyncio.Queue()
 
     async def asked(self, _context, params):
         self.questions.append(params.message)
-        decision = self.answers.pop(0)
-        if decision is None:
-            return ElicitResult(action="decline")
-        return ElicitResult(action="accept", content={"decision": decision, "reason": "as a person at a client says"})
+        return ElicitResult(action="accept", content={"decision": "approve", "reason": "as the client says"})
 
     async def heard(self, message):
         if isinstance(message, ResourceUpdatedNotification):
             await self.updated.put(message.params.uri)
 
 
-class Stdio:
-    """Each agent has a server process of its own; they meet in one SQLite file."""
+class Door:
+    """The way to the plans of a workspace."""
 
     def __init__(self, waypost, workspace):
         self.waypost, self.workspace = waypost, workspace
+
+    def run(self, *words):
+        done = subprocess.run(words, cwd=self.workspace, capture_output=True, text=True, check=False)
+        must(done.returncode == 0, shlex.join(words), done.stdout + done.stderr)
+        return done.stdout
+
+    def approve(self, plan):
+        """A person looks at everything and approves. That needs a terminal, so the command gets one of its own."""
+        seen = json.loads(self.run(self.waypost, "--json", "preview", plan))["digest"]
+        command = shlex.join([self.waypost, "approve", plan, "--yes", "--seen", seen])
+        self.run("script", "-qec", command, "/dev/null")
+
+    def reject(self, plan):
+        self.run(self.waypost, "reject", plan, "--reason", REASON)
+
+
+class Stdio(Door):
+    """Each agent has a server process of its own; they meet in one SQLite file."""
 
     @contextlib.asynccontextmanager
     async def agent(self, name, era, toolset, person):
@@ -118,11 +135,12 @@ class Stdio:
             yield agent
 
 
-class Http:
+class Http(Door):
     """All agents talk to one server; their tokens say who they are, whatever the client calls itself."""
 
-    def __init__(self, url, tokens, workspace):
-        self.url, self.tokens, self.workspace = url, tokens, workspace
+    def __init__(self, waypost, workspace, url, tokens):
+        super().__init__(waypost, workspace)
+        self.url, self.tokens = url, tokens
 
     @contextlib.asynccontextmanager
     async def agent(self, name, era, _toolset, person):
@@ -151,20 +169,21 @@ async def connected(server, name, era, person):
 async def parent_and_subagent(door, era):
     """The workflow of the jaato document, from the subscription to the output that the parent receives."""
     mark = f"{era} {time.time_ns()}"
-    # One who dismisses the question leaves it to the other doors; with a handshake, the call then waits for those.
-    helper = Person("reject", "approve") if era == "legacy" else Person("reject", None, "approve")
-    boss = Person("approve")
+    helper, boss = Person(), Person()
     async with door.agent("parent", era, "jaato", boss) as parent:
         subscribed = await parent.call("subscribeToTasks", event_types=["plan_created", "step_completed"])
         plan = await parent.call("createPlan", title=f"Ship {mark}", steps=["Agree on the interface", "Announce it"])
         must(plan["status"] == "pending" and len(plan["steps"]) == 2, "createPlan", plan)
-        started = await parent.call("startPlan", message="Ready to proceed?")
-        must(len(boss.questions) == 1 and "Ship" in boss.questions[0], "the person is asked, and sees what", boss.questions)
+        await parent.client.call_tool("startPlan", {"message": "Ready to proceed?", "timeout": 0})
+        must(not boss.questions, "no client decides for a person", boss.questions)
         status = await parent.call("getPlanStatus")
-        must(status["status"] in ("active", "in_progress"), f"the plan runs after {started}", status)
+        must(status["status"] not in ("active", "in_progress"), "nothing runs before a person approves", status)
+        door.approve(plan["plan_id"])
+        status = await parent.call("getPlanStatus")
+        must(status["status"] in ("active", "in_progress"), "the plan runs once it is approved", status)
 
         async with door.agent("implementer", era, "jaato", helper) as implementer:
-            theirs = await subagent_begins(implementer, mark)
+            theirs = await subagent_begins(door, implementer, mark)
             last = theirs["steps"][-1]["id"]
             events = await parent.call("getTaskEvents", agent_id="implementer", event_types=["plan_created"])
             must("implementer" in json.dumps(events), "the parent sees the plan of the subagent", events)
@@ -180,7 +199,7 @@ async def parent_and_subagent(door, era):
 
             output = {"passed": True, "results": ["file1.py created", "tests pass"], "errors": []}
             async with parent.hears_of(f"waypost://plans/{plan['plan_id']}", era):
-                await subagent_ends(implementer, theirs, output)
+                await subagent_ends(door, implementer, theirs, output)
 
         await parent.until("nothing is blocked", lambda seen: not seen["blocked_steps"], "getBlockedSteps")
         status = await parent.call("getPlanStatus")
@@ -193,25 +212,25 @@ async def parent_and_subagent(door, era):
     await parent_ends(door, era, plan, added["step_id"], subscribed)
 
 
-async def subagent_begins(implementer, mark):
-    await implementer.call("createPlan", title=f"Implement {mark}", steps=["Write it", "Test it"])
-    # A person who says no, and one who says nothing, have not approved.
-    first = await implementer.client.call_tool("startPlan", {"message": "May I?"})
-    must("running" not in first.content[0].text, "a plan that was rejected does not run", first.content[0].text)
+async def subagent_begins(door, implementer, mark):
+    plan = await implementer.call("createPlan", title=f"Implement {mark}", steps=["Write it", "Test it"])
+    # A person who says nothing, and one who says no, have not approved.
+    first = await implementer.client.call_tool("startPlan", {"message": "May I?", "timeout": 0})
+    must("running" not in first.content[0].text, "a plan that nobody approved does not run", first.content[0].text)
+    door.reject(plan["plan_id"])
     status = await implementer.call("getPlanStatus")
     must(status["status"] not in ("active", "in_progress"), "a plan that was rejected does not run", status)
     # The answer stands for the plan as it was: nobody is asked again before there is another one.
-    again = await implementer.client.call_tool("startPlan", {"message": "Really not?"})
-    must("as a person at a client says" in again.content[0].text, "a rejection is told with its reason", again.content[0].text)
-    must(len(implementer.person.questions) == 1, "nobody is asked twice for the same", implementer.person.questions)
+    again = await implementer.client.call_tool("startPlan", {"message": "Really not?", "timeout": 0})
+    must(REASON in again.content[0].text, "a rejection is told with its reason", again.content[0].text)
+    must(not implementer.person.questions, "no client decides for a person", implementer.person.questions)
     return await implementer.call("createPlan", title=f"Implement {mark} better", steps=["Write it well", "Test it"])
 
 
-async def subagent_ends(implementer, plan, output):
+async def subagent_ends(door, implementer, plan, output):
     steps = [step["id"] for step in plan["steps"]]
-    helper = implementer.person
-    while helper.answers:
-        await implementer.client.call_tool("startPlan", {"message": "And now?"})
+    await implementer.client.call_tool("startPlan", {"message": "And now?", "timeout": 0})
+    door.approve(plan["plan_id"])
     await implementer.until(
         "the plan runs", lambda seen: seen["status"] in ("active", "in_progress"), "getPlanStatus"
     )
@@ -250,7 +269,7 @@ async def fifty_tasks(door, era):
     """One agent, a plan of fifty tasks: next, report, edit, export, update, events."""
     tasks = [{"description": "Task 1"}]
     tasks += [{"description": f"Task {number}", "depends_on": [f"t{number - 1}"]} for number in range(2, 51)]
-    person = Person("approve")
+    person = Person()
     async with door.agent("implementer", era, "native", person) as agent:
         made = await agent.call("plan_create", title=f"Fifty {era}", tasks=tasks)
         plan, version = made["plan"], made["version"]
@@ -258,8 +277,10 @@ async def fifty_tasks(door, era):
         refusal = await agent.refused("plan_create", title="Ring", tasks=[{"id": "a", "depends_on": ["b"]}, {"id": "b", "depends_on": ["a"]}])
         must("a" in refusal and "b" in refusal, "a ring is refused, and named", refusal)
 
+        await agent.client.call_tool("plan_start", {"plan": plan, "message": "Fifty of them", "wait": 0})
+        door.approve(plan)
         started = await agent.call("plan_start", plan=plan, message="Fifty of them")
-        must(started["phase"] == "active" and len(person.questions) == 1, "plan_start", [started, person.questions])
+        must(started["phase"] == "active" and not person.questions, "plan_start", [started, person.questions])
         seen = (await agent.call("events", plans=[plan]))["cursor"]
         for number in range(1, 4):
             taken = await agent.call("task_next", plan=plan)
@@ -301,8 +322,8 @@ async def main(words):
     if words[0] == "stdio":
         door = Stdio(*words[1:])
     else:
-        url, parent, implementer, workspace = words[1:]
-        door = Http(url, {"parent": parent, "implementer": implementer}, workspace)
+        waypost, workspace, url, parent, implementer = words[1:]
+        door = Http(waypost, workspace, url, {"parent": parent, "implementer": implementer})
     for era in ERAS:
         for scenario in (parent_and_subagent, fifty_tasks):
             begin = time.monotonic()

@@ -29,6 +29,7 @@ pub(super) fn run(waypost: &Path) -> Result<()> {
     let server = Server::start(waypost, &workspace, &["native", "jaato"], &["parent", "implementer"])?;
     let mut agents = program(&python);
     workspace.enter(&mut agents);
-    agents.arg(&script).arg("http").arg(server.url()).args(server.tokens()).arg(&workspace.folder);
+    agents.arg(&script).arg("http").arg(waypost).arg(&workspace.folder);
+    agents.arg(server.url()).args(server.tokens());
     must("run agents with the Python SDK over HTTP", &mut agents)
 }
