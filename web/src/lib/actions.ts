@@ -63,10 +63,10 @@ export async function edit(screen: PlanOnScreen, what: string, mine: string, ope
 
 /** Moves a task before its previous sibling, or after its next one. */
 export async function move(screen: PlanOnScreen, task: string, step: -1 | 1): Promise<void> {
-  const [graph, version, place] = [screen.graph, screen.plan?.version, screen.placeOf(task)];
-  if (!graph || version === undefined || place === undefined) return;
+  const [graph, place] = [screen.graph, screen.placeOf(task)];
+  if (!graph || place === undefined) return;
   const other = graph.ids[sibling(graph, place, step) ?? -1];
   if (other === undefined) return page.say(`${task} is ${step < 0 ? "the first" : "the last"} already`);
   const [where, words] = step < 0 ? [{ before: other }, `before ${other}`] : [{ after: other }, `after ${other}`];
-  await edit(screen, `move ${task} ${words}`, `${task} ${words}`, [{ op: "move", task, ...where }], version, () => page.say(`${task} stands ${words} now`));
+  await edit(screen, `move ${task} ${words}`, `${task} ${words}`, [{ op: "move", task, ...where }], graph.version, () => page.say(`${task} stands ${words} now`));
 }
