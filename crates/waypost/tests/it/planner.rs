@@ -38,15 +38,25 @@ impl Stage {
     }
 
     fn configured(server: ModelServer, model: &str, planner: &str) -> Self {
-        let workspace = Workspace::new();
-        let url = server.openai();
+        let stage = Self { workspace: Workspace::new(), server };
+        stage.configure(model, planner);
+        stage
+    }
+
+    fn configure(&self, model: &str, planner: &str) {
+        let url = self.server.openai();
         configure(
-            &workspace,
+            &self.workspace,
             &format!(
                 "[models.scripted]\napi = \"openai\"\nbase_url = {url:?}\nmodel = \"m\"\nprice_in = 1.0\nprice_out = 2.0\n{model}\n[planner]\nrepairs = 2\n{planner}"
             ),
         );
-        Self { workspace, server }
+    }
+
+    /// From now on, another server answers: it counts nothing that a killed process had sent.
+    fn answered_by(&mut self, director: impl FnMut(&Seen) -> ScriptedReply + Send + 'static) {
+        self.server = ModelServer::directed(director);
+        self.configure("retries = 0\n", "");
     }
 
     fn command(&self, words: &[&str]) -> Command {
