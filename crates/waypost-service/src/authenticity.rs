@@ -48,6 +48,17 @@ pub enum NotAuthentic {
     StoreChanged(String),
 }
 
+impl std::fmt::Display for NotAuthentic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unattested => f.write_str("an earlier version of Waypost recorded it"),
+            Self::NotSealedHere => f.write_str("it was not given on this account"),
+            Self::Signature(why) => f.write_str(why),
+            Self::StoreChanged(location) => write!(f, "{location} is another store than before"),
+        }
+    }
+}
+
 /// Why an approval could not be sealed or signed.
 #[derive(Debug, thiserror::Error)]
 pub enum AttestError {
@@ -75,6 +86,15 @@ pub enum AttestError {
     /// The record is not one that can be verified.
     #[error("the approval has no valid digest")]
     Malformed,
+    /// There is no approval that counts outside its store.
+    #[error("the approval has no portable signature")]
+    NotPortable,
+    /// The approval of a bundle does not count here, for this reason.
+    #[error("the approval does not count: {0}")]
+    NotGenuine(String),
+    /// What was signed is not what would run here.
+    #[error("what was signed is not what would run here: the plan or an executor differs")]
+    OtherWork,
 }
 
 impl AttestError {
@@ -86,6 +106,8 @@ impl AttestError {
             Self::Sign(_) => "not_signed",
             Self::StoreChanged(_) => "store_changed",
             Self::TooLong(_) | Self::Random(_) | Self::NoSealKey(_) | Self::Malformed => "not_sealed",
+            Self::NotPortable | Self::NotGenuine(_) => "not_authentic",
+            Self::OtherWork => "digest_mismatch",
         }
     }
 
@@ -101,6 +123,11 @@ impl AttestError {
             }
             Self::Sign(_) => "name your key with --key, and see what ssh-keygen printed".to_owned(),
             Self::TooLong(_) | Self::Random(_) | Self::Malformed => "look at it again, and retry".to_owned(),
+            Self::NotPortable => "sign it with --sign --portable".to_owned(),
+            Self::NotGenuine(_) => "a signer whom this account allows signs it again".to_owned(),
+            Self::OtherWork => {
+                "compare the plan and the definitions in the bundle with those here".to_owned()
+            }
         }
     }
 }

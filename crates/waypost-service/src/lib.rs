@@ -7,6 +7,7 @@ pub mod submit;
 
 mod active_workers;
 mod approval;
+mod approval_bundle;
 mod approval_preview;
 mod authenticity;
 mod caller;
@@ -31,6 +32,7 @@ mod worker_registry;
 
 pub use active_workers::{all_workers, no_worker, work_of, worker_state, workers_of};
 pub use approval::{StartFacts, VerifiedApproval, may_start, needs_record, start_refusal_text};
+pub use approval_bundle::ApprovalBundle;
 pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };

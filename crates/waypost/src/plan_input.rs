@@ -5,6 +5,7 @@ use std::path::Path;
 
 use waypost_core::{Draft, Problem, TaskId};
 use waypost_formats::{Dialect, Reading, read};
+use waypost_service::ApprovalBundle;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -28,7 +29,10 @@ impl Source {
     pub(crate) fn text(path: &str, text: &str, dialect: Option<Dialect>) -> Outcome<Self> {
         let file_name = (path != "-").then_some(path);
         let name = files::name_of(path).to_owned();
-        let reading = read(text, dialect, file_name).map_err(|error| Failure::unreadable(&name, error))?;
+        // Of a plan with its approval, the plan.
+        let plan = ApprovalBundle::read(text).and_then(Result::ok).map(|bundle| bundle.plan.to_string());
+        let reading = read(plan.as_deref().unwrap_or(text), dialect, file_name)
+            .map_err(|error| Failure::unreadable(&name, error))?;
         Ok(Self { name, reading })
     }
 
@@ -37,6 +41,18 @@ impl Source {
         let problems = self.reading.all_problems();
         problems.into_iter().map(|problem| (Some(self.name.clone()), problem)).collect()
     }
+}
+
+/// Reads a file that `waypost export --approval` wrote.
+pub(crate) fn bundle(path: &str) -> Outcome<ApprovalBundle> {
+    let read = ApprovalBundle::read(&files::read(path)?);
+    let why = match read {
+        Some(Ok(bundle)) => return Ok(bundle),
+        Some(Err(error)) => error.to_string(),
+        None => "it has another format".to_owned(),
+    };
+    let message = format!("{} is not a plan with its approval: {why}", files::name_of(path));
+    Err(Failure::failed(message, "`waypost export PLAN --approval` writes such a file"))
 }
 
 /// Whether an argument names a file rather than a plan of the store.

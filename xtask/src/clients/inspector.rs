@@ -191,7 +191,9 @@ impl Inspector<'_> {
     fn ask(&self, method: &str, options: &[&str]) -> Result<Value> {
         let mut command: Command = self.packages.run("inspector");
         self.workspace.enter(&mut command);
-        command.args(["--cli", "--format", "json", "--method", method]).args(options).arg("--cwd");
+        // A busy machine needs longer than the default of 15 s.
+        command.args(["--cli", "--connect-timeout", "300000", "--format", "json", "--method", method]);
+        command.args(options).arg("--cwd");
         command.arg(&self.workspace.folder).arg("--").arg(self.waypost);
         command.args(["mcp", "--toolset", self.toolset, "--agent", "inspector"]);
         let answer: Value = serde_json::from_str(&output(&mut command)?)?;

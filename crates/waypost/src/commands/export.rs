@@ -48,6 +48,9 @@ pub(crate) struct Export {
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
+    /// Write the plan with its portable approval, for `approve --bundle` elsewhere
+    #[arg(long, conflicts_with_all = ["format", "form", "version"])]
+    approval: bool,
     /// Export the plan as of this version
     #[arg(long, value_name = "N")]
     version: Option<u64>,
@@ -110,7 +113,27 @@ pub(crate) fn loss_lines(losses: &[Loss]) -> Vec<String> {
 }
 
 impl Export {
+    /// Writes the plan with its portable approval.
+    fn bundle(&self, context: &mut Context) -> Outcome {
+        let [plan] = self.plans.as_slice() else {
+            return Err(Failure::usage("--approval is for one plan", "name one plan"));
+        };
+        let found = context.find(plan)?;
+        let bundle = found.service.approval_bundle(&found.id)?;
+        let Some(path) = &self.output else { return context.out.value(&bundle) };
+        files::write(path, &format!("{:#}\n", json!(bundle)), self.force)?;
+        let said = format!("wrote plan {} and its approval to {}", found.id, path.display());
+        if context.out.json {
+            return context.out.value(&json!({ "plans": [{ "id": found.id }], "path": path }));
+        }
+        context.out.line(said);
+        Ok(())
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if self.approval {
+            return self.bundle(context);
+        }
         let plans = context.plans()?;
         let mut drafts: Vec<Draft> = Vec::new();
         for plan in &self.plans {

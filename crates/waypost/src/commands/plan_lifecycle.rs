@@ -14,6 +14,7 @@ use crate::approval_prompt::{self, Answer};
 use crate::context::{Context, PlanHandle, PlanWrite};
 use crate::error::{Failure, Outcome};
 use crate::options::enum_parser;
+use crate::plan_input;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
@@ -46,11 +47,21 @@ pub(crate) struct Approve {
     /// Key to sign with: a private key, or a public key whose private one is in the ssh-agent [default: approval.signing_key]
     #[arg(long, value_name = "FILE", requires = "sign")]
     key: Option<PathBuf>,
+    /// Let the signature count in every store; `export --approval` writes it to a file
+    #[arg(long, requires = "sign")]
+    portable: bool,
+    /// Approve by the portable signature in this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sign", "yes", "seen", "note"])]
+    bundle: Option<String>,
 }
 
 impl Approve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, by, guard) = self.on.find(context)?;
+        if let Some(file) = &self.bundle {
+            let reply = found.service.approve_bundled(&by, &found.id, &plan_input::bundle(file)?, guard)?;
+            return context.done(&found, &reply, "approved by the signature in the file");
+        }
         found.service.check_guard(&by, &found.id, guard)?;
         let preview = found.service.preview(&found.id)?;
         let answer = Answer { yes: self.yes, seen: self.seen.as_deref() };
@@ -87,7 +98,7 @@ impl Approve {
         };
         let principal = principal(&settings, key)?;
         let variable = |name: &str| std::env::var_os(name);
-        let signing = Signing { key, principal: &principal, portable: false, variable: &variable };
+        let signing = Signing { key, principal: &principal, portable: self.portable, variable: &variable };
         Ok(found.service.approve_signed(by, &found.id, seen, &self.note, guard, &signing)?)
     }
 }

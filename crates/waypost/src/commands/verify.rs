@@ -4,12 +4,13 @@
 use clap::Args;
 use serde_json::json;
 use waypost_core::PlanId;
-use waypost_service::VerifiedApproval;
+use waypost_service::{ApprovalBundle, VerifiedApproval};
 use waypost_store::{Anchor, PlanStore, Verified};
 
 use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::plan_input;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -28,8 +29,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {
     /// Plan id, or an unambiguous prefix
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    #[arg(required_unless_present_any = ["all", "bundle"], conflicts_with_all = ["all", "bundle"])]
     plan: Option<String>,
+    /// Verify the approval in a file that `export --approval` wrote, by the allowed signers alone
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "anchor", "against"])]
+    bundle: Option<String>,
     /// Verify all plans
     #[arg(long)]
     all: bool,
@@ -49,6 +53,9 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if let Some(file) = &self.bundle {
+            return verify_bundle(context, &plan_input::bundle(file)?);
+        }
         let (plans, only) = match &self.plan {
             Some(plan) => {
                 let found = context.find(plan)?;
@@ -115,6 +122,22 @@ impl Verify {
         context.out.line(text.trim_end_matches('\n'));
         Ok(())
     }
+}
+
+fn verify_bundle(context: &mut Context, bundle: &ApprovalBundle) -> Outcome {
+    let plans = context.plans()?;
+    let proof = context.service(&plans).verify_bundle(bundle)?;
+    let (plan, approval) = (&bundle.plan["id"], &bundle.approval);
+    let signature = approval.work.as_ref().and_then(|work| work.attestation.as_ref()?.signature.as_ref());
+    let signer = signature.map(|signature| signature.principal.clone()).unwrap_or_default();
+    if context.out.json {
+        return context
+            .out
+            .value(&json!({ "plan": plan, "by": approval.by, "proof": proof, "signer": signer }));
+    }
+    let plan = plan.as_str().unwrap_or_default();
+    context.out.line(format!("plan {plan} was approved by {} (signed by {signer})", approval.by));
+    Ok(())
 }
 
 /// Returns an approval that counts, as a sentence for people.

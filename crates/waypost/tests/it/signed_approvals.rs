@@ -148,6 +148,44 @@ fn a_key_that_was_taken_off_the_list_or_revoked_lets_nothing_run() {
     }
 }
 
+#[test]
+fn a_portable_approval_counts_in_a_fresh_store_for_the_same_work_only() {
+    let place = Place::new();
+    let key = place.home("home").join("key");
+    let refused = place.command("home", &["export", "p", "--approval"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{:?}", text(&refused));
+    let words = ["approve", "p", "--sign", "--portable", "--key", key.to_str().unwrap()];
+    succeeds(&place.at_terminal("home", &words));
+    let bundle = place.workspace.root.join("bundle.json");
+    let file = bundle.to_str().unwrap();
+    succeeds(&place.command("home", &["export", "p", "--approval", "--output", file]).output().unwrap());
+    succeeds(&place.command("home", &["verify", "--bundle", file]).output().unwrap());
+    let stranger = place.command("mallory", &["verify", "--bundle", file]).output().unwrap();
+    assert_eq!(stranger.status.code(), Some(1), "{:?}", text(&stranger));
+
+    fs::remove_dir_all(place.workspace.work().join(".waypost")).unwrap();
+    succeeds(&place.at_terminal("home", &["init", "--store", "sqlite"]));
+    succeeds(&place.at_terminal("home", &["trust"]));
+    succeeds(&place.command("home", &["import", file]).output().unwrap());
+    assert_eq!(place.work().0, [""; 0]);
+    // Of another plan, or with other words.
+    succeeds(&place.command("home", &["import", "q.json"]).output().unwrap());
+    let other = place.command("home", &["approve", "q", "--bundle", file, "--json"]).output().unwrap();
+    assert!(text(&other).1.contains("not_authentic"), "{:?}", text(&other));
+    let agent = place.command("home", &["approve", "p", "--bundle", file]).env("CLAUDECODE", "1").output();
+    assert_eq!(agent.unwrap().status.code(), Some(1));
+    succeeds(&place.command("home", &["approve", "p", "--bundle", file]).output().unwrap());
+    assert_eq!(place.work().0, ["good1", "good2"]);
+
+    let forged = fs::read_to_string(&bundle).unwrap().replace("sha256:", "sha256:0");
+    fs::write(&bundle, forged).unwrap();
+    let forged = place.command("home", &["verify", "--bundle", file]).output().unwrap();
+    assert_eq!(forged.status.code(), Some(1), "{:?}", text(&forged));
+    fs::write(&bundle, "{\"format\":\"waypost-approval/1\"}").unwrap();
+    let (_, said) = text(&place.command("home", &["verify", "--bundle", file]).output().unwrap());
+    assert!(said.contains("is not a plan with its approval: missing field"), "{said}");
+}
+
 /// What an attacker does to the rows of the log, besides writing to it with an account and a key of their own.
 fn forge(database: &Connection, rng: &mut SeededRng) -> String {
     let events = |plan: i64, version: i64| -> String {

@@ -1,0 +1,118 @@
+//! A signed approval outside a store: the plan, the record and the message that was signed. It counts wherever the signer
+//! is allowed and the same work would run.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use waypost_config::Definitions;
+use waypost_core::{Approval, Command, PlanId, Proof};
+use waypost_formats::{Dialect, Form, write};
+
+use crate::authenticity::{Approved, AttestError, Authenticator};
+use crate::caller::{Caller, ProvedAct};
+use crate::error::ServiceError;
+use crate::preview::preview_digest;
+use crate::service::{Guard, Service, WriteResult};
+
+/// The value of a bundle's field `format`.
+const BUNDLE_FORMAT: &str = "waypost-approval/1";
+
+/// A plan with its portable approval.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalBundle {
+    /// Which format this is.
+    pub format: String,
+    /// The plan in its native format.
+    pub plan: Value,
+    /// The record, with the signature.
+    pub approval: Approval,
+    /// What was signed, as `ssh-keygen -Y verify -n waypost` takes it.
+    pub message: String,
+}
+
+impl ApprovalBundle {
+    /// Reads a bundle. Returns `None` if the text is something else.
+    pub fn read(text: &str) -> Option<Result<Self, serde_json::Error>> {
+        // Most texts are not parsed twice.
+        let value: Value = text.contains(BUNDLE_FORMAT).then(|| serde_json::from_str(text).ok())??;
+        let is_bundle = value.get("format").and_then(Value::as_str) == Some(BUNDLE_FORMAT);
+        is_bundle.then(|| serde_json::from_value(value))
+    }
+
+    /// Returns the id of the plan.
+    pub fn plan_id(&self) -> Option<PlanId> {
+        self.plan.get("id").and_then(Value::as_str)?.parse().ok()
+    }
+}
+
+impl Authenticator {
+    /// Verifies a portable approval. Returns the proof that it gives.
+    fn verify_portable(
+        &self,
+        service: &Service,
+        plan: &PlanId,
+        approval: &Approval,
+    ) -> Result<Proof, ServiceError> {
+        let signature = approval.work.as_ref().and_then(|work| work.attestation.as_ref()?.signature.as_ref());
+        if !signature.is_some_and(|signature| signature.portable) {
+            return Err(AttestError::NotPortable.into());
+        }
+        let now = service.plans().store().query(|read| Ok(read.now()))?;
+        let settings = &service.config()?.approval;
+        let proof = self.verify(settings, plan, approval, now);
+        Ok(proof.map_err(|why| AttestError::NotGenuine(why.to_string()))?)
+    }
+}
+
+impl Service {
+    /// Returns a plan with its portable approval.
+    pub fn approval_bundle(&self, plan: &PlanId) -> Result<ApprovalBundle, ServiceError> {
+        let authenticator = self.authenticator()?;
+        let found = self.read(plan, |plan| {
+            let approval = plan.state().approval.clone()?;
+            let work = approval.work.as_deref()?;
+            work.attestation.as_ref()?.signature.as_ref().filter(|signature| signature.portable)?;
+            let message = authenticator.message(Approved::of(plan.id(), &approval), work)?.ok()?;
+            Some((plan.to_draft(), message, approval))
+        })?;
+        let Some((draft, message, approval)) = found else { return Err(AttestError::NotPortable.into()) };
+        let unreadable = |error| ServiceError::Unreadable { name: plan.to_string(), error };
+        let text = write(&draft, Dialect::Native, Form::AsRead).map_err(unreadable)?.text;
+        let plan = serde_json::from_str(&text).map_err(|_| AttestError::Malformed)?;
+        Ok(ApprovalBundle { format: BUNDLE_FORMAT.to_owned(), plan, approval, message })
+    }
+
+    /// Verifies a bundle with the allowed signers of this account. Returns the proof that it gives.
+    pub fn verify_bundle(&self, bundle: &ApprovalBundle) -> Result<Proof, ServiceError> {
+        let plan = bundle.plan_id().ok_or(AttestError::Malformed)?;
+        self.authenticator()?.verify_portable(self, &plan, &bundle.approval)
+    }
+
+    /// Approves a plan by a bundle. The signature takes the place of the terminal, for a person; what would run here must
+    /// be what was signed.
+    pub fn approve_bundled(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        bundle: &ApprovalBundle,
+        guard: Guard,
+    ) -> WriteResult {
+        let command = format!("waypost approve {plan}");
+        by.may_sign(&ProvedAct { verb: "approve a plan", what: "approving", command: &command })?;
+        let proof = self.authenticator()?.verify_portable(self, plan, &bundle.approval)?;
+        let config = self.config()?;
+        if proof < config.approval.proof {
+            let (needed, given) = (config.approval.proof, proof);
+            return Err(ServiceError::NeedsStrongerProof { plan: plan.clone(), needed, given });
+        }
+        let (definitions, approval) = (Definitions::of(&config), bundle.approval.clone());
+        let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
+            let digest = preview_digest(&definitions, plan).0;
+            let work = approval.work.clone().filter(|work| work.digest == digest);
+            let Some(work) = work else { return Err(AttestError::OtherWork.into()) };
+            let (version, note) = (plan.version(), approval.note.clone());
+            Ok((vec![Command::Approve { version, note, work: Some(work) }], ()))
+        })?;
+        Ok(reply)
+    }
+}
