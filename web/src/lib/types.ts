@@ -228,7 +228,9 @@ export interface PreviewTask {
 export interface PreviewGroup {
   group: number;
   program: string;
-  for_person: boolean;
+  role: "machine" | "person" | "parent";
+  /** How the program runs: what its executor and check stand for, attempts, time limit. */
+  settings: [string, string][];
   warnings: string[];
   tasks: PreviewTask[];
   tasks_total: number;
@@ -239,6 +241,8 @@ export interface PreviewGroup {
 export interface Preview {
   version: number;
   digest: string;
+  /** The words of the plan itself, and its queue. */
+  about: [string, string][];
   resolved_by?: string;
   disagreeing?: string[];
   unresolved?: string[];
