@@ -99,7 +99,7 @@ pub(crate) fn confirm(
     }
     let mut terminal = Terminal::open().map_err(|why| {
         let message = format!("approving needs a person at a terminal, and {why}");
-        let hint = format!("run `waypost approve {plan}` in a terminal");
+        let hint = format!("run `waypost approve {plan}` in a terminal, or add --sign --yes --seen DIGEST");
         Failure { code: "needs_terminal".to_owned(), ..Failure::failed(message, hint) }
     })?;
     match (answer.yes, answer.seen) {

@@ -53,6 +53,8 @@ export interface Approval {
   at?: string;
   version?: number;
   note?: string;
+  /** The approval itself, with the proof that a person gave it. */
+  approved?: { work?: { proof: string; via: string } };
   reason?: string;
   requested_by?: string;
   requested_at?: string;

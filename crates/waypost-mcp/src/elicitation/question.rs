@@ -209,8 +209,12 @@ fn add_group(text: &mut String, group: &PreviewGroup) {
     let warnings = if warnings.is_empty() { String::new() } else { format!(" [{}]", warnings.join(", ")) };
     for (index, task) in group.tasks.iter().enumerate() {
         let _infallible = write!(text, "\n- {}: {}{warnings}", shown(&task.id), shown(&group.program));
-        let settings = group.settings.iter().filter(|_| index == 0);
-        for (name, said) in settings.chain(&task.particulars) {
+        for (name, said) in group.settings.iter().filter(|_| index == 0) {
+            // The configuration's own lines. Those of a prompt are deeper than its key.
+            let lines: Vec<_> = said.lines().map(shown).collect();
+            let _infallible = write!(text, "\n    {name}: {}", lines.join("\n      "));
+        }
+        for (name, said) in &task.particulars {
             let _infallible = write!(text, "\n    {name}: {}", shown(said));
         }
     }

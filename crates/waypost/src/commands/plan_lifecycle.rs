@@ -46,11 +46,15 @@ pub(crate) struct Approve {
     /// Key to sign with: a private key, or a public key whose private one is in the ssh-agent [default: approval.signing_key]
     #[arg(long, value_name = "FILE", requires = "sign")]
     key: Option<PathBuf>,
+    /// Configuration file that overrides all others
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Approve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let (found, by, guard) = self.on.find(context)?;
+        let (mut found, by, guard) = self.on.find(context)?;
+        found.service = context.service_named(&found.plans, self.config.as_deref())?;
         found.service.check_guard(&by, &found.id, guard)?;
         let preview = found.service.preview(&found.id)?;
         let answer = Answer { yes: self.yes, seen: self.seen.as_deref() };

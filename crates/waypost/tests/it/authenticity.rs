@@ -239,3 +239,28 @@ fn an_older_copy_of_the_database_does_not_bring_back_a_revoked_approval() {
     succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
     assert!(place.ran());
 }
+
+#[test]
+fn an_agent_leaves_a_plan_that_nobody_here_can_run() {
+    let place = Place::new();
+    let plan = fs::read_to_string(place.workspace.work().join("p.json")).unwrap();
+    let plan = plan.replace(r#""executor":"run""#, r#""executor":"elsewhere""#);
+    fs::write(place.workspace.work().join("p.json"), plan).unwrap();
+    let submitted = place.agent(&["submit", "p.json"]);
+    succeeds(&submitted);
+    assert!(text(&submitted).1.contains("not runnable with this configuration"), "{:?}", text(&submitted));
+    let (shown, _) = text(&place.workspace.waypost(&["preview", "p"]));
+    assert!(shown.contains("nobody defines elsewhere"), "{shown}");
+    // A configuration that defines it is named for the preview.
+    let named = CONFIG.replace("executors.run", "executors.elsewhere");
+    fs::write(place.workspace.work().join("more.toml"), named).unwrap();
+    let (shown, _) = text(&place.workspace.waypost(&["preview", "p", "--config", "more.toml"]));
+    assert!(shown.contains("touch ran"), "{shown}");
+    succeeds(&place.workspace.at_terminal(&["approve", "p", "--config", "more.toml"]));
+    let (shown, _) = text(&place.workspace.waypost(&["show", "p"]));
+    assert!(shown.contains("proof: presence (terminal)"), "{shown}");
+    succeeds(&place.workspace.waypost(&["verify", "p", "--config", "more.toml"]));
+    assert!(!place.workspace.waypost(&["verify", "p"]).status.success());
+    let refused = place.agent(&["preview", "p", "--config", "more.toml"]);
+    assert!(!refused.status.success() && text(&refused).1.contains("cannot define"), "{:?}", text(&refused));
+}
