@@ -12,6 +12,7 @@ mod evidence;
 mod injected;
 mod message;
 mod ownership;
+mod revoked;
 mod seal;
 mod sign;
 mod signature;
@@ -25,6 +26,7 @@ pub use allowed_signers::{AllowedSigners, NotAllowed, RevokedKeys, SIGNERS_MAX, 
 pub use evidence::{ANCESTORS_MAX, CallerError, Evidence, Process};
 pub use message::{Act, MESSAGE_BYTES_MAX, Message, MessageTooLong, Scope, Signer};
 pub use ownership::{ForeignOwner, WorkspaceNames, find_root, user_name};
+pub use revoked::{REVOKED_MAX, RevokedApprovals};
 pub use seal::SealKey;
 pub use sign::{SignError, sign};
 pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Verified, verify};

@@ -15,6 +15,9 @@ struct StoreRecord {
     /// The canonical path of the database, or of the folder.
     path: String,
     id: String,
+    /// The number of the last version that was in the store before the account noted it: others wrote up to there.
+    #[serde(default)]
+    foreign_through: u64,
     /// What later versions write.
     #[serde(flatten)]
     unknown: Map<String, Value>,
@@ -33,21 +36,34 @@ impl<'a> StoreRecords<'a> {
 
     /// Returns the id of the store that the account has noted for this path.
     pub fn noted(&self, store: &Path) -> Result<Option<String>, AccountFileError> {
+        Ok(self.record(store)?.map(|record| record.id))
+    }
+
+    /// Whether the account had noted this store before the version with this sequence number was written.
+    pub fn noted_before(&self, store: &Path, id: &str, sequence: u64) -> Result<bool, AccountFileError> {
+        let record = self.record(store)?;
+        Ok(record.is_some_and(|record| record.id == id && sequence > record.foreign_through))
+    }
+
+    fn record(&self, store: &Path) -> Result<Option<StoreRecord>, AccountFileError> {
         let path = canonical(store)?;
         let Some(file) = self.account.record_file(Records::Stores, &path) else { return Ok(None) };
         let Some(bytes) = self.account.read(&file)? else { return Ok(None) };
         let record: StoreRecord = serde_json::from_slice(&bytes).map_err(|error| {
             AccountFileError::Malformed { file, what: format!("this is not a record of a store: {error}") }
         })?;
-        Ok((record.path == path.to_string_lossy()).then_some(record.id))
+        Ok((record.path == path.to_string_lossy()).then_some(record))
     }
 
-    /// Notes the id of the store at this path, in place of an earlier one.
-    pub fn note(&self, store: &Path, id: &str) -> Result<(), AccountFileError> {
+    /// Notes the id of the store at this path, in place of an earlier one. `latest` is the number of its last version.
+    pub fn note(&self, store: &Path, id: &str, latest: u64) -> Result<(), AccountFileError> {
+        if self.noted(store)?.as_deref() == Some(id) {
+            return Ok(());
+        }
         let path = canonical(store)?;
         let Some(file) = self.account.record_file(Records::Stores, &path) else { return Ok(()) };
         let path = path.to_string_lossy().into_owned();
-        let record = StoreRecord { path, id: id.to_owned(), unknown: Map::new() };
+        let record = StoreRecord { path, id: id.to_owned(), foreign_through: latest, unknown: Map::new() };
         let text = serde_json::to_string_pretty(&record)
             .map_err(|error| AccountFileError::Malformed { file: file.clone(), what: error.to_string() })?;
         self.account.write(&file, format!("{text}\n").as_bytes())

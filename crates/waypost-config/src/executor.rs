@@ -69,6 +69,16 @@ impl Serialize for Worker {
 }
 
 impl Worker {
+    /// The folder below the workspace in which its program runs; empty for the workspace itself.
+    pub fn directory(&self) -> &str {
+        match self {
+            Self::Process(process) => &process.directory,
+            Self::Agent(agent) => &agent.process.directory,
+            Self::Slurm(slurm) => &slurm.process.directory,
+            Self::Http(_) | Self::Container(_) | Self::Kubernetes(_) => "",
+        }
+    }
+
     /// The time limit of an attempt, if the configuration sets one.
     pub fn timeout_seconds(&self) -> Option<u32> {
         match self {

@@ -29,7 +29,7 @@ use self::reader::{Reader, Table, set};
 use crate::executor::Worker;
 use crate::layer::{Layer, Origin, ReadFile};
 use crate::problem::ConfigProblem;
-use crate::settings::{CONCURRENCY_MAX, Config, LOG_BYTES_LIMIT, Queue};
+use crate::settings::{CONCURRENCY_MAX, Config, Executor, LOG_BYTES_LIMIT, Queue};
 
 /// The hint for a setting that only the user's own file may contain.
 const IN_USER_CONFIG: &str = "write it into the user's configuration, or take it out here";
@@ -100,7 +100,11 @@ impl Table<'_> {
         let pinned = &mut config.pinned_files;
         let executors = self.tables("executors", |_, table| {
             let executor = table.executor();
-            table.pin(pinned);
+            let worker = match &executor {
+                Some(Executor::Worker(worker)) => Some(worker),
+                Some(Executor::Dispatch(_) | Executor::Noop | Executor::Human) | None => None,
+            };
+            table.pin(pinned, worker.map_or("", Worker::directory));
             let revision = table.revision();
             Some((executor?, revision))
         });
@@ -112,7 +116,7 @@ impl Table<'_> {
         }
         config.checks.extend(self.tables("checks", |_, table| {
             let process = table.process();
-            table.pin(pinned);
+            table.pin(pinned, process.as_ref().map_or("", |process| &process.directory));
             Some(Worker::Process(Arc::new(process?)))
         }));
         config.shapes.extend(self.tables("shapes", |_, table| table.shape()));

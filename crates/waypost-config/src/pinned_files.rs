@@ -22,6 +22,8 @@ const ALWAYS_READ_BYTES: u64 = 64 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PinnedFiles {
     pub patterns: BTreeMap<String, Vec<String>>,
+    /// The folder below the workspace that the patterns of a table are relative to: where its program runs.
+    pub directories: BTreeMap<String, String>,
     pub workspace: PathBuf,
     hashes: HashCache,
 }
@@ -54,15 +56,22 @@ impl PinnedFiles {
     /// Returns the path and the SHA-256 of each file that a table pins now; `None` for a table that pins nothing. In place
     /// of the hash stands why a file has none, which no approval contains.
     pub fn of(&self, table: &str) -> Option<BTreeMap<String, String>> {
+        self.of_copy(table, &self.workspace)
+    }
+
+    /// Like [`PinnedFiles::of`], for a copy of the workspace: a git worktree.
+    pub fn of_copy(&self, table: &str, root: &Path) -> Option<BTreeMap<String, String>> {
         let patterns = self.patterns.get(table)?;
+        let directory = self.directories.get(table).map_or("", String::as_str);
         let mut files = BTreeMap::new();
         let mut bytes = 0;
         for pattern in patterns {
-            match self.matches(pattern) {
+            match matches(root, directory, pattern) {
                 Ok(found) if found.is_empty() => _ = files.insert(pattern.clone(), "no such file".to_owned()),
                 Ok(found) => {
                     for (name, path) in found {
-                        let hash = self.hash(&path, &mut bytes).unwrap_or_else(|error| error.to_string());
+                        let hash =
+                            self.hash(root, &path, &mut bytes).unwrap_or_else(|error| error.to_string());
                         files.insert(name, hash);
                         if files.len() > PINNED_FILES_MAX {
                             let many = format!("more than {PINNED_FILES_MAX} files");
@@ -76,36 +85,48 @@ impl PinnedFiles {
         Some(files)
     }
 
-    fn matches(&self, pattern: &str) -> Result<Vec<(String, PathBuf)>, glob::PatternError> {
-        let root = glob::Pattern::escape(&self.workspace.to_string_lossy());
-        let found = glob::glob(&format!("{root}/{pattern}"))?;
-        let named = |path: PathBuf| {
-            let name = path.strip_prefix(&self.workspace).unwrap_or(&path).to_string_lossy().into_owned();
-            (name, path)
-        };
-        // A folder that cannot be read is named by its own error when its files are.
-        Ok(found.map(|path| named(path.unwrap_or_else(|error| error.path().to_owned()))).collect())
-    }
-
-    /// Returns the hash of a plain file below the workspace.
-    fn hash(&self, path: &Path, bytes: &mut u64) -> io::Result<String> {
-        let about = fs::symlink_metadata(path)?;
-        if !about.is_file() || !path.canonicalize()?.starts_with(self.workspace.canonicalize()?) {
-            return Err(io::Error::other("not a plain file below the workspace"));
+    /// Returns the hash of a plain file, and where it is if links lead to it: another target is another file.
+    fn hash(&self, root: &Path, path: &Path, bytes: &mut u64) -> io::Result<String> {
+        let (root, target) = (root.canonicalize()?, path.canonicalize()?);
+        let about = fs::metadata(&target)?;
+        if !about.is_file() {
+            return Err(io::Error::other("not a plain file"));
         }
         *bytes += about.len();
         if *bytes > PINNED_BYTES_MAX {
             return Err(io::Error::other(format!("more than {PINNED_BYTES_MAX} bytes")));
         }
+        let hash = self.hash_of(&target, &about)?;
+        let place = target.strip_prefix(&root).unwrap_or(&target);
+        let is_link = fs::symlink_metadata(path)?.is_symlink() || place.is_absolute();
+        Ok(if is_link { format!("{hash} (link to {})", place.display()) } else { hash })
+    }
+
+    fn hash_of(&self, target: &Path, about: &Metadata) -> io::Result<String> {
         let mut known = self.hashes.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((then, hash)) = known.get(path)
+        if let Some((then, hash)) = known.get(target)
             && about.len() > ALWAYS_READ_BYTES
-            && *then == identity(&about)
+            && *then == identity(about)
         {
             return Ok(hash.clone());
         }
-        let hash = format!("sha256:{}", hex(&sha256(&fs::read(path)?)));
-        known.insert(path.to_owned(), (identity(&about), hash.clone()));
+        let hash = format!("sha256:{}", hex(&sha256(&fs::read(target)?)));
+        known.insert(target.to_owned(), (identity(about), hash.clone()));
         Ok(hash)
     }
+}
+
+fn matches(
+    root: &Path,
+    directory: &str,
+    pattern: &str,
+) -> Result<Vec<(String, PathBuf)>, glob::PatternError> {
+    let folder = glob::Pattern::escape(&root.join(directory).to_string_lossy());
+    let found = glob::glob(&format!("{}/{pattern}", folder.trim_end_matches('/')))?;
+    let named = |path: PathBuf| {
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        (name, path)
+    };
+    // A folder that cannot be read is named by its own error when its files are.
+    Ok(found.map(|path| named(path.unwrap_or_else(|error| error.path().to_owned()))).collect())
 }

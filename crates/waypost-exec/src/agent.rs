@@ -13,7 +13,7 @@ use super::process::{self, Environment, ProcessResult, Program};
 use super::prompt::Facts;
 use super::worktree::Worktree;
 use crate::outcome::AttemptOutcome;
-use waypost_config::{Agent, Answer, PROMPT_MARK, Prompt, PromptTo};
+use waypost_config::{Agent, Answer, PROMPT_MARK, PinnedFiles, Prompt, PromptTo};
 use waypost_store::log_path;
 
 /// Bytes that the system accepts in one argument.
@@ -21,9 +21,14 @@ const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Bytes at the end of an earlier attempt's log that a prompt repeats.
 const FAILURE_BYTES_MAX: usize = 4 * 1024;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> AttemptOutcome {
+pub(super) fn run(
+    attempt: &mut Attempt<'_>,
+    agent: &Agent,
+    facts: &Facts,
+    pinned: Option<&(PinnedFiles, String)>,
+) -> AttemptOutcome {
     let ending = if agent.worktree {
-        in_worktree(attempt, agent, facts)
+        in_worktree(attempt, agent, facts, pinned)
     } else {
         inside(&attempt.around.workspace, &agent.process.directory)
             .and_then(|directory| asked(attempt, agent, facts.clone(), directory))
@@ -38,12 +43,18 @@ pub(super) fn run(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> At
 }
 
 /// Runs the agent in a worktree of its own and commits its changes to a branch.
-fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Result<AttemptOutcome, String> {
+fn in_worktree(
+    attempt: &mut Attempt<'_>,
+    agent: &Agent,
+    facts: &Facts,
+    pinned: Option<&(PinnedFiles, String)>,
+) -> Result<AttemptOutcome, String> {
     let worktree = Worktree::make(attempt, facts.branch_before.as_deref())?;
     let mut facts = facts.clone();
     facts.set("branch", worktree.branch().to_owned());
-    let asked = worktree
-        .directory(&agent.process.directory)
+    let asked = pinned
+        .map_or(Ok(()), |(pinned, table)| worktree.check_pinned(pinned, table))
+        .and_then(|()| worktree.directory(&agent.process.directory))
         .and_then(|directory| asked(attempt, agent, facts.clone(), directory));
     // Before any git command: it would read what the agent wrote.
     let asked = worktree.check_git_files().and(asked);

@@ -12,7 +12,7 @@ use crate::check_evidence::Claim;
 use crate::outcome::AttemptKey;
 use crate::traces::Trace;
 use waypost_config::{self as admit, ResolvedWork};
-use waypost_config::{Config, Worker};
+use waypost_config::{Config, PinnedFiles, Worker};
 
 /// One worker to run, and its input.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct Part {
     pub facts: Facts,
     /// Whether the part is the task's check.
     pub is_check: bool,
+    /// The files that the executor pins, and the name of its table.
+    pub pinned: Option<(PinnedFiles, String)>,
 }
 
 /// The check at the end of an attempt.
@@ -96,7 +98,10 @@ impl AttemptSpec {
                         | Worker::Kubernetes(_)
                         | Worker::Slurm(_) => Facts::default(),
                     };
-                    parts.push(Part { worker: worker.clone(), input, facts, is_check });
+                    let table = format!("executors.{}", work.executor);
+                    let pins = &config.pinned_files;
+                    let pinned = pins.patterns.contains_key(&table).then(|| (pins.clone(), table));
+                    parts.push(Part { worker: worker.clone(), input, facts, is_check, pinned });
                 }
             }
         }

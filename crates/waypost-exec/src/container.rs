@@ -4,7 +4,8 @@
 //! the liveness lock of its run for as long as the container may exist. The run that takes over the work of a dead run
 //! ends the containers named in its notes.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -192,7 +193,11 @@ impl Note {
     fn write(attempt: &Attempt<'_>, engine: &str, name: &str) -> Result<Self, String> {
         let folder = notes(&attempt.around.logs.with_file_name("runs"), &attempt.around.worker);
         let path = folder.join(name);
-        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, engine));
+        let written = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+            .and_then(|()| fs::write(&path, engine));
         written.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
         Ok(Self { path, engine: engine.to_owned() })
     }

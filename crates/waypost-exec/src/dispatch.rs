@@ -52,7 +52,7 @@ fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> AttemptOutcome {
     attempt.log.begin();
     let ended = match &part.worker {
         Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
-        Worker::Agent(agent) => Ok(agent::run(attempt, agent, &part.facts)),
+        Worker::Agent(agent) => Ok(agent::run(attempt, agent, &part.facts, part.pinned.as_ref())),
         Worker::Http(http) => http::run(attempt, http, &part.input),
         Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
         Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),

@@ -4,10 +4,10 @@
 //! not serialize them. An agent can write any file of its worktree, and no git command executes any of them.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -18,6 +18,7 @@ use super::attempt::{Attempt, inside};
 use super::git::Git;
 use super::process;
 use crate::outcome::AttemptOutcome;
+use waypost_config::PinnedFiles;
 use waypost_store::log_file_name as file_name;
 
 /// The lock reason that git sets while it creates a worktree.
@@ -156,6 +157,18 @@ impl Worktree {
     /// Resolves a directory of the workspace inside the worktree.
     pub(super) fn directory(&self, relative: &str) -> Result<PathBuf, String> {
         inside(&self.workspace, relative)
+    }
+
+    /// Refuses a worktree in which a pinned file is not the one of the workspace, which an approval binds: the agent would
+    /// run the copy.
+    pub(super) fn check_pinned(&self, pinned: &PinnedFiles, table: &str) -> Result<(), String> {
+        let approved = pinned.of(table).unwrap_or_default();
+        let copied = pinned.of_copy(table, &self.workspace).unwrap_or_default();
+        let names = approved.keys().chain(copied.keys());
+        match names.into_iter().find(|name| approved.get(*name) != copied.get(*name)) {
+            Some(name) => Err(format!("the worktree has another {name} than the workspace; commit it first")),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a worktree whose agent led git to another repository, which could name programs for git to run.
@@ -316,8 +329,13 @@ fn worktrees(attempt: &Attempt<'_>) -> PathBuf {
 
 fn locked(own: &Path) -> Result<File, String> {
     let file = || {
-        fs::create_dir_all(own)?;
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(own.join(".lock"))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(own)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(own.join(".lock"))?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     };

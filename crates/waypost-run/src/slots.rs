@@ -8,8 +8,9 @@
 mod store;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -53,7 +54,7 @@ impl HeldSlots {
     }
 
     fn open(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(name))
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.folder.join(name))
     }
 
     fn take(&mut self, concurrency: u32) -> io::Result<bool> {
@@ -108,7 +109,7 @@ impl FileSlots {
     fn held(&mut self, queue: &str) -> io::Result<&mut HeldSlots> {
         if !self.queues.contains_key(queue) {
             let folder = self.root.join(folder_name(queue));
-            fs::create_dir_all(&folder)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
             let held = HeldSlots { folder, slots: Vec::new(), waiting: None, since: None, gave: None };
             self.queues.insert(queue.to_owned(), held);
         }

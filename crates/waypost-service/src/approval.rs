@@ -310,6 +310,9 @@ pub(crate) fn may_start_with(
         Some(Err(NotAuthentic::Signature(why))) => {
             return Err((StartRefusalReason::NotAuthentic, Some(why)));
         }
+        Some(Err(NotAuthentic::Revoked)) => {
+            return Err((StartRefusalReason::NotAuthentic, Some("it was revoked".to_owned())));
+        }
         Some(Err(NotAuthentic::StoreChanged(location))) => {
             return Err((StartRefusalReason::StoreChanged, Some(location)));
         }

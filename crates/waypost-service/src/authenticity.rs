@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waypost_account::{
-    Account, AccountFileError, Act, AllowedSigners, BadSignature, Message, MessageTooLong, RevokedKeys,
-    Scope, SealKey, SignError, Signer, SignerFileError, StoreRecords, sign, verify,
+    Account, AccountFileError, Act, AllowedSigners, BadSignature, Message, MessageTooLong, RevokedApprovals,
+    RevokedKeys, Scope, SealKey, SignError, Signer, SignerFileError, StoreRecords, sign, verify,
 };
 use waypost_config::{ApprovalSettings, SealRule};
 use waypost_core::canonical::Hash;
@@ -22,6 +22,8 @@ pub struct Authenticator {
     location: Location,
     /// The id of the store; empty until it was read.
     store: String,
+    /// The number of the last version in the store when its id was read.
+    latest: u64,
 }
 
 /// Where a store is.
@@ -46,6 +48,8 @@ pub enum NotAuthentic {
     Signature(String),
     /// The store at this location is another one than before.
     StoreChanged(String),
+    /// It was revoked on this account; an older copy of the store still has it.
+    Revoked,
 }
 
 impl std::fmt::Display for NotAuthentic {
@@ -166,7 +170,12 @@ impl<'a> Approved<'a> {
 impl Default for Authenticator {
     /// Vouches with a key of this process, and for nothing that another process approved.
     fn default() -> Self {
-        Self { account: Arc::new(Account::of_process()), location: Location::Unknown, store: String::new() }
+        Self {
+            account: Arc::new(Account::of_process()),
+            location: Location::Unknown,
+            store: String::new(),
+            latest: 0,
+        }
     }
 }
 
@@ -178,28 +187,30 @@ impl Authenticator {
             Some(_) => Location::Server,
             None => Location::Unknown,
         };
-        Self { account: Arc::new(account.clone()), location, store: String::new() }
+        Self { account: Arc::new(account.clone()), location, store: String::new(), latest: 0 }
     }
 
     /// Returns the authenticator with the id of the opened store.
     pub fn in_store(&self, store: &dyn Store) -> Result<Self, StoreError> {
-        Ok(Self { store: store.query(|read| read.store_id())?, ..self.clone() })
+        let (store, latest) = store.query(|read| Ok((read.store_id()?, read.latest()?)))?;
+        Ok(Self { store, latest, ..self.clone() })
     }
 
     /// Records the opened store as the one of its location: a person created or trusted it.
     pub fn note_store(&self) -> Result<(), AttestError> {
         if let Location::Files(path) = &self.location {
-            StoreRecords::of(&self.account).note(path, &self.store)?;
+            StoreRecords::of(&self.account).note(path, &self.store, self.latest)?;
         }
         Ok(())
     }
 
-    /// Whether the account has used this store before: it created or trusted it, or approved something in it.
-    pub(crate) fn knows_store(&self) -> bool {
+    /// Whether the account used this store before the version with this sequence number was written: it had created or
+    /// trusted it, or approved something in it. What was there earlier, others may have written.
+    pub(crate) fn knew_store_before(&self, sequence: u64) -> bool {
         match &self.location {
             Location::Files(path) if self.account.home.is_some() => {
-                let noted = StoreRecords::of(&self.account).noted(path);
-                matches!(noted, Ok(Some(id)) if id == self.store)
+                let records = StoreRecords::of(&self.account);
+                matches!(records.noted_before(path, &self.store, sequence), Ok(true))
             }
             Location::Files(_) | Location::Unknown | Location::Server => true,
         }
@@ -299,6 +310,14 @@ impl Authenticator {
         Ok(work)
     }
 
+    /// Keeps that an approval was revoked, outside the store.
+    pub(crate) fn revoke(&self, approval: &Approval) -> Result<(), AttestError> {
+        if let Some((_, attestation)) = attested(approval) {
+            RevokedApprovals::of(&self.account).add(&attestation.nonce)?;
+        }
+        Ok(())
+    }
+
     /// Verifies the approval of a plan. Returns the proof that it gives.
     pub fn verify(
         &self,
@@ -313,6 +332,11 @@ impl Authenticator {
             let proof = approval.work.as_ref().map(|work| work.proof.min(Proof::Presence));
             return proof.filter(|_| counts).ok_or(NotAuthentic::Unattested);
         };
+        match RevokedApprovals::of(&self.account).contains(&attestation.nonce) {
+            Ok(false) => {}
+            Ok(true) => return Err(NotAuthentic::Revoked),
+            Err(error) => return Err(NotAuthentic::Signature(error.to_string())),
+        }
         let signed = attestation.signature.as_ref().map(|signature| {
             self.verify_signature(settings, Approved::of(plan, approval), work, signature, now)
         });

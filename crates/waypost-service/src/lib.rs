@@ -23,6 +23,7 @@ mod own_record;
 mod preview;
 mod record;
 mod report;
+mod risk;
 mod service;
 mod subscriptions;
 mod task_json;
@@ -47,10 +48,11 @@ pub use gate::{human_tasks, unproved_gates};
 pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use preview::{
-    Preview, PreviewGroup, PreviewTask, Risk, Seen, plan_preview, preview_digest, short_digest,
+    GroupRole, Preview, PreviewGroup, PreviewTask, Seen, plan_preview, preview_digest, short_digest,
 };
 pub use record::Record;
 pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_seconds};
+pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};

@@ -106,7 +106,12 @@ impl Service {
         let command = format!("waypost revoke {plan}");
         let act = ProvedAct { verb: "revoke an approval", what: "revoking an approval", command: &command };
         by.proved(&act)?;
-        self.write(by, plan, vec![Command::Revoke], guard)
+        let approval = self.read(plan, |plan| plan.state().approval.clone())?;
+        let reply = self.write(by, plan, vec![Command::Revoke], guard)?;
+        if let Some(approval) = approval {
+            self.authenticator()?.revoke(&approval)?;
+        }
+        Ok(reply)
     }
 
     /// Rejects a plan.

@@ -25,6 +25,8 @@ pub(crate) struct OwnRecord {
     sources: Vec<Source>,
     authenticator: Authenticator,
     now: Timestamp,
+    /// The number of the plan's first version in the store.
+    created: u64,
     /// The index of the definitions that the record before the write was made with.
     fits: Mutex<Option<usize>>,
 }
@@ -63,8 +65,10 @@ impl Service {
         let authenticator = self.authenticator()?.clone();
         let sources = self.definitions_for(plan)?;
         let now = self.plans().store().query(|read| Ok(read.now()))?;
+        let first = self.plans().history(plan, 0, 1)?;
+        let created = first.first().map_or(0, |version| version.sequence);
         let (by, fits) = (by.actor.clone(), Mutex::default());
-        Ok(Some(OwnRecord { rule, by, presence, settings, sources, authenticator, now, fits }))
+        Ok(Some(OwnRecord { rule, by, presence, settings, sources, authenticator, now, created, fits }))
     }
 }
 
@@ -143,10 +147,16 @@ impl OwnRecord {
     }
 
     /// Whether the person can say that the plan is their own. A record that was not given on this account shows that the
-    /// plan came from elsewhere, as does a store that the account has not used before.
+    /// plan came from elsewhere, as does another author, or a store that the account has not used before. What has
+    /// changed since the record, only a person who is present can say again.
     pub(crate) fn may_leave(&self, plan: &Plan) -> bool {
-        let Some(approval) = &plan.state().approval else { return self.authenticator.knows_store() };
+        let state = plan.state();
+        let Some(approval) = &state.approval else {
+            let is_author = state.created_by.as_ref() == Some(&self.by);
+            return is_author && self.authenticator.knew_store_before(self.created);
+        };
         let verified = self.authenticator.verify(&self.settings, plan.id(), approval, self.now);
-        verified.is_ok() && approval.is_own()
+        let renews = self.presence.proof > Proof::Account || self.good_with(plan).is_some();
+        verified.is_ok() && approval.is_own() && renews
     }
 }

@@ -1,25 +1,24 @@
 //! Everything that machines would do for a plan, resolved, and the digest to which an approval is bound. Runs nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use waypost_config::{Definition, DefinitionRole, Definitions};
 use waypost_core::canonical::CanonicalHasher;
-use waypost_core::{Json, Plan, PlanId, ProblemKind, Task, TaskSpec, Work};
-use waypost_text::is_unsafe_char;
+use waypost_core::{Json, Plan, PlanId, ProblemKind, Task, TaskId, TaskSpec, Work};
+use waypost_text::hex;
 
-use crate::approval_preview::{ApprovalPreview, approval_preview};
+use crate::approval_preview::{ApprovalPreview, INPUTS, approval_preview, settings};
+use crate::risk::{Risk, has_hidden, risks};
 
-/// Attempts of one task above which the approver is warned.
-const ATTEMPTS_USUAL_MAX: u32 = 10;
-/// Words that hint at deletion.
-const DELETION_WORDS: [&str; 9] =
-    ["rm", "rmdir", "del", "delete", "drop", "destroy", "prune", "purge", "truncate"];
-/// Words that hint at production systems.
-const PRODUCTION_WORDS: [&str; 4] = ["prod", "production", "live", "release"];
 /// Bytes of definitions that an approval keeps for the difference to a later state.
 const KEPT_DEFINITIONS_BYTES_MAX: usize = 256 * 1024;
+/// Tasks of a group that a person reads at a glance.
+const SMALL_GROUP_TASKS_MAX: usize = 10;
+/// The keys under which an approval keeps what else its digest covers.
+const DEFAULTS: &str = "defaults";
+const THE_PLAN: &str = "plan";
 /// Hex digits of a digest in its short form.
 const SHORT_DIGEST_DIGITS: usize = 12;
 
@@ -41,6 +40,8 @@ pub struct Preview {
     pub version: u64,
     /// The digest of all that would run: `sha256:` and 64 hex digits. An approval names it, and workers compare it.
     pub digest: String,
+    /// The words of the plan itself, and its queue, by name.
+    pub about: Vec<(&'static str, String)>,
     /// The worker whose definitions these are; absent if they are those of the local configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_by: Option<String>,
@@ -57,7 +58,7 @@ pub struct Preview {
     /// What differs from the latest approval, a line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub since_approval: Vec<String>,
-    /// The tasks, grouped by what they run: risky groups first, then small ones.
+    /// The tasks, grouped by what they run: rare and risky groups first, then small ones.
     pub groups: Vec<PreviewGroup>,
 }
 
@@ -79,12 +80,26 @@ pub fn short_digest(digest: &str) -> &str {
 pub struct PreviewGroup {
     /// The program, as a person would type it.
     pub program: String,
+    /// What the tasks are to those who approve.
+    pub role: GroupRole,
     /// What the approver should look at. Risks sort and warn; they forbid nothing.
     pub risks: Vec<Risk>,
-    /// Whether a person does the work, and no machine checks it.
-    pub for_person: bool,
-    /// The tasks, in the plan's order.
+    /// How the program runs: what its executor and its check stand for, attempts, time limit.
+    pub settings: Vec<(&'static str, String)>,
+    /// The tasks, those with rare inputs first, otherwise in the plan's order.
     pub tasks: Vec<PreviewTask>,
+}
+
+/// What the tasks of a group are to those who approve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupRole {
+    /// A machine runs something for them.
+    Machine,
+    /// A person does the work, and no machine checks it.
+    Person,
+    /// They have parts for machines; agents that do those read their words.
+    Parent,
 }
 
 /// One task of a preview.
@@ -92,68 +107,18 @@ pub struct PreviewGroup {
 pub struct PreviewTask {
     /// The id of the task.
     pub id: String,
-    /// The texts that its author passes to the program, by name.
+    /// Everything that its author says about it, by name.
     pub particulars: Vec<(&'static str, String)>,
-}
-
-/// What a person should look at before approving, the gravest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Risk {
-    /// A text has characters that are not visible, or that change the direction of text.
-    InvisibleCharacters,
-    /// A command or an input has a word such as `rm` or `delete`.
-    Deletion,
-    /// A command or an input has a word such as `prod`.
-    Production,
-    /// It gets a secret.
-    Secrets,
-    /// It can use the keys of the SSH agent.
-    SshAgent,
-    /// The command runs through a shell.
-    Shell,
-    /// It reaches the network.
-    Network,
-    /// The image's tag can be moved to another image.
-    MovableImage,
-    /// An agent changes the workspace itself.
-    AgentWithoutWorktree,
-    /// It may be tried many times.
-    ManyAttempts,
-    /// Nothing limits how long it takes.
-    NoTimeout,
-    /// No other task of this plan runs this program in this way.
-    UsedOnce,
-}
-
-impl Risk {
-    /// Returns the risk as a clause for people.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::InvisibleCharacters => "invisible characters",
-            Self::Deletion => "deletes",
-            Self::Production => "names production",
-            Self::Secrets => "gets secrets",
-            Self::SshAgent => "can use SSH keys",
-            Self::Shell => "runs in a shell",
-            Self::Network => "uses the network",
-            Self::MovableImage => "image can change",
-            Self::AgentWithoutWorktree => "agent works in the workspace itself",
-            Self::ManyAttempts => "many attempts",
-            Self::NoTimeout => "no time limit",
-            Self::UsedOnce => "used once",
-        }
-    }
 }
 
 /// Decides which tasks form a group.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
+    risks: Vec<Risk>,
     program: String,
-    executor: Option<String>,
-    shape: Option<String>,
-    check: Option<String>,
-    attempts: u32,
+    definitions: Vec<(DefinitionRole, String)>,
+    shapes: [Option<String>; 2],
+    retry: Option<[u32; 3]>,
     timeout: Option<u32>,
 }
 
@@ -161,39 +126,56 @@ struct GroupKey {
 pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
     let mut used = UsedDefinitions::default();
     let mut groups: BTreeMap<GroupKey, PreviewGroup> = BTreeMap::new();
+    let mut parents: HashSet<TaskId> = HashSet::new();
     let mut total = 0;
     for (task, _) in plan.tasks() {
-        if task.spec.work.is_none() && task.spec.check.is_none() {
+        let spec = &task.spec;
+        if spec.work.is_none() && spec.check.is_none() {
             continue;
         }
         total += 1;
-        let found = used.add(definitions, &task.spec);
-        let ApprovalPreview { program, mut particulars } = approval_preview(definitions, &task.spec);
-        particulars.extend(order_and_locks(&task.spec));
-        let key = group_key(definitions, task, &program);
-        let group = groups.entry(key).or_insert_with(|| PreviewGroup {
-            program,
-            risks: Vec::new(),
-            for_person: found.iter().all(|value| *value == "human"),
+        let mut above = spec.parent.clone();
+        while let Some(parent) = above.take_if(|parent| parents.insert(parent.clone())) {
+            above = plan.task(parent.as_str()).and_then(|parent| parent.spec.parent.clone());
+        }
+        let found = used.add(definitions, spec);
+        let values: Vec<&Value> = found.iter().map(|definition| definition.value).collect();
+        let ApprovalPreview { program, particulars } = approval_preview(definitions, spec);
+        let risks = risks(definitions, spec, &program, &particulars, &values);
+        let key = group_key(spec, program, &found, risks);
+        let group = groups.entry(key).or_insert_with_key(|key| PreviewGroup {
+            program: key.program.clone(),
+            risks: key.risks.clone(),
+            role: match !values.is_empty() && values.iter().all(|value| *value == "human") {
+                true => GroupRole::Person,
+                false => GroupRole::Machine,
+            },
+            settings: settings(definitions, spec, &found),
             tasks: Vec::new(),
         });
-        group.risks.extend(risks(definitions, &task.spec, &group.program, &found));
-        group.tasks.push(PreviewTask { id: task.spec.id.to_string(), particulars });
+        group.tasks.push(PreviewTask { id: spec.id.to_string(), particulars });
     }
     let mut groups: Vec<PreviewGroup> = groups.into_values().collect();
     for group in &mut groups {
         if group.tasks.len() == 1 && total > 1 {
             group.risks.push(Risk::UsedOnce);
+            group.risks.sort_unstable();
         }
-        group.risks.sort_unstable();
-        group.risks.dedup();
+        rare_inputs_first(&mut group.tasks);
     }
-    groups.sort_by_key(|group| (group.risks.is_empty(), group.risks.first().copied(), group.tasks.len()));
-    let now = used.values();
+    groups.extend(group_of_parents(definitions, plan, &parents));
+    // What is rare or risky is read first, and in it what is short.
+    groups.sort_by_key(|group| {
+        let first = group.risks.first().copied();
+        let stands_out = first.is_some_and(|risk| risk <= Risk::UsedOnce);
+        (!stands_out, group.tasks.len() > SMALL_GROUP_TASKS_MAX, first, group.tasks.len())
+    });
+    let now = used.values(definitions, plan);
     Preview {
         plan: plan.id().clone(),
         version: plan.version(),
         digest: used.digest(definitions, plan),
+        about: about(plan),
         resolved_by: None,
         disagreeing: Vec::new(),
         total,
@@ -201,6 +183,64 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         unresolved: used.unresolved,
         definitions: now,
         groups,
+    }
+}
+
+/// Returns the words of the plan itself, which agents are told, and where it runs.
+fn about(plan: &Plan) -> Vec<(&'static str, String)> {
+    let spec = plan.spec();
+    let texts = [("title", &spec.title), ("goal", &spec.goal), ("queue", &spec.queue)];
+    let said = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    said.map(|(name, text)| (name, text.clone())).collect()
+}
+
+/// Returns the tasks that run nothing themselves, but whose words are told to agents that do their parts.
+fn group_of_parents(
+    definitions: &Definitions,
+    plan: &Plan,
+    parents: &HashSet<TaskId>,
+) -> Option<PreviewGroup> {
+    let mut group = PreviewGroup {
+        program: "(no program: agents that do the parts of these tasks read their words)".to_owned(),
+        role: GroupRole::Parent,
+        risks: Vec::new(),
+        settings: Vec::new(),
+        tasks: Vec::new(),
+    };
+    for (Task { spec, .. }, _) in plan.tasks() {
+        if parents.contains(&spec.id) && spec.work.is_none() && spec.check.is_none() {
+            let ApprovalPreview { particulars, .. } = approval_preview(definitions, spec);
+            if particulars.iter().any(|(_, text)| has_hidden(text)) {
+                group.risks = vec![Risk::InvisibleCharacters];
+            }
+            group.tasks.push(PreviewTask { id: spec.id.to_string(), particulars });
+        }
+    }
+    (!group.tasks.is_empty()).then_some(group)
+}
+
+/// Moves tasks whose inputs few others have before the rest.
+fn rare_inputs_first(tasks: &mut [PreviewTask]) {
+    fn inputs(task: &PreviewTask) -> &str {
+        task.particulars.iter().find(|(name, _)| *name == INPUTS).map_or("", |(_, text)| text)
+    }
+    let mut uses: HashMap<String, usize> = HashMap::new();
+    for task in &*tasks {
+        *uses.entry(inputs(task).to_owned()).or_default() += 1;
+    }
+    tasks.sort_by_cached_key(|task| uses.get(inputs(task)).copied());
+}
+
+fn group_key(spec: &TaskSpec, program: String, found: &[Definition<'_>], risks: Vec<Risk>) -> GroupKey {
+    let shape = |work: &Option<Box<Work>>| work.as_ref().and_then(|work| work.shape.clone());
+    let retry = spec.retry.as_deref();
+    GroupKey {
+        risks,
+        program,
+        definitions: found.iter().map(|found| (found.role, found.name.clone())).collect(),
+        shapes: [shape(&spec.work), shape(&spec.check)],
+        retry: retry.map(|retry| [retry.attempts, retry.backoff_seconds, retry.backoff_seconds_max]),
+        timeout: spec.timeout_seconds,
     }
 }
 
@@ -225,7 +265,7 @@ pub(crate) fn resolved(definitions: &Definitions, plan: &Plan) -> Resolved {
     }
     Resolved {
         digest: used.digest(definitions, plan),
-        definitions: used.values(),
+        definitions: used.values(definitions, plan),
         unresolved: used.unresolved,
     }
 }
@@ -246,6 +286,8 @@ pub(crate) fn since_approval(plan: &Plan, now: &BTreeMap<String, Value>) -> Vec<
     for (name, value) in now {
         match before.get(name) {
             Some(old) if old == value => {}
+            // Earlier versions did not keep these.
+            None if name == DEFAULTS || name == THE_PLAN => {}
             Some(old) => lines.push(format!("{name}: {}", changed_keys(old, value).join(", "))),
             None => lines.push(format!("{name} is new")),
         }
@@ -267,6 +309,10 @@ fn changed_keys(old: &Value, new: &Value) -> Vec<String> {
     }
     let mut changed = Vec::new();
     collect_changed(&old, &new, &mut changed);
+    // The digest in `tasks` covers the words of the plan too.
+    if new_kind == THE_PLAN && changed.len() > 1 {
+        changed.retain(|key| key != "tasks");
+    }
     changed
 }
 
@@ -291,16 +337,17 @@ struct UsedDefinitions<'a> {
 }
 
 impl<'a> UsedDefinitions<'a> {
-    /// Resolves the names that a task uses, and returns what they stand for.
-    fn add(&mut self, definitions: &'a Definitions, spec: &TaskSpec) -> Vec<&'a Value> {
+    /// Resolves the names that a task uses, and returns what they stand for: of its work, then of its check.
+    fn add(&mut self, definitions: &'a Definitions, spec: &TaskSpec) -> Vec<Definition<'a>> {
         let work = spec.work.as_deref().map(|work| (work, definitions.of_work(work)));
         let check = spec.check.as_deref().map(|check| (check, definitions.of_check(check)));
         let mut found = Vec::new();
         for (work, definition) in work.into_iter().chain(check) {
             match definition {
                 Ok(definition) => {
-                    found.push(definition.value);
-                    self.definitions.entry((definition.role, definition.name.clone())).or_insert(definition);
+                    let key = (definition.role, definition.name.clone());
+                    self.definitions.entry(key).or_insert_with(|| definition.clone());
+                    found.push(definition);
                 }
                 Err(problem) => self.add_unresolved(work, problem),
             }
@@ -319,12 +366,23 @@ impl<'a> UsedDefinitions<'a> {
         }
     }
 
-    /// Returns the definitions by role and name.
-    fn values(&self) -> BTreeMap<String, Value> {
+    /// Returns the definitions by role and name, with the defaults of the configuration and the words of the plan:
+    /// everything that a digest covers, so that a difference can be named.
+    fn values(&self, definitions: &Definitions, plan: &Plan) -> BTreeMap<String, Value> {
         let named = self.definitions.iter().map(|((role, name), definition)| {
             (format!("{} {name}", role.as_str()), definition.value.clone())
         });
-        named.collect()
+        let (retry, spec) = (&definitions.retry, plan.spec());
+        let defaults = json!({ "limits": {
+            "retry.attempts": retry.attempts,
+            "retry.backoff_seconds": retry.backoff_seconds,
+            "retry.backoff_seconds_max": retry.backoff_seconds_max,
+            "limits.timeout_seconds": definitions.timeout_seconds,
+        }});
+        let work = hex(&plan.work_digest());
+        let words =
+            json!({ "plan": { "title": spec.title, "goal": spec.goal, "queue": spec.queue, "tasks": work }});
+        named.chain([(DEFAULTS.to_owned(), defaults), (THE_PLAN.to_owned(), words)]).collect()
     }
 
     fn digest(&self, definitions: &Definitions, plan: &Plan) -> String {
@@ -337,73 +395,6 @@ impl<'a> UsedDefinitions<'a> {
         used.optional(definitions.timeout_seconds, |hasher, seconds| hasher.number(u64::from(seconds)));
         let mut digest = CanonicalHasher::new("preview", 1);
         digest.hash(&plan.work_digest()).hash(&used.finish());
-        let hex: String = digest.finish().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("sha256:{hex}")
+        format!("sha256:{}", hex(&digest.finish()))
     }
-}
-
-/// Returns what a task waits for and which locks it takes, by name.
-fn order_and_locks(spec: &TaskSpec) -> Vec<(&'static str, String)> {
-    let after: Vec<String> = spec.depends_on.iter().map(ToString::to_string).collect();
-    let locks: Vec<&str> = spec.locks.iter().map(|lock| lock.key.as_str()).collect();
-    let texts = [("depends on", after.join(", ")), ("locks", locks.join(", "))];
-    texts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
-}
-
-fn group_key(definitions: &Definitions, task: &Task, program: &str) -> GroupKey {
-    let TaskSpec { work, check, timeout_seconds, .. } = &task.spec;
-    GroupKey {
-        program: program.to_owned(),
-        executor: work.as_ref().map(|work| work.executor.clone()),
-        shape: work.as_ref().and_then(|work| work.shape.clone()),
-        check: check.as_ref().map(|check| check.executor.clone()),
-        attempts: attempts(definitions, &task.spec),
-        timeout: *timeout_seconds,
-    }
-}
-
-fn attempts(definitions: &Definitions, spec: &TaskSpec) -> u32 {
-    spec.retry.as_ref().map_or(definitions.retry.attempts, |retry| retry.attempts)
-}
-
-fn risks(definitions: &Definitions, spec: &TaskSpec, program: &str, used: &[&Value]) -> Vec<Risk> {
-    let inputs = spec.work.as_deref().map_or("", |work| work.inputs.as_str());
-    let mut risks = Vec::new();
-    let mut warn = |risk, applies: bool| risks.extend(applies.then_some(risk));
-    let texts = [program, inputs, &spec.description, &spec.notes];
-    warn(Risk::InvisibleCharacters, texts.iter().any(|text| text.chars().any(is_hidden)));
-    warn(Risk::Deletion, has_word(program, &DELETION_WORDS) || has_word(inputs, &DELETION_WORDS));
-    warn(Risk::Production, has_word(program, &PRODUCTION_WORDS) || has_word(inputs, &PRODUCTION_WORDS));
-    warn(Risk::ManyAttempts, attempts(definitions, spec) > ATTEMPTS_USUAL_MAX);
-    for definition in used {
-        let Some((kind, value)) = definition.as_object().and_then(|kinds| kinds.iter().next()) else {
-            continue;
-        };
-        let process = value.get("process").unwrap_or(value);
-        let limited = spec.timeout_seconds.or(definitions.timeout_seconds).is_some();
-        warn(Risk::NoTimeout, !limited && process["timeout_seconds"].is_null());
-        warn(Risk::Shell, process["shell"] == true);
-        let secrets = process["secrets"].as_object().is_some_and(|secrets| !secrets.is_empty());
-        warn(Risk::Secrets, secrets || !value["hmac"].is_null());
-        let environment = process["environment"].as_array();
-        let ssh = |names: &Vec<Value>| names.iter().any(|name| name == "SSH_AUTH_SOCK");
-        warn(Risk::SshAgent, environment.is_some_and(ssh));
-        let is_container = kind == "container" || kind == "kubernetes";
-        let open_network = kind == "container" && value["network"] != "none";
-        warn(Risk::Network, kind == "http" || kind == "kubernetes" || open_network);
-        let image = value["image"].as_str().unwrap_or_default();
-        warn(Risk::MovableImage, is_container && !image.contains("@sha256:"));
-        warn(Risk::AgentWithoutWorktree, kind == "agent" && value["worktree"] != true);
-    }
-    risks
-}
-
-fn is_hidden(character: char) -> bool {
-    is_unsafe_char(character) && !matches!(character, '\n' | '\t')
-}
-
-/// Whether one of the words occurs in a text as a whole word.
-fn has_word(text: &str, words: &[&str]) -> bool {
-    let mut found = text.split(|c: char| !c.is_ascii_alphanumeric());
-    found.any(|word| words.iter().any(|wanted| wanted.eq_ignore_ascii_case(word)))
 }

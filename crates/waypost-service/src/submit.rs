@@ -72,6 +72,23 @@ impl RunnableDraft {
         }
     }
 
+    /// Like [`RunnableDraft::new`], for a draft that is stored and not run now: names that are unknown here may be
+    /// defined where it runs. Returns what keeps it from running here.
+    pub fn to_store(
+        config: &Config,
+        mut draft: Draft,
+        executor: Option<&str>,
+    ) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
+        if let Some(executor) = executor {
+            assign_in_draft(&mut draft, executor);
+        }
+        let problems = admission::problems(config, &draft);
+        if problems.iter().any(admission::forbids_writing) {
+            return Err(problems);
+        }
+        Ok((Self { draft, executor: executor.map(str::to_owned) }, problems))
+    }
+
     /// Returns the draft as it would run.
     pub fn draft(&self) -> &Draft {
         &self.draft

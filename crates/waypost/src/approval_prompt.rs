@@ -27,6 +27,7 @@ pub(crate) struct Answer<'a> {
 pub(crate) fn lines(preview: &Preview) -> Vec<String> {
     let Preview { plan, version, total, digest, resolved_by, .. } = preview;
     let mut lines = vec![format!("plan {plan}, version {version}: {} for machines", count(*total, "task"))];
+    add_texts(2, &preview.about, &mut lines);
     if let Some(worker) = resolved_by {
         lines.push(format!("as worker {} would run it", reveal(worker)));
     }
@@ -55,14 +56,20 @@ fn add_group(group: &PreviewGroup, lines: &mut Vec<String>) {
         lines.push(format!("! {}", warnings.join(", ")));
     }
     lines.push(format!("{} ({})", reveal(&group.program), count(group.tasks.len(), "task")));
+    add_texts(4, &group.settings, lines);
     for task in &group.tasks {
         lines.push(format!("  {}", reveal(&task.id)));
-        for (name, text) in &task.particulars {
-            // Deeper than any task, so that no text of the author can look like one.
-            let mut parts = text.lines();
-            lines.push(format!("      {name}: {}", reveal(parts.next().unwrap_or_default())));
-            lines.extend(parts.map(|part| format!("        {}", reveal(part))));
-        }
+        // Deeper than any task, so that no text of the author can look like one.
+        add_texts(6, &task.particulars, lines);
+    }
+}
+
+/// Adds named texts. Further lines of a text are deeper than its name, so that they cannot look like another.
+fn add_texts(indent: usize, texts: &[(&'static str, String)], lines: &mut Vec<String>) {
+    for (name, text) in texts {
+        let mut parts = text.lines();
+        lines.push(format!("{:indent$}{name}: {}", "", reveal(parts.next().unwrap_or_default())));
+        lines.extend(parts.map(|part| format!("{:indent$}  {}", "", reveal(part))));
     }
 }
 
@@ -92,7 +99,7 @@ pub(crate) fn confirm(
     }
     let mut terminal = Terminal::open().map_err(|why| {
         let message = format!("approving needs a person at a terminal, and {why}");
-        let hint = format!("run `waypost approve {plan}` in a terminal");
+        let hint = format!("run `waypost approve {plan}` in a terminal, or add --sign --yes --seen DIGEST");
         Failure { code: "needs_terminal".to_owned(), ..Failure::failed(message, hint) }
     })?;
     match (answer.yes, answer.seen) {

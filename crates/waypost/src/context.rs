@@ -175,6 +175,15 @@ impl Context {
         Ok(service.with_authenticator(self.authenticator()?))
     }
 
+    /// The service for these plans with the configuration that a file names, if one does. An agent's file can only
+    /// tighten.
+    pub(crate) fn service_named(&self, plans: &Arc<PlanStore>, named: Option<&Path>) -> Outcome<Service> {
+        match named {
+            None => Ok(self.service(plans)),
+            Some(_) => self.service_with(plans, &Arc::new(self.load_config(&self.folders()?, named)?)),
+        }
+    }
+
     /// The service for these plans. Most operations do not need the configuration, so it is loaded on demand.
     pub(crate) fn service(&self, plans: &Arc<PlanStore>) -> Service {
         let (global, program) = (self.global.clone(), self.program);

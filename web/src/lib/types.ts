@@ -53,6 +53,8 @@ export interface Approval {
   at?: string;
   version?: number;
   note?: string;
+  /** The approval itself, with the proof that a person gave it. */
+  approved?: { work?: { proof: string; via: string } };
   reason?: string;
   requested_by?: string;
   requested_at?: string;
@@ -228,7 +230,9 @@ export interface PreviewTask {
 export interface PreviewGroup {
   group: number;
   program: string;
-  for_person: boolean;
+  role: "machine" | "person" | "parent";
+  /** How the program runs: what its executor and check stand for, attempts, time limit. */
+  settings: [string, string][];
   warnings: string[];
   tasks: PreviewTask[];
   tasks_total: number;
@@ -239,6 +243,8 @@ export interface PreviewGroup {
 export interface Preview {
   version: number;
   digest: string;
+  /** The words of the plan itself, and its queue. */
+  about: [string, string][];
   resolved_by?: string;
   disagreeing?: string[];
   unresolved?: string[];

@@ -27,9 +27,10 @@ const KINDS: [(&str, Read); 6] = [
 impl Table<'_> {
     /// Reads the patterns of the files that an approval binds too. A later file that defines the executor anew replaces
     /// them.
-    pub(super) fn pin(&mut self, pinned: &mut PinnedFiles) {
+    pub(super) fn pin(&mut self, pinned: &mut PinnedFiles, directory: &str) {
         let patterns = self.strings_at("pin");
         pinned.patterns.remove(&self.path);
+        pinned.directories.insert(self.path.clone(), directory.to_owned());
         let Some((at, patterns)) = patterns else { return };
         for pattern in
             patterns.iter().filter(|pattern| !stays_inside(pattern) || Pattern::new(pattern).is_err())

@@ -765,14 +765,50 @@ fn what_a_pinned_file_contains_is_part_of_the_definition() {
     assert_eq!(pins()["scripts/large.sh"], large);
     write("scripts/large.sh", &"x".repeat(100_001));
     assert_ne!(pins()["scripts/large.sh"], large);
-    // A link, which could lead anywhere, has no hash, and neither has more than is allowed.
-    std::os::unix::fs::symlink("/etc/passwd", root.join("scripts/link.sh")).unwrap();
-    assert_eq!(pins()["scripts/link.sh"], "not a plain file below the workspace");
+    // A link is what it leads to, and where that is.
+    let link = |target: &str| {
+        let _absent = std::fs::remove_file(root.join("scripts/link.sh"));
+        std::os::unix::fs::symlink(target, root.join("scripts/link.sh")).unwrap();
+        pins()["scripts/link.sh"].as_str().unwrap().to_owned()
+    };
+    write("one", "same");
+    write("two", "same");
+    let one = link("../one");
+    assert!(one.starts_with("sha256:") && one.ends_with(" (link to one)"), "{one}");
+    assert_ne!(link("../two"), one, "another target");
+    write("one", "other");
+    assert_ne!(link("../one"), one, "the same target with another content");
+    assert!(link("/etc/passwd").ends_with(" (link to /etc/passwd)"));
+    assert_eq!(link("/etc"), "not a plain file");
+    // Nothing has a hash beyond what is allowed.
     std::fs::File::create(root.join("scripts/huge.sh")).unwrap().set_len(PINNED_BYTES_MAX).unwrap();
     assert_eq!(pins()["scripts/huge.sh"], format!("more than {PINNED_BYTES_MAX} bytes"));
     std::fs::remove_file(root.join("scripts/huge.sh")).unwrap();
     (0..PINNED_FILES_MAX).for_each(|number| write(&format!("scripts/{number}.sh"), ""));
     assert_eq!(pins(), json!({ "scripts/*.sh": format!("more than {PINNED_FILES_MAX} files") }));
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+#[test]
+fn pins_are_relative_to_where_the_program_runs() {
+    let root = std::env::temp_dir().join(format!("waypost-pins-directory-{}", std::process::id()));
+    std::fs::create_dir_all(root.join("sub")).unwrap();
+    std::fs::write(root.join("sub/Makefile"), "all:\n").unwrap();
+    let body = "command = [\"make\"]\ndirectory = \"sub\"\npin = [\"Makefile\"]\n";
+    let mut config = load(&format!("[executors.run]\nkind = \"process\"\n{body}[checks.c]\n{body}")).unwrap();
+    config.pinned_files.workspace.clone_from(&root);
+    let definitions = Definitions::of(&config);
+    for pins in [&definitions.executors["run"]["process"]["pin"], &definitions.checks["c"]["process"]["pin"]]
+    {
+        assert!(pins["sub/Makefile"].as_str().unwrap().starts_with("sha256:"), "{pins}");
+    }
+    // The same file of a copy has the same hash.
+    let copy = root.join("copy");
+    std::fs::create_dir_all(copy.join("sub")).unwrap();
+    let of_copy = || config.pinned_files.of_copy("executors.run", &copy);
+    assert_ne!(of_copy(), config.pinned_files.of("executors.run"));
+    std::fs::copy(root.join("sub/Makefile"), copy.join("sub/Makefile")).unwrap();
+    assert_eq!(of_copy(), config.pinned_files.of("executors.run"));
     std::fs::remove_dir_all(&root).unwrap();
 }
 

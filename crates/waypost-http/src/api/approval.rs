@@ -68,13 +68,13 @@ pub(crate) fn preview(
 }
 
 fn group_json(number: usize, group: &PreviewGroup, offset: usize, limit: usize) -> Value {
-    let PreviewGroup { program, risks, for_person, tasks } = group;
+    let PreviewGroup { program, role, risks, settings, tasks } = group;
     let shown: Vec<_> = tasks.iter().skip(offset).take(limit).collect();
     let next = offset + shown.len();
     let warnings: Vec<_> = risks.iter().map(|risk| risk.describe()).collect();
     json!({
-        "group": number, "program": program, "for_person": for_person, "risks": risks, "warnings": warnings,
-        "tasks": shown, "tasks_total": tasks.len(), "next_offset": (next < tasks.len()).then_some(next),
+        "group": number, "program": program, "role": role, "risks": risks, "warnings": warnings,
+        "settings": settings, "tasks": shown, "tasks_total": tasks.len(), "next_offset": (next < tasks.len()).then_some(next),
     })
 }
 

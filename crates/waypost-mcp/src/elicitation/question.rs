@@ -75,7 +75,7 @@ impl Question {
         workspace.service.read(plan, |found| Self {
             plan: plan.clone(),
             seen: preview.seen(),
-            is_whole: preview.total <= TASKS_SHOWN_MAX,
+            is_whole: tasks_shown(&preview) <= TASKS_SHOWN_MAX,
             message: message.to_owned(),
             text: question(found, &preview, message),
         })
@@ -177,9 +177,12 @@ fn question(plan: &Plan, preview: &Preview, message: &str) -> String {
         if tasks == 1 { "task" } else { "tasks" },
         short_digest(&preview.digest),
     );
+    for (name, said) in &preview.about {
+        let _infallible = write!(text, "\n{name}: {}", shown(said));
+    }
     if preview.total == 0 {
         text.push_str("\nMachines would run nothing; agents and people work on it.");
-    } else if preview.total > TASKS_SHOWN_MAX {
+    } else if tasks_shown(preview) > TASKS_SHOWN_MAX {
         let _infallible = write!(
             text,
             "\nMachines would run {} tasks, too many to show here. Approve it in a terminal or in the dashboard.",
@@ -195,12 +198,22 @@ fn question(plan: &Plan, preview: &Preview, message: &str) -> String {
     text
 }
 
-/// Adds every task of a group with everything that its author passes to the program.
+/// The number of tasks in the question, with those whose words are only read.
+fn tasks_shown(preview: &Preview) -> usize {
+    preview.groups.iter().map(|group| group.tasks.len()).sum()
+}
+
+/// Adds every task of a group with everything that its author passes to the program; how the program runs is said once.
 fn add_group(text: &mut String, group: &PreviewGroup) {
     let warnings: Vec<&str> = group.risks.iter().map(|risk| risk.describe()).collect();
     let warnings = if warnings.is_empty() { String::new() } else { format!(" [{}]", warnings.join(", ")) };
-    for task in &group.tasks {
+    for (index, task) in group.tasks.iter().enumerate() {
         let _infallible = write!(text, "\n- {}: {}{warnings}", shown(&task.id), shown(&group.program));
+        for (name, said) in group.settings.iter().filter(|_| index == 0) {
+            // The configuration's own lines. Those of a prompt are deeper than its key.
+            let lines: Vec<_> = said.lines().map(shown).collect();
+            let _infallible = write!(text, "\n    {name}: {}", lines.join("\n      "));
+        }
         for (name, said) in &task.particulars {
             let _infallible = write!(text, "\n    {name}: {}", shown(said));
         }

@@ -147,12 +147,20 @@ fn the_person_is_told_what_would_run_as_one_would_type_it() {
     let person = Person::answering(ElicitResult::new(ElicitationAction::Decline));
     start(&line(&world, &person, Era::Old), &id, 0);
     let asked = person.asked();
-    let expected = "Machines would run:\n- a: sh -c 'make all' [runs in a shell, no time limit]\n\
-        - b: sh -c 'make all' [runs in a shell, no time limit]\n\
-        - c: POST https://ci.example/build [uses the network, no time limit]\n\
-        - e: POST https://ci.example/build [uses the network, no time limit]\n\
-        - d: (nothing) [no time limit, used once]\n    check: lint -q";
-    assert!(asked[0].contains(expected), "{}", asked[0]);
+    let environment = "\n      environment: PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR, TERM";
+    let limits = "\n    attempts: 1\n    time limit: none";
+    let expected = format!(
+        "\ntitle: Ship\nMachines would run:\n- a: sh -c 'make all' [runs in a shell, no time limit]\n    \
+         executor: make{environment}{limits}\n\
+         - b: sh -c 'make all' [runs in a shell, no time limit]\n\
+         - c: POST https://ci.example/build [uses the network, no time limit]\n    \
+         executor: hook\n      url: https://ci.example/build\n      method: POST\n      tries: 3\n      \
+         poll_seconds: 2{limits}\n\
+         - e: POST https://ci.example/build [uses the network, no time limit]\n\
+         - d: (nothing) [used once, no time limit]\n    \
+         executor: noop\n    check: lint{environment}{limits}\n    check: lint -q"
+    );
+    assert!(asked[0].contains(&expected), "{}", asked[0]);
     // More than anybody reads in a question cannot be approved by answering it.
     let tasks: Vec<Value> = (0..51).map(|number| work(&format!("t{number}"), "make")).collect();
     let id = plan(&world, json!({ "title": "Ship", "owner": "planner", "tasks": tasks }));
@@ -173,7 +181,10 @@ fn the_person_at_the_client_approves_the_version_that_they_were_shown() {
         assert!(said.starts_with("active"), "{era:?}: {said}");
         let expected = format!(
             "May this plan run? \"Ship\u{fffd} 'it' now\" (plan {plan}, version 2, 3 tasks, digest DIGEST)\n\
-             Machines would run:\n- b: cargo test [no time limit]\n    depends on: a\n\
+             title: Ship\\u{{202e}} 'it'\\u{{a}}now\n\
+             Machines would run:\n- b: cargo test [no time limit]\n    executor: tests\n      \
+             environment: PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR, TERM\n    attempts: 1\n    \
+             time limit: none\n    depends on: a\n\
              - c: cargo test [no time limit]\n    depends on: b\n\
              The agent says: tests are green"
         );

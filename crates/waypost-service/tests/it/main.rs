@@ -4,3 +4,4 @@
 
 mod approval;
 mod gates;
+mod preview;

@@ -6,10 +6,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::dirs::FILE_MODE;
 use crate::error::Result;
 
 /// Minimum time between two reports of a watch: a busy writer wakes a reader at most a hundred times a second.
@@ -40,7 +42,7 @@ impl ChangeSignal {
     }
 
     fn open(&self) -> io::Result<File> {
-        OpenOptions::new().create(true).truncate(false).write(true).open(&self.path)
+        OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(&self.path)
     }
 
     /// Opens the file. Must be called before the first commit.

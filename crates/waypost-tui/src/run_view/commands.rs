@@ -3,7 +3,7 @@
 use waypost_core::Phase;
 use waypost_run::Control;
 
-use super::{Group, Intent, LocalRun, OpenDialog, PlanAction, PreviewedTask, RunEffect, RunView};
+use super::{Group, Intent, LocalRun, OpenDialog, PlanAction, RunEffect, RunView};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::note::{ErrorMessage, NoteKind};
 use crate::screen::{Context, Flow};
@@ -78,7 +78,7 @@ impl RunView {
         }
         let seen = preview.seen();
         let mut lines = vec![preview.describe()];
-        for (indent, line) in preview.tasks.iter().flat_map(PreviewedTask::lines) {
+        for (indent, line, _) in preview.lines() {
             lines.extend(line.lines().map(|line| format!("{:indent$}{line}", "")));
         }
         let what = match self.intent {

@@ -295,11 +295,9 @@ struct Lines {
 /// Everything that will run, with its inputs: an approval requires all of it to be visible.
 fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
     let mut lines = Vec::new();
-    for task in &preview.tasks {
-        for (at, (indent, line)) in task.lines().enumerate() {
-            let broken = text::wrap(&line, columns.saturating_sub(indent), usize::MAX);
-            lines.extend(broken.into_iter().map(|line| (format!("{:indent$}{line}", ""), at == 0)));
-        }
+    for (indent, line, begins) in preview.lines() {
+        let broken = text::wrap(&line, columns.saturating_sub(indent), usize::MAX);
+        lines.extend(broken.into_iter().map(|line| (format!("{:indent$}{line}", ""), begins)));
     }
     if preview.left_out() > 0 {
         lines.push((format!("  … and {} not shown", text::count(preview.left_out(), "task")), true));

@@ -2,7 +2,7 @@
 
 use waypost_core::TaskId;
 use waypost_run::Control;
-use waypost_service::{PreviewTask, Seen};
+use waypost_service::{GroupRole, PreviewTask, Seen};
 
 use super::model::PlanSnapshot;
 use crate::note::ErrorMessage;
@@ -22,6 +22,9 @@ pub const PARTICULAR_BYTES_MAX: usize = 32 * 1024;
 const PROGRAM_COLUMNS: usize = 2;
 /// Indentation of its inputs: deeper, so that no input can look like a program.
 const ABOUT_COLUMNS: usize = 6;
+
+/// A text with its name.
+type Named = (&'static str, String);
 
 /// Why the run view is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +96,16 @@ pub struct Preview {
     pub version: u64,
     /// The digest of everything that would run.
     pub digest: String,
+    /// The words of the plan itself, by name.
+    pub about: Vec<(&'static str, String)>,
     /// At most [`PREVIEW_TASKS_MAX`], with at most [`PREVIEW_BYTES_MAX`] in total.
     pub tasks: Vec<PreviewedTask>,
     /// Number of tasks for machines, including those left out.
     pub for_machines: usize,
     /// Number of tasks for people, including those left out.
     pub for_people: usize,
+    /// Number of tasks whose words are read by agents that do their parts, including those left out.
+    pub parents: usize,
     /// Whether a text is shown only in part.
     pub is_cut: bool,
 }
@@ -108,21 +115,22 @@ pub struct Preview {
 pub struct PreviewedTask {
     /// Its id and its command line.
     pub program: String,
-    /// Named inputs of the program, written by the author of the plan.
+    /// How the program runs, for the first task of a group; then what the author of the plan says about the task.
     pub particulars: Vec<(&'static str, String)>,
 }
 
 impl PreviewedTask {
     /// Truncates each input to [`PARTICULAR_BYTES_MAX`].
-    fn of(program: &str, warnings: &str, task: &PreviewTask) -> Self {
+    fn of(program: &str, warnings: &str, settings: &[Named], task: &PreviewTask) -> Self {
         let PreviewTask { id, particulars } = task.clone();
+        let particulars = settings.iter().cloned().chain(particulars);
         let shown = |text: String| match text::head_bytes(&text, PARTICULAR_BYTES_MAX) {
             head if head.len() < text.len() => {
                 format!("{head} … ({} more bytes not shown)", text.len() - head.len())
             }
             _ => text,
         };
-        let particulars = particulars.into_iter().map(|(name, text)| (name, shown(text)));
+        let particulars = particulars.map(|(name, text)| (name, shown(text)));
         Self { program: format!("{id}: {program}{warnings}"), particulars: particulars.collect() }
     }
 
@@ -131,7 +139,7 @@ impl PreviewedTask {
     }
 
     /// The program and its inputs, each with its indentation. An input may contain line breaks.
-    pub(super) fn lines(&self) -> impl Iterator<Item = (usize, String)> {
+    fn lines(&self) -> impl Iterator<Item = (usize, String)> {
         let about = self.particulars.iter().map(|(name, text)| (ABOUT_COLUMNS, format!("{name}: {text}")));
         std::iter::once((PROGRAM_COLUMNS, self.program.clone())).chain(about)
     }
@@ -140,24 +148,28 @@ impl PreviewedTask {
 impl Preview {
     /// Shows what machines would run, risky tasks first.
     pub fn of(found: &waypost_service::Preview) -> Self {
-        let mut preview = Self { version: found.version, digest: found.digest.clone(), ..Self::default() };
+        let (version, digest, about) = (found.version, found.digest.clone(), found.about.clone());
+        let mut preview = Self { version, digest, about, ..Self::default() };
         let (mut bytes, mut is_full) = (0, false);
         for group in &found.groups {
-            match group.for_person {
-                true => preview.for_people += group.tasks.len(),
-                false => preview.for_machines += group.tasks.len(),
+            match group.role {
+                GroupRole::Person => preview.for_people += group.tasks.len(),
+                GroupRole::Machine => preview.for_machines += group.tasks.len(),
+                GroupRole::Parent => preview.parents += group.tasks.len(),
             }
             let warnings: Vec<&str> = group.risks.iter().map(|risk| risk.describe()).collect();
             let warnings =
                 if warnings.is_empty() { String::new() } else { format!("  ! {}", warnings.join(", ")) };
-            for task in &group.tasks {
+            for (index, task) in group.tasks.iter().enumerate() {
                 // Stops at the first task that does not fit, so that the shown tasks have no gap.
                 if is_full {
                     break;
                 }
-                let previewed = PreviewedTask::of(&group.program, &warnings, task);
+                let settings = if index == 0 { group.settings.as_slice() } else { &[] };
+                let previewed = PreviewedTask::of(&group.program, &warnings, settings, task);
                 bytes += previewed.bytes();
-                preview.is_cut |= task.particulars.iter().any(|(_, text)| text.len() > PARTICULAR_BYTES_MAX);
+                let texts = settings.iter().chain(&task.particulars);
+                preview.is_cut |= texts.into_iter().any(|(_, text)| text.len() > PARTICULAR_BYTES_MAX);
                 is_full = bytes > PREVIEW_BYTES_MAX || preview.tasks.len() == PREVIEW_TASKS_MAX;
                 if !is_full {
                     preview.tasks.push(previewed);
@@ -165,6 +177,13 @@ impl Preview {
             }
         }
         preview
+    }
+
+    /// The words of the plan, then each program with its inputs, each with its indentation and whether it begins a task.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (usize, String, bool)> {
+        let about = self.about.iter().map(|(name, text)| (PROGRAM_COLUMNS, format!("{name}: {text}"), false));
+        let tasks = self.tasks.iter().flat_map(PreviewedTask::lines);
+        about.chain(tasks.map(|(indent, line)| (indent, line, indent == PROGRAM_COLUMNS)))
     }
 
     /// What a person decides about who has seen this preview.
@@ -187,7 +206,7 @@ impl Preview {
 
     /// The number of tasks left out.
     pub(super) fn left_out(&self) -> usize {
-        (self.for_machines + self.for_people).saturating_sub(self.tasks.len())
+        (self.for_machines + self.for_people + self.parents).saturating_sub(self.tasks.len())
     }
 }
 

@@ -53,11 +53,15 @@ pub(crate) struct Approve {
     /// Approve by the portable signature in this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sign", "yes", "seen", "note"])]
     bundle: Option<String>,
+    /// Configuration file that overrides all others
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Approve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let (found, by, guard) = self.on.find(context)?;
+        let (mut found, by, guard) = self.on.find(context)?;
+        found.service = context.service_named(&found.plans, self.config.as_deref())?;
         if let Some(file) = &self.bundle {
             let reply = found.service.approve_bundled(&by, &found.id, &plan_input::bundle(file)?, guard)?;
             return context.done(&found, &reply, "approved by the signature in the file");

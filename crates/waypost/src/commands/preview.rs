@@ -1,5 +1,7 @@
 //! `waypost preview`: prints everything that machines would run for a plan, and its digest. Runs nothing.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::approval_prompt;
@@ -18,12 +20,16 @@ Examples:
 pub(crate) struct Preview {
     /// Plan id, or an unambiguous prefix
     plan: String,
+    /// Configuration file that overrides all others
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Preview {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let preview = found.service.preview(&found.id)?;
+        let service = context.service_named(&found.plans, self.config.as_deref())?;
+        let preview = service.preview(&found.id)?;
         if context.out.json {
             return context.out.value(&preview);
         }

@@ -62,7 +62,7 @@ impl Submit {
             draft.spec.queue.clone_from(queue);
         }
         let executor = config.default_executor.as_deref();
-        let draft = prepare::runnable_by(context, &config, draft, executor)?;
+        let draft = prepare::storable_by(context, &config, draft, executor)?;
         let begin = RunRequest {
             what: &self.what,
             queue: self.queue.as_deref(),

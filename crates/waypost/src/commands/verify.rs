@@ -1,6 +1,8 @@
 //! `waypost verify`: verifies that the histories of plans are as they were written, that they still contain the versions
 //! whose hashes were kept outside the store, and that their approvals count here.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde_json::json;
 use waypost_core::PlanId;
@@ -49,6 +51,9 @@ pub(crate) struct Verify {
     /// File with anchors that the plans must still match (`-`: standard input)
     #[arg(long, value_name = "FILE")]
     against: Option<String>,
+    /// Configuration file that overrides all others
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Verify {
@@ -73,7 +78,7 @@ impl Verify {
         }
         let broken = |one: &Verified| Some(format!("plan {}: {}", one.plan, one.first_break.as_ref()?));
         let mut wrong: Vec<String> = verified.iter().filter_map(broken).collect();
-        let service = context.service(&plans);
+        let service = context.service_named(&plans, self.config.as_deref())?;
         let sound = verified.iter().filter(|one| one.first_break.is_none());
         // A purged plan has a history, and no approval.
         let approvals: Vec<VerifiedApproval> =
@@ -109,7 +114,12 @@ impl Verify {
             return Ok(());
         }
         let found = text::count(wrong.len(), "problem");
-        let hint = "compare it with a backup; `waypost history` shows who wrote which version";
+        let hint = match verified.iter().any(|one| one.first_break.is_some()) || self.against.is_some() {
+            true => {
+                "`waypost history` shows who wrote the last good version; whoever writes the store did the rest"
+            }
+            false => "`waypost preview PLAN` shows what would run; `waypost approve PLAN` approves it",
+        };
         Err(Failure::failed(format!("{found} in the history or the approval"), hint))
     }
 

@@ -44,7 +44,13 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
         let note = if approval.note.is_empty() { String::new() } else { format!(": {}", approval.note) };
         let digest = approval.work.as_ref().map(|work| format!(" ({})", short_digest(&work.digest)));
         let digest = digest.unwrap_or_default();
-        texts.push(("approved", format!("version {}{digest} by {}{note}", approval.version, approval.by)));
+        let proof = approval.work.as_ref().map(|work| match work.via.as_str() {
+            "" => format!(", proof: {}", work.proof),
+            via => format!(", proof: {} ({via})", work.proof),
+        });
+        let proof = proof.unwrap_or_default();
+        let by = format!("version {}{digest} by {}{proof}{note}", approval.version, approval.by);
+        texts.push(("approved", by));
     }
     for refusal in &state.start_refusals {
         texts.push(("refused", start_refusal_text(plan, refusal)));

@@ -183,3 +183,84 @@ fn a_person_edits_their_own_running_plan_without_being_asked() {
     let (shown, _) = text(&place.workspace.waypost(&["show", "p"]));
     assert!(shown.contains("completed"), "{shown}");
 }
+
+#[test]
+fn a_draft_that_this_account_did_not_write_is_not_ones_own() {
+    // A stranger's store, whose author has the same name, in a folder that a person then trusts.
+    let place = Place::new();
+    succeeds(&place.elsewhere(&["import", "p.json"]));
+    succeeds(&place.workspace.at_terminal(&["trust"]));
+    let run = place.workspace.waypost(&["run", "p"]);
+    let (_, err) = text(&run);
+    assert!(run.status.code() == Some(1) && err.contains("needs approval"), "{err}");
+    assert!(!place.ran());
+    // One's own plan in the same store is.
+    succeeds(&place.workspace.waypost(&["import", "q.json"]));
+    succeeds(&place.workspace.waypost(&["run", "q"]));
+    assert!(place.ran());
+
+    // A plan of another person in one's own store.
+    let place = Place::new();
+    let mut import = place.command(&["import", "p.json"]);
+    succeeds(&import.env("WAYPOST_INJECTED_NAME", "mallory").output().unwrap());
+    let run = place.workspace.waypost(&["run", "p"]);
+    assert_eq!(run.status.code(), Some(1), "{:?}", text(&run));
+    assert!(!place.ran());
+    // The person sees it, and approves it.
+    succeeds(&place.workspace.at_terminal(&["run", "p"]));
+    assert!(place.ran());
+}
+
+#[test]
+fn what_changed_since_ones_own_record_needs_a_person() {
+    let place = Place::new();
+    succeeds(&place.workspace.waypost(&["submit", "p.json"]));
+    configure(&place.workspace, &CONFIG.replace("\"ran\"", "\"ran\", \"evil\""));
+    place.runs_nothing("p", "executor run: command");
+    succeeds(&place.workspace.at_terminal(&["run", "p"]));
+    assert!(place.ran());
+}
+
+#[test]
+fn an_older_copy_of_the_database_does_not_bring_back_a_revoked_approval() {
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    Connection::open(place.database()).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let copy = fs::read(place.database()).unwrap();
+    succeeds(&place.workspace.at_terminal(&["revoke", "p"]));
+    for ending in ["-wal", "-shm"] {
+        let _absent = fs::remove_file(format!("{}{ending}", place.database().display()));
+    }
+    fs::write(place.database(), copy).unwrap();
+    place.runs_nothing("p", "it was revoked");
+    // A new approval is another one.
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
+    assert!(place.ran());
+}
+
+#[test]
+fn an_agent_leaves_a_plan_that_nobody_here_can_run() {
+    let place = Place::new();
+    let plan = fs::read_to_string(place.workspace.work().join("p.json")).unwrap();
+    let plan = plan.replace(r#""executor":"run""#, r#""executor":"elsewhere""#);
+    fs::write(place.workspace.work().join("p.json"), plan).unwrap();
+    let submitted = place.agent(&["submit", "p.json"]);
+    succeeds(&submitted);
+    assert!(text(&submitted).1.contains("not runnable with this configuration"), "{:?}", text(&submitted));
+    let (shown, _) = text(&place.workspace.waypost(&["preview", "p"]));
+    assert!(shown.contains("nobody defines elsewhere"), "{shown}");
+    // A configuration that defines it is named for the preview.
+    let named = CONFIG.replace("executors.run", "executors.elsewhere");
+    fs::write(place.workspace.work().join("more.toml"), named).unwrap();
+    let (shown, _) = text(&place.workspace.waypost(&["preview", "p", "--config", "more.toml"]));
+    assert!(shown.contains("touch ran"), "{shown}");
+    succeeds(&place.workspace.at_terminal(&["approve", "p", "--config", "more.toml"]));
+    let (shown, _) = text(&place.workspace.waypost(&["show", "p"]));
+    assert!(shown.contains("proof: presence (terminal)"), "{shown}");
+    succeeds(&place.workspace.waypost(&["verify", "p", "--config", "more.toml"]));
+    assert!(!place.workspace.waypost(&["verify", "p"]).status.success());
+    let refused = place.agent(&["preview", "p", "--config", "more.toml"]);
+    assert!(!refused.status.success() && text(&refused).1.contains("cannot define"), "{:?}", text(&refused));
+}

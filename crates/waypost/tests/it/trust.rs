@@ -371,10 +371,11 @@ fn files_and_folders_are_private_whatever_the_umask() {
             & 0o777
     };
     let own = "repo/.waypost";
-    for folder in [own.to_owned(), format!("{own}/logs"), "home/.local/state/waypost/trust".to_owned()] {
-        assert_eq!(mode(&folder), 0o700, "{folder}");
+    for folder in ["", "logs", "queues", "queues/default", "runs"] {
+        assert_eq!(mode(&format!("{own}/{folder}")), 0o700, "{folder}");
     }
-    for file in ["waypost.db", ".gitignore", "logs/p/a.1.log"] {
+    assert_eq!(mode("home/.local/state/waypost/trust"), 0o700);
+    for file in ["waypost.db", "waypost.db-bell", "queues/default/0", ".gitignore", "logs/p/a.1.log"] {
         assert_eq!(mode(&format!("{own}/{file}")), 0o600, "{file}");
     }
 }

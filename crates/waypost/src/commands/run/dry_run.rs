@@ -61,10 +61,7 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
         let heading = context.out.paint(&format!("batch {}", number + 1), Look::Bold);
         context.out.line(heading);
         for task in tasks {
-            let locks: Vec<&str> = task.spec.locks.iter().map(|lock| lock.key.as_str()).collect();
-            let locks =
-                if locks.is_empty() { String::new() } else { format!("  [locks {}]", locks.join(", ")) };
-            let line = format!("  {}  {}{locks}", task.spec.id, preview(&definitions, &task.spec));
+            let line = format!("  {}  {}", task.spec.id, preview(&definitions, &task.spec));
             context.out.line(text::truncate(&line, columns));
             // Not truncated: the approval prompt refers people here to read all of it.
             for (name, said) in approval_preview(&definitions, &task.spec).particulars {

@@ -68,6 +68,25 @@ pub(crate) fn runnable_by(
     })
 }
 
+/// Like [`runnable_by`], for a plan that an agent leaves for approval. What nobody here can run is stored with a note, and
+/// the approver sees it.
+pub(crate) fn storable_by(
+    context: &mut Context,
+    config: &Config,
+    draft: Draft,
+    executor: Option<&str>,
+) -> Outcome<RunnableDraft> {
+    if context.actor()?.kind != ActorKind::Agent || config.not_trusted.is_some() {
+        return runnable_by(context, config, draft, executor);
+    }
+    let (draft, problems) = RunnableDraft::to_store(config, draft, executor)
+        .map_err(|problems| not_allowed(config, &problems))?;
+    for problem in problems {
+        context.out.note(format!("not runnable with this configuration: {problem}"));
+    }
+    Ok(draft)
+}
+
 impl RunRequest<'_> {
     /// Returns the stored plan: the named one, the one that the file was submitted as before, or a new one.
     pub(crate) fn enter(
