@@ -50,6 +50,9 @@ impl Config {
                 hint: "make heartbeat_seconds a third of seconds, or less".to_owned(),
             });
         }
+        if problems.is_empty() && config.approval.pinned_images {
+            problems.extend(config.movable_images());
+        }
         if let Some(name) =
             config.default_executor.as_ref().filter(|name| !config.executors.contains_key(*name))
             && problems.is_empty()
@@ -119,6 +122,34 @@ impl Config {
             },
         };
         named.filter(|name| !is_known(name)).map(problem).collect()
+    }
+
+    /// Reports the images that are named without a digest: what is behind a tag can change after an approval.
+    fn movable_images(&self) -> Vec<ConfigProblem> {
+        let image = |worker: &Worker| match worker {
+            Worker::Container(container) => Some(container.image.clone()),
+            Worker::Kubernetes(kubernetes) => Some(kubernetes.image.clone()),
+            Worker::Process(_) | Worker::Agent(_) | Worker::Http(_) | Worker::Slurm(_) => None,
+        };
+        let mut images = Vec::new();
+        for (name, executor) in &self.executors {
+            match executor {
+                Executor::Noop | Executor::Human => {}
+                Executor::Worker(worker) => images.extend(image(worker).map(|image| (name.clone(), image))),
+                Executor::Dispatch(workers) => {
+                    let named = |(worker, one): (&String, &Worker)| Some((format!("{name}.{worker}"), image(one)?));
+                    images.extend(workers.iter().filter_map(named));
+                }
+            }
+        }
+        let movable = images.into_iter().filter(|(_, image)| !image.contains("@sha256:"));
+        let problem = |(name, image): (String, String)| ConfigProblem {
+            place: format!("executors.{name}"),
+            line: None,
+            what: format!("the image {image:?} has no digest, which `approval.pinned_images` asks for"),
+            hint: format!("name what is meant: {image}@sha256:…"),
+        };
+        movable.map(problem).collect()
     }
 
     /// Reads the prompts that are in files of the workspace.

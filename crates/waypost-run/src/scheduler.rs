@@ -20,7 +20,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use waypost_core::canonical::Hash;
-use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
+use waypost_core::{
+    Actor, Command, Event, GateRecord, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp,
+};
 use waypost_service::Authenticator;
 use waypost_store::VersionRecord;
 
@@ -208,6 +210,8 @@ struct CheckedGates {
     /// The digest of the work for which the tasks for people were found.
     work: Option<Hash>,
     human: Vec<TaskId>,
+    /// The records that were found to be genuine.
+    genuine: BTreeMap<TaskId, GateRecord>,
     /// Those that have ended although no record shows that a person ended them.
     unproved: Vec<TaskId>,
     /// What waits for those.

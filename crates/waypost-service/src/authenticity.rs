@@ -11,7 +11,9 @@ use waypost_account::{
 };
 use waypost_config::{ApprovalSettings, SealRule};
 use waypost_core::canonical::Hash;
-use waypost_core::{Actor, Approval, ApprovalSignature, ApprovedWork, Attestation, PlanId, Proof, Timestamp};
+use waypost_core::{
+    Actor, Approval, ApprovalSignature, ApprovedWork, Attestation, GateRecord, PlanId, Proof, TaskId, Timestamp,
+};
 use waypost_store::{Store, StoreError};
 use waypost_text::{from_hex, hex};
 
@@ -396,6 +398,79 @@ impl Authenticator {
             work.via,
             approved.by.to_string()
         ))
+    }
+}
+
+impl Authenticator {
+    /// Seals the record of a person who ended a task for people, where a seal counts.
+    pub fn seal_gate(
+        &self,
+        settings: &ApprovalSettings,
+        (plan, task): (&PlanId, &TaskId),
+        gate: GateRecord,
+    ) -> Result<GateRecord, AttestError> {
+        if !self.needs_seal(settings.seal) {
+            return Ok(gate);
+        }
+        if let Some(location) = self.changed_store()? {
+            return Err(AttestError::StoreChanged(location));
+        }
+        let nonce = hex(&Message::random_nonce().map_err(AttestError::Random)?);
+        let gate =
+            GateRecord { account: self.account.at_host(), at: Message::to_the_second(gate.at), nonce, ..gate };
+        let text = self.gate_text((plan, task), &gate).ok_or(AttestError::Malformed)??;
+        let seal = self.seal_key(settings)?.seal(&text);
+        Ok(GateRecord { seal: Some(seal), ..gate })
+    }
+
+    /// Whether the record of a task for people was given on this account, and in this store.
+    pub fn is_gate_genuine(
+        &self,
+        settings: &ApprovalSettings,
+        (plan, task): (&PlanId, &TaskId),
+        gate: &GateRecord,
+    ) -> bool {
+        // Nobody signs such a record yet, so that none counts where signatures are asked for.
+        if settings.proof >= Proof::Signature {
+            return false;
+        }
+        if !self.needs_seal(settings.seal) {
+            return true;
+        }
+        let unchanged = matches!(self.changed_store(), Ok(None));
+        let seal = gate.seal.as_deref().unwrap_or_default();
+        match (self.gate_text((plan, task), gate), self.seal_key(settings)) {
+            (Some(Ok(text)), Ok(key)) => unchanged && key.verify(&text, seal),
+            (Some(_) | None, _) => false,
+        }
+    }
+
+    /// Returns what is sealed: the message, and who acted in which way.
+    fn gate_text(
+        &self,
+        (plan, task): (&PlanId, &TaskId),
+        gate: &GateRecord,
+    ) -> Option<Result<String, MessageTooLong>> {
+        let digest = match gate.digest.strip_prefix("sha256:") {
+            Some(digest) => from_hex(digest)?,
+            None => Hash::default(),
+        };
+        let message = Message {
+            scope: Scope::Store { id: &self.store, version: gate.version, history: Hash::default() },
+            plan: plan.as_str(),
+            digest,
+            act: Act::Gate {
+                task: task.as_str(),
+                attempt: gate.attempt,
+                outcome: gate.outcome.into(),
+                answer: gate.answer.as_deref(),
+            },
+            at: gate.at,
+            nonce: from_hex(&gate.nonce)?,
+            signer: Signer::Account(&gate.account),
+        };
+        let by = gate.by.to_string();
+        Some(message.encode().map(|text| format!("{text}proof {}\nvia {:?}\nby {by:?}\n", gate.proof, gate.via)))
     }
 }
 

@@ -7,12 +7,13 @@ use std::collections::HashSet;
 use waypost_config::{Config, ResolvedWork, resolve};
 use waypost_core::canonical::sha256;
 use waypost_core::{
-    ActorKind, Command, Draft, GateOutcome, GateRecord, Json, Outcome, Plan, Proof, Refusal, Status, TaskId,
+    ActorKind, Command, Draft, GateOutcome, GateRecord, Json, Outcome, Plan, PlanId, Proof, Refusal, Status, TaskId,
     TaskState, Timestamp, Work,
 };
 use waypost_text::hex;
 
 use crate::admission;
+use crate::authenticity::{AttestError, Authenticator};
 use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::ServiceError;
 
@@ -29,18 +30,24 @@ pub fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
     for_people.map(|task| task.spec.id.clone()).collect()
 }
 
-/// Returns the tasks for people that have ended although no record with this proof shows that a person ended them. A task that was
-/// skipped because another one failed, or that its author skips, was not ended by anyone.
-pub fn unproved_gates(plan: &Plan, human: &[TaskId], proof: Proof) -> Vec<TaskId> {
-    let is_unproved = |task: &&TaskId| {
-        plan.task(task.as_str()).is_some_and(|task| {
+/// Returns the tasks for people that have ended although no genuine record with this proof shows that a person ended them.
+/// A task that was skipped because another one failed, or that its author skips, was not ended by anyone.
+pub fn unproved_gates(
+    plan: &Plan,
+    human: &[TaskId],
+    proof: Proof,
+    is_genuine: &mut dyn FnMut(&TaskId, &GateRecord) -> bool,
+) -> Vec<TaskId> {
+    let mut is_unproved = |id: &&TaskId| {
+        plan.task(id.as_str()).is_some_and(|task| {
             let state = &task.state;
             let is_decided = state.status.is_finished()
                 && !(state.status == Status::Skipped && (task.spec.skip || state.because_of.is_some()));
-            is_decided && !state.gate().is_some_and(|gate| gate.proof >= proof && is_valid(gate, state))
+            let is_proof = |gate: &GateRecord| gate.proof >= proof && is_valid(gate, state) && is_genuine(id, gate);
+            is_decided && !state.gate().is_some_and(is_proof)
         })
     };
-    human.iter().filter(is_unproved).cloned().collect()
+    human.iter().filter(|id| is_unproved(id)).cloned().collect()
 }
 
 fn is_valid(gate: &GateRecord, state: &TaskState) -> bool {
@@ -52,6 +59,7 @@ pub(crate) struct Gatekeeper<'a> {
     pub(crate) by: &'a Caller,
     pub(crate) plan: &'a Plan,
     pub(crate) now: Timestamp,
+    pub(crate) authenticator: &'a Authenticator,
 }
 
 impl Gatekeeper<'_> {
@@ -106,16 +114,17 @@ impl Gatekeeper<'_> {
                     self.is_defined(config, task)?;
                 }
                 Some((task, Act::End(outcome))) if is_for_people(task) => {
-                    gates.push(self.end(task, outcome, "end it", "answer", "yes")?);
+                    gates.push(self.end(config, task, outcome, "end it", "answer", "yes")?);
                 }
                 Some((task, Act::Cancel)) => {
                     for member in self.open_members(task).iter().filter(|member| is_for_people(member)) {
                         let end = (GateOutcome::Cancelled, None);
-                        gates.push(self.end(member, end, "cancel it", "cancel", "")?);
+                        gates.push(self.end(config, member, end, "cancel it", "cancel", "")?);
                     }
                 }
                 Some((task, Act::Answer(answer))) if is_for_people(task) => {
                     gates.push(self.end(
+                        config,
                         task,
                         (GateOutcome::Answered, Some(answer)),
                         "answer it",
@@ -167,6 +176,7 @@ impl Gatekeeper<'_> {
     /// Returns the record of a person who ends a task for people.
     fn end(
         &self,
+        config: &Config,
         task: &TaskId,
         (outcome, answer): (GateOutcome, Option<String>),
         wanted: &'static str,
@@ -190,6 +200,7 @@ impl Gatekeeper<'_> {
             attempt,
             ..gate_record(self.by, &presence, self.now, outcome, answer.as_deref())
         };
+        let gate = self.authenticator.seal_gate(&config.approval, (self.plan.id(), task), gate)?;
         Ok(Command::RecordGate { task: task.clone(), gate: Box::new(gate) })
     }
 
@@ -316,7 +327,15 @@ fn gate_record(
 
 /// Takes from a draft what only a person can have done: the ends of tasks for people, unless a person who is present
 /// brings the draft, and skipped work. What has ended for good stays as it is.
-pub(crate) fn without_peoples_acts(config: &Config, by: &Caller, draft: &mut Draft, now: Timestamp) {
+///
+/// Records are sealed for the plan's id, so that a draft without one cannot bring any.
+pub(crate) fn without_peoples_acts(
+    config: &Config,
+    by: &Caller,
+    draft: &mut Draft,
+    now: Timestamp,
+    (id, authenticator): (Option<&PlanId>, &Authenticator),
+) -> Result<(), AttestError> {
     let ended = draft.has_ended();
     let presence = by.presence.as_ref().filter(|_| by.is_present());
     for task in &mut draft.tasks {
@@ -335,11 +354,12 @@ pub(crate) fn without_peoples_acts(config: &Config, by: &Caller, draft: &mut Dra
         let is_a_persons_skip = outcome == GateOutcome::Skipped
             && by.actor.kind != ActorKind::Person
             && (spec.work.is_some() || spec.check.is_some());
-        match (is_for_people, presence) {
-            (true, Some(presence)) => {
+        match (is_for_people, presence.zip(id)) {
+            (true, Some((presence, id))) => {
                 let answer = state.output.as_ref().map(Json::as_str).or(state.result.as_deref());
                 let gate = gate_record(by, presence, now, outcome, answer);
                 let gate = GateRecord { attempt: state.attempt, ..gate };
+                let gate = authenticator.seal_gate(&config.approval, (id, &spec.id), gate)?;
                 state.aside.get_or_insert_default().gate = Some(gate);
             }
             (true, None) if !ended => *state = reopened(state),
@@ -347,6 +367,13 @@ pub(crate) fn without_peoples_acts(config: &Config, by: &Caller, draft: &mut Dra
             (true, None) | (false, _) => {}
         }
     }
+    Ok(())
+}
+
+/// Whether a draft says that a task for people has ended.
+pub(crate) fn brings_peoples_acts(config: &Config, draft: &Draft) -> bool {
+    let mut ended = draft.tasks.iter().filter(|task| task.state.status.is_finished());
+    ended.any(|task| task.spec.work.as_deref().is_some_and(|work| is_human(config, work)))
 }
 
 fn reopened(state: &TaskState) -> TaskState {

@@ -229,12 +229,13 @@ impl Service {
             Arc::new(append) as AppendCommands
         });
         let (caller, now) = (by.clone(), self.now_for(by)?);
+        let authenticator = self.authenticator()?.clone();
         let build = move |plan: &Plan| {
             if let Some(record) = &record {
                 record.observe(plan);
             }
             let made = build(plan).and_then(|(commands, extra)| {
-                let gatekeeper = Gatekeeper { by: &caller, plan, now };
+                let gatekeeper = Gatekeeper { by: &caller, plan, now, authenticator: &authenticator };
                 let commands = gatekeeper.admit(commands, || config.get())?;
                 let not_runnable = admit(&config, &commands)?;
                 Ok((commands, (not_runnable, extra)))

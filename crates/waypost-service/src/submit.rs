@@ -14,7 +14,6 @@ use crate::admission;
 use crate::approval::may_start;
 use crate::caller::Caller;
 use crate::error::ServiceError;
-use crate::gate::without_peoples_acts;
 use crate::own_record::OwnRecord;
 use crate::service::{Guard, RecordRule, Service, Terms};
 
@@ -88,12 +87,14 @@ impl Service {
     pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
         let RunnableDraft { mut draft, executor } = draft;
         let (plans, config) = (self.plans(), self.config()?);
-        without_peoples_acts(&config, by, &mut draft, self.now_for(by)?);
+        let id = self.id_for(&config, &draft, draft.id.clone())?;
+        self.take_peoples_acts(&config, by, &mut draft, id.as_ref())?;
         let new = |draft: Draft| {
             let (id, by) = (draft.id.clone(), by.actor.clone());
             plans.create(NewPlan { id, by, draft, approval_required: config.approval.policy.required() })
         };
         let Some(id) = draft.id.clone() else {
+            draft.id = id;
             let committed = new(draft).map_err(ServiceError::from)?;
             return Ok(Submitted { plan: committed.plan, made: true });
         };

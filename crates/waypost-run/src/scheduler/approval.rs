@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use waypost_config::Definitions;
-use waypost_core::{Command, Phase, PlanId, StartRefusal, StartRefusalReason, Task, Timestamp};
+use waypost_core::{
+    Command, GateRecord, Phase, PlanId, StartRefusal, StartRefusalReason, Task, TaskId, Timestamp,
+};
 use waypost_service::{human_tasks, may_start, needs_record, unproved_gates};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
@@ -90,7 +92,18 @@ impl Scheduler {
             if !is_same_work {
                 (gates.work, gates.human) = (Some(work), human_tasks(&self.config, plan));
             }
-            let unproved = unproved_gates(plan, &gates.human, self.config.approval.proof);
+            let (settings, known) = (&self.config.approval, &mut gates.genuine);
+            let mut is_genuine = |task: &TaskId, gate: &GateRecord| {
+                // Verified once: the nonce tells two records apart, and the rest of the record is compared.
+                known.get(task) == Some(gate) || {
+                    let is_genuine = self.authenticator.is_gate_genuine(settings, (plan.id(), task), gate);
+                    if is_genuine {
+                        known.insert(task.clone(), gate.clone());
+                    }
+                    is_genuine
+                }
+            };
+            let unproved = unproved_gates(plan, &gates.human, settings.proof, &mut is_genuine);
             if is_same_work && unproved == gates.unproved {
                 continue;
             }

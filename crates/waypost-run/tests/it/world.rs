@@ -10,6 +10,7 @@ use waypost_core::{
     Actor, Command, Draft, Event, Evidence, GateOutcome, GateRecord, Json, Lock, LockMode, Outcome, Phase,
     Plan, PlanId, Proof, Refusal, Status, TaskSpec, Timestamp, Work,
 };
+use waypost_service::Authenticator;
 use waypost_run::{
     Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input, Loss, Scheduler,
 };
@@ -505,6 +506,8 @@ impl World {
             seal: None,
             signature: None,
         };
+        let about = (self.truth.id(), &task);
+        let gate = Authenticator::default().seal_gate(&self.config.approval, about, gate).unwrap();
         let record = Command::RecordGate { task: task.clone(), gate: Box::new(gate) };
         let done = Command::FinishTask { task, attempt: None, outcome, retry: None };
         self.commit(&by, &[done, record]).unwrap();

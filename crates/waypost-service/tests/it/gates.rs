@@ -111,7 +111,13 @@ impl Desk {
 
     fn unproved(&self) -> Vec<TaskId> {
         let config = self.service.config().unwrap();
-        let find = |plan: &Plan| unproved_gates(plan, &human_tasks(&config, plan), Proof::Presence);
+        let authenticator = self.service.authenticator().unwrap().clone();
+        let find = |plan: &Plan| {
+            let mut is_genuine = |task: &TaskId, gate: &GateRecord| {
+                authenticator.is_gate_genuine(&config.approval, (plan.id(), task), gate)
+            };
+            unproved_gates(plan, &human_tasks(&config, plan), Proof::Presence, &mut is_genuine)
+        };
         self.service.read(&self.plan, find).unwrap()
     }
 }

@@ -139,6 +139,28 @@ fn a_file_brings_no_done_past_a_check_or_a_gate() {
 }
 
 #[test]
+fn a_record_that_the_database_forges_opens_nothing() {
+    let workspace = workspace(json!([
+        { "id": "gate", "work": { "executor": "human" } },
+        { "id": "other", "work": { "executor": "human" } },
+        { "id": "deploy", "work": { "executor": "deploy" }, "depends_on": ["gate"] },
+    ]));
+    assert!(workspace.waypost(&["import", "p.json"]).status.success());
+    let submitted = workspace.waypost(&["submit", "p.json"]);
+    assert!(submitted.status.success(), "{:?}", text(&submitted));
+    assert!(workspace.at_terminal(&["answer", "p", "other", "yes"]).status.success());
+    // The genuine record of one task is put in the place of the other's.
+    let database = rusqlite::Connection::open(workspace.work().join(".waypost/waypost.db")).unwrap();
+    let forged = r#"DELETE FROM snapshots;
+        UPDATE log SET events = replace(events, '"task":"other"', '"task":"gate"')"#;
+    database.execute_batch(forged).unwrap();
+    drop(database);
+    let (said, error) = text(&workspace.waypost(&["worker", "--until-idle"]));
+    assert!(said.contains("starts nothing behind gate"), "{said}{error}");
+    assert!(!workspace.work().join("ran").exists());
+}
+
+#[test]
 fn a_gate_that_the_database_calls_done_opens_nothing() {
     let workspace = workspace(json!([
         { "id": "gate", "work": { "executor": "human" } },
