@@ -801,8 +801,8 @@ fn a_pin_stays_below_the_workspace() {
 #[test]
 fn where_images_are_pinned_a_tag_is_refused() {
     let workers = "[approval]\npinned_images = true\n[executors.d]\nkind = \"dispatch\"\n\
-                   [executors.d.workers.c]\nkind = \"container\"\nimage = \"alpine:3\"\n\
-                   [executors.d.workers.fixed]\nkind = \"container\"\nimage = \"alpine@sha256:00\"\n";
+                   [executors.d.workers.c]\ntarget = \"container\"\nimage = \"alpine:3\"\n\
+                   [executors.d.workers.fixed]\ntarget = \"container\"\nimage = \"alpine@sha256:00\"\n";
     let problems = Config::load(&[layer(Origin::User, workers)], []).unwrap_err().problems;
     let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let what = "the image \"alpine:3\" has no digest, which `approval.pinned_images` asks for";
