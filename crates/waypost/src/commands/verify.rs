@@ -1,5 +1,5 @@
 //! `waypost verify`: verifies that the histories of plans are as they were written, that they still contain the versions
-//! whose hashes were kept outside the store, and that their approvals count here.
+//! whose hashes were kept outside the store, and that their approvals and the records of people count here.
 
 use clap::Args;
 use serde_json::json;
@@ -16,7 +16,8 @@ Every version has a hash that follows from its content and the version before it
 changed, removed or moved in the store breaks that chain; the first break is reported, and the exit
 code is 1. Somebody who can write the store can recompute all hashes: keep anchors elsewhere.
 
-An approval that would not count on this machine is a problem too.
+An approval that would not count on this machine is a problem too, and so is a task for people
+that no person is shown to have ended.
 
 Examples:
   waypost verify kq3
@@ -69,7 +70,8 @@ impl Verify {
         for one in verified.iter().filter(|one| one.first_break.is_none()) {
             // A purged plan has a history, and no approval.
             let problem = service.approval_problem(&one.plan).unwrap_or_default();
-            wrong.extend(problem.map(|problem| format!("plan {}: {problem}", one.plan)));
+            let gates = service.gate_problems(&one.plan).unwrap_or_default();
+            wrong.extend(problem.into_iter().chain(gates).map(|what| format!("plan {}: {what}", one.plan)));
         }
         if let Some(file) = &self.against {
             wrong.extend(check_anchors(&plans, file, only.as_ref())?);
