@@ -107,7 +107,9 @@ impl Gatekeeper<'_> {
             if !may {
                 return Err(self.not_its_task());
             }
-            if let Command::FinishTask { task, .. } = command
+            if let Command::FinishTask {
+                task, outcome: Outcome::Done { .. } | Outcome::Failed { .. }, ..
+            } = command
                 && self.by.program.is_none()
                 && let Some(found) = self.plan.task(task.as_str())
                 && found.state.status == Status::Pending

@@ -74,7 +74,7 @@ impl Verify {
             sound().filter_map(|one| service.verify_approval(&one.plan).unwrap_or_default()).collect();
         let problem = |one: &VerifiedApproval| Some(format!("plan {}: {}", one.plan, one.problem.as_ref()?));
         wrong.extend(approvals.iter().filter_map(problem));
-        for one in sound() {
+        for one in &verified {
             let gates = service.gate_problems(&one.plan).unwrap_or_default();
             wrong.extend(gates.into_iter().map(|what| format!("plan {}: {what}", one.plan)));
         }
