@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{ActorKind, Phase, Problem, Status};
+use crate::{Actor, ActorKind, Phase, Problem, Status};
 
 /// Why a plan refuses a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, strum::EnumCount, thiserror::Error)]
@@ -46,16 +46,18 @@ pub enum Refusal {
     NeedsApproval {},
     /// Only a person may do this.
     #[serde(rename = "needs_person")]
-    #[error("only a person can {what}; {} cannot", by.as_str())]
+    #[error("only a person can {what}; {by} cannot")]
     OnlyAPerson {
         /// The requested action, as a verb.
         what: &'static str,
-        /// The kind of actor that asked.
-        by: ActorKind,
+        /// The actor that asked.
+        by: Actor,
     },
     /// The task is for a person, or for an executor that nothing here defines.
     #[error("task {task} is for {whom}; {by} cannot {wanted}")]
     HumanGate {
+        /// The id of the plan.
+        plan: String,
         /// The id of the task.
         task: String,
         /// Who the task is for.
@@ -64,6 +66,14 @@ pub enum Refusal {
         by: String,
         /// The requested action, such as `end it`.
         wanted: &'static str,
+    },
+    /// A worker acts on tasks that it holds, and the program of a task on its own attempt.
+    #[error("{by} works on tasks that it holds; it cannot change plan {plan}")]
+    NotItsTask {
+        /// The id of the plan.
+        plan: String,
+        /// The worker that asked.
+        by: String,
     },
     /// A person stopped it, and only a person can undo that.
     #[error("{by} {did}{}; only a person can {wanted}", in_quotes(reason))]
@@ -277,7 +287,10 @@ impl Refusal {
             },
             Self::NeedsApproval {} => "request approval and wait for it".into(),
             Self::OnlyAPerson { .. } => "ask a person".into(),
-            Self::HumanGate { task, .. } => format!("a person runs `waypost answer PLAN {task} yes`"),
+            Self::HumanGate { plan, task, .. } => format!("a person runs `waypost answer {plan} {task} yes`"),
+            Self::NotItsTask { .. } => {
+                "report on your own task, and leave the rest to people and agents".into()
+            }
             Self::StoppedByPerson { by, .. } => format!("ask {by}"),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {

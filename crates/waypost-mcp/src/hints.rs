@@ -132,6 +132,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         Refusal::OnlyAPerson { .. } | Refusal::StoppedByPerson { .. } | Refusal::HumanGate { .. } => {
             "ask a person"
         }
+        Refusal::NotItsTask { .. } => "report on your own task",
         Refusal::NotWhatWasLookedAt { .. } => "read what changed since, then decide again",
         Refusal::StaleAttempt { given, current, .. } if given > current => {
             "send the attempt returned when the task was claimed, or none"

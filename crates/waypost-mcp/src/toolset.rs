@@ -60,7 +60,7 @@ mod tests {
     use std::collections::{BTreeSet, HashSet};
 
     use strum::EnumCount;
-    use waypost_core::{ActorKind, Phase, PlanId, Refusal, Status, TaskId};
+    use waypost_core::{Actor, ActorKind, Phase, PlanId, Refusal, Status, TaskId};
     use waypost_service::{IdOf, ServiceError};
     use waypost_store::StoreError;
 
@@ -75,13 +75,15 @@ mod tests {
             Refusal::NoSuchTask { task: task(), nearest: None },
             Refusal::NoSuchTask { task: task(), nearest: Some("t2".to_owned()) },
             Refusal::NeedsApproval {},
-            Refusal::OnlyAPerson { what: "approve", by: ActorKind::Agent },
+            Refusal::OnlyAPerson { what: "approve", by: Actor::agent("b") },
             Refusal::HumanGate {
+                plan: "p1".to_owned(),
                 task: task(),
                 whom: "a person".to_owned(),
                 by: "agent:b".to_owned(),
                 wanted: "end it",
             },
+            Refusal::NotItsTask { plan: "p1".to_owned(), by: "worker:w".to_owned() },
             Refusal::StoppedByPerson {
                 by: "person:ada".to_owned(),
                 did: "paused the plan".to_owned(),

@@ -250,7 +250,9 @@ impl Runner {
             None => Box::new(FileSlots::new(around.logs.with_file_name("queues"))),
         };
         let copies = shared.then(|| Copies::new(around.logs.clone(), around.worker.clone()));
-        let bounds = RunLimits { jobs, takes, keeper, authenticator };
+        let others = Service::new(Arc::clone(&plans), Arc::clone(&config));
+        let others = Some(others.with_authenticator(authenticator.clone()));
+        let bounds = RunLimits { jobs, takes, keeper, authenticator, others };
         let scheduler = Scheduler::bounded(Arc::clone(&config), around.worker.clone(), after_failure, bounds);
         let clock = Clock::new(&plans).map_err(of_store)?;
         let now = Instant::now();

@@ -20,8 +20,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use waypost_core::canonical::Hash;
-use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
-use waypost_service::Authenticator;
+use waypost_core::{
+    Actor, Command, Event, GateRecord, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp,
+};
+use waypost_service::{Authenticator, Service};
 use waypost_store::VersionRecord;
 
 pub(crate) use duration_average::AHEAD_FEW;
@@ -153,6 +155,8 @@ pub struct RunLimits {
     pub keeper: Box<dyn SlotKeeper>,
     /// Verifies approvals.
     pub authenticator: Authenticator,
+    /// Reads plans that tasks depend on; without it, tasks for people in other plans are not looked at.
+    pub others: Option<Service>,
 }
 
 impl Default for RunLimits {
@@ -162,6 +166,7 @@ impl Default for RunLimits {
             takes: TaskFilter::default(),
             keeper: Box::new(Unshared),
             authenticator: Authenticator::default(),
+            others: None,
         }
     }
 }
@@ -208,8 +213,15 @@ struct CheckedGates {
     /// The digest of the work for which the tasks for people were found.
     work: Option<Hash>,
     human: Vec<TaskId>,
+    /// The records that were found to be genuine.
+    genuine: BTreeMap<TaskId, GateRecord>,
     /// Those that have ended although no record shows that a person ended them.
     unproved: Vec<TaskId>,
+    /// Tasks with work that depend on tasks of other plans.
+    external: Vec<TaskId>,
+    /// Those that wait for a task for people there that no person ended, each with what it waits for; and the version for
+    /// which they were found.
+    elsewhere: (Option<u64>, Vec<(TaskId, String)>),
     /// What waits for those.
     behind: HashSet<TaskId>,
 }
@@ -231,6 +243,7 @@ pub struct Scheduler {
     definitions: Definitions,
     /// Shows whether an approval is genuine.
     authenticator: Authenticator,
+    others: Option<Service>,
     worker: String,
     by: Actor,
     after_failure: AfterFailure,
@@ -279,11 +292,12 @@ impl Scheduler {
         bounds: RunLimits,
     ) -> Self {
         let worker = worker.into();
-        let RunLimits { jobs, takes, keeper, authenticator } = bounds;
+        let RunLimits { jobs, takes, keeper, authenticator, others } = bounds;
         Self {
             by: Actor::worker(worker.clone()),
             definitions: Definitions::of(&config),
             authenticator,
+            others,
             config,
             worker,
             after_failure,
@@ -475,6 +489,7 @@ impl Scheduler {
             | Refusal::NeedsApproval {}
             | Refusal::OnlyAPerson { .. }
             | Refusal::StoppedByPerson { .. }
+            | Refusal::NotItsTask { .. }
             | Refusal::NotWhatWasLookedAt { .. }
             | Refusal::StaleAttempt { .. }
             | Refusal::HasDependants { .. }

@@ -170,7 +170,7 @@ impl Service {
         let Some(seen) = seen else { return Err(ServiceError::SeenMissing { plan: plan.clone() }) };
         if signing.is_none() && presence.proof < settings.proof {
             let (needed, given) = (settings.proof, presence.proof);
-            return Err(ServiceError::NeedsStrongerProof { plan: plan.clone(), needed, given });
+            return Err(ServiceError::NeedsStrongerProof { command, needed, given });
         }
         let sources = self.definitions_for(plan)?;
         let authenticator = self.authenticator()?.clone();
@@ -183,7 +183,7 @@ impl Service {
         };
         if work.proof < settings.proof {
             let (needed, given) = (settings.proof, work.proof);
-            return Err(ServiceError::NeedsStrongerProof { plan: plan.clone(), needed, given });
+            return Err(ServiceError::NeedsStrongerProof { command, needed, given });
         }
         let (note, of_store) = (note.to_owned(), authenticator.clone());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {

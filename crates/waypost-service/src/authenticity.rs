@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use waypost_account::{
     Account, AccountFileError, Act, AllowedSigners, BadSignature, Message, MessageTooLong, RevokedApprovals,
-    RevokedKeys, Scope, SealKey, SignError, Signer, SignerFileError, StoreRecords, sign, verify,
+    RevokedKeys, Scope, SealKey, SignError, Signer, SignerFileError, StoreRecords, Verified, sign, verify,
 };
 use waypost_config::{ApprovalSettings, SealRule};
 use waypost_core::canonical::Hash;
-use waypost_core::{Actor, Approval, ApprovalSignature, ApprovedWork, Attestation, PlanId, Proof, Timestamp};
+use waypost_core::{
+    Actor, Approval, ApprovalSignature, ApprovedWork, Attestation, GateRecord, PlanId, Proof, TaskId,
+    Timestamp,
+};
 use waypost_store::{Store, StoreError};
 use waypost_text::{from_hex, hex};
 
@@ -302,7 +305,7 @@ impl Authenticator {
         let message = self.message(approved, &work).ok_or(AttestError::Malformed)??;
         let (signers, revoked) = &signers;
         let (armored, verified) = sign(&message, key, variable, principal, (signers, revoked), now)?;
-        work.proof = if verified.touch { Proof::Touch } else { Proof::Signature };
+        work.proof = proof_of(&verified);
         if let Some(attestation) = work.attestation.as_mut() {
             attestation.signature =
                 Some(ApprovalSignature { armored, fingerprint: verified.fingerprint, ..unsigned });
@@ -380,16 +383,27 @@ impl Authenticator {
         {
             return Err(NotAuthentic::StoreChanged(location));
         }
+        let message = self.message(approved, work);
+        self.verify_armoured(settings, message, (&signature.armored, &signature.principal), now)
+    }
+
+    /// Verifies the signature of a principal over a message. Returns the proof that it gives.
+    fn verify_armoured(
+        &self,
+        settings: &ApprovalSettings,
+        message: Option<Result<String, MessageTooLong>>,
+        (armoured, principal): (&str, &str),
+        now: Timestamp,
+    ) -> Result<Proof, NotAuthentic> {
+        let because = |error: &dyn std::fmt::Display| NotAuthentic::Signature(error.to_string());
         let (signers, revoked) = self.signers(settings).map_err(|error| because(&error))?;
-        let message = match self.message(approved, work) {
+        let message = match message {
             Some(Ok(message)) => message,
             Some(Err(error)) => return Err(because(&error)),
             None => return Err(because(&AttestError::Malformed)),
         };
-        let (armour, principal) = (signature.armored.as_bytes(), signature.principal.as_str());
-        let verified = verify(armour, message.as_bytes(), principal, &signers, &revoked, now);
-        let verified = verified.map_err(|error: BadSignature| because(&error))?;
-        Ok(if verified.touch { Proof::Touch } else { Proof::Signature })
+        let verified = verify(armoured.as_bytes(), message.as_bytes(), principal, &signers, &revoked, now);
+        Ok(proof_of(&verified.map_err(|error: BadSignature| because(&error))?))
     }
 
     fn signers(&self, settings: &ApprovalSettings) -> Result<(AllowedSigners, RevokedKeys), SignerFileError> {
@@ -448,6 +462,125 @@ impl Authenticator {
             approved.by.to_string()
         ))
     }
+}
+
+impl Authenticator {
+    /// Adds to the record of a person who ended a task for people who vouches for it: by a signature, or by a seal where
+    /// one counts. A signature is verified as a worker would.
+    pub fn attest_gate(
+        &self,
+        settings: &ApprovalSettings,
+        about: (&PlanId, &TaskId),
+        gate: GateRecord,
+        signing: Option<&Signing<'_>>,
+    ) -> Result<GateRecord, AttestError> {
+        if signing.is_none() && !self.needs_seal(settings.seal) {
+            return Ok(gate);
+        }
+        if let Some(location) = self.changed_store()? {
+            return Err(AttestError::StoreChanged(location));
+        }
+        let nonce = hex(&Message::random_nonce().map_err(AttestError::Random)?);
+        let (now, at) = (gate.at, Message::to_the_second(gate.at));
+        let Some(Signing { key, principal, portable: _, variable }) = signing else {
+            let gate = GateRecord { account: self.account.at_host(), at, nonce, ..gate };
+            let text = self.sealed_gate(about, &gate).ok_or(AttestError::Malformed)??;
+            let seal = self.seal_key(settings)?.seal(&text);
+            return Ok(GateRecord { seal: Some(seal), ..gate });
+        };
+        let (signers, revoked) = self.signers(settings)?;
+        let (account, signature) = ((*principal).to_owned(), Some(String::new()));
+        let gate = GateRecord { account, at, nonce, signature, ..gate };
+        let message = self.gate_message(about, &gate).ok_or(AttestError::Malformed)??;
+        let (armored, verified) = sign(&message, key, variable, principal, (&signers, &revoked), now)?;
+        Ok(GateRecord { proof: proof_of(&verified), signature: Some(armored), ..gate })
+    }
+
+    /// Verifies the record of a task for people. Returns the proof that it gives.
+    pub fn verify_gate(
+        &self,
+        settings: &ApprovalSettings,
+        about: (&PlanId, &TaskId),
+        gate: &GateRecord,
+        now: Timestamp,
+    ) -> Result<Proof, NotAuthentic> {
+        if gate.signature.is_none() && settings.proof >= Proof::Signature {
+            return Err(NotAuthentic::Signature("it is not signed".to_owned()));
+        }
+        if gate.signature.is_none() && !self.needs_seal(settings.seal) {
+            return Ok(gate.proof.min(Proof::Presence));
+        }
+        match self.changed_store() {
+            Ok(None) => {}
+            Ok(Some(location)) => return Err(NotAuthentic::StoreChanged(location)),
+            Err(_) => return Err(NotAuthentic::NotSealedHere),
+        }
+        if let Some(signature) = &gate.signature {
+            let message = self.gate_message(about, gate);
+            return self.verify_armoured(settings, message, (signature, &gate.account), now);
+        }
+        let seal = gate.seal.as_deref().unwrap_or_default();
+        match (self.sealed_gate(about, gate), self.seal_key(settings)) {
+            (Some(Ok(text)), Ok(key)) if key.verify(&text, seal) => Ok(gate.proof.min(Proof::Presence)),
+            (Some(_) | None, _) => Err(NotAuthentic::NotSealedHere),
+        }
+    }
+
+    /// Whether the record of a task for people is genuine, and its proof is enough here.
+    pub fn is_gate_proved(
+        &self,
+        settings: &ApprovalSettings,
+        about: (&PlanId, &TaskId),
+        gate: &GateRecord,
+        now: Timestamp,
+    ) -> bool {
+        self.verify_gate(settings, about, gate, now).is_ok_and(|proof| proof >= settings.proof)
+    }
+
+    /// Returns the message of a record; `None` if the record cannot have one.
+    fn gate_message(
+        &self,
+        (plan, task): (&PlanId, &TaskId),
+        gate: &GateRecord,
+    ) -> Option<Result<String, MessageTooLong>> {
+        let digest = match gate.digest.strip_prefix("sha256:") {
+            Some(digest) => from_hex(digest)?,
+            None => Hash::default(),
+        };
+        let message = Message {
+            scope: Scope::Store { id: &self.store, version: gate.version, history: Hash::default() },
+            plan: plan.as_str(),
+            digest,
+            act: Act::Gate {
+                task: task.as_str(),
+                attempt: gate.attempt,
+                outcome: gate.outcome.into(),
+                answer: gate.answer.as_deref(),
+            },
+            at: gate.at,
+            nonce: from_hex(&gate.nonce)?,
+            signer: match &gate.signature {
+                Some(_) => Signer::Principal(&gate.account),
+                None => Signer::Account(&gate.account),
+            },
+        };
+        Some(message.encode())
+    }
+
+    /// Returns what is sealed: the message, and who acted in which way.
+    fn sealed_gate(
+        &self,
+        about: (&PlanId, &TaskId),
+        gate: &GateRecord,
+    ) -> Option<Result<String, MessageTooLong>> {
+        let by = gate.by.to_string();
+        let sealed = |message| format!("{message}proof {}\nvia {:?}\nby {by:?}\n", gate.proof, gate.via);
+        Some(self.gate_message(about, gate)?.map(sealed))
+    }
+}
+
+fn proof_of(verified: &Verified) -> Proof {
+    if verified.touch { Proof::Touch } else { Proof::Signature }
 }
 
 fn attested(approval: &Approval) -> Option<(&ApprovedWork, &Attestation)> {

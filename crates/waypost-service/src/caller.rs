@@ -1,6 +1,6 @@
 //! The caller of an operation: the actor whose rights count, and the name under which it holds tasks.
 
-use waypost_core::{Actor, ActorKind, Proof, Refusal};
+use waypost_core::{Actor, ActorKind, GateRecord, Proof, Refusal, TaskId};
 
 use crate::error::ServiceError;
 
@@ -13,8 +13,17 @@ pub struct Caller {
     pub worker: String,
     /// How it is known that a person acts; `None` for agents, workers and people without proof.
     pub presence: Option<Presence>,
-    /// The attempt that a program of a task runs for. It reports on no other attempt of that plan.
+    /// The attempt that a program of a task runs for. It reports on no other attempt.
     pub program: Option<ProgramOf>,
+    /// What the person has signed for this call.
+    pub signed: Option<Box<SignedGate>>,
+}
+
+/// The signed record of a person who ends a task for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedGate {
+    pub(crate) task: TaskId,
+    pub(crate) gate: GateRecord,
 }
 
 /// The attempt that a program runs for.
@@ -62,7 +71,7 @@ impl Presence {
 impl Caller {
     /// A caller that holds tasks under its own name.
     pub fn new(actor: Actor) -> Self {
-        Self { worker: actor.to_string(), actor, presence: None, program: None }
+        Self { worker: actor.to_string(), actor, presence: None, program: None, signed: None }
     }
 
     /// Returns the caller with proof that a person acts.
@@ -81,9 +90,9 @@ impl Caller {
         let ProvedAct { verb, what, command } = act;
         match &self.presence {
             _ if self.actor.kind != ActorKind::Person => {
-                Err(Refusal::OnlyAPerson { what: verb, by: self.actor.kind }.into())
+                Err(Refusal::OnlyAPerson { what: verb, by: self.actor.clone() }.into())
             }
-            Some(presence) if self.is_present() => Ok(presence.clone()),
+            Some(presence) if self.is_present() || self.signed.is_some() => Ok(presence.clone()),
             Some(_) => Err(ServiceError::NeedsTerminal { what, command: (*command).to_owned() }),
             None => {
                 let (actor, command) = (self.actor.clone(), (*command).to_owned());
@@ -102,7 +111,7 @@ impl Caller {
 
     /// One session of an agent. It does not hold the tasks of the agent's other sessions.
     pub fn session(actor: Actor, worker: String) -> Self {
-        Self { actor, worker, presence: None, program: None }
+        Self { actor, worker, presence: None, program: None, signed: None }
     }
 
     /// Returns how the caller relates to the holder of a task.

@@ -130,6 +130,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::AwaitsCheck { .. }
         | Refusal::AwaitsAnswer { .. }
         | Refusal::StoppedByPerson { .. }
+        | Refusal::NotItsTask { .. }
         | Refusal::NoSuchTask { .. } => true,
         Refusal::Invalid { .. }
         | Refusal::OnlyAPerson { .. }

@@ -117,8 +117,8 @@ pub enum ServiceError {
     #[error("approval here needs {}; {given} is not enough", proof_text(*needed))]
     #[strum(serialize = "needs_proof")]
     NeedsStrongerProof {
-        /// The id of the plan.
-        plan: PlanId,
+        /// What a person types to do it, without `--sign`.
+        command: String,
         /// The proof that the configuration asks for.
         needed: Proof,
         /// The proof of the caller.
@@ -336,10 +336,10 @@ impl ServiceError {
             Self::NotThatActor { command, .. } => {
                 Hint::Text(format!("run `{command}` in a terminal, without --as and WAYPOST_ACTOR"))
             }
-            Self::NeedsStrongerProof { plan, needed, .. } => Hint::Text(match needed {
-                Proof::Touch => format!("`waypost approve {plan} --sign` with a security key"),
+            Self::NeedsStrongerProof { command, needed, .. } => Hint::Text(match needed {
+                Proof::Touch => format!("`{command} --sign` with a security key"),
                 Proof::Account | Proof::Client | Proof::Presence | Proof::Signature => {
-                    format!("`waypost approve {plan} --sign`")
+                    format!("`{command} --sign`")
                 }
             }),
             Self::NotAttested(error) => Hint::Text(error.hint()),

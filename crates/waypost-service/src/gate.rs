@@ -7,14 +7,21 @@ use std::collections::HashSet;
 use waypost_config::{Config, ResolvedWork, resolve};
 use waypost_core::canonical::sha256;
 use waypost_core::{
-    ActorKind, Command, Draft, GateOutcome, GateRecord, Json, Outcome, Plan, Proof, Refusal, Status, TaskId,
-    TaskState, Timestamp, Work,
+    ActorKind, Command, Dependency, DependencyRule, Draft, ExternalTaskRef, GateOutcome, GateRecord, Json,
+    Outcome, Plan, PlanId, Refusal, Status, TaskId, TaskState, Timestamp, Work,
 };
+use waypost_store::{ArchiveFilter, Query};
 use waypost_text::hex;
 
 use crate::admission;
-use crate::caller::{Caller, Presence, ProvedAct};
+use crate::authenticity::{AttestError, Authenticator, Signing};
+use crate::caller::{Caller, Presence, ProvedAct, SignedGate};
 use crate::error::ServiceError;
+use crate::service::Service;
+
+/// Maximum number of an agent's plans in which tasks for people are looked for. With more, nothing that depends on a task
+/// by the agent's name starts.
+const PLANS_OF_AGENT_MAX: usize = 200;
 
 /// Whether work is for a person.
 fn is_human(config: &Config, work: &Work) -> bool {
@@ -29,18 +36,23 @@ pub fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
     for_people.map(|task| task.spec.id.clone()).collect()
 }
 
-/// Returns the tasks for people that have ended although no record with this proof shows that a person ended them. A task that was
-/// skipped because another one failed, or that its author skips, was not ended by anyone.
-pub fn unproved_gates(plan: &Plan, human: &[TaskId], proof: Proof) -> Vec<TaskId> {
-    let is_unproved = |task: &&TaskId| {
-        plan.task(task.as_str()).is_some_and(|task| {
+/// Returns the tasks for people that have ended although no record that is proved shows that a person ended them. A task
+/// that was skipped because another one failed, or that its author skips, was not ended by anyone.
+pub fn unproved_gates(
+    plan: &Plan,
+    human: &[TaskId],
+    is_proved: &mut dyn FnMut(&TaskId, &GateRecord) -> bool,
+) -> Vec<TaskId> {
+    let mut is_unproved = |id: &&TaskId| {
+        plan.task(id.as_str()).is_some_and(|task| {
             let state = &task.state;
             let is_decided = state.status.is_finished()
                 && !(state.status == Status::Skipped && (task.spec.skip || state.because_of.is_some()));
-            is_decided && !state.gate().is_some_and(|gate| gate.proof >= proof && is_valid(gate, state))
+            let is_proof = |gate: &GateRecord| is_valid(gate, state) && is_proved(id, gate);
+            is_decided && !state.gate().is_some_and(is_proof)
         })
     };
-    human.iter().filter(is_unproved).cloned().collect()
+    human.iter().filter(|id| is_unproved(id)).cloned().collect()
 }
 
 /// Whether the record explains how a task ended. A check of the task may have run since, in a later attempt.
@@ -48,7 +60,8 @@ fn is_valid(gate: &GateRecord, state: &TaskState) -> bool {
     let same = match state.status {
         Status::Done => gate.outcome == GateOutcome::Done,
         Status::Skipped => gate.outcome == GateOutcome::Skipped,
-        Status::Pending | Status::Running | Status::Failed | Status::Cancelled => true,
+        Status::Cancelled => gate.outcome == GateOutcome::Cancelled,
+        Status::Pending | Status::Running | Status::Failed => true,
     };
     gate.by.kind == ActorKind::Person && same && gate.attempt <= state.attempt
 }
@@ -58,6 +71,7 @@ pub(crate) struct Gatekeeper<'a> {
     pub(crate) by: &'a Caller,
     pub(crate) plan: &'a Plan,
     pub(crate) now: Timestamp,
+    pub(crate) authenticator: &'a Authenticator,
 }
 
 impl Gatekeeper<'_> {
@@ -67,12 +81,46 @@ impl Gatekeeper<'_> {
         commands: Vec<Command>,
         config: impl Fn() -> Result<std::sync::Arc<Config>, ServiceError>,
     ) -> Result<Vec<Command>, ServiceError> {
+        self.bind_worker(&commands)?;
         let commands = match commands.iter().any(|command| self.needs_configuration(command)) {
             true => self.guard_human_tasks(&*config()?, commands)?,
             false => commands,
         };
         self.keep_stops(&commands)?;
         Ok(commands)
+    }
+
+    /// A worker takes tasks and reports on what it holds. The program of a task does nothing in other plans.
+    fn bind_worker(&self, commands: &[Command]) -> Result<(), ServiceError> {
+        if self.by.actor.kind != ActorKind::Worker {
+            return Ok(());
+        }
+        let plan = self.plan.id().to_string();
+        for command in commands {
+            let may = match (&self.by.program, acted_on(command)) {
+                (Some(program), _) if program.plan != plan => false,
+                (Some(_), _) | (None, Some((_, Act::Start | Act::End(_)))) => true,
+                // The core refuses these where they matter.
+                (None, Some((_, Act::Answer(_) | Act::Reopen | Act::Cancel))) => true,
+                (None, None) => matches!(command, Command::ReleaseTask { .. } | Command::AskQuestion { .. }),
+            };
+            if !may {
+                return Err(self.not_its_task());
+            }
+            if let Command::FinishTask {
+                task, outcome: Outcome::Done { .. } | Outcome::Failed { .. }, ..
+            } = command
+                && self.by.program.is_none()
+                && let Some(found) = self.plan.task(task.as_str())
+                && found.state.status == Status::Pending
+                && found.spec.work.is_none()
+                && found.spec.check.is_none()
+            {
+                let (task, status) = (task.to_string(), Status::Pending);
+                return Err(Refusal::WrongStatus { task, status, wanted: "ended" }.into());
+            }
+        }
+        Ok(())
     }
 
     /// Whether a command starts or ends a task with work, or a task that is only added by the same write.
@@ -82,7 +130,7 @@ impl Gatekeeper<'_> {
         match acted_on(command) {
             Some((task, Act::Cancel)) => has_work(task) || self.open_members(task).iter().any(has_work),
             Some((task, Act::Start | Act::End(_) | Act::Answer(_) | Act::Reopen)) => has_work(task),
-            None => *command == Command::RetryPlan,
+            None => *command == Command::RetryPlan || self.by.is_present() && ends_plan(command),
         }
     }
 
@@ -110,18 +158,23 @@ impl Gatekeeper<'_> {
                         self.only_people(task, "take it")?;
                     }
                     self.is_defined(config, task)?;
+                    let known = self.plan.task(task.as_str());
+                    if self.by.program.is_some() && known.is_some_and(|task| task.spec.work.is_some()) {
+                        return Err(self.not_its_task());
+                    }
                 }
                 Some((task, Act::End(outcome))) if is_for_people(task) => {
-                    gates.push(self.end(task, outcome, "end it", "answer", "yes")?);
+                    gates.push(self.end(config, task, outcome, "end it", "answer", "yes")?);
                 }
                 Some((task, Act::Cancel)) => {
                     for member in self.open_members(task).iter().filter(|member| is_for_people(member)) {
                         let end = (GateOutcome::Cancelled, None);
-                        gates.push(self.end(member, end, "cancel it", "cancel", "")?);
+                        gates.push(self.end(config, member, end, "cancel it", "cancel", "")?);
                     }
                 }
                 Some((task, Act::Answer(answer))) if is_for_people(task) => {
                     gates.push(self.end(
+                        config,
                         task,
                         (GateOutcome::Answered, Some(answer)),
                         "answer it",
@@ -138,7 +191,21 @@ impl Gatekeeper<'_> {
                         self.only_people(task, "reopen it")?;
                     }
                 }
+                // Tasks of other plans may wait for what ends with the plan, however it ends.
+                None if self.by.is_present() && ends_plan(&command) && !self.plan.state().archived => {
+                    let is_open = |task: &&TaskId| {
+                        self.plan.task(task.as_str()).is_some_and(|task| !task.state.status.is_finished())
+                    };
+                    for task in human_tasks(config, self.plan).iter().filter(is_open) {
+                        let end = (GateOutcome::Cancelled, None);
+                        gates.push(self.end(config, task, end, "cancel it", "cancel", "")?);
+                    }
+                }
                 Some((_, Act::End(_) | Act::Answer(_) | Act::Reopen)) | None => {}
+            }
+            // An archived plan takes no more commands.
+            if command == Command::Archive {
+                admitted.append(&mut gates);
             }
             admitted.push(command);
             admitted.extend(gates);
@@ -165,14 +232,20 @@ impl Gatekeeper<'_> {
         }
     }
 
+    fn not_its_task(&self) -> ServiceError {
+        let (plan, by) = (self.plan.id().to_string(), self.by.actor.to_string());
+        Refusal::NotItsTask { plan, by }.into()
+    }
+
     fn refuse(&self, task: &TaskId, whom: String, wanted: &'static str) -> ServiceError {
-        let (task, by) = (task.to_string(), self.by.actor.to_string());
-        Refusal::HumanGate { task, whom, by, wanted }.into()
+        let (plan, task, by) = (self.plan.id().to_string(), task.to_string(), self.by.actor.to_string());
+        Refusal::HumanGate { plan, task, whom, by, wanted }.into()
     }
 
     /// Returns the record of a person who ends a task for people.
     fn end(
         &self,
+        config: &Config,
         task: &TaskId,
         (outcome, answer): (GateOutcome, Option<String>),
         wanted: &'static str,
@@ -181,22 +254,51 @@ impl Gatekeeper<'_> {
     ) -> Result<Command, ServiceError> {
         self.only_people(task, wanted)?;
         let command = format!("waypost {verb} {} {task} {word}", self.plan.id());
+        let command = command.trim_end();
         let (act, what) = match outcome {
             GateOutcome::Cancelled => ("cancel a task for people", "cancelling a task for people"),
             GateOutcome::Done | GateOutcome::Failed | GateOutcome::Skipped | GateOutcome::Answered => {
                 ("end a task for people", "ending a task for people")
             }
         };
-        let presence = self.by.proved(&ProvedAct { verb: act, what, command: command.trim_end() })?;
-        let attempt = self.plan.task(task.as_str()).map_or(0, |task| task.state.attempt);
+        let presence = self.by.proved(&ProvedAct { verb: act, what, command })?;
+        let gate = self.record(&presence, task, outcome, answer.as_deref());
+        if let Some(signed) = self.by.signed.as_deref() {
+            let GateRecord { digest, attempt, outcome, answer, .. } = &signed.gate;
+            let as_signed = (digest, attempt, outcome, answer)
+                == (&gate.digest, &gate.attempt, &gate.outcome, &gate.answer);
+            if signed.task != *task || !as_signed {
+                let (plan, seen) = (self.plan.id().clone(), signed.gate.version);
+                return Err(ServiceError::ChangedSinceSeen { plan, seen, current: self.plan.version() });
+            }
+            return Ok(Command::RecordGate { task: task.clone(), gate: Box::new(signed.gate.clone()) });
+        }
+        // To stop something, presence is enough; what is opened has to be proved as the workers demand.
+        let opens = matches!(outcome, GateOutcome::Done | GateOutcome::Answered);
+        let (needed, given) = (config.approval.proof, presence.proof);
+        if opens && given < needed {
+            return Err(ServiceError::NeedsStrongerProof { command: command.to_owned(), needed, given });
+        }
+        let about = (self.plan.id(), task);
+        let gate = self.authenticator.attest_gate(&config.approval, about, gate, None)?;
+        Ok(Command::RecordGate { task: task.clone(), gate: Box::new(gate) })
+    }
+
+    /// Returns the record of what a person does to a task of the plan as it is now.
+    fn record(
+        &self,
+        presence: &Presence,
+        task: &TaskId,
+        outcome: GateOutcome,
+        answer: Option<&str>,
+    ) -> GateRecord {
         let approval = self.plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
-        let gate = GateRecord {
+        GateRecord {
             version: self.plan.version(),
             digest: approval.map(|work| work.digest.clone()).unwrap_or_default(),
-            attempt,
-            ..gate_record(self.by, &presence, self.now, outcome, answer.as_deref())
-        };
-        Ok(Command::RecordGate { task: task.clone(), gate: Box::new(gate) })
+            attempt: self.plan.task(task.as_str()).map_or(0, |task| task.state.attempt),
+            ..gate_record(self.by, presence, self.now, outcome, answer)
+        }
     }
 
     /// Returns the tasks without subtasks that a cancellation would end.
@@ -246,6 +348,150 @@ impl Gatekeeper<'_> {
     }
 }
 
+impl Service {
+    /// Returns the caller with a signed record of what `command` does to a task for people. A person signs before the write,
+    /// because a transaction does not wait for a key to be touched.
+    pub(crate) fn sign_gate(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        command: &Command,
+        signing: &Signing<'_>,
+    ) -> Result<Caller, ServiceError> {
+        let (config, now, authenticator) = (self.config()?, self.now_for(by)?, self.authenticator()?);
+        let words = format!("waypost answer {plan} …");
+        let act = ProvedAct { verb: "sign", what: "signing", command: &words };
+        let presence = by.may_sign(&act)?;
+        let record = self.read(plan, |plan| {
+            let (task, end) = match acted_on(command)? {
+                (task, Act::End(end)) => (task, end),
+                (task, Act::Answer(answer)) => (task, (GateOutcome::Answered, Some(answer))),
+                (_, Act::Start | Act::Cancel | Act::Reopen) => return None,
+            };
+            let work = plan.task(task.as_str())?.spec.work.as_deref();
+            let gatekeeper = Gatekeeper { by, plan, now, authenticator };
+            let record = || gatekeeper.record(&presence, task, end.0, end.1.as_deref());
+            work.is_some_and(|work| is_human(&config, work)).then(|| (task.clone(), record()))
+        })?;
+        // What leaves no record needs no signature.
+        let Some((task, gate)) = record else { return Ok(by.clone()) };
+        let gate = authenticator.attest_gate(&config.approval, (plan, &task), gate, Some(signing))?;
+        let (needed, given) = (config.approval.proof, gate.proof);
+        if given < needed {
+            let command = format!("waypost answer {plan} {task} yes");
+            return Err(ServiceError::NeedsStrongerProof { command, needed, given });
+        }
+        Ok(Caller { signed: Some(Box::new(SignedGate { task, gate })), ..by.clone() })
+    }
+
+    /// Returns those of these tasks that wait for a task of another plan behind a task for people that no person ended, each
+    /// with what it waits for.
+    pub fn behind_gates_elsewhere(
+        &self,
+        plan: &Plan,
+        tasks: &[TaskId],
+    ) -> Result<Vec<(TaskId, String)>, ServiceError> {
+        let mut behind = Vec::new();
+        for task in tasks.iter().filter_map(|task| plan.task(task.as_str())) {
+            let received = |there: &ExternalTaskRef| task.state.received.get(&there.key());
+            let waits = || task.spec.depends_on.iter().filter_map(Dependency::external);
+            let is_open =
+                task.spec.when != DependencyRule::AnyDone && !waits().all(|on| received(on).is_some());
+            if task.state.status.is_finished() || is_open {
+                continue;
+            }
+            for (there, received) in waits().filter_map(|there| Some((there, received(there)?))) {
+                let mut sources: Vec<PlanId> = there.plan.iter().chain(&received.plan).cloned().collect();
+                // Any agent can call its plan another agent's; then every plan of that name counts.
+                if let (None, Some(agent)) = (&there.plan, &there.agent)
+                    && !self.is_of_agent(received.plan.as_ref(), agent)?
+                {
+                    let of_agent = Query {
+                        owner: Some(agent.clone()),
+                        shelf: ArchiveFilter::All,
+                        limit: PLANS_OF_AGENT_MAX,
+                        ..Query::default()
+                    };
+                    let found = self.plans().heads(&of_agent)?.items;
+                    if found.len() == PLANS_OF_AGENT_MAX {
+                        behind.push((task.spec.id.clone(), there.key()));
+                    }
+                    sources.extend(found.into_iter().map(|head| head.id).filter(|id| id != plan.id()));
+                }
+                for source in &sources {
+                    match self.is_behind_gate(source, &there.task) {
+                        Ok(false) | Err(ServiceError::NoSuchPlan(_)) => {}
+                        Ok(true) => behind.push((task.spec.id.clone(), there.key())),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        }
+        behind.dedup();
+        Ok(behind)
+    }
+
+    /// Whether a person or the agent itself created the plan that is called the agent's.
+    fn is_of_agent(&self, plan: Option<&PlanId>, agent: &str) -> Result<bool, ServiceError> {
+        let Some(plan) = plan else { return Ok(false) };
+        let created = self.read(plan, |plan| plan.state().created_by.clone());
+        let created = match created {
+            Err(ServiceError::NoSuchPlan(_)) => None,
+            created => created?,
+        };
+        Ok(created.is_some_and(|by| by.kind == ActorKind::Person || by.name == agent))
+    }
+
+    /// Whether a task is for people, or comes after one, that has ended without a person. In a plan that was put away,
+    /// tasks count as ended.
+    fn is_behind_gate(&self, plan: &PlanId, task: &TaskId) -> Result<bool, ServiceError> {
+        let (config, authenticator) = (self.config()?, self.authenticator()?);
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        self.read(plan, |plan| {
+            let mut is_proved = |task: &TaskId, gate: &GateRecord| {
+                authenticator.is_gate_proved(&config.approval, (plan.id(), task), gate, now)
+            };
+            let human = human_tasks(&config, plan);
+            let mut unproved = unproved_gates(plan, &human, &mut is_proved);
+            let is_open = |task: &waypost_core::Task| !task.state.status.is_finished();
+            if plan.task(task.as_str()).is_some_and(is_open) {
+                let is_cancelled = |id: &TaskId, gate: &GateRecord| {
+                    gate.outcome == GateOutcome::Cancelled && is_proved(id, gate)
+                };
+                unproved.extend(human.into_iter().filter(|id| {
+                    let found = plan.task(id.as_str()).filter(|task| is_open(task));
+                    found.is_some_and(|task| !task.state.gate().is_some_and(|gate| is_cancelled(id, gate)))
+                }));
+            }
+            let parent = |id: &TaskId| plan.task(id.as_str()).and_then(|task| task.spec.parent.clone());
+            let is_member =
+                |gate: &TaskId| std::iter::successors(Some(gate.clone()), parent).any(|id| id == *task);
+            unproved.iter().any(is_member) || plan.tasks_behind(&unproved).contains(task)
+        })
+    }
+
+    /// Returns what is wrong with the records of people who ended tasks for people.
+    pub fn gate_problems(&self, plan: &PlanId) -> Result<Vec<String>, ServiceError> {
+        let (config, authenticator) = (self.config()?, self.authenticator()?);
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        self.read(plan, |plan| {
+            let is_proved = |task: &TaskId, gate: &GateRecord| {
+                authenticator.is_gate_proved(&config.approval, (plan.id(), task), gate, now)
+            };
+            let mut human = human_tasks(&config, plan);
+            // A plan that was brought when it had ended has no records.
+            let has_ended = plan.state().phase.is_finished();
+            human.retain(|task| {
+                !has_ended || plan.task(task.as_str()).is_some_and(|task| task.state.gate().is_some())
+            });
+            let unproved = unproved_gates(plan, &human, &mut { is_proved });
+            let problem =
+                |task: &TaskId| format!("no record that counts here shows that a person ended {task}");
+            unproved.iter().map(problem).collect()
+        })
+    }
+}
+
 /// What a person types to undo a stop.
 fn undo_command(plan: &Plan, command: &Command) -> String {
     let id = plan.id();
@@ -265,6 +511,11 @@ enum Act {
     Cancel,
     Answer(String),
     Reopen,
+}
+
+/// Whether a command ends a plan, or puts it away, with the tasks that are open.
+fn ends_plan(command: &Command) -> bool {
+    matches!(command, Command::FinishPlan { .. } | Command::Archive)
 }
 
 fn acted_on(command: &Command) -> Option<(&TaskId, Act)> {
@@ -322,7 +573,15 @@ fn gate_record(
 
 /// Takes from a draft what only a person can have done: the ends of tasks for people, unless a person who is present
 /// brings the draft, and skipped work. What has ended for good stays as it is.
-pub(crate) fn without_peoples_acts(config: &Config, by: &Caller, draft: &mut Draft, now: Timestamp) {
+///
+/// Records are sealed for the plan's id, so that a draft without one cannot bring any.
+pub(crate) fn without_peoples_acts(
+    config: &Config,
+    by: &Caller,
+    draft: &mut Draft,
+    now: Timestamp,
+    (id, authenticator): (Option<&PlanId>, &Authenticator),
+) -> Result<(), AttestError> {
     let ended = draft.has_ended();
     let presence = by.presence.as_ref().filter(|_| by.is_present());
     for task in &mut draft.tasks {
@@ -341,11 +600,12 @@ pub(crate) fn without_peoples_acts(config: &Config, by: &Caller, draft: &mut Dra
         let is_a_persons_skip = outcome == GateOutcome::Skipped
             && by.actor.kind != ActorKind::Person
             && (spec.work.is_some() || spec.check.is_some());
-        match (is_for_people, presence) {
-            (true, Some(presence)) => {
+        match (is_for_people, presence.zip(id)) {
+            (true, Some((presence, id))) => {
                 let answer = state.output.as_ref().map(Json::as_str).or(state.result.as_deref());
                 let gate = gate_record(by, presence, now, outcome, answer);
                 let gate = GateRecord { attempt: state.attempt, ..gate };
+                let gate = authenticator.attest_gate(&config.approval, (id, &spec.id), gate, None)?;
                 state.aside.get_or_insert_default().gate = Some(gate);
             }
             (true, None) if !ended => *state = reopened(state),
@@ -353,6 +613,13 @@ pub(crate) fn without_peoples_acts(config: &Config, by: &Caller, draft: &mut Dra
             (true, None) | (false, _) => {}
         }
     }
+    Ok(())
+}
+
+/// Whether a draft says that a task for people has ended.
+pub(crate) fn brings_peoples_acts(config: &Config, draft: &Draft) -> bool {
+    let mut ended = draft.tasks.iter().filter(|task| task.state.status.is_finished());
+    ended.any(|task| task.spec.work.as_deref().is_some_and(|work| is_human(config, work)))
 }
 
 fn reopened(state: &TaskState) -> TaskState {

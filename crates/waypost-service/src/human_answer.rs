@@ -27,7 +27,7 @@ pub(crate) fn answer_command(
         return Ok(Command::AnswerQuestion { task: task.clone(), answer: answer.to_owned() });
     }
     if by.kind != ActorKind::Person {
-        return Err(Refusal::OnlyAPerson { what: "answer what is for a person to do", by: by.kind });
+        return Err(Refusal::OnlyAPerson { what: "answer what is for a person to do", by: by.clone() });
     }
     let outcome = match answer.trim().to_lowercase().as_str() {
         "no" | "n" => Outcome::Failed { error: format!("answered no by {by}"), evidence: None },

@@ -38,7 +38,7 @@ pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };
 pub use authenticity::{Approved, AttestError, Authenticator, NotAuthentic, Signing};
-pub use caller::{Caller, Holder, Presence, ProgramOf};
+pub use caller::{Caller, Holder, Presence, ProgramOf, SignedGate};
 pub use claim::{ClaimFilter, Claimable, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};
 pub use edit::{EditOp, NewTask, StatusChange};

@@ -12,7 +12,7 @@ use waypost_store::{NewPlan, WriteError};
 use crate::admission;
 use crate::caller::{Caller, ProvedAct};
 use crate::error::{ServiceError, Subject};
-use crate::gate::without_peoples_acts;
+use crate::gate::{brings_peoples_acts, without_peoples_acts};
 use crate::service::{Guard, Service, Terms, WriteReply, WriteResult};
 
 /// Options for creating a plan.
@@ -74,8 +74,9 @@ impl Service {
             draft.spec.owner.clone_from(&by.actor.name);
         }
         let approval_required = options.approval.required(&config);
-        without_peoples_acts(&config, by, &mut draft, self.now_for(by)?);
-        let (id, actor) = (options.id, by.actor.clone());
+        let id = self.id_for(&config, &draft, options.id)?;
+        self.take_peoples_acts(&config, by, &mut draft, id.as_ref())?;
+        let actor = by.actor.clone();
         let new = NewPlan { id: id.clone(), by: actor, draft, approval_required };
         let committed = match (self.plans().create(new), id) {
             (Err(WriteError::Refused(Refusal::AlreadyExists {})), Some(id)) => {
@@ -87,6 +88,32 @@ impl Service {
             (created, _) => created?,
         };
         Ok(WriteReply { not_runnable, ..WriteReply::from(&committed) })
+    }
+
+    /// Returns the id of a plan to be created. What people did in a draft is recorded for an id, which is reserved if the
+    /// draft has none.
+    pub(crate) fn id_for(
+        &self,
+        config: &Config,
+        draft: &Draft,
+        id: Option<PlanId>,
+    ) -> Result<Option<PlanId>, ServiceError> {
+        match id {
+            None if brings_peoples_acts(config, draft) => Ok(Some(self.reserve_id()?)),
+            id => Ok(id),
+        }
+    }
+
+    /// Records what people did in a draft, or takes it out.
+    pub(crate) fn take_peoples_acts(
+        &self,
+        config: &Config,
+        by: &Caller,
+        draft: &mut Draft,
+        id: Option<&PlanId>,
+    ) -> Result<(), ServiceError> {
+        let now = self.now_for(by)?;
+        Ok(without_peoples_acts(config, by, draft, now, (id, self.authenticator()?))?)
     }
 
     /// Returns all problems of a draft, including those with the current configuration.

@@ -8,6 +8,7 @@ use waypost_core::{
 };
 use waypost_store::{Lease, LeaseFilter, LeaseUpdate, StoreError, TaskProgress};
 
+use crate::authenticity::Signing;
 use crate::caller::{Caller, Holder, ProvedAct};
 use crate::error::{ServiceError, Subject};
 use crate::human_answer::answer_command;
@@ -159,6 +160,20 @@ impl Service {
         }
     }
 
+    /// Like [`Service::report`], by a signature: what a person has signed ends a task for people.
+    pub fn report_signed(
+        &self,
+        by: &Caller,
+        task: TaskRef<'_>,
+        report: TaskReport,
+        guard: Guard,
+        signing: &Signing<'_>,
+    ) -> Result<WriteReply, ServiceError> {
+        let command = ending(task.task, task.attempt, &report);
+        let signed = command.map(|command| self.sign_gate(by, task.plan, &command, signing)).transpose()?;
+        self.report(signed.as_ref().unwrap_or(by), task, report, guard)
+    }
+
     fn try_report(
         &self,
         by: &Caller,
@@ -195,15 +210,8 @@ impl Service {
                         let attempt = plan.check_progress(&caller.actor, &wanted, named, text)?;
                         return Ok((Vec::new(), attempt));
                     }
-                    TaskReport::Done { result, output } => {
-                        let (result, output) = (result.clone(), output.clone());
-                        finish(&wanted, named, Outcome::Done { result, output, evidence: None })
-                    }
-                    TaskReport::Failed { error } => {
-                        finish(&wanted, named, Outcome::Failed { error: error.clone(), evidence: None })
-                    }
-                    TaskReport::Skipped { reason } => {
-                        finish(&wanted, named, Outcome::Skipped { reason: reason.clone() })
+                    TaskReport::Done { .. } | TaskReport::Failed { .. } | TaskReport::Skipped { .. } => {
+                        return Ok((ending(&wanted, named, &report).into_iter().collect(), 0));
                     }
                     TaskReport::Released { reason } => {
                         let (task, reason) = (wanted.clone(), reason.clone());
@@ -295,6 +303,22 @@ impl Service {
         Ok(reply)
     }
 
+    /// Like [`Service::answer`], by a signature.
+    pub fn answer_signed(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        answer: &str,
+        guard: Guard,
+        signing: &Signing<'_>,
+    ) -> Result<WriteReply, ServiceError> {
+        let config = self.config()?;
+        let command = self.read(plan, |plan| answer_command(&config, plan, task, answer, &by.actor))??;
+        let signed = self.sign_gate(by, plan, &command, signing)?;
+        self.answer(&signed, plan, task, answer, guard)
+    }
+
     /// Returns the leases of the caller, in all its sessions.
     pub fn leases_of(&self, by: &Caller) -> Result<Vec<Lease>, ServiceError> {
         let mut leases =
@@ -325,6 +349,15 @@ fn holder_of(plan: &Plan, task: &TaskId) -> Option<(u32, String)> {
     Some((running.state.attempt, running.state.worker.clone().unwrap_or_default()))
 }
 
-fn finish(task: &TaskId, attempt: Option<u32>, outcome: Outcome) -> Command {
-    Command::FinishTask { task: task.clone(), attempt, outcome, retry: None }
+/// Returns the command for a report that ends a task.
+fn ending(task: &TaskId, attempt: Option<u32>, report: &TaskReport) -> Option<Command> {
+    let outcome = match report {
+        TaskReport::Done { result, output } => {
+            Outcome::Done { result: result.clone(), output: output.clone(), evidence: None }
+        }
+        TaskReport::Failed { error } => Outcome::Failed { error: error.clone(), evidence: None },
+        TaskReport::Skipped { reason } => Outcome::Skipped { reason: reason.clone() },
+        TaskReport::Progress(_) | TaskReport::Released { .. } | TaskReport::Question(_) => return None,
+    };
+    Some(Command::FinishTask { task: task.clone(), attempt, outcome, retry: None })
 }

@@ -33,6 +33,12 @@ pub struct Service {
     in_store: Arc<OnceLock<Authenticator>>,
 }
 
+impl std::fmt::Debug for Service {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Service").finish_non_exhaustive()
+    }
+}
+
 /// The version that the caller has read. If it is set and the plan has changed since, nothing is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
@@ -229,12 +235,13 @@ impl Service {
             Arc::new(append) as AppendCommands
         });
         let (caller, now) = (by.clone(), self.now_for(by)?);
+        let authenticator = self.authenticator()?.clone();
         let build = move |plan: &Plan| {
             if let Some(record) = &record {
                 record.observe(plan);
             }
             let made = build(plan).and_then(|(commands, extra)| {
-                let gatekeeper = Gatekeeper { by: &caller, plan, now };
+                let gatekeeper = Gatekeeper { by: &caller, plan, now, authenticator: &authenticator };
                 let commands = gatekeeper.admit(commands, || config.get())?;
                 let not_runnable = admit(&config, &commands)?;
                 Ok((commands, (not_runnable, extra)))

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use waypost_config::{Config, Definitions};
 use waypost_core::{
-    ActorKind, Command, Difference, Draft, Json, Phase, Plan, PlanId, Problem, Refusal, Status, Task,
+    ActorKind, Command, Difference, Draft, Event, Json, Phase, Plan, PlanId, Problem, Refusal, Status, Task,
     TaskChanges, TaskId, Work, differences,
 };
 use waypost_store::{NewPlan, WriteError};
@@ -14,9 +14,11 @@ use crate::admission;
 use crate::approval::may_start;
 use crate::caller::Caller;
 use crate::error::ServiceError;
-use crate::gate::without_peoples_acts;
 use crate::own_record::OwnRecord;
 use crate::service::{Guard, RecordRule, Service, Terms};
+
+/// Versions of a plan's history read at a time.
+const HISTORY_PAGE: usize = 1_000;
 
 /// A submitted plan, new or already in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,12 +107,14 @@ impl Service {
     pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
         let RunnableDraft { mut draft, executor } = draft;
         let (plans, config) = (self.plans(), self.config()?);
-        without_peoples_acts(&config, by, &mut draft, self.now_for(by)?);
+        let id = self.id_for(&config, &draft, draft.id.clone())?;
+        self.take_peoples_acts(&config, by, &mut draft, id.as_ref())?;
         let new = |draft: Draft| {
             let (id, by) = (draft.id.clone(), by.actor.clone());
             plans.create(NewPlan { id, by, draft, approval_required: config.approval.policy.required() })
         };
         let Some(id) = draft.id.clone() else {
+            draft.id = id;
             let committed = new(draft).map_err(ServiceError::from)?;
             return Ok(Submitted { plan: committed.plan, made: true });
         };
@@ -246,20 +250,27 @@ impl Service {
         executor: &str,
         confirmed: bool,
     ) -> Result<(), SubmitError> {
-        let (mut commands, phase, asks) = self.read(plan, |plan| {
+        let (mut commands, phase, asks, own) = self.read(plan, |plan| {
             let state = plan.state();
             let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
-            (assignments(plan, executor), state.phase, !own && state.approval.is_none())
+            // An explicit approval is void once tasks get work; that a plan is a person's own would be said again.
+            let says_so = own && !state.approval.as_ref().is_some_and(|approval| !approval.is_own());
+            (assignments(plan, executor), state.phase, !own && state.approval.is_none(), says_so)
         })?;
         if commands.is_empty() {
             return Ok(());
+        }
+        let agreed = confirmed && by.actor.kind == ActorKind::Person;
+        if own && !agreed && self.machines_wrote(plan, &commands)? {
+            let (plan, executor) = (plan.clone(), executor.to_owned());
+            return Err(SubmitError::NotForMachines { plan, executor });
         }
         match phase {
             Phase::Draft if asks => {
                 let message = format!("tasks without work are to be done by {executor}");
                 commands.push(Command::RequestApproval { message });
             }
-            Phase::Active if asks && !(confirmed && by.actor.kind == ActorKind::Person) => {
+            Phase::Active if asks && !agreed => {
                 let (plan, executor) = (plan.clone(), executor.to_owned());
                 return Err(SubmitError::NotForMachines { plan, executor });
             }
@@ -273,6 +284,33 @@ impl Service {
         }
         self.write(by, plan, commands, Guard::NONE)?;
         Ok(())
+    }
+}
+
+impl Service {
+    /// Whether an agent or a worker wrote or changed one of the tasks that get work. Such words would be run.
+    fn machines_wrote(&self, plan: &PlanId, assignments: &[Command]) -> Result<bool, ServiceError> {
+        let assigned = assignments.iter().filter_map(|command| {
+            if let Command::ReviseTask { task, .. } = command { Some(task) } else { None }
+        });
+        let assigned: BTreeSet<&TaskId> = assigned.collect();
+        let wrote = |event: &Event| {
+            if let Event::TasksAdded { tasks, .. } = event {
+                return tasks.iter().any(|task| assigned.contains(&task.id));
+            }
+            if let Event::TaskRevised { task } = event { assigned.contains(&task.id) } else { false }
+        };
+        let mut after = 0;
+        loop {
+            let page = self.plans().history(plan, after, HISTORY_PAGE)?;
+            let Some(last) = page.last() else { return Ok(false) };
+            after = last.version;
+            let mut by_machines =
+                page.iter().filter(|one| matches!(one.actor.kind, ActorKind::Agent | ActorKind::Worker));
+            if by_machines.any(|one| one.events.iter().any(wrote)) {
+                return Ok(true);
+            }
+        }
     }
 }
 

@@ -64,7 +64,7 @@ impl Service {
     /// `false` if no such worker is known.
     pub fn drain_worker(&self, by: &Caller, name: &str) -> Result<bool, ServiceError> {
         if by.actor.kind != ActorKind::Person {
-            return Err(Refusal::OnlyAPerson { what: "drain a worker", by: by.actor.kind }.into());
+            return Err(Refusal::OnlyAPerson { what: "drain a worker", by: by.actor.clone() }.into());
         }
         Ok(self.plans().drain(name)?)
     }

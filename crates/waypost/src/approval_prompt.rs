@@ -83,7 +83,7 @@ pub(crate) fn confirm(
     let plan = &preview.plan;
     let caller = context.caller()?;
     if caller.actor.kind != ActorKind::Person {
-        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: caller.actor.kind };
+        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: caller.actor };
         return Err(Failure {
             hint: format!("ask a person to run `waypost approve {plan}`"),
             ..refusal.into()

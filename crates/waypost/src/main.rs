@@ -16,6 +16,7 @@ mod output;
 mod plan_input;
 mod planning;
 mod signals;
+mod signing;
 mod store_location;
 mod style;
 mod trust_prompt;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use waypost_account::{Terminal, user_name};
 use waypost_config::Config;
-use waypost_core::{ActorKind, Proof, Refusal};
+use waypost_core::{Actor, ActorKind, Proof, Refusal};
 use waypost_text::reveal;
 
 use crate::context::{Context, note_store};
@@ -28,12 +28,12 @@ pub(crate) fn load_config(context: &Context, folders: &Folders, named: Option<&P
 
 /// Asks the person at the terminal to trust the workspace's configuration, if it needs trust and there is someone to ask.
 pub(crate) fn ask_if_present(context: &Context, folders: &Folders) -> Outcome {
-    let by = context.actor()?.kind;
-    if context.out.json || !is_present(context)? || load_config::not_trusted(folders, by)?.is_none() {
+    let by = context.actor()?;
+    if context.out.json || !is_present(context)? || load_config::not_trusted(folders, by.kind)?.is_none() {
         return Ok(());
     }
     let brought = WorkspaceConfig::read(&folders.own, &folders.workspace)?;
-    if ask(&brought, &mut open(by)?)? {
+    if ask(&brought, &mut open(&by)?)? {
         brought.trust("terminal")?;
         note_store(&context.store_location_of(&folders.workspace)?)?;
     }
@@ -47,9 +47,9 @@ pub(crate) fn is_present(context: &Context) -> Outcome<bool> {
 }
 
 /// Opens the terminal of a person, who alone can trust a folder.
-pub(crate) fn open(by: ActorKind) -> Outcome<Terminal> {
-    if by != ActorKind::Person {
-        let refusal = Refusal::OnlyAPerson { what: "trust a folder", by };
+pub(crate) fn open(by: &Actor) -> Outcome<Terminal> {
+    if by.kind != ActorKind::Person {
+        let refusal = Refusal::OnlyAPerson { what: "trust a folder", by: by.clone() };
         return Err(Failure {
             code: "needs_person".to_owned(),
             hint: "ask a person to read it and run `waypost trust`".to_owned(),

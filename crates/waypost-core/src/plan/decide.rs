@@ -493,7 +493,7 @@ fn only_a_person(by: &Actor, what: &'static str) -> Result<(), Refusal> {
     match by.kind {
         ActorKind::Person => Ok(()),
         ActorKind::Agent | ActorKind::Worker | ActorKind::System => {
-            Err(Refusal::OnlyAPerson { what, by: by.kind })
+            Err(Refusal::OnlyAPerson { what, by: by.clone() })
         }
     }
 }

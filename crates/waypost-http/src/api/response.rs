@@ -120,7 +120,9 @@ fn status_of(error: &ServiceError) -> StatusCode {
         ServiceError::Refused(Refusal::NoSuchTask { .. })
         | ServiceError::NoSuchPlan(_)
         | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
-        ServiceError::Refused(Refusal::OnlyAPerson { .. } | Refusal::HumanGate { .. })
+        ServiceError::Refused(
+            Refusal::OnlyAPerson { .. } | Refusal::HumanGate { .. } | Refusal::NotItsTask { .. },
+        )
         | ServiceError::NeedsTerminal { .. }
         | ServiceError::NeedsStrongerProof { .. }
         | ServiceError::NotThatActor { .. } => StatusCode::FORBIDDEN,

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use waypost_config::Definitions;
-use waypost_core::{Command, Phase, PlanId, StartRefusal, StartRefusalReason, Task, Timestamp};
+use waypost_core::{
+    Command, GateRecord, Phase, Plan, PlanId, StartRefusal, StartRefusalReason, Task, TaskId, Timestamp,
+};
 use waypost_service::{human_tasks, may_start, needs_record, unproved_gates};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
@@ -89,24 +91,75 @@ impl Scheduler {
             let is_same_work = gates.work == Some(work);
             if !is_same_work {
                 (gates.work, gates.human) = (Some(work), human_tasks(&self.config, plan));
+                gates.external = external_tasks(plan);
             }
-            let unproved = unproved_gates(plan, &gates.human, self.config.approval.proof);
-            if is_same_work && unproved == gates.unproved {
+            let (settings, known) = (&self.config.approval, &mut gates.genuine);
+            let mut is_proved = |task: &TaskId, gate: &GateRecord| {
+                // A seal is verified once; the key of a signature can be revoked at any time.
+                known.get(task) == Some(gate) || {
+                    let about = (plan.id(), task);
+                    let is_proved = self.authenticator.is_gate_proved(settings, about, gate, now);
+                    if is_proved && gate.signature.is_none() {
+                        known.insert(task.clone(), gate.clone());
+                    }
+                    is_proved
+                }
+            };
+            let unproved = unproved_gates(plan, &gates.human, &mut is_proved);
+            let elsewhere = match &self.others {
+                Some(others) if !gates.external.is_empty() => {
+                    if gates.elsewhere.0 == Some(plan.version()) {
+                        gates.elsewhere.1.clone()
+                    } else {
+                        let found = others.behind_gates_elsewhere(plan, &gates.external);
+                        // What cannot be read now does not start now.
+                        found.unwrap_or_else(|error| {
+                            let held = |task: &TaskId| (task.clone(), error.to_string());
+                            gates.external.iter().map(held).collect()
+                        })
+                    }
+                }
+                Some(_) | None => Vec::new(),
+            };
+            let is_same = is_same_work && unproved == gates.unproved && elsewhere == gates.elsewhere.1;
+            gates.elsewhere = (Some(plan.version()), elsewhere);
+            if is_same {
                 continue;
             }
-            gates.behind = plan.tasks_behind(&unproved);
+            let held = with_members(plan, gates.elsewhere.1.iter().map(|(task, _)| task.clone()).collect());
+            gates.behind = plan.tasks_behind(&[unproved.as_slice(), &held].concat());
+            gates.behind.extend(held);
             gates.unproved.clone_from(&unproved);
             if gates.behind.is_empty() {
                 continue;
             }
             let approval = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
+            let there = gates.elsewhere.1.iter().map(|(_, there)| there.clone());
+            let names = unproved.iter().map(ToString::to_string).chain(there);
             let refusal = StartRefusal {
                 worker: self.worker.clone(),
                 reason: StartRefusalReason::GateNotProved,
                 digest: approval.map(|work| work.digest.clone()).unwrap_or_default(),
-                differences: unproved.iter().map(ToString::to_string).collect(),
+                differences: names.collect(),
             };
             self.apply(now, id, Command::RefuseStart(Box::new(refusal)), draft);
         }
     }
+}
+
+/// Returns the tasks that depend on tasks of other plans and that have work, or contain tasks.
+fn external_tasks(plan: &Plan) -> Vec<TaskId> {
+    let waits = |task: &&Task| task.spec.depends_on.iter().any(|on| on.external().is_some());
+    plan.tasks().map(|(task, _)| task).filter(waits).map(|task| task.spec.id.clone()).collect()
+}
+
+/// Returns the tasks with everything below them.
+fn with_members(plan: &Plan, mut tasks: Vec<TaskId>) -> Vec<TaskId> {
+    let mut at = 0;
+    while let Some(task) = tasks.get(at) {
+        let children = plan.children(task.as_str());
+        tasks.extend(children.iter().map(|child| child.spec.id.clone()));
+        at += 1;
+    }
+    tasks
 }

@@ -13,6 +13,7 @@ use waypost_core::{
 use waypost_run::{
     Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input, Loss, Scheduler,
 };
+use waypost_service::Authenticator;
 use waypost_store::VersionRecord;
 
 use crate::own_plan;
@@ -505,6 +506,8 @@ impl World {
             seal: None,
             signature: None,
         };
+        let about = (self.truth.id(), &task);
+        let gate = Authenticator::default().attest_gate(&self.config.approval, about, gate, None).unwrap();
         let record = Command::RecordGate { task: task.clone(), gate: Box::new(gate) };
         let done = Command::FinishTask { task, attempt: None, outcome, retry: None };
         self.commit(&by, &[done, record]).unwrap();

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::{
-    Actor, Draft, Evidence, GateOutcome, Json, Phase, Plan, PlanId, Proof, Retry, Status, Task, TaskId,
-    TaskSpec, Work,
+    Actor, Dependency, DependencyRule, Draft, Evidence, ExternalTaskRef, GateOutcome, GateRecord, Json,
+    Phase, Plan, PlanId, Proof, Retry, Status, Task, TaskId, TaskSpec, Work,
 };
+use waypost_service::submit::SubmitError;
 use waypost_service::{
     Caller, ClaimFilter, ClaimOptions, Claimed, CreateOptions, EditOp, Guard, NewTask, Presence, ProgramOf,
     Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, human_tasks, unproved_gates,
@@ -111,7 +112,13 @@ impl Desk {
 
     fn unproved(&self) -> Vec<TaskId> {
         let config = self.service.config().unwrap();
-        let find = |plan: &Plan| unproved_gates(plan, &human_tasks(&config, plan), Proof::Presence);
+        let authenticator = self.service.authenticator().unwrap().clone();
+        let find = |plan: &Plan| {
+            let mut is_proved = |task: &TaskId, gate: &GateRecord| {
+                authenticator.is_gate_proved(&config.approval, (plan.id(), task), gate, gate.at)
+            };
+            unproved_gates(plan, &human_tasks(&config, plan), &mut is_proved)
+        };
         self.service.read(&self.plan, find).unwrap()
     }
 }
@@ -136,6 +143,7 @@ type Row = (&'static str, Tried, [&'static str; 5]);
 
 const GATE: [&str; 5] = ["", "needs_terminal", "not_that_actor", "human_gate", "human_gate"];
 const STOP: [&str; 5] = ["", "needs_terminal", "not_that_actor", "stopped_by_person", "stopped_by_person"];
+const STOP_PLAN: [&str; 5] = ["", "needs_terminal", "not_that_actor", "stopped_by_person", "not_its_task"];
 const PERSON: [&str; 5] = ["", "", "", "needs_person", "needs_person"];
 const PROVED: [&str; 5] = ["", "needs_terminal", "not_that_actor", "needs_person", "needs_person"];
 
@@ -167,7 +175,7 @@ fn rows() -> Vec<Row> {
                 ops.extend(set("new", StatusChange::Done { result: None, output: None }));
                 desk.edit(by, ops)
             },
-            GATE,
+            ["", "needs_terminal", "not_that_actor", "human_gate", "not_its_task"],
         ),
         ("claim gate", |desk, by| desk.claim(by, "gate"), ["", "", "", "human_gate", "human_gate"]),
         ("claim far", |desk, by| desk.claim(by, "far"), ["", "", "", "machine_work", "human_gate"]),
@@ -215,7 +223,7 @@ fn rows() -> Vec<Row> {
                 });
                 desk.service.resume(by, &desk.plan, Guard::NONE).map(drop)
             },
-            STOP,
+            STOP_PLAN,
         ),
         (
             "resume an agent's pause",
@@ -223,7 +231,7 @@ fn rows() -> Vec<Row> {
                 stopped(desk, |service, plan| drop(service.pause(&agent(), plan, "", Guard::NONE).unwrap()));
                 desk.service.resume(by, &desk.plan, Guard::NONE).map(drop)
             },
-            [""; 5],
+            ["", "", "", "", "not_its_task"],
         ),
         (
             "retry a person's cancel",
@@ -240,7 +248,7 @@ fn rows() -> Vec<Row> {
                 desk.service.archive(&unattended(), &desk.plan, Guard::NONE)?;
                 desk.service.unarchive(by, &desk.plan, Guard::NONE).map(drop)
             },
-            STOP,
+            STOP_PLAN,
         ),
         (
             "unarchive and resume in one edit",
@@ -251,7 +259,7 @@ fn rows() -> Vec<Row> {
                 let phase = EditOp::SetPhase { phase: Phase::Active, summary: String::new() };
                 desk.edit(by, vec![EditOp::SetArchived(false), phase])
             },
-            STOP,
+            STOP_PLAN,
         ),
         (
             "import over a person's cancel",
@@ -262,7 +270,7 @@ fn rows() -> Vec<Row> {
                     SourceText { text: text.into(), format: None, file_name: None, name: "x".into() };
                 desk.service.update(by, &desk.plan, source, Guard::NONE).map(drop)
             },
-            STOP,
+            STOP_PLAN,
         ),
         (
             "create with the id of a stopped plan",
@@ -280,8 +288,17 @@ fn rows() -> Vec<Row> {
                 desk.service.pause(by, &desk.plan, "", Guard::NONE)?;
                 desk.service.finish(by, &desk.plan, Phase::Cancelled, "", Guard::NONE).map(drop)
             },
-            [""; 5],
+            ["", "", "", "", "not_its_task"],
         ),
+        (
+            "add a task",
+            |desk, by| {
+                let tasks = vec![NewTask::named(task("more", &[]))];
+                desk.edit(by, vec![EditOp::AddTasks { tasks, position: Default::default() }])
+            },
+            ["", "", "", "", "not_its_task"],
+        ),
+        ("done todo", |desk, by| desk.report(by, "todo", done()), ["", "", "", "", "wrong_status"]),
     ]
 }
 
@@ -429,6 +446,124 @@ fn a_program_reports_on_its_own_attempt_only() {
     assert_eq!(finish(&program("two", 1), "two", 0), "stale_attempt");
     assert_eq!(finish(&Caller::new(Actor::worker("other")), "two", 1), "already_running");
     assert_eq!(finish(&program("two", 1), "two", 1), "");
+}
+
+#[test]
+fn a_program_does_nothing_in_other_plans_and_starts_no_other_work() {
+    let desk = Desk::of(
+        &present(),
+        plan_of([with_work("one", "build", &[]), with_work("two", "build", &[]), task("todo", &[])]),
+    );
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    let program = |plan: &str| Caller {
+        program: Some(ProgramOf { plan: plan.to_owned(), task: "one".to_owned(), attempt: 1 }),
+        ..Caller::new(Actor::worker(plan))
+    };
+    let (own, other) = (program(desk.plan.as_str()), program("elsewhere"));
+    let code = |found: Result<(), ServiceError>| found.map_or_else(|error| error.code(), |()| String::new());
+    let acts: [(&str, Tried); 6] = [
+        ("start", |desk, by| desk.claim(by, "two")),
+        ("done", |desk, by| desk.report(by, "todo", done())),
+        ("pause", |desk, by| desk.service.pause(by, &desk.plan, "", Guard::NONE).map(drop)),
+        ("archive", |desk, by| desk.service.archive(by, &desk.plan, Guard::NONE).map(drop)),
+        ("finish", |desk, by| {
+            desk.service.finish(by, &desk.plan, Phase::Completed, "", Guard::NONE).map(drop)
+        }),
+        ("add", |desk, by| {
+            let tasks = vec![NewTask::named(task("more", &[]))];
+            desk.edit(by, vec![EditOp::AddTasks { tasks, position: Default::default() }])
+        }),
+    ];
+    for (name, act) in acts {
+        assert_eq!(code(act(&desk, &other)), "not_its_task", "{name}");
+    }
+    assert_eq!(code(desk.claim(&own, "two")), "not_its_task", "machine work is for workers");
+}
+
+fn elsewhere(agent: Option<&str>, plan: Option<PlanId>, task: &str) -> Dependency {
+    let agent = agent.map(str::to_owned);
+    Dependency::External(Box::new(ExternalTaskRef { agent, plan, task: id(task) }))
+}
+
+/// What a task of another plan waits for in vain, if it depends on this task.
+fn held(desk: &Desk, on: &str, when: DependencyRule) -> Vec<String> {
+    let there = elsewhere(None, Some(desk.plan.clone()), on);
+    let spec = TaskSpec { depends_on: vec![there], when, ..with_work("next", "build", &[]) };
+    let plan = desk.service.create(&present(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
+    desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
+    let waiting = desk.service.read(&plan, Plan::clone).unwrap();
+    let behind = desk.service.behind_gates_elsewhere(&waiting, &[id("next")]).unwrap();
+    behind.into_iter().map(|(_, there)| there).collect()
+}
+
+#[test]
+fn an_end_by_an_agent_opens_no_gate_for_other_plans() {
+    type Ends = fn(&Desk, &Caller);
+    let ends: [Ends; 3] = [
+        |desk, by| drop(desk.service.finish(by, &desk.plan, Phase::Cancelled, "", Guard::NONE).unwrap()),
+        |desk, by| drop(desk.service.finish(by, &desk.plan, Phase::Completed, "", Guard::NONE).unwrap()),
+        |desk, by| drop(desk.service.archive(by, &desk.plan, Guard::NONE).unwrap()),
+    ];
+    let plan = || {
+        plan_of([with_work("gate", "human", &[]), with_work("after", "build", &["gate"]), task("free", &[])])
+    };
+    for end in ends {
+        for (by, opens) in [(agent(), false), (unattended(), false), (present(), true)] {
+            for on in ["gate", "after", "free"] {
+                let desk = Desk::of(&present(), plan());
+                desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+                end(&desk, &by);
+                let expected =
+                    if opens || on == "free" { vec![] } else { vec![format!("{}/{on}", desk.plan)] };
+                assert_eq!(held(&desk, on, DependencyRule::AllFinished), expected, "{} {on}", by.actor);
+            }
+        }
+    }
+    let desk = Desk::of(&present(), plan());
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    assert_eq!(held(&desk, "gate", DependencyRule::AllDone), Vec::<String>::new());
+}
+
+#[test]
+fn a_name_of_an_agent_opens_no_gate() {
+    let named = |tasks: Vec<TaskSpec>| {
+        let mut draft = plan_of(tasks);
+        draft.spec.owner = "robin".to_owned();
+        draft
+    };
+    let desk = Desk::of(&present(), named(vec![with_work("gate", "human", &[])]));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    let spec = TaskSpec {
+        depends_on: vec![elsewhere(Some("robin"), None, "gate")],
+        ..with_work("next", "build", &[])
+    };
+    let plan = desk.service.create(&present(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
+    desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
+    // Another agent writes that owner's name, and ends a task of that name.
+    let evil = Caller::new(Actor::agent("mallory"));
+    let tasks = vec![task("gate", &[]), task("open", &[])];
+    let forged = desk.service.create(&evil, named(tasks), CreateOptions::default()).unwrap().plan;
+    let of = TaskRef { plan: &forged, task: &id("gate"), attempt: None };
+    desk.service.report(&evil, of, done(), Guard::NONE).unwrap();
+    let waiting = desk.service.read(&plan, Plan::clone).unwrap();
+    let behind = desk.service.behind_gates_elsewhere(&waiting, &[id("next")]).unwrap();
+    assert_eq!(behind, [(id("next"), "robin:gate".to_owned())]);
+}
+
+#[test]
+fn words_that_an_agent_wrote_get_no_executor_without_a_persons_yes() {
+    let desk = Desk::of(&present(), plan_of([task("mine", &[])]));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    let tasks = vec![NewTask::named(task("theirs", &[]))];
+    desk.edit(&agent(), vec![EditOp::AddTasks { tasks, position: Default::default() }]).unwrap();
+    for by in [present(), unattended()] {
+        let refused = desk.service.assign(&by, &desk.plan, "build", false);
+        assert!(matches!(refused, Err(SubmitError::NotForMachines { .. })), "{refused:?}");
+    }
+    desk.service.assign(&present(), &desk.plan, "build", true).unwrap();
+    let own = Desk::of(&present(), plan_of([task("mine", &[])]));
+    own.service.assign(&unattended(), &own.plan, "build", false).unwrap();
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl PlanStore {
         tell: &mut dyn FnMut(Looked),
     ) -> Result<(), WriteError> {
         if by.kind != ActorKind::Person && mode == Mode::Act {
-            return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
+            return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.clone() }.into());
         }
         let (now, subscriptions) =
             self.store().query(|read| Ok((read.now(), read.subscriptions(None, SUBSCRIPTIONS_READ_MAX)?)))?;

@@ -273,7 +273,7 @@ pub(super) fn purge(
     by: &Actor,
 ) -> Result<(Committed, News), BatchError> {
     if by.kind != ActorKind::Person {
-        return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
+        return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.clone() }.into());
     }
     let head = transaction.head(plan)?.ok_or_else(|| WriteError::NotFound(plan.to_string()))?;
     let purged = purged(transaction, cache, &head)?;

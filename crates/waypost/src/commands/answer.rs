@@ -12,6 +12,7 @@ use waypost_store::{PlanStore, PlanSummary, Query, Sort};
 use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
 use crate::options::{Guard, within};
+use crate::signing::SigningKey;
 use crate::view::text;
 
 /// Rows on a page by default.
@@ -29,6 +30,7 @@ Examples:
   waypost answer
   waypost answer kq3
   waypost answer kq3 deploy yes
+  waypost answer kq3 deploy yes --sign --key ~/.ssh/id_ed25519
   waypost answer kq3 release 'use the second candidate'";
 
 #[derive(Debug, Args)]
@@ -47,6 +49,11 @@ pub(crate) struct Answer {
     /// Continue after the cursor that the previous page printed
     #[arg(long, alias = "after", value_name = "PLAN/TASK")]
     cursor: Option<String>,
+    /// Sign the answer to a task for a person with `ssh-keygen`; no terminal is needed
+    #[arg(long, requires = "task")]
+    sign: bool,
+    #[command(flatten)]
+    key: SigningKey,
     #[command(flatten)]
     guard: Guard,
 }
@@ -79,7 +86,13 @@ impl Answer {
             known.is_some_and(|task| task.state.question().is_some())
         })?;
         let (by, guard) = (context.caller()?, (&self.guard).into());
-        let reply = found.service.answer(&by, &found.id, &task, &answer, guard)?;
+        let (service, plan) = (&found.service, &found.id);
+        let reply = match self.sign {
+            false => service.answer(&by, plan, &task, &answer, guard)?,
+            true => self
+                .key
+                .sign(found, |signing| service.answer_signed(&by, plan, &task, &answer, guard, signing))?,
+        };
         let said =
             if asks { format!("{task} is answered and can continue") } else { format!("{task} is answered") };
         context.done_task(found, &reply, &task, &said)

@@ -53,7 +53,7 @@ impl Delete {
             return context.done(&found, &reply, "archived; `waypost unarchive` restores it");
         }
         if by.actor.kind != ActorKind::Person {
-            return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.actor.kind }.into());
+            return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.actor.clone() }.into());
         }
         if !output::can_ask() {
             let message = format!("plan {} was not purged: there is no terminal to confirm it", found.id);

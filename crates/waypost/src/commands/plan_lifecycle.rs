@@ -1,20 +1,19 @@
 //! Commands on a plan as a whole: approve, reject, pause, resume, finish.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValue;
-use waypost_account::{AllowedSigners, Terminal};
-use waypost_config::ApprovalSettings;
+use waypost_account::Terminal;
 use waypost_core::{Phase, Plan};
-use waypost_service::{Caller, Seen, Signing, WriteReply, short_digest};
+use waypost_service::{Signing, short_digest};
 
-use crate::actor::account;
 use crate::approval_prompt::{self, Answer};
-use crate::context::{Context, PlanHandle, PlanWrite};
-use crate::error::{Failure, Outcome};
+use crate::context::{Context, PlanWrite};
+use crate::error::Outcome;
 use crate::options::enum_parser;
 use crate::plan_input;
+use crate::signing::SigningKey;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
@@ -44,9 +43,8 @@ pub(crate) struct Approve {
     /// Sign the approval with `ssh-keygen`; with --yes --seen no terminal is needed
     #[arg(long)]
     sign: bool,
-    /// Key to sign with: a private key, or a public key whose private one is in the ssh-agent [default: approval.signing_key]
-    #[arg(long, value_name = "FILE", requires = "sign")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    key: SigningKey,
     /// Let the signature count in every store; `export --approval` writes it to a file
     #[arg(long, requires = "sign")]
     portable: bool,
@@ -75,7 +73,10 @@ impl Approve {
         };
         let reply = match self.sign {
             false => found.service.approve(&by, &found.id, preview.seen(), &self.note, guard)?,
-            true => self.signed(&found, &by, preview.seen(), guard)?,
+            true => self.key.sign(&found, |signing| {
+                let signing = Signing { portable: self.portable, ..*signing };
+                found.service.approve_signed(&by, &found.id, preview.seen(), &self.note, guard, &signing)
+            })?,
         };
         let said = format!(
             "approved version {}, {} for machines ({})",
@@ -85,44 +86,6 @@ impl Approve {
         );
         context.done(&found, &reply, &said)
     }
-}
-
-impl Approve {
-    fn signed(
-        &self,
-        found: &PlanHandle,
-        by: &Caller,
-        seen: Seen,
-        guard: waypost_service::Guard,
-    ) -> Outcome<WriteReply> {
-        let settings = found.service.config()?.approval.clone();
-        let Some(key) = self.key.as_ref().or(settings.signing_key.as_ref()) else {
-            let hint = "add --key FILE, or set approval.signing_key in your configuration";
-            return Err(Failure::usage("--sign needs a key", hint));
-        };
-        let principal = principal(&settings, key)?;
-        let variable = |name: &str| std::env::var_os(name);
-        let signing = Signing { key, principal: &principal, portable: self.portable, variable: &variable };
-        Ok(found.service.approve_signed(by, &found.id, seen, &self.note, guard, &signing)?)
-    }
-}
-
-/// The name under which the allowed signers list a key.
-fn principal(settings: &ApprovalSettings, key: &Path) -> Outcome<String> {
-    let public = if key.extension().is_some_and(|ending| ending == "pub") {
-        key.to_owned()
-    } else {
-        let mut name = key.as_os_str().to_owned();
-        name.push(".pub");
-        PathBuf::from(name)
-    };
-    let text = std::fs::read_to_string(&public).map_err(|error| Failure::file(&public, &error))?;
-    let signers = AllowedSigners::load(account(), settings.allowed_signers.as_deref());
-    let (signers, _) = signers.map_err(|error| Failure::failed(error.to_string(), "correct the file"))?;
-    signers.principal_of(&text).ok_or_else(|| {
-        let message = format!("{} is not an allowed signer", public.display());
-        Failure::failed(message, "add its line to ~/.config/waypost/allowed_signers: PRINCIPAL KEY")
-    })
 }
 
 #[derive(Debug, Args)]

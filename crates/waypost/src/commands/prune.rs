@@ -84,7 +84,7 @@ impl Prune {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let by = context.actor()?;
         if by.kind != ActorKind::Person && !self.dry_run {
-            return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
+            return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.clone() }.into());
         }
         let folders = context.folders()?;
         let configured = context.load_config(&folders, None)?.retention_seconds;

@@ -10,6 +10,7 @@ use crate::context::{Context, PlanHandle, PlanWrite, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::{Guard, seconds};
+use crate::signing::SigningKey;
 use crate::view::text;
 
 #[derive(Debug, Args)]
@@ -97,6 +98,11 @@ pub(crate) struct Done {
     /// Attempt that reports; refused if a newer attempt has started
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
+    /// Sign the end of a task for a person with `ssh-keygen`; no terminal is needed
+    #[arg(long)]
+    sign: bool,
+    #[command(flatten)]
+    key: SigningKey,
     #[command(flatten)]
     guard: Guard,
 }
@@ -106,14 +112,21 @@ impl Done {
         let result = self.result.as_deref().map(files::text_argument).transpose()?;
         let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
         let report = TaskReport::Done { result, output };
-        finish(context, &self.which, self.attempt, report, &self.guard, "is done")
+        let ends = Ending { which: &self.which, attempt: self.attempt, key: self.sign.then_some(&self.key) };
+        finish(context, &ends, report, &self.guard, "is done")
     }
+}
+
+/// Which attempt of which task ends, and the key if a person signs that.
+struct Ending<'a> {
+    which: &'a TaskArgs,
+    attempt: Option<u32>,
+    key: Option<&'a SigningKey>,
 }
 
 fn finish(
     context: &mut Context,
-    which: &TaskArgs,
-    attempt: Option<u32>,
+    &Ending { which, attempt, key }: &Ending<'_>,
     report: TaskReport,
     guard: &Guard,
     said: &str,
@@ -122,7 +135,13 @@ fn finish(
     let (task, skipped_before) =
         found.read(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
     let of = TaskRef { plan: &found.id, task: &task, attempt };
-    let reply = found.service.report(&context.caller()?, of, report, guard.into())?;
+    let (by, guard) = (context.caller()?, guard.into());
+    let reply = match key {
+        None => found.service.report(&by, of, report, guard)?,
+        Some(key) => {
+            key.sign(&found, |signing| found.service.report_signed(&by, of, report, guard, signing))?
+        }
+    };
     let (status, is_reported, again, skipped) = found.read(|plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
         let again = state.and_then(|state| state.not_before);
@@ -162,7 +181,8 @@ pub(crate) struct Fail {
 impl Fail {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let error = files::text_argument(&self.error)?;
-        finish(context, &self.which, self.attempt, TaskReport::Failed { error }, &self.guard, "failed")
+        let ends = Ending { which: &self.which, attempt: self.attempt, key: None };
+        finish(context, &ends, TaskReport::Failed { error }, &self.guard, "failed")
     }
 }
 
@@ -184,7 +204,8 @@ impl Skip {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         if !self.undo {
             let report = TaskReport::Skipped { reason: self.reason };
-            return finish(context, &self.which, None, report, &self.guard, "is skipped");
+            let ends = Ending { which: &self.which, attempt: None, key: None };
+            return finish(context, &ends, report, &self.guard, "is skipped");
         }
         let (found, task) = self.which.find(context)?;
         let reply = found.service.unskip(&context.caller()?, &found.id, &task, (&self.guard).into())?;

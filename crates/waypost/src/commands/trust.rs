@@ -80,8 +80,9 @@ impl Trust {
                 }
             };
         }
-        let by = context.actor()?.kind;
-        let mut terminal = trust_prompt::open(by)?;
+        let actor = context.actor()?;
+        let by = actor.kind;
+        let mut terminal = trust_prompt::open(&actor)?;
         if !trust_prompt::is_present(context)? {
             let failure = Failure::failed("--as: another name proves nothing", "leave --as out");
             return Err(Failure { code: "needs_person".to_owned(), ..failure });

@@ -1,5 +1,5 @@
 //! `waypost verify`: verifies that the histories of plans are as they were written, that they still contain the versions
-//! whose hashes were kept outside the store, and that their approvals count here.
+//! whose hashes were kept outside the store, and that their approvals and the records of people count here.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,8 @@ Every version has a hash that follows from its content and the version before it
 changed, removed or moved in the store breaks that chain; the first break is reported, and the exit
 code is 1. Somebody who can write the store can recompute all hashes: keep anchors elsewhere.
 
-An approval that would not count on this machine is a problem too.
+An approval that would not count on this machine is a problem too, and so is a task for people
+that no person is shown to have ended.
 
 Examples:
   waypost verify kq3
@@ -79,12 +80,16 @@ impl Verify {
         let broken = |one: &Verified| Some(format!("plan {}: {}", one.plan, one.first_break.as_ref()?));
         let mut wrong: Vec<String> = verified.iter().filter_map(broken).collect();
         let service = context.service_named(&plans, self.config.as_deref())?;
-        let sound = verified.iter().filter(|one| one.first_break.is_none());
-        // A purged plan has a history, and no approval.
+        // A purged plan has a history, and neither approval nor tasks.
+        let sound = || verified.iter().filter(|one| one.first_break.is_none());
         let approvals: Vec<VerifiedApproval> =
-            sound.filter_map(|one| service.verify_approval(&one.plan).unwrap_or_default()).collect();
+            sound().filter_map(|one| service.verify_approval(&one.plan).unwrap_or_default()).collect();
         let problem = |one: &VerifiedApproval| Some(format!("plan {}: {}", one.plan, one.problem.as_ref()?));
         wrong.extend(approvals.iter().filter_map(problem));
+        for one in &verified {
+            let gates = service.gate_problems(&one.plan).unwrap_or_default();
+            wrong.extend(gates.into_iter().map(|what| format!("plan {}: {what}", one.plan)));
+        }
         if let Some(file) = &self.against {
             wrong.extend(check_anchors(&plans, file, only.as_ref())?);
         }
@@ -95,8 +100,7 @@ impl Verify {
             context.out.value(&report)?;
         } else {
             if self.anchor {
-                let sound = verified.iter().filter(|one| one.first_break.is_none());
-                for (one, hash) in sound.filter_map(|one| Some((one, one.hash.as_ref()?))) {
+                for (one, hash) in sound().filter_map(|one| Some((one, one.hash.as_ref()?))) {
                     context.out.line(format!("{} {} {hash}", one.plan, one.version));
                 }
             }

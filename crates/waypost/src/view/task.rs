@@ -141,6 +141,12 @@ fn print_aside(state: &TaskState, out: &mut Output) {
         let question = text::excerpt(&answer.question, ANSWERED_COLUMNS);
         field(out, "answered", &format!("{} ({question} → {})", answer.answer, answer.by));
     }
+    if let Some(gate) = state.gate() {
+        let outcome: &str = gate.outcome.into();
+        let at = gate.at.to_the_second();
+        let words = format!("{outcome} by {} at {at} UTC ({}, {})", gate.by, gate.proof, gate.via);
+        field(out, "person", &words);
+    }
     if let Some(evidence) = state.evidence() {
         let word = if evidence.passed { "passed" } else { "failed" };
         field(out, "evidence", &format!("check {} {word}: {}", evidence.check, evidence.outcome));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -136,6 +136,75 @@ fn a_file_brings_no_done_past_a_check_or_a_gate() {
     assert_eq!((&built["status"], &built["evidence"]), (&"pending".into(), &Value::Null));
     assert_eq!(built["reported"]["by"], "agent:claude-code");
     assert_eq!(code(&as_agent(&brought, &["skip", "p", "built", "--json"])), "awaits_check");
+}
+
+#[test]
+fn a_record_that_the_database_forges_opens_nothing() {
+    let workspace = workspace(json!([
+        { "id": "gate", "work": { "executor": "human" } },
+        { "id": "other", "work": { "executor": "human" } },
+        { "id": "deploy", "work": { "executor": "deploy" }, "depends_on": ["gate"] },
+    ]));
+    assert!(workspace.waypost(&["import", "p.json"]).status.success());
+    let submitted = workspace.waypost(&["submit", "p.json"]);
+    assert!(submitted.status.success(), "{:?}", text(&submitted));
+    assert!(workspace.at_terminal(&["answer", "p", "other", "yes"]).status.success());
+    // The genuine record of one task is put in the place of the other's.
+    let database = rusqlite::Connection::open(workspace.work().join(".waypost/waypost.db")).unwrap();
+    let forged = r#"DELETE FROM snapshots;
+        UPDATE log SET events = replace(events, '"task":"other"', '"task":"gate"')"#;
+    database.execute_batch(forged).unwrap();
+    drop(database);
+    let (said, error) = text(&workspace.waypost(&["worker", "--until-idle"]));
+    assert!(said.contains("starts nothing behind gate"), "{said}{error}");
+    assert!(!workspace.work().join("ran").exists());
+    let (said, _) = text(&workspace.waypost(&["verify", "p"]));
+    assert!(said.contains("no record that counts here shows that a person ended gate"), "{said}");
+}
+
+#[test]
+fn a_signed_answer_opens_a_gate_where_signatures_are_asked_for() {
+    let workspace = workspace(json!([
+        { "id": "gate", "work": { "executor": "human" } },
+        { "id": "last", "work": { "executor": "human" }, "depends_on": ["gate"] },
+        { "id": "deploy", "work": { "executor": "deploy" }, "depends_on": ["last"] },
+    ]));
+    let account = workspace.work().join("../home/.config/waypost");
+    fs::create_dir_all(&account).unwrap();
+    let key = account.join("key");
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
+    assert!(made.unwrap().success());
+    let public = fs::read_to_string(account.join("key.pub")).unwrap();
+    fs::write(account.join("allowed_signers"), format!("ada@example.org {public}")).unwrap();
+    workspace.configure_user("[approval]\nproof = \"signature\"\n");
+    assert!(workspace.waypost(&["import", "p.json"]).status.success());
+    let (preview, _) = text(&workspace.waypost(&["preview", "p", "--json"]));
+    let digest = serde_json::from_str::<Value>(&preview).unwrap()["digest"].as_str().unwrap().to_owned();
+    let key = key.to_str().unwrap();
+    let approved =
+        workspace.waypost(&["approve", "p", "--yes", "--seen", &digest, "--sign", "--key", key, "--json"]);
+    assert!(approved.status.success(), "{:?}", text(&approved));
+    // Presence is not enough here, and no signature raises an agent.
+    let unsigned = workspace.at_terminal(&["answer", "p", "gate", "yes", "--json"]);
+    assert_eq!(code(&unsigned), "needs_proof", "{:?}", text(&unsigned));
+    assert!(text(&unsigned).1.contains("waypost answer p gate yes --sign"), "{:?}", text(&unsigned));
+    let signed = ["answer", "p", "gate", "yes", "--sign", "--key", key, "--json"];
+    assert_eq!(code(&as_agent(&workspace, &signed)), "needs_person");
+    let answered = workspace.waypost(&signed);
+    assert!(answered.status.success(), "{:?}", text(&answered));
+    let done = workspace.waypost(&["done", "p", "last", "--sign", "--key", key]);
+    assert!(done.status.success(), "{:?}", text(&done));
+    let gate = status(&workspace, "gate")["gate"].take();
+    assert_eq!(
+        (&gate["proof"], &gate["account"]),
+        (&"signature".into(), &"ada@example.org".into()),
+        "{gate}"
+    );
+    let (shown, _) = text(&workspace.waypost(&["show", "p", "--task", "gate"]));
+    assert!(shown.contains("done by person:ada at ") && shown.contains("(signature, "), "{shown}");
+    let (said, error) = text(&workspace.waypost(&["worker", "--until-idle"]));
+    assert!(workspace.work().join("ran").exists(), "{said}{error}");
+    assert!(workspace.waypost(&["verify", "p"]).status.success());
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl Plan {
     /// Refuses to rerun finished machine work: approved work is done once, plus the retries of its policy.
     fn keeps_machine_work_ended(&self, by: &Actor, tasks: &[TaskId]) -> Result<(), Refusal> {
         if by.kind == ActorKind::Worker {
-            return Err(Refusal::OnlyAPerson { what: "retry a task", by: by.kind });
+            return Err(Refusal::OnlyAPerson { what: "retry a task", by: by.clone() });
         }
         let mut numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
         let is_over = |number: u32| {
@@ -147,7 +147,7 @@ impl Plan {
             task.spec.work.is_some() && used_up
         };
         match numbers.any(is_over) {
-            true => Err(Refusal::OnlyAPerson { what: "rerun finished machine work", by: by.kind }),
+            true => Err(Refusal::OnlyAPerson { what: "rerun finished machine work", by: by.clone() }),
             false => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ fn an_agents_plan_with_work_for_machines_runs_nothing_until_a_person_approves() 
     assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
     assert_eq!(desk.plan.waiting("a", desk.now), [BlockReason::Approval]);
     for by in [agent(), worker(), system()] {
-        let only_a_person = Refusal::OnlyAPerson { what: "approve a plan", by: by.kind };
+        let only_a_person = Refusal::OnlyAPerson { what: "approve a plan", by: by.clone() };
         assert_eq!(desk.asks(&by, approve(&desk)).unwrap_err(), only_a_person);
     }
     desk.does(approve(&desk));

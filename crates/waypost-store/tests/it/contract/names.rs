@@ -58,7 +58,7 @@ pub(super) fn a_purged_plan_is_gone_and_only_a_person_can_purge(place: &Place) {
     create_small(&plans, "stays");
     write(&other, "p", start("first")).unwrap();
     match plans.purge(&plan("p"), &bot()) {
-        Err(WriteError::Refused(Refusal::OnlyAPerson { by, .. })) => assert_eq!(by, ActorKind::Agent),
+        Err(WriteError::Refused(Refusal::OnlyAPerson { by, .. })) => assert_eq!(by.kind, ActorKind::Agent),
         other => panic!("an agent must not purge: {other:?}"),
     }
     plans.purge(&plan("p"), &ada()).unwrap();

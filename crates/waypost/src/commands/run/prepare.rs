@@ -160,7 +160,7 @@ impl RunRequest<'_> {
 pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
     let by = context.actor()?;
     if by.kind != ActorKind::Person {
-        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: by.kind };
+        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: by.clone() };
         let mut failure: Failure = refusal.into();
         failure.message = format!("plan {id} needs approval before it runs: {}", failure.message);
         failure.hint = format!("ask a person to review it and run `waypost approve {id}`");
