@@ -156,7 +156,7 @@ impl Authenticator {
 
     /// Returns the authenticator with the id of the opened store.
     pub fn in_store(&self, store: &dyn Store) -> Result<Self, StoreError> {
-        Ok(Self { store: store.query(|read| read.store_id())?, ..self.clone() })
+        Ok(Self { store: store.query(|read| Ok(read.store_state()?.id))?, ..self.clone() })
     }
 
     /// Records the opened store as the one of its location: a person created or trusted it.

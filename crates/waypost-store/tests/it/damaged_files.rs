@@ -77,7 +77,7 @@ fn the_files_have_exactly_this_shape() {
             ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n",
         ),
     ];
-    let id = look(&place.store(), |read| read.store_id());
+    let id = look(&place.store(), |read| Ok(read.store_state()?.id));
     for (path, expected) in shapes {
         // The only random part.
         let expected = expected.replace("0123456789abcdef0123456789abcdef", &id);
@@ -105,14 +105,14 @@ fn a_folder_without_hashes_is_upgraded_and_its_next_version_covers_the_earlier_o
     write(&plans, "moon", retitle("To the moon")).unwrap();
     let lines = text(&history(&place, "moon"));
     let line = lines.strip_prefix(old_history).unwrap();
-    let hash = look(plans.store(), |read| read.latest_hash(&plan("moon"))).unwrap();
+    let hash = look(plans.store(), |read| Ok(read.plan_state(&plan("moon"))?.hash())).unwrap();
     let end = format!("\"hash\":\"{}\",\"chained_from\":3}}\n", waypost_text::hex(&hash));
     assert!(line.ends_with(&end), "{line}");
-    let id = look(plans.store(), |read| read.store_id());
+    let id = look(plans.store(), |read| Ok(read.store_state()?.id));
     assert_eq!(id.len(), 32);
     let fresh = place.plans();
     assert_eq!(fresh.doctor(false).unwrap(), []);
-    assert_eq!(look(fresh.store(), |read| read.store_id()), id);
+    assert_eq!(look(fresh.store(), |read| Ok(read.store_state()?.id)), id);
     fs::write(history(&place, "moon"), lines.replace("\"attempt\":1", "\"attempt\":2")).unwrap();
     let found = fresh.verify(&plan("moon")).unwrap().unwrap().first_break.unwrap().to_string();
     assert!(found.starts_with("version 3 does not follow from version 2"), "{found}");
@@ -796,7 +796,7 @@ fn a_folder_of_a_newer_waypost_that_allows_it_is_read_and_running_processes_fini
     let refused = write(&plans, "p", add("third")).unwrap_err();
     assert!(matches!(refused, WriteError::Store(StoreError::TooNew { found: 9, .. })), "{refused}");
     assert!(matches!(plans.doctor(true), Err(StoreError::TooNew { .. })));
-    assert_eq!(look(running.store(), |read| read.newer_schema()), Some(9));
+    assert_eq!(look(running.store(), |read| Ok(read.store_state()?.newer_schema)), Some(9));
     write(&running, "p", add("third")).unwrap();
     let stored: serde_json::Value = serde_json::from_str(&text(&root(&place).join("store.json"))).unwrap();
     let expected = serde_json::json!({
@@ -962,7 +962,7 @@ fn append(transaction: &mut dyn Transaction, plan: &mut Plan, command: &Command)
     let touched = plan.take_touched();
     let index = IndexChanges::of(plan, touched, LeaseTerms::default(), at);
     let (head, actor) = (PlanSummary::of(plan), ada());
-    transaction.append(&Append {
+    let appended = transaction.append(&Append {
         head: &head,
         at,
         actor: &actor,
@@ -970,7 +970,8 @@ fn append(transaction: &mut dyn Transaction, plan: &mut Plan, command: &Command)
         events: &events,
         index: &index,
         plan,
-    })
+    })?;
+    Ok(appended.sequence)
 }
 
 #[test]
