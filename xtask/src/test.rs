@@ -12,12 +12,28 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
     crate::apt::install_missing()?;
     let server = crate::postgres::server()?;
-    let mut test = cargo();
-    // One failure does not hide the others.
-    test.args(["test", "--workspace", "--quiet", "--no-fail-fast"])
-        .args(filter)
-        .env(POSTGRES, server.url("postgres"));
-    must("cargo test", &mut test)?;
+    let test = |targets: &[&str]| {
+        let mut test = cargo();
+        // One failure does not hide the others.
+        test.args(["test", "--workspace", "--quiet", "--no-fail-fast"]).args(targets);
+        test.env(POSTGRES, server.url("postgres"));
+        test
+    };
+    if filter.is_empty() {
+        must("build the tests", &mut test(&["--no-run"]))?;
+        // Most of their time, the fault tests wait for leases to end.
+        let (mut faults, mut others) =
+            (test(&["--test", "faults"]), test(&["--lib", "--bins", "--test", "it"]));
+        let faults = std::thread::spawn(move || faults.output());
+        let others = must("cargo test", &mut others);
+        let faults = faults.join().expect("a thread that does not panic").context("the fault tests")?;
+        let said = [faults.stdout, faults.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        println!("── fault tests: {}\n{}", faults.status, said.concat());
+        others?;
+        ensure!(faults.status.success(), "the fault tests failed");
+    } else {
+        must("cargo test", &mut test(filter))?;
+    }
     if filter.is_empty() {
         crate::web::check()?;
         third_party_validators(&build()?)?;

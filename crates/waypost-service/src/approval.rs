@@ -1,8 +1,9 @@
 //! Approval: what a person sees, the decision, and the check of a worker before it starts anything.
 
+use serde::Serialize;
 use waypost_config::{ApprovalPolicy, ApprovalSettings, Definitions};
 use waypost_core::{
-    ApprovalKind, ApprovedWork, Command, Phase, Plan, PlanId, Proof, StartRefusal, StartRefusalReason,
+    Actor, ApprovalKind, ApprovedWork, Command, Phase, Plan, PlanId, Proof, StartRefusal, StartRefusalReason,
     Timestamp,
 };
 use waypost_store::{WORKERS_PAGE_MAX, WorkerFilter};
@@ -18,6 +19,32 @@ use crate::service::{Guard, Service, WriteResult};
 
 /// Definitions, and the worker that published them; `None` for those of the local configuration.
 pub(crate) type Source = (Option<String>, Definitions);
+
+/// An approval, and whether it counts on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VerifiedApproval {
+    /// The id of the plan.
+    pub plan: PlanId,
+    /// The person.
+    pub by: Actor,
+    /// The version that was seen.
+    pub version: u64,
+    /// The digest of what was approved; records of early versions have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// How the person was recognized, as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    /// The name under which the key is allowed, if the approval is signed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
+    /// The fingerprint of the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// Why a worker of this machine starts nothing by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
 
 impl Service {
     /// Returns everything that machines would do for a plan. The definitions are those of the workers of its queue, or
@@ -57,21 +84,31 @@ impl Service {
         Ok(sources)
     }
 
-    /// Returns why the approval of a plan would not count here: `None` if it does, or if there is none.
-    pub fn approval_problem(&self, plan: &PlanId) -> Result<Option<String>, ServiceError> {
+    /// Verifies the approval of a plan as a worker of this machine would; `None` if there is none that something could
+    /// start by.
+    pub fn verify_approval(&self, plan: &PlanId) -> Result<Option<VerifiedApproval>, ServiceError> {
         let config = self.config()?;
         let authenticator = self.authenticator()?;
         let now = self.plans().store().query(|read| Ok(read.now()))?;
         self.read(plan, |plan| {
             // What has ended starts nothing, whatever its approval is worth now.
             let state = plan.state();
-            if state.approval.is_none() || state.phase.is_finished() {
-                return None;
-            }
+            let approval = state.approval.as_ref().filter(|_| !state.phase.is_finished())?;
             let facts = authenticator.facts(&config.approval, plan, now);
             let refusal =
-                may_start(&config.approval, &Definitions::of(&config), plan, "this machine", &facts);
-            refusal.err().map(|refusal| start_refusal_text(plan, &refusal))
+                may_start(&config.approval, &Definitions::of(&config), plan, "this machine", &facts).err();
+            let work = approval.work.as_deref();
+            let signature = work.and_then(|work| work.attestation.as_ref()?.signature.as_ref());
+            Some(VerifiedApproval {
+                plan: plan.id().clone(),
+                by: approval.by.clone(),
+                version: approval.version,
+                digest: work.map(|work| work.digest.clone()),
+                proof: work.map(|work| work.proof),
+                signer: signature.map(|signature| signature.principal.clone()),
+                fingerprint: signature.map(|signature| signature.fingerprint.clone()),
+                problem: refusal.map(|refusal| start_refusal_text(plan, &refusal)),
+            })
         })
     }
 
@@ -82,13 +119,7 @@ impl Service {
             let approval = plan.state().approval.as_ref()?;
             let work = approval.work.as_deref()?;
             let signature = work.attestation.as_ref()?.signature.as_ref()?;
-            let approved = Approved {
-                plan: plan.id(),
-                by: &approval.by,
-                version: approval.version,
-                note: &approval.note,
-            };
-            let message = authenticator.message(approved, work)?.ok()?;
+            let message = authenticator.message(Approved::of(plan.id(), approval), work)?.ok()?;
             Some((message, signature.armored.clone()))
         })
     }

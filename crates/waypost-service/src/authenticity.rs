@@ -131,7 +131,7 @@ pub struct Approved<'a> {
 }
 
 impl<'a> Approved<'a> {
-    fn of(plan: &'a PlanId, approval: &'a Approval) -> Self {
+    pub(crate) fn of(plan: &'a PlanId, approval: &'a Approval) -> Self {
         Self { plan, by: &approval.by, version: approval.version, note: &approval.note }
     }
 }

@@ -30,7 +30,7 @@ mod wait_reasons;
 mod worker_registry;
 
 pub use active_workers::{all_workers, no_worker, work_of, worker_state, workers_of};
-pub use approval::{StartFacts, may_start, needs_record, start_refusal_text};
+pub use approval::{StartFacts, VerifiedApproval, may_start, needs_record, start_refusal_text};
 pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
 };

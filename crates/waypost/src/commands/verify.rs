@@ -4,6 +4,7 @@
 use clap::Args;
 use serde_json::json;
 use waypost_core::PlanId;
+use waypost_service::VerifiedApproval;
 use waypost_store::{Anchor, PlanStore, Verified};
 
 use crate::context::{Context, PlanHandle};
@@ -66,23 +67,29 @@ impl Verify {
         let broken = |one: &Verified| Some(format!("plan {}: {}", one.plan, one.first_break.as_ref()?));
         let mut wrong: Vec<String> = verified.iter().filter_map(broken).collect();
         let service = context.service(&plans);
-        for one in verified.iter().filter(|one| one.first_break.is_none()) {
-            // A purged plan has a history, and no approval.
-            let problem = service.approval_problem(&one.plan).unwrap_or_default();
-            wrong.extend(problem.map(|problem| format!("plan {}: {problem}", one.plan)));
-        }
+        let sound = verified.iter().filter(|one| one.first_break.is_none());
+        // A purged plan has a history, and no approval.
+        let approvals: Vec<VerifiedApproval> =
+            sound.filter_map(|one| service.verify_approval(&one.plan).unwrap_or_default()).collect();
+        let problem = |one: &VerifiedApproval| Some(format!("plan {}: {}", one.plan, one.problem.as_ref()?));
+        wrong.extend(approvals.iter().filter_map(problem));
         if let Some(file) = &self.against {
             wrong.extend(check_anchors(&plans, file, only.as_ref())?);
         }
         if context.out.json {
             let store = plans.store().location();
-            context.out.value(&json!({ "store": store, "plans": verified, "problems": wrong }))?;
+            let report =
+                json!({ "store": store, "plans": verified, "approvals": approvals, "problems": wrong });
+            context.out.value(&report)?;
         } else {
             if self.anchor {
                 let sound = verified.iter().filter(|one| one.first_break.is_none());
                 for (one, hash) in sound.filter_map(|one| Some((one, one.hash.as_ref()?))) {
                     context.out.line(format!("{} {} {hash}", one.plan, one.version));
                 }
+            }
+            for one in approvals.iter().filter(|one| one.problem.is_none() && !self.anchor) {
+                context.out.line(described(one));
             }
             for line in &wrong {
                 // The lines on stdout are anchors.
@@ -108,6 +115,17 @@ impl Verify {
         context.out.line(text.trim_end_matches('\n'));
         Ok(())
     }
+}
+
+/// Returns an approval that counts, as a sentence for people.
+fn described(approval: &VerifiedApproval) -> String {
+    let VerifiedApproval { plan, by, version, proof, signer, fingerprint, .. } = approval;
+    let proof = match (signer, fingerprint, proof) {
+        (Some(signer), Some(key), _) => format!("signed by {signer} with {key}"),
+        (_, _, Some(proof)) => format!("proof: {proof}"),
+        (_, _, None) => "no proof".to_owned(),
+    };
+    format!("plan {plan}: version {version} was approved by {by} ({proof})")
 }
 
 /// Returns how plans differ from the anchors in a file.

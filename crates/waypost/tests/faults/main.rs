@@ -73,7 +73,7 @@ fn workers_on_postgres_survive_kills_stops_restarts_and_cut_connections() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = storm::seed();
     println!("WAYPOST_SEED={seed} repeats the plans and the order of the faults");
-    println!("{}", Storm { workers: 4, plans: 4, tasks: 500, rounds: 3 }.rage(&Ground::postgres(6), seed));
+    println!("{}", Storm { workers: 4, plans: 4, tasks: 300, rounds: 3 }.rage(&Ground::postgres(6), seed));
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::ground::{Ground, Record, Signal, Store, patience, until};
 use crate::nemesis::Nemesis;
 use crate::workload;
 
-/// How long the plans may take to end once the faults are over.
-const AFTERMATH: Duration = Duration::from_secs(180);
+/// How long it may take until the next task ends once the faults are over.
+const STANDSTILL: Duration = Duration::from_secs(180);
 /// A plan that only bystanders write to.
 const NOTES: &str = "notes";
 /// What the reader of single events wants.
@@ -157,26 +157,32 @@ pub(crate) fn submit(ground: &Ground, ids: &[String]) {
     }
 }
 
-/// Waits until every plan has ended.
+/// Waits until every plan has ended. A slow machine may take long, but something has to end all the time.
 pub(crate) fn settle(ground: &Ground, nemesis: &mut Nemesis<'_>, ids: &[String]) {
     nemesis.relent();
-    let began = Instant::now();
+    let (mut known, mut since) = (Vec::new(), Instant::now());
     loop {
-        let open = ids.iter().filter(|id| !has_ended(ground, id)).count();
-        if open == 0 {
+        let now: Vec<Value> = ids.iter().map(|id| shown(ground, id)).collect();
+        if now.iter().all(|plan| matches!(plan["phase"].as_str(), Some("completed" | "failed"))) {
             return;
         }
-        if began.elapsed() > AFTERMATH {
-            let shown: Vec<String> = ids.iter().map(|id| ground.must(&["show", id])).collect();
-            panic!("{open} plans did not end within {AFTERMATH:?} after the faults: {shown:#?}");
+        let ended: Vec<Value> = now.iter().map(|plan| ended_tasks(&plan["counts"])).collect();
+        if ended != known {
+            (known, since) = (ended, Instant::now());
+        }
+        if since.elapsed() > STANDSTILL {
+            panic!("no task ended within {STANDSTILL:?} after the faults: {now:#?}");
         }
         nemesis.wait(Duration::from_millis(500));
     }
 }
 
-fn has_ended(ground: &Ground, id: &str) -> bool {
-    let shown: Value = serde_json::from_str(&ground.must(&["show", id, "--limit", "1"])).unwrap();
-    matches!(shown["phase"].as_str(), Some("completed" | "failed"))
+fn shown(ground: &Ground, id: &str) -> Value {
+    serde_json::from_str(&ground.must(&["show", id, "--limit", "1"])).unwrap()
+}
+
+fn ended_tasks(counts: &Value) -> Value {
+    ["done", "failed", "skipped", "cancelled"].map(|name| counts[name].clone()).to_vec().into()
 }
 
 /// How the plans ended is recorded, and all of the record is judged.

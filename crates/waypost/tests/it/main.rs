@@ -28,6 +28,7 @@ mod serve;
 #[path = "../../../waypost-run/tests/it/server.rs"]
 mod server;
 mod shared_rules;
+mod signed_approvals;
 mod slurm;
 mod tmux;
 mod traces;
