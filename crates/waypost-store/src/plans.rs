@@ -248,7 +248,7 @@ impl PlanStore {
             Err(error) => {
                 meters().store_errors.with([error.as_str()], |errors| errors.add(1));
                 cache.plans.clear();
-                jobs.iter().map(|_| Err(error.duplicate().into())).collect()
+                jobs.iter().map(|_| Err(error.clone().into())).collect()
             }
         }
     }

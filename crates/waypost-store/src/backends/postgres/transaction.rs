@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
             }
         };
         if let Err(error) = self.take_beginning(&answers.by_ref().take(beginning).collect::<Vec<_>>()) {
-            self.failure = Some(Failure::Store(error.duplicate()));
+            self.failure = Some(Failure::Store(error.clone()));
             return Err(error);
         }
         if !plans.is_empty() {
