@@ -80,7 +80,7 @@ fn text(store: &dyn Store) -> String {
 }
 
 fn totals(store: &dyn Store) -> Result<(Totals, u64, Timestamp), StoreError> {
-    let (latest, now) = store.query(|read| Ok((read.latest()?, read.now())))?;
+    let (latest, now) = store.query(|read| Ok((read.store_state()?.latest, read.now())))?;
     Ok((store.totals()?, latest, now))
 }
 

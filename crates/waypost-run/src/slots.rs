@@ -154,6 +154,8 @@ impl SlotKeeper for FileSlots {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn folder(name: &str) -> PathBuf {

@@ -6,7 +6,7 @@ use waypost_core::{
     Actor, ApprovalKind, ApprovedWork, Command, Phase, Plan, PlanId, Proof, StartRefusal, StartRefusalReason,
     Timestamp,
 };
-use waypost_store::WORKERS_PAGE_MAX;
+use waypost_store::{WORKERS_PAGE_MAX, WorkerFilter};
 
 use crate::active_workers::takes_tasks_of;
 use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
@@ -70,10 +70,9 @@ impl Service {
     /// Returns the local definitions first, then those of the plan's workers.
     pub(crate) fn definitions_for(&self, plan: &PlanId) -> Result<Vec<Source>, ServiceError> {
         let mut sources = vec![(None, Definitions::of(&*self.config()?))];
-        let (workers, now) = self
-            .plans()
-            .store()
-            .query(|read| Ok((read.workers(None, WORKERS_PAGE_MAX)?.items, read.now())))?;
+        let (workers, now) = self.plans().store().query(|read| {
+            Ok((read.workers(WorkerFilter::After(None), WORKERS_PAGE_MAX)?.items, read.now()))
+        })?;
         let queue = self.read(plan, |plan| plan.spec().queue.clone())?;
         for worker in workers.into_iter().filter(|worker| takes_tasks_of(worker, now, &queue, plan)) {
             let published =
@@ -174,7 +173,8 @@ impl Service {
         }
         let sources = self.definitions_for(plan)?;
         let authenticator = self.authenticator()?.clone();
-        let (history, now) = self.plans().store().query(|read| Ok((read.latest_hash(plan)?, read.now())))?;
+        let (history, now) =
+            self.plans().store().query(|read| Ok((read.plan_state(plan)?.hash(), read.now())))?;
         let work = self.read(plan, |plan| seen_work(plan, &seen, &sources, &presence))??;
         let approved = Approved { plan, by: &by.actor, version: seen.version, note };
         let work = match signing {

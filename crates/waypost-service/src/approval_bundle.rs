@@ -103,7 +103,7 @@ impl Service {
         let config = self.config()?;
         if proof < config.approval.proof {
             let (needed, given) = (config.approval.proof, proof);
-            return Err(ServiceError::NeedsStrongerProof { plan: plan.clone(), needed, given });
+            return Err(ServiceError::NeedsStrongerProof { command, needed, given });
         }
         let (definitions, approval) = (Definitions::of(&config), bundle.approval.clone());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {

@@ -60,6 +60,7 @@ impl std::fmt::Display for NotAuthentic {
         match self {
             Self::Unattested => f.write_str("an earlier version of Waypost recorded it"),
             Self::NotSealedHere => f.write_str("it was not given on this account"),
+            Self::Revoked => f.write_str("it was revoked"),
             Self::Signature(why) => f.write_str(why),
             Self::StoreChanged(location) => write!(f, "{location} is another store than before"),
         }
@@ -195,8 +196,8 @@ impl Authenticator {
 
     /// Returns the authenticator with the id of the opened store.
     pub fn in_store(&self, store: &dyn Store) -> Result<Self, StoreError> {
-        let (store, latest) = store.query(|read| Ok((read.store_id()?, read.latest()?)))?;
-        Ok(Self { store, latest, ..self.clone() })
+        let state = store.query(|read| read.store_state())?;
+        Ok(Self { store: state.id, latest: state.latest, ..self.clone() })
     }
 
     /// Records the opened store as the one of its location: a person created or trusted it.

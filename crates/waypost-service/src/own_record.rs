@@ -141,7 +141,7 @@ impl OwnRecord {
         };
         let version = plan.version();
         let approved = Approved { plan: plan.id(), by: &self.by, version, note: "" };
-        let history = read.latest_hash(plan.id())?;
+        let history = read.plan_state(plan.id())?.hash();
         let work = self.authenticator.attest(&self.settings, approved, work, self.now, history)?;
         Ok(vec![Command::Approve { version, note: String::new(), work: Some(Box::new(work)) }])
     }

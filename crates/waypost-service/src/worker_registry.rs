@@ -2,7 +2,7 @@
 //! is one transaction.
 
 use waypost_core::{ActorKind, PlanId, Refusal, TaskId, Timestamp};
-use waypost_store::{AttemptLog, LeaseUpdate, StoreError, WORKER_KEPT_SECONDS, Worker};
+use waypost_store::{AttemptLog, LeaseUpdate, Record, StoreError, WORKER_KEPT_SECONDS, Worker, WorkerFilter};
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
@@ -27,7 +27,7 @@ impl Service {
             let kept = i64::try_from(WORKER_KEPT_SECONDS).unwrap_or(i64::MAX).saturating_mul(1_000_000);
             let long_ago = Timestamp::from_micros(now.as_micros().saturating_sub(kept));
             transaction.forget_workers(long_ago)?;
-            transaction.set_worker(&row.name, Some(row))
+            transaction.put(Record::Worker(&row.name, Some(row)))
         })
     }
 
@@ -49,13 +49,14 @@ impl Service {
             };
             let renewals: Vec<LeaseUpdate> = attempts.iter().map(renewal).collect();
             let renewed = transaction.update_leases(&renewals)?;
-            heartbeat = Heartbeat { renewed, newer_schema: transaction.newer_schema()? };
-            row.draining |= transaction.worker(&row.name)?.is_some_and(|stored| stored.draining);
+            heartbeat = Heartbeat { renewed, newer_schema: transaction.store_state()?.newer_schema };
+            let stored = transaction.workers(WorkerFilter::Name(&row.name), 1)?.items.pop();
+            row.draining |= stored.is_some_and(|stored| stored.draining);
             row.draining |= heartbeat.newer_schema.is_some();
             for log in logs {
-                transaction.put_attempt_log(log)?;
+                transaction.put(Record::AttemptLog(log))?;
             }
-            transaction.set_worker(&row.name, Some(row))
+            transaction.put(Record::Worker(&row.name, Some(row)))
         })?;
         Ok(heartbeat)
     }
@@ -73,9 +74,9 @@ impl Service {
     pub fn unregister_worker(&self, name: &str, logs: &[AttemptLog]) -> Result<(), StoreError> {
         self.plans().store().write(&mut |transaction| {
             for log in logs {
-                transaction.put_attempt_log(log)?;
+                transaction.put(Record::AttemptLog(log))?;
             }
-            transaction.set_worker(name, None)
+            transaction.put(Record::Worker(name, None))
         })
     }
 }

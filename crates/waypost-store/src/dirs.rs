@@ -14,7 +14,7 @@ const FOLDER_MODE: u32 = 0o700;
 /// Creates a folder and its missing parents.
 pub(crate) fn make_folder(path: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path);
-    made.map_err(|source| StoreError::Files { path: path.to_owned(), source })
+    made.map_err(|source| StoreError::Files { path: path.to_owned(), source: source.into() })
 }
 
 /// Creates an empty file, unless there is one. Reports nothing: whoever opens it next does.

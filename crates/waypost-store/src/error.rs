@@ -1,6 +1,7 @@
 //! Errors below a plan: damage, other writers, files and databases.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use waypost_core::{PlanId, Timestamp};
 
@@ -8,7 +9,7 @@ use waypost_core::{PlanId, Timestamp};
 pub const BUSY_SECONDS_MAX: u64 = 60;
 
 /// The reason why a store failed.
-#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[derive(Clone, Debug, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum StoreError {
     /// A file or row is not in a form that Waypost writes. It is left unchanged.
@@ -38,7 +39,7 @@ pub enum StoreError {
         /// The file or folder that was used.
         path: PathBuf,
         /// The error of the operating system.
-        source: std::io::Error,
+        source: Arc<std::io::Error>,
     },
     /// The database failed.
     #[error("{0}")]
@@ -77,27 +78,6 @@ impl StoreError {
     /// Returns the stable code of the error, for programs.
     pub fn as_str(&self) -> &'static str {
         self.into()
-    }
-
-    /// Returns the same error for another waiter of the same group commit.
-    pub(crate) fn duplicate(&self) -> Self {
-        match self {
-            Self::Corrupt { what, detail } => Self::Corrupt { what: what.clone(), detail: detail.clone() },
-            Self::TooNew { what, found, known } => {
-                Self::TooNew { what: what.clone(), found: *found, known: *known }
-            }
-            Self::Busy => Self::Busy,
-            Self::Files { path, source } => Self::Files {
-                path: path.clone(),
-                source: std::io::Error::new(source.kind(), source.to_string()),
-            },
-            Self::Database(detail) => Self::Database(detail.clone()),
-            Self::Pruned { plan, from, up_to, at, lost } => {
-                Self::Pruned { plan: plan.clone(), from: *from, up_to: *up_to, at: *at, lost: *lost }
-            }
-            Self::BadCursor(text) => Self::BadCursor(text.clone()),
-            Self::BadLocation(text) => Self::BadLocation(text.clone()),
-        }
     }
 
     /// Returns what the user can do next.

@@ -53,12 +53,12 @@ pub use plans::request::{
 };
 pub use rows::{
     ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
-    Page, PlanProgress, PlanSummary, Pruned, Query, ReadyTask, Sort, TaskProgress, Totals, VersionRecord,
-    Wait, WrittenSince,
+    Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, ReadyTask, Sort, StoreState,
+    SubscriptionFilter, TaskProgress, Totals, VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
 pub use store::{
-    Append, Look, Maintenance, Pruning, Read, ReadHints, Rewrite, SNAPSHOT_MILESTONE, SharingScope, Store,
-    Transaction, Work,
+    Append, Appended, Look, Maintenance, Pruning, Read, ReadHints, Record, Rewrite, SNAPSHOT_MILESTONE,
+    SharingScope, Store, Transaction, Work,
 };
 pub use stored_version::StoredVersion;
 pub use waypost_core::event_kinds;

@@ -248,7 +248,7 @@ impl PlanStore {
             Err(error) => {
                 meters().store_errors.with([error.as_str()], |errors| errors.add(1));
                 cache.plans.clear();
-                jobs.iter().map(|_| Err(error.duplicate().into())).collect()
+                jobs.iter().map(|_| Err(error.clone().into())).collect()
             }
         }
     }
@@ -256,7 +256,7 @@ impl PlanStore {
     /// Calls `look` with the current state of a plan, including writes of other processes.
     pub fn with_plan<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
         // Read only the version first; it determines whether anything else is needed.
-        let stored = self.store.query(|read| read.version(id))?;
+        let stored = self.store.query(|read| Ok(read.plan_state(id)?.version()))?;
         let stored = stored.ok_or_else(|| WriteError::NotFound(id.to_string()))?;
         {
             let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
@@ -268,7 +268,7 @@ impl PlanStore {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.read(&mut |read| {
             read.expect(&prefetch::of_plan(id, &cache));
-            match read.version(id)? {
+            match read.plan_state(id)?.version() {
                 Some(version) => catch_up(read, &mut cache, id, version),
                 None => Ok(()),
             }
@@ -285,7 +285,7 @@ impl PlanStore {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.query(|read| {
             read.expect(&prefetch::of_plan(id, &cache));
-            let Some(version) = read.version(id)?.filter(|&version| version > known) else {
+            let Some(version) = read.plan_state(id)?.version().filter(|&version| version > known) else {
                 return Ok(Vec::new());
             };
             catch_up(read, &mut cache, id, version)?;
@@ -316,12 +316,12 @@ impl PlanStore {
     pub fn at_version(&self, id: &PlanId, version: u64) -> Result<Plan, WriteError> {
         let (mut found, mut current) = (None, None);
         self.store.read(&mut |read| {
-            current = match read.version(id) {
+            current = match read.plan_state(id) {
                 Err(damage @ StoreError::Corrupt { .. }) if version > 0 => {
                     found = Some(load(read, id, version).map_err(|_| damage)?);
                     return Ok(());
                 }
-                current => current?,
+                current => current?.version(),
             };
             if current.is_some_and(|current| (1..=current).contains(&version)) {
                 found = Some(load(read, id, version)?);
@@ -353,8 +353,11 @@ impl PlanStore {
     /// Returns the last version up to which a plan's history can be read, and a description of the damage to its files,
     /// if any.
     pub fn readable_versions(&self, id: &PlanId) -> Result<(u64, Option<String>)> {
+        let damage = self.store.damage(id)?;
         self.store.query(|read| {
-            let Some(damage) = read.damage(id)? else { return Ok((read.version(id)?.unwrap_or(0), None)) };
+            let Some(damage) = damage.clone() else {
+                return Ok((read.plan_state(id)?.version().unwrap_or(0), None));
+            };
             let mut last = 0;
             while let Ok(entries) = read.versions(id, last, VERSIONS_READ_MAX)
                 && let Some(entry) = entries.last()
@@ -372,7 +375,7 @@ impl PlanStore {
 
     /// Returns the sequence number of the latest version in the log; 0 when there is none.
     pub fn latest(&self) -> Result<u64> {
-        self.store.query(|read| read.latest())
+        self.store.query(|read| Ok(read.store_state()?.latest))
     }
 
     /// Returns the plans that the next versions after `after` belong to, reading at most `limit` versions.

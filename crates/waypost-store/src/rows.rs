@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use waypost_core::canonical::Hash;
 use waypost_core::{
     Actor, Counts, DEFAULT_QUEUE, Dependency, Event, ExternalTaskRef, IndexDelta, Lock, Phase, Plan, PlanId,
     Status, TaskId, Timestamp,
@@ -279,6 +280,73 @@ impl LeaseFilter<'_> {
         self.ended_before.is_none_or(|before| lease.until.is_some_and(|until| until < before))
             && self.worker.is_none_or(|worker| worker == lease.worker)
     }
+}
+
+/// The use of a plan's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanState {
+    /// No plan ever had it.
+    Unused,
+    /// Its plan was purged.
+    Purged,
+    /// Its plan is stored.
+    Stored {
+        /// The latest version.
+        version: u64,
+        /// The hash of that version, from which the next one follows, if it has one.
+        hash: Option<Hash>,
+    },
+}
+
+impl PlanState {
+    /// Returns the latest version of a stored plan.
+    pub fn version(self) -> Option<u64> {
+        match self {
+            Self::Stored { version, .. } => Some(version),
+            Self::Unused | Self::Purged => None,
+        }
+    }
+
+    /// Returns the hash of the latest version of a stored plan.
+    pub fn hash(self) -> Option<Hash> {
+        match self {
+            Self::Stored { hash, .. } => hash,
+            Self::Unused | Self::Purged => None,
+        }
+    }
+}
+
+/// The state of a store as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreState {
+    /// The id of the store: 32 random hexadecimal digits, assigned when the store is created. A copy of its files has
+    /// the same id.
+    pub id: String,
+    /// The sequence number of the latest version in the log; 0 when there is none.
+    pub latest: u64,
+    /// The schema of the store if it is newer than the schemas that this build knows: a newer build has migrated the
+    /// store, and allows this one to read it and to finish what it has begun.
+    pub newer_schema: Option<u32>,
+}
+
+/// Selects subscriptions.
+#[derive(Clone, Copy, Debug)]
+pub enum SubscriptionFilter<'a> {
+    /// All of them.
+    All,
+    /// Those of one owner.
+    Owner(&'a str),
+    /// The one of this id.
+    Id(&'a str),
+}
+
+/// Selects workers.
+#[derive(Clone, Copy, Debug)]
+pub enum WorkerFilter<'a> {
+    /// Those whose names come after this one, or all of them.
+    After(Option<&'a str>),
+    /// The one of this name.
+    Name(&'a str),
 }
 
 /// A change of the lease of an attempt.

@@ -3,7 +3,6 @@
 //! A backend stores rows and makes them durable together; it decides nothing about plans. The trait is blocking on
 //! purpose: asynchronous callers use threads that may block.
 
-use waypost_core::canonical::Hash;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::error::{Result, StoreError};
@@ -11,8 +10,9 @@ use crate::log::change_watch::Watch;
 use crate::log::subscription::Subscription;
 use crate::named_lock::NamedLock;
 use crate::rows::{
-    HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned,
-    Query, Totals, VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState,
+    PlanSummary, Pruned, Query, StoreState, SubscriptionFilter, Totals, VersionRecord, Wait, WorkerFilter,
+    WrittenSince,
 };
 use crate::stored_version::{Predecessor, StoredVersion};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
@@ -40,18 +40,8 @@ pub trait Read {
     /// Returns the summary of a plan; `None` if there is no such plan or it was purged.
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>>;
 
-    /// Returns the version of a plan without the rest of its summary; `None` if there is no such plan or it was purged.
-    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>> {
-        Ok(self.head(plan)?.map(|head| head.version))
-    }
-
-    /// Returns the damage to the files of a plan, for stores whose files people and programs can damage.
-    fn damage(&mut self, _plan: &PlanId) -> Result<Option<String>> {
-        Ok(None)
-    }
-
-    /// Returns whether the id was ever used, also by a plan that was purged.
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool>;
+    /// Returns whether an id is used, and the latest version of its plan, without the rest of its summary.
+    fn plan_state(&mut self, plan: &PlanId) -> Result<PlanState>;
 
     /// Returns one page of plan summaries. Reads no plan.
     fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>>;
@@ -66,10 +56,6 @@ pub trait Read {
     /// purged plan.
     fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>>;
 
-    /// Returns the hash of the latest version of a plan, as its row contains it, from which the next version follows;
-    /// `None` if that version has no hash.
-    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>>;
-
     /// Returns the latest snapshot of a plan at version `at_most` or before: its version and its bytes. The state that
     /// is kept in place of pruned events counts as a snapshot.
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>>;
@@ -79,9 +65,6 @@ pub trait Read {
 
     /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`.
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>>;
-
-    /// Returns the sequence number of the latest version in the log; 0 when there is none.
-    fn latest(&mut self) -> Result<u64>;
 
     /// Returns the plans that the next versions after `after` belong to, reading at most `limit` versions.
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince>;
@@ -99,17 +82,11 @@ pub trait Read {
     /// Returns all rows of the index tables of one plan, sorted.
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows>;
 
-    /// Returns the subscription of this id.
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>>;
+    /// Returns subscriptions: the oldest first, at most `limit`.
+    fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>>;
 
-    /// Returns the subscriptions of one owner, or of all owners: the oldest first, at most `limit`.
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>>;
-
-    /// Returns the worker of this name.
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>>;
-
-    /// Returns workers sorted by name, at most `limit` after `after`.
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>>;
+    /// Returns workers sorted by name, at most `limit`.
+    fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>>;
 
     /// Returns the workers that hold slots of a queue, sorted, with the number of slots each: their leases that name
     /// the queue and have not expired.
@@ -126,13 +103,8 @@ pub trait Read {
         Ok(Vec::new())
     }
 
-    /// Returns the id of the store: 32 random hexadecimal digits, assigned when the store is created. A copy of its files
-    /// has the same id.
-    fn store_id(&mut self) -> Result<String>;
-
-    /// Returns the schema of the store if it is newer than the schemas that this build knows: a newer build has migrated
-    /// the store, and allows this one to read it and to finish what it has begun.
-    fn newer_schema(&mut self) -> Result<Option<u32>>;
+    /// Returns the id of the store and the end of its log.
+    fn store_state(&mut self) -> Result<StoreState>;
 
     /// Returns the time by the clock of the store.
     fn now(&mut self) -> Timestamp;
@@ -176,6 +148,26 @@ impl Append<'_> {
     }
 }
 
+/// A record that is stored beside the log and is not versioned.
+#[derive(Clone, Copy, Debug)]
+pub enum Record<'a> {
+    /// A subscription under its id; `None` removes it.
+    Subscription(&'a str, Option<&'a Subscription>),
+    /// A worker under its name; `None` removes it.
+    Worker(&'a str, Option<&'a Worker>),
+    /// A copy of an attempt's log. Ignored if the plan was purged, and by stores whose users all share the log files.
+    AttemptLog(&'a AttemptLog),
+}
+
+/// The place of an appended version.
+#[derive(Clone, Copy, Debug)]
+pub struct Appended {
+    /// Its sequence number in the log.
+    pub sequence: u64,
+    /// The bytes of versions since the latest snapshot, which a reader has to replay.
+    pub replay_bytes: u64,
+}
+
 /// Events to prune, and the state that is kept in their place.
 #[derive(Debug)]
 pub struct Pruning<'a> {
@@ -213,12 +205,8 @@ pub trait Rewrite: Read {
 
 /// Writes inside a transaction.
 pub trait Transaction: Rewrite {
-    /// Appends one version of a plan with its hash, and updates its summary and index tables. Returns the sequence
-    /// number of the version.
-    fn append(&mut self, append: &Append<'_>) -> Result<u64>;
-
-    /// Returns the bytes of versions appended since the latest snapshot, which a reader has to replay.
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64>;
+    /// Appends one version of a plan with its hash, and updates its summary and index tables.
+    fn append(&mut self, append: &Append<'_>) -> Result<Appended>;
 
     /// Stores a snapshot of a plan at a version, and removes earlier ones of the same [`SNAPSHOT_MILESTONE`].
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()>;
@@ -227,17 +215,8 @@ pub trait Transaction: Rewrite {
     /// lease. Progress wakes watchers; a renewal does not.
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>>;
 
-    /// Stores a subscription under its id, or removes it. Does not wake watchers.
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()>;
-
-    /// Stores the record of a worker under its name, or removes it. Does not wake watchers.
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()>;
-
-    /// Stores a copy of an attempt's log in place of an earlier one; does nothing if the plan was purged. Does not wake
-    /// watchers.
-    fn put_attempt_log(&mut self, _log: &AttemptLog) -> Result<()> {
-        Ok(())
-    }
+    /// Stores a record in place of an earlier one, or removes it. Does not wake watchers.
+    fn put(&mut self, record: Record<'_>) -> Result<()>;
 }
 
 impl dyn Transaction + '_ {
@@ -245,9 +224,9 @@ impl dyn Transaction + '_ {
     pub fn forget_workers(&mut self, before: Timestamp) -> Result<u64> {
         let (mut gone, mut after) = (0, None);
         loop {
-            let page = self.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
+            let page = self.workers(WorkerFilter::After(after.as_deref()), WORKERS_PAGE_MAX)?;
             for worker in page.items.iter().filter(|worker| worker.until < before) {
-                self.set_worker(&worker.name, None)?;
+                self.put(Record::Worker(&worker.name, None))?;
                 gone += 1;
             }
             after = page.next;
@@ -286,6 +265,11 @@ pub enum SharingScope {
 pub trait Maintenance {
     /// Looks for damage below the level of plans. Returns one line for each problem.
     fn check(&self) -> Result<Vec<String>>;
+
+    /// Returns the damage to the files of a plan, for stores whose files people and programs can damage.
+    fn damage(&self, _plan: &PlanId) -> Result<Option<String>> {
+        Ok(None)
+    }
 
     /// Repairs damaged files from what is intact. Returns the outcome for each plan, or for the store itself.
     fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>> {

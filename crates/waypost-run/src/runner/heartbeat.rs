@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use waypost_core::{PlanId, TaskId};
-use waypost_store::{LeaseFilter, PlanStore, SharingScope, StoreError};
+use waypost_store::{LeaseFilter, PlanStore, SharingScope, StoreError, WorkerFilter};
 
 use super::message::Message;
 use super::remark::RunWarning;
@@ -98,8 +98,9 @@ impl Runner {
 
     /// Once a second: reads the store's time, and whether this run was asked to drain.
     pub(super) fn look_at_own_row(&mut self) -> Result<(), StoreError> {
-        let (now, stored) =
-            self.plans.store().query(|read| Ok((read.now(), read.worker(&self.row.name)?)))?;
+        let (now, stored) = self.plans.store().query(|read| {
+            Ok((read.now(), read.workers(WorkerFilter::Name(&self.row.name), 1)?.items.pop()))
+        })?;
         self.clock.set_to(now);
         self.row.draining |= stored.is_some_and(|stored| stored.draining);
         Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use waypost_store::{PlanStore, StoreError, WORKERS_PAGE_MAX};
+use waypost_store::{PlanStore, StoreError, WORKERS_PAGE_MAX, WorkerFilter};
 
 use crate::scheduler::SlotKeeper;
 
@@ -80,7 +80,7 @@ impl StoredSlots {
     fn others_wait(&self, queue: &str) -> Result<bool, StoreError> {
         self.plans.store().query(|read| {
             let (now, have) = (read.now(), read.slots(queue)?);
-            let workers = read.workers(None, WORKERS_PAGE_MAX)?.items;
+            let workers = read.workers(WorkerFilter::After(None), WORKERS_PAGE_MAX)?.items;
             Ok(workers.iter().any(|worker| {
                 worker.name != self.worker
                     && worker.until >= now

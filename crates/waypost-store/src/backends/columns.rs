@@ -7,7 +7,9 @@ use waypost_core::{Counts, ExternalTaskRef, Lock, LockMode, Phase, PlanId, TaskI
 
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
-use crate::rows::{HeldLock, Lease, PlanSummary, Pruned, TaskProgress, Totals, VersionRecord, Wait};
+use crate::rows::{
+    HeldLock, Lease, PlanState, PlanSummary, Pruned, TaskProgress, Totals, VersionRecord, Wait,
+};
 use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
 
@@ -131,6 +133,14 @@ pub(super) fn entry(row: &impl Columns, from: usize, plan: PlanId) -> Result<Ver
 /// Reads a hash. Versions without one have NULL or no bytes.
 pub(super) fn hash(row: &impl Columns, column: usize) -> Result<Option<Hash>> {
     Ok(row.bytes(column)?.and_then(|bytes| Hash::try_from(bytes).ok()))
+}
+
+/// Reads the columns `version, purged, hash` of a plan's row.
+pub(super) fn plan_state(row: &impl Columns) -> Result<PlanState> {
+    if row.flag(1)? {
+        return Ok(PlanState::Purged);
+    }
+    Ok(PlanState::Stored { version: number(row, 0)?, hash: hash(row, 2)? })
 }
 
 /// Reads the columns `sequence, version, at, actor, command, events, hash, chained_from`.

@@ -196,6 +196,11 @@ impl Maintenance for FileStore {
         check::check(&self.files.layout)
     }
 
+    fn damage(&self, plan: &PlanId) -> Result<Option<String>> {
+        let _guard = self.shared()?;
+        Session::new(&self.files, Access::Read).damage(plan)
+    }
+
     fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>> {
         self.may_write()?;
         let _guard = self.alone()?;

@@ -8,7 +8,8 @@ use waypost_core::{PlanId, Timestamp};
 use crate::error::Result;
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    ArchiveFilter, HeldLock, Lease, LeaseFilter, Page, PlanSummary, Query, Sort, Totals, Wait,
+    ArchiveFilter, HeldLock, Lease, LeaseFilter, Page, PlanSummary, Query, Sort, SubscriptionFilter, Totals,
+    Wait, WorkerFilter,
 };
 use crate::store::Read;
 use crate::workers::Worker;
@@ -144,14 +145,18 @@ pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals> {
     Ok(totals)
 }
 
-/// Returns the subscriptions of one owner, or of all: the oldest first.
+/// Returns the subscriptions that `filter` selects: the oldest first.
 pub(crate) fn subscriptions<'a>(
     subscriptions: impl Iterator<Item = &'a Subscription>,
-    owner: Option<&str>,
+    filter: SubscriptionFilter<'_>,
     limit: usize,
 ) -> Vec<Subscription> {
-    let mut found: Vec<&Subscription> =
-        subscriptions.filter(|found| owner.is_none_or(|owner| found.owner == owner)).collect();
+    let is_wanted = |found: &&Subscription| match filter {
+        SubscriptionFilter::All => true,
+        SubscriptionFilter::Owner(owner) => found.owner == owner,
+        SubscriptionFilter::Id(id) => found.id == id,
+    };
+    let mut found: Vec<&Subscription> = subscriptions.filter(is_wanted).collect();
     found.sort_by_key(|found| (found.created_at, &found.id));
     found.into_iter().take(limit).cloned().collect()
 }
@@ -173,12 +178,15 @@ pub(crate) fn slots<'a>(
 /// Returns one page of workers, which must be sorted by name.
 pub(crate) fn workers<'a>(
     workers: impl ExactSizeIterator<Item = &'a Worker>,
-    after: Option<&str>,
+    filter: WorkerFilter<'_>,
     limit: usize,
 ) -> Page<Worker> {
     let total = workers.len() as u64;
-    let later = workers.filter(|worker| after.is_none_or(|after| worker.name.as_str() > after));
-    let items: Vec<Worker> = later.take(limit.saturating_add(1)).cloned().collect();
+    let is_wanted = |worker: &&Worker| match filter {
+        WorkerFilter::Name(name) => worker.name == name,
+        WorkerFilter::After(after) => after.is_none_or(|after| worker.name.as_str() > after),
+    };
+    let items: Vec<Worker> = workers.filter(is_wanted).take(limit.saturating_add(1)).cloned().collect();
     page_of_workers(items, total, limit)
 }
 

@@ -12,7 +12,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
-use waypost_core::canonical::Hash;
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 pub(super) use self::maintenance::totals;
@@ -25,11 +24,12 @@ use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
 use crate::log::subscription::Subscription;
 use crate::named_lock::{self, NamedLock};
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
-    Totals, VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState, PlanSummary, Pruned,
+    Query, StoreState, SubscriptionFilter, Totals, VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
 use crate::store::{
-    Append, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction, Work,
+    Append, Appended, Look, Maintenance, Pruning, Read, Record, Rewrite, SNAPSHOT_MILESTONE, Store,
+    Transaction, Work,
 };
 use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
@@ -330,7 +330,10 @@ impl<'a> Rows<'a> {
     fn next_sequence(&mut self) -> Result<i64> {
         let latest = match self.sequence {
             Some(latest) => latest,
-            None => self.latest()? as i64,
+            None => {
+                let sql = "SELECT coalesce(max(sequence), 0) FROM log";
+                rows::value(self.connection, sql, [])?.unwrap_or(0)
+            }
         };
         self.sequence = Some(latest + 1);
         Ok(latest + 1)
@@ -359,18 +362,13 @@ impl Read for Rows<'_> {
         Ok(rows::query(self.connection, &sql, [plan.as_str()], |row| rows::head(row))?.pop())
     }
 
-    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>> {
-        if let Some(pending) = self.pending.get(plan) {
-            return Ok(Some(pending.head.version));
+    fn plan_state(&mut self, plan: &PlanId) -> Result<PlanState> {
+        if let Some(PendingPlan { head, hash, .. }) = self.pending.get(plan) {
+            return Ok(PlanState::Stored { version: head.version, hash: *hash });
         }
-        let sql = "SELECT version FROM plans WHERE id = ?1 AND purged_at IS NULL";
-        let found = rows::value::<i64>(self.connection, sql, [plan.as_str()])?;
-        Ok(found.map(|version| version as u64))
-    }
-
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool> {
-        let mut statement = self.connection.prepare_cached("SELECT 1 FROM plans WHERE id = ?1")?;
-        Ok(statement.exists([plan.as_str()])?)
+        let sql = "SELECT version, purged_at IS NOT NULL, hash FROM plans WHERE id = ?1";
+        let found = rows::query(self.connection, sql, [plan.as_str()], |row| rows::plan_state(row))?;
+        Ok(found.into_iter().next().unwrap_or(PlanState::Unused))
     }
 
     fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>> {
@@ -399,15 +397,6 @@ impl Read for Rows<'_> {
              ORDER BY l.version LIMIT ?3";
         let params = params![plan.as_str(), after as i64, limit as i64];
         rows::query(self.connection, sql, params, |row| rows::stored_version(row, plan))
-    }
-
-    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>> {
-        if let Some(pending) = self.pending.get(plan) {
-            return Ok(pending.hash);
-        }
-        let sql = "SELECT hash FROM plans WHERE id = ?1";
-        let found = rows::query(self.connection, sql, [plan.as_str()], |row| rows::hash(row, 0))?;
-        Ok(found.into_iter().next().flatten())
     }
 
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
@@ -457,11 +446,6 @@ impl Read for Rows<'_> {
         let actor = filter.actor.as_ref().map(ToString::to_string);
         let params = params![after as i64, plan, actor, limit as i64];
         rows::query(self.connection, sql, params, |row| rows::entry(row, 0, rows::plan_id(row.get(6)?)?))
-    }
-
-    fn latest(&mut self) -> Result<u64> {
-        let latest = rows::value::<i64>(self.connection, "SELECT coalesce(max(sequence), 0) FROM log", [])?;
-        Ok(latest.unwrap_or(0) as u64)
     }
 
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
@@ -535,26 +519,29 @@ impl Read for Rows<'_> {
         rows::index(self.connection, key)
     }
 
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>> {
-        let sql = format!("SELECT {} FROM subscriptions WHERE id = ?1", rows::SUBSCRIPTION);
-        Ok(rows::query(self.connection, &sql, [id], |row| rows::subscription(row))?.pop())
-    }
-
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>> {
-        let whose = if owner.is_some() { "owner = ?1" } else { "?1 IS NULL" };
+    fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>> {
+        let (which, wanted) = match filter {
+            SubscriptionFilter::All => ("?1 = ''", ""),
+            SubscriptionFilter::Owner(owner) => ("owner = ?1", owner),
+            SubscriptionFilter::Id(id) => ("id = ?1", id),
+        };
         let columns = rows::SUBSCRIPTION;
         let sql =
-            format!("SELECT {columns} FROM subscriptions WHERE {whose} ORDER BY created_at, id LIMIT ?2");
-        rows::query(self.connection, &sql, params![owner, limit as i64], |row| rows::subscription(row))
+            format!("SELECT {columns} FROM subscriptions WHERE {which} ORDER BY created_at, id LIMIT ?2");
+        rows::query(self.connection, &sql, params![wanted, limit as i64], |row| rows::subscription(row))
     }
 
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>> {
-        let sql = "SELECT name, record FROM workers WHERE name = ?1";
-        Ok(rows::query(self.connection, sql, [name], |row| rows::worker(row))?.pop())
-    }
-
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>> {
-        let total = rows::value::<i64>(self.connection, "SELECT count(*) FROM workers", [])?.unwrap_or(0);
+    fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>> {
+        let (after, total) = match filter {
+            WorkerFilter::Name(name) => {
+                let sql = "SELECT name, record FROM workers WHERE name = ?1";
+                let items = rows::query(self.connection, sql, [name], |row| rows::worker(row))?;
+                return Ok(in_memory_query::page_of_workers(items, 1, 1));
+            }
+            WorkerFilter::After(after) => {
+                (after, rows::value::<i64>(self.connection, "SELECT count(*) FROM workers", [])?.unwrap_or(0))
+            }
+        };
         let sql = "SELECT name, record FROM workers WHERE name > ?1 ORDER BY name LIMIT ?2";
         let params = params![after.unwrap_or_default(), limit as i64 + 1];
         let items = rows::query(self.connection, sql, params, |row| rows::worker(row))?;
@@ -583,13 +570,13 @@ impl Read for Rows<'_> {
         rows::query(self.connection, sql, params, |row| rows::attempt_log(row, plan))
     }
 
-    fn store_id(&mut self) -> Result<String> {
-        let id = rows::value(self.connection, "SELECT id FROM store", [])?;
-        id.ok_or_else(|| StoreError::Database("the store has no id".to_owned()))
-    }
-
-    fn newer_schema(&mut self) -> Result<Option<u32>> {
-        Ok(Some(schema::version(self.connection)?).filter(|&found| found > schema::KNOWN))
+    fn store_state(&mut self) -> Result<StoreState> {
+        let sql = "SELECT id, (SELECT coalesce(max(sequence), 0) FROM log) FROM store";
+        let found = rows::query(self.connection, sql, [], |row| Ok((row.get(0)?, rows::number(row, 1)?)))?;
+        let no_id = || StoreError::Database("the store has no id".to_owned());
+        let (id, latest) = found.into_iter().next().ok_or_else(no_id)?;
+        let newer_schema = Some(schema::version(self.connection)?).filter(|&found| found > schema::KNOWN);
+        Ok(StoreState { id, latest, newer_schema })
     }
 
     fn now(&mut self) -> Timestamp {
@@ -598,7 +585,7 @@ impl Read for Rows<'_> {
 }
 
 impl Transaction for Rows<'_> {
-    fn append(&mut self, append: &Append<'_>) -> Result<u64> {
+    fn append(&mut self, append: &Append<'_>) -> Result<Appended> {
         let head = append.head;
         self.wrote = true;
         let row = match self.pending.get(&head.id) {
@@ -609,18 +596,11 @@ impl Transaction for Rows<'_> {
         };
         let predecessor = hash_chain::predecessor(self, &head.id, row.version, row.hash)?;
         let version = append.stored(self.next_sequence()? as u64, predecessor)?;
-        self.pending.begin(row.key, head, row.replay_bytes).add(head, &version, append.index);
+        let pending = self.pending.begin(row.key, head, row.replay_bytes);
+        pending.add(head, &version, append.index);
+        let appended = Appended { sequence: version.sequence, replay_bytes: pending.replay_bytes };
         rows::put_version(self.connection, row.key, &version)?;
-        Ok(version.sequence)
-    }
-
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64> {
-        if let Some(pending) = self.pending.get(plan) {
-            return Ok(pending.replay_bytes);
-        }
-        let sql = "SELECT replay_bytes FROM plans WHERE id = ?1";
-        let bytes = rows::value::<i64>(self.connection, sql, [plan.as_str()])?;
-        Ok(bytes.unwrap_or(0) as u64)
+        Ok(appended)
     }
 
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
@@ -663,35 +643,39 @@ impl Transaction for Rows<'_> {
         Ok(updated)
     }
 
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()> {
-        let Some(Subscription { owner, filter, cursor, created_at, trouble, .. }) = subscription else {
-            let sql = "DELETE FROM subscriptions WHERE id = ?1";
-            return rows::execute(self.connection, sql, [id]).map(drop);
+    fn put(&mut self, record: Record<'_>) -> Result<()> {
+        let changed = match record {
+            Record::Subscription(id, None) => {
+                rows::execute(self.connection, "DELETE FROM subscriptions WHERE id = ?1", [id])
+            }
+            Record::Subscription(id, Some(subscription)) => {
+                let Subscription { owner, filter, cursor, created_at, trouble, .. } = subscription;
+                let sql =
+                    "INSERT OR REPLACE INTO subscriptions (id, owner, filter, cursor, created_at, trouble)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+                let (filter, trouble) = (rows::json(filter)?, trouble.as_ref().map(rows::json).transpose()?);
+                let params = params![id, owner, filter, cursor.to_string(), created_at.as_micros(), trouble];
+                rows::execute(self.connection, sql, params)
+            }
+            Record::Worker(name, None) => {
+                rows::execute(self.connection, "DELETE FROM workers WHERE name = ?1", [name])
+            }
+            Record::Worker(name, Some(worker)) => {
+                let sql = "INSERT OR REPLACE INTO workers (name, until, record) VALUES (?1, ?2, ?3)";
+                let params = params![name, worker.until.as_micros(), rows::json(worker)?];
+                rows::execute(self.connection, sql, params)
+            }
+            Record::AttemptLog(log) => {
+                let Some(key) = self.key(&log.plan)? else { return Ok(()) };
+                let sql = "INSERT OR REPLACE INTO attempt_logs (plan, task, attempt, worker, at, ended, bytes, text)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+                let AttemptLog { task, attempt, worker, at, ended, bytes, text, .. } = log;
+                let (at, bytes) = (at.as_micros(), *bytes as i64);
+                let params = params![key, task.as_str(), attempt, worker, at, ended, bytes, text];
+                rows::execute(self.connection, sql, params)
+            }
         };
-        let sql = "INSERT OR REPLACE INTO subscriptions (id, owner, filter, cursor, created_at, trouble)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let (filter, trouble) = (rows::json(filter)?, trouble.as_ref().map(rows::json).transpose()?);
-        let params = params![id, owner, filter, cursor.to_string(), created_at.as_micros(), trouble];
-        rows::execute(self.connection, sql, params).map(drop)
-    }
-
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()> {
-        let Some(worker) = worker else {
-            return rows::execute(self.connection, "DELETE FROM workers WHERE name = ?1", [name]).map(drop);
-        };
-        let sql = "INSERT OR REPLACE INTO workers (name, until, record) VALUES (?1, ?2, ?3)";
-        let params = params![name, worker.until.as_micros(), rows::json(worker)?];
-        rows::execute(self.connection, sql, params).map(drop)
-    }
-
-    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<()> {
-        let Some(key) = self.key(&log.plan)? else { return Ok(()) };
-        let sql = "INSERT OR REPLACE INTO attempt_logs (plan, task, attempt, worker, at, ended, bytes, text)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let AttemptLog { task, attempt, worker, at, ended, bytes, text, .. } = log;
-        let (at, bytes) = (at.as_micros(), *bytes as i64);
-        let params = params![key, task.as_str(), attempt, worker, at, ended, bytes, text];
-        rows::execute(self.connection, sql, params).map(drop)
+        changed.map(drop)
     }
 }
 
@@ -700,7 +684,8 @@ impl Rewrite for Rows<'_> {
         let plan = plan.id();
         self.flush()?;
         let key = self.known_key(plan)?;
-        let replay_bytes = self.bytes_since_snapshot(plan)?;
+        let sql = "SELECT replay_bytes FROM plans WHERE key = ?1";
+        let replay_bytes = rows::value::<i64>(self.connection, sql, [key])?.unwrap_or(0) as u64;
         rows::put_head(self.connection, head, None, replay_bytes)?;
         self.has_waits = None;
         rows::replace_index(self.connection, key, index)

@@ -107,7 +107,7 @@ fn letters(
     let mut letters: BTreeMap<PlanId, Vec<Command>> = BTreeMap::new();
     for (wait, from) in concerned(transaction, cache, plan, news)? {
         // A plan that cannot be read does not stop the write.
-        let Some(version) = transaction.version(&wait.plan)? else { continue };
+        let Some(version) = transaction.plan_state(&wait.plan)?.version() else { continue };
         if catch_up(transaction, cache, &wait.plan, version).is_err() {
             continue;
         }
@@ -243,7 +243,7 @@ impl Recipient<'_> {
     ) -> Result<Option<Truth>> {
         let task = &self.wait.on.task;
         let mut end_in = |id: &PlanId| -> Result<Option<Option<UpstreamResult>>> {
-            let Some(version) = transaction.version(id)? else { return Ok(None) };
+            let Some(version) = transaction.plan_state(id)?.version() else { return Ok(None) };
             catch_up(transaction, cache, id, version)?;
             let Some(plan) = cache.get(id).filter(|plan| plan.task(task.as_str()).is_some()) else {
                 return Ok(None);

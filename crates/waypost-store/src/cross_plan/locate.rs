@@ -9,7 +9,7 @@ use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
 use crate::plans::cache::{Cache, catch_up};
 use crate::plans::request::WriteError;
-use crate::rows::{Wait, open_waits};
+use crate::rows::{PlanState, Wait, open_waits};
 use crate::store::Read;
 
 /// Maximum number of unresolved waits that the reply to a write lists.
@@ -45,8 +45,8 @@ pub(crate) fn locate(
     if id == of {
         return Ok(TargetStatus::OwnPlan(id.clone()));
     }
-    let Some(version) = read.version(id)? else {
-        let gone = read.was_used(id)?;
+    let Some(version) = read.plan_state(id)?.version() else {
+        let gone = read.plan_state(id)? == PlanState::Purged;
         return Ok(if gone {
             TargetStatus::Purged(id.clone())
         } else {
@@ -78,7 +78,7 @@ fn locate_by_agent(
             has_plans |= cache.get(&id).is_some_and(|plan| plan.task(on.task.as_str()).is_none());
             continue;
         }
-        let Some(version) = read.version(&id)? else { continue };
+        let Some(version) = read.plan_state(&id)?.version() else { continue };
         catch_up(read, cache, &id, version)?;
         has_plans = true;
         let Some(plan) = cache.get(&id) else { continue };

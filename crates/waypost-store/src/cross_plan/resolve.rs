@@ -139,7 +139,7 @@ impl Search<'_> {
             return Ok(Some(self.own));
         }
         if !self.others.contains_key(id) {
-            let loaded = match self.read.version(id)? {
+            let loaded = match self.read.plan_state(id)?.version() {
                 Some(version) => Some(load(self.read, id, version)?),
                 None => None,
             };

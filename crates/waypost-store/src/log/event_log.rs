@@ -107,7 +107,7 @@ struct Stretch {
 
 impl Reader<'_> {
     fn page(mut self, after: Cursor, limit: usize) -> Result<EventPage> {
-        let latest = self.read.latest()?;
+        let latest = self.read.store_state()?.latest;
         let mut page = EventPage { events: Vec::new(), cursor: after, more: false, forgotten: 0 };
         let mut looked = 0;
         while page.cursor.sequence < latest && looked < EVENT_VERSIONS_MAX {

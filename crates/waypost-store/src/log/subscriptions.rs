@@ -11,7 +11,8 @@ use crate::maintenance::copy::unfinished;
 use crate::maintenance::integrity::Finding;
 use crate::plans::PlanStore;
 use crate::plans::transaction::random_name;
-use crate::store::{Read, Transaction};
+use crate::rows::SubscriptionFilter;
+use crate::store::{Read, Record, Transaction};
 
 /// Maximum number of subscriptions of one owner.
 pub const SUBSCRIPTIONS_MAX: usize = 100;
@@ -108,10 +109,12 @@ impl PlanStore {
         }
         filter.check()?;
         self.change_subscriptions(|transaction| {
-            if transaction.subscriptions(Some(owner), SUBSCRIPTIONS_MAX)?.len() == SUBSCRIPTIONS_MAX {
+            if transaction.subscriptions(SubscriptionFilter::Owner(owner), SUBSCRIPTIONS_MAX)?.len()
+                == SUBSCRIPTIONS_MAX
+            {
                 return Ok(Err(SubscriptionError::TooMany(owner.to_owned())));
             }
-            let latest = transaction.latest()?;
+            let latest = transaction.store_state()?.latest;
             let cursor = match since {
                 Since::Now => Cursor::after(latest),
                 Since::Beginning => Cursor::default(),
@@ -120,14 +123,14 @@ impl PlanStore {
             let (id, created_at) = (free_id(transaction)?, transaction.now());
             let (owner, filter) = (owner.to_owned(), filter.clone());
             let made = Subscription { id, owner, filter, cursor, created_at, trouble: None };
-            transaction.set_subscription(&made.id, Some(&made))?;
+            transaction.put(Record::Subscription(&made.id, Some(&made)))?;
             Ok(Ok(made))
         })
     }
 
     /// Returns the subscriptions of an owner, the oldest first.
     pub fn subscriptions(&self, owner: &str) -> Result<Vec<Subscription>> {
-        self.store().query(|read| read.subscriptions(Some(owner), SUBSCRIPTIONS_MAX))
+        self.store().query(|read| read.subscriptions(SubscriptionFilter::Owner(owner), SUBSCRIPTIONS_MAX))
     }
 
     /// Ends one subscription of an owner, or all of them. Returns how many were ended.
@@ -139,12 +142,13 @@ impl PlanStore {
                     Err(error) => return Ok(Err(error)),
                 },
                 None => {
-                    let all = transaction.subscriptions(Some(owner), SUBSCRIPTIONS_MAX)?;
+                    let all =
+                        transaction.subscriptions(SubscriptionFilter::Owner(owner), SUBSCRIPTIONS_MAX)?;
                     all.into_iter().map(|found| found.id).collect()
                 }
             };
             for id in &ended {
-                transaction.set_subscription(id, None)?;
+                transaction.put(Record::Subscription(id, None))?;
             }
             Ok(Ok(ended.len()))
         })
@@ -193,7 +197,7 @@ impl PlanStore {
                 Ok(found) => found,
                 Err(error) => return Ok(Err(error)),
             };
-            let cursor = found.cursor.max(cursor.min(Cursor::after(transaction.latest()?)));
+            let cursor = found.cursor.max(cursor.min(Cursor::after(transaction.store_state()?.latest)));
             if cursor == found.cursor && given_up.is_none() {
                 return Ok(Ok(cursor));
             }
@@ -203,14 +207,16 @@ impl PlanStore {
                 let (lost, at, why) = (before + lost, transaction.now(), why.to_owned());
                 found.trouble = Some(DroppedEvents { lost, at, why });
             }
-            transaction.set_subscription(&found.id, Some(&found))?;
+            transaction.put(Record::Subscription(&found.id, Some(&found)))?;
             Ok(Ok(cursor))
         })
     }
 
     /// Returns subscriptions whose readers gave up on events, or whose cursor is beyond the end of the log.
     pub(crate) fn check_subscriptions(&self, repair: bool) -> Result<Vec<Finding>> {
-        let read = self.store().query(|read| Ok((read.subscriptions(None, CHECKED_MAX)?, read.latest()?)));
+        let read = self.store().query(|read| {
+            Ok((read.subscriptions(SubscriptionFilter::All, CHECKED_MAX)?, read.store_state()?.latest))
+        });
         let (all, latest) = match read {
             Ok(read) => read,
             Err(StoreError::Corrupt { what, detail }) => {
@@ -226,10 +232,10 @@ impl PlanStore {
             if repair {
                 self.change_subscriptions(|transaction| {
                     // The subscription may have moved on, or ended, since it was read.
-                    let Some(now) = transaction.subscription(&subscription.id)? else { return Ok(Ok(())) };
-                    let cursor = now.cursor.min(Cursor::after(transaction.latest()?));
+                    let Some(now) = find(transaction, &subscription.id)? else { return Ok(Ok(())) };
+                    let cursor = now.cursor.min(Cursor::after(transaction.store_state()?.latest));
                     let now = Subscription { cursor, trouble: None, ..now };
-                    transaction.set_subscription(&now.id, Some(&now))?;
+                    transaction.put(Record::Subscription(&now.id, Some(&now)))?;
                     Ok(Ok(()))
                 })
                 .map_err(SubscriptionError::of_the_store)?;
@@ -253,13 +259,18 @@ impl PlanStore {
     }
 }
 
+/// Returns the subscription of this id.
+fn find<T: Read + ?Sized>(read: &mut T, id: &str) -> Result<Option<Subscription>> {
+    Ok(read.subscriptions(SubscriptionFilter::Id(id), 1)?.pop())
+}
+
 /// Returns a subscription if it belongs to the owner.
 fn own<T: Read + ?Sized>(
     read: &mut T,
     owner: &str,
     id: &str,
 ) -> Result<Result<Subscription, SubscriptionError>> {
-    let found = read.subscription(id)?.filter(|found| found.owner == owner);
+    let found = find(read, id)?.filter(|found| found.owner == owner);
     let missing = || SubscriptionError::NotFound { owner: owner.to_owned(), id: id.to_owned() };
     Ok(found.ok_or_else(missing))
 }
@@ -267,7 +278,7 @@ fn own<T: Read + ?Sized>(
 fn free_id(transaction: &mut dyn Transaction) -> Result<String> {
     loop {
         let id = random_name()?;
-        if transaction.subscription(&id)?.is_none() {
+        if find(transaction, &id)?.is_none() {
             return Ok(id);
         }
     }

@@ -15,9 +15,10 @@ use crate::log::subscription::Subscription;
 use crate::maintenance::integrity::keep_leases;
 use crate::plans::cache::load;
 use crate::rows::{
-    ArchiveFilter, IndexRows, Lease, LeaseFilter, LogFilter, PlanSummary, Pruned, Query, Sort, VersionRecord,
+    ArchiveFilter, IndexRows, Lease, LeaseFilter, LogFilter, PlanState, PlanSummary, Pruned, Query, Sort,
+    SubscriptionFilter, VersionRecord,
 };
-use crate::store::{Pruning, Read, Store, Transaction};
+use crate::store::{Pruning, Read, Record, Store, Transaction};
 
 /// The id of the subscription that marks an unfinished copy. Random ids are longer.
 const MARK: &str = "copying";
@@ -154,7 +155,7 @@ pub fn copy(
         return Err(CopyError::Same(from.location()));
     }
     // This build would lose what a newer build has added.
-    if let Some(schema) = from.query(|read| read.newer_schema())? {
+    if let Some(schema) = from.query(|read| Ok(read.store_state()?.newer_schema))? {
         return Err(CopyError::Newer { location: from.location(), schema });
     }
     if running == Running::Refuse {
@@ -170,7 +171,7 @@ pub fn copy(
 }
 
 fn latest(store: &dyn Store) -> Result<u64> {
-    store.query(|read| read.latest())
+    store.query(|read| Ok(read.store_state()?.latest))
 }
 
 /// Refuses while there are live leases that workers renew. A lease without an end is a claim of a person or an agent,
@@ -189,8 +190,9 @@ fn begin(from: &dyn Store, to: &dyn Store) -> Result<(u64, bool), CopyError> {
     let (up_to, owner) = (latest(from)?, format!("{MARK_OWNER}{}", from.location()));
     let mut outcome = Err(StoreError::Database("the store gave no answer".to_owned()).into());
     to.write(&mut |transaction| {
-        let mark = transaction.subscription(MARK)?;
-        let (versions, subscriptions) = (transaction.latest()?, transaction.subscriptions(None, 2)?.len());
+        let mark = transaction.subscriptions(SubscriptionFilter::Id(MARK), 1)?.pop();
+        let (versions, subscriptions) =
+            (transaction.store_state()?.latest, transaction.subscriptions(SubscriptionFilter::All, 2)?.len());
         outcome = match mark {
             Some(mark) if mark.owner == owner => Ok((mark.cursor.sequence, true)),
             Some(mark) => {
@@ -204,7 +206,7 @@ fn begin(from: &dyn Store, to: &dyn Store) -> Result<(u64, bool), CopyError> {
                 let (cursor, created_at) = (Cursor::after(up_to), transaction.now());
                 let (id, owner, filter) = (MARK.to_owned(), owner.clone(), EventFilter::default());
                 let mark = Subscription { id, owner, filter, cursor, created_at, trouble: None };
-                transaction.set_subscription(&mark.id, Some(&mark))?;
+                transaction.put(Record::Subscription(&mark.id, Some(&mark)))?;
                 Ok((up_to, false))
             }
         };
@@ -232,6 +234,8 @@ struct ReplayedPlan {
     rows: IndexRows,
     /// The range of pruned versions, and the plan at the end of that range.
     kept: Option<(Pruned, Plan)>,
+    /// The bytes of its versions.
+    replay_bytes: u64,
 }
 
 impl Copying<'_> {
@@ -254,7 +258,7 @@ impl Copying<'_> {
 
     /// Copies one plan, unless the target already has it.
     fn plan(&self, id: &PlanId) -> Result<(), CopyError> {
-        let is_there = self.to.query(|read| read.was_used(id))?;
+        let is_there = self.to.query(|read| read.plan_state(id))? != PlanState::Unused;
         if is_there {
             return Ok(());
         }
@@ -263,7 +267,7 @@ impl Copying<'_> {
                 let Some(told) = self.import_versions(read, transaction, id)? else {
                     return Ok(());
                 };
-                let Some(ReplayedPlan { mut plan, rows, kept }) = told else {
+                let Some(ReplayedPlan { mut plan, rows, kept, replay_bytes }) = told else {
                     return transaction.purge(id);
                 };
                 transaction.replace_index(&plan, &PlanSummary::of(&plan), &rows)?;
@@ -271,7 +275,7 @@ impl Copying<'_> {
                     let snapshot = plan.snapshot();
                     transaction.prune(&Pruning { pruned: &pruned, plan: &plan, snapshot: &snapshot })?;
                 }
-                if transaction.bytes_since_snapshot(id)? > SNAPSHOT_BYTES_MIN {
+                if replay_bytes > SNAPSHOT_BYTES_MIN {
                     let bytes = plan.snapshot();
                     transaction.put_snapshot(id, plan.version(), &bytes)?;
                 }
@@ -295,12 +299,13 @@ impl Copying<'_> {
             None => None,
         };
         let mut plan = kept.as_ref().map_or_else(|| Plan::blank(id.clone()), |(_, plan)| plan.clone());
-        let mut last = 0;
+        let (mut last, mut replay_bytes) = (0, 0);
         loop {
             let mut page = read.stored_versions(id, last, VERSIONS_READ_MAX)?;
             page.retain(|entry| entry.sequence <= self.up_to);
             let Some(end) = page.last() else { break };
             last = end.version;
+            replay_bytes += page.iter().map(|entry| entry.events.len() as u64).sum::<u64>();
             for entry in page.iter().filter(|_| is_there) {
                 if entry.version == plan.version() + 1 {
                     plan.advance(&entry.record()?.events, entry.at);
@@ -323,7 +328,7 @@ impl Copying<'_> {
         plan.take_touched();
         let mut rows = IndexRows::of(&plan);
         keep_leases(&mut rows, &read.index(id)?);
-        Ok(Some(Some(ReplayedPlan { plan, rows, kept })))
+        Ok(Some(Some(ReplayedPlan { plan, rows, kept, replay_bytes })))
     }
 
     /// Compares everything: each version, each summary, and each plan as its history and its snapshots yield it.
@@ -360,14 +365,11 @@ impl Copying<'_> {
 
     /// Returns whether a plan is present in both stores; `false` if it was purged in both.
     fn same_presence(&self, id: &PlanId) -> Result<bool, CopyError> {
-        let of = |store: &dyn Store| -> Result<(bool, bool)> {
-            store.query(|read| Ok((read.head(id)?.is_some(), read.was_used(id)?)))
-        };
-        let (ours, theirs) = (of(self.from)?, of(self.to)?);
-        if ours == theirs {
-            Ok(ours.0)
-        } else {
-            Err(CopyError::Differs(format!("plan {id} is in one store only")))
+        let of = |store: &dyn Store| store.query(|read| read.plan_state(id));
+        match (of(self.from)?, of(self.to)?) {
+            (PlanState::Stored { .. }, PlanState::Stored { .. }) => Ok(true),
+            (PlanState::Purged, PlanState::Purged) => Ok(false),
+            _ => Err(CopyError::Differs(format!("plan {id} is in one store only"))),
         }
     }
 
@@ -393,7 +395,7 @@ impl Copying<'_> {
         let told = |store: &dyn Store| -> Result<_> {
             store.query(|read| {
                 let plan = load(read, id, head.version)?;
-                Ok((plan, read.index(id)?, read.head(id)?, read.pruned(id)?, read.latest_hash(id)?))
+                Ok((plan, read.index(id)?, read.head(id)?, read.pruned(id)?, read.plan_state(id)?.hash()))
             })
         };
         let (ours, theirs) = (told(self.from)?, told(self.to)?);
@@ -417,7 +419,9 @@ impl Copying<'_> {
 
     /// Copies the subscriptions and removes the mark: from here on the copy is a complete store.
     fn finish(&self) -> Result<usize, CopyError> {
-        let mut all = self.from.query(|read| read.subscriptions(None, SUBSCRIPTIONS_COPIED_MAX + 1))?;
+        let mut all = self
+            .from
+            .query(|read| read.subscriptions(SubscriptionFilter::All, SUBSCRIPTIONS_COPIED_MAX + 1))?;
         all.retain(|subscription| subscription.id != MARK);
         if all.len() > SUBSCRIPTIONS_COPIED_MAX {
             let what = format!("there are more than {SUBSCRIPTIONS_COPIED_MAX} subscriptions");
@@ -427,9 +431,9 @@ impl Copying<'_> {
             for subscription in &all {
                 let cursor = subscription.cursor.min(Cursor::after(self.up_to));
                 let copied = Subscription { cursor, ..subscription.clone() };
-                transaction.set_subscription(&copied.id, Some(&copied))?;
+                transaction.put(Record::Subscription(&copied.id, Some(&copied)))?;
             }
-            transaction.set_subscription(MARK, None)
+            transaction.put(Record::Subscription(MARK, None))
         })?;
         Ok(all.len())
     }
@@ -442,7 +446,7 @@ fn attempt_logs(read: &mut dyn Read, transaction: &mut dyn Transaction, id: &Pla
         let last = after.as_ref().map(|(task, attempt)| (task, *attempt));
         let logs = read.attempt_logs(id, last, LOGS_READ_MAX)?;
         for log in &logs {
-            transaction.put_attempt_log(log)?;
+            transaction.put(Record::AttemptLog(log))?;
         }
         match logs.into_iter().last() {
             Some(log) => after = Some((log.task, log.attempt)),

@@ -9,8 +9,8 @@ use crate::log::subscription::{DroppedEvents, Subscription};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
 use crate::plans::request::WriteError;
-use crate::rows::{ArchiveFilter, PlanSummary, Pruned, Query, Sort, VersionRecord, Wait};
-use crate::store::{Pruning, Read, Transaction};
+use crate::rows::{ArchiveFilter, PlanSummary, Pruned, Query, Sort, SubscriptionFilter, VersionRecord, Wait};
+use crate::store::{Pruning, Read, Record, Transaction};
 
 /// Days after which a subscription with unread events of a plan no longer prevents its pruning.
 pub const UNREAD_DAYS_MAX: u64 = 90;
@@ -88,8 +88,9 @@ impl PlanStore {
         if by.kind != ActorKind::Person && mode == Mode::Act {
             return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.clone() }.into());
         }
-        let (now, subscriptions) =
-            self.store().query(|read| Ok((read.now(), read.subscriptions(None, SUBSCRIPTIONS_READ_MAX)?)))?;
+        let (now, subscriptions) = self.store().query(|read| {
+            Ok((read.now(), read.subscriptions(SubscriptionFilter::All, SUBSCRIPTIONS_READ_MAX)?))
+        })?;
         let round = Round {
             plans: self,
             by,
@@ -202,7 +203,7 @@ impl Round<'_> {
         let mut pruned = false;
         self.plans.store().write(&mut |transaction| {
             // The plan may have been reopened since it was read.
-            pruned = transaction.version(id)? == Some(up_to);
+            pruned = transaction.plan_state(id)?.version() == Some(up_to);
             if !pruned {
                 return Ok(());
             }
@@ -216,7 +217,8 @@ impl Round<'_> {
     /// Records for each subscription that has not read the events that it loses them; `waypost doctor` reports it.
     fn tell_the_unread(&self, transaction: &mut dyn Transaction, candidate: &Candidate) -> Result<()> {
         for known in self.subscriptions.iter().filter(|one| is_behind(one, candidate)) {
-            let now = transaction.subscription(&known.id)?.filter(|one| is_behind(one, candidate));
+            let now = transaction.subscriptions(SubscriptionFilter::Id(&known.id), 1)?.pop();
+            let now = now.filter(|one| is_behind(one, candidate));
             let Some(mut behind) = now else { continue };
             let (mut lost, mut after) = (0, behind.cursor.sequence);
             let filter = crate::LogFilter { plan: Some(candidate.found.plan.clone()), actor: None };
@@ -229,7 +231,7 @@ impl Round<'_> {
             let before = behind.trouble.take().map_or(0, |trouble| trouble.lost);
             let why = format!("plan {} was pruned before they were read", candidate.found.plan);
             behind.trouble = Some(DroppedEvents { lost: before + lost, at: self.now, why });
-            transaction.set_subscription(&behind.id, Some(&behind))?;
+            transaction.put(Record::Subscription(&behind.id, Some(&behind)))?;
         }
         Ok(())
     }

@@ -121,7 +121,7 @@ impl PlanStore {
     pub fn check_anchor(&self, anchor: &Anchor) -> Result<Option<String>> {
         let Anchor { plan, version, hash } = anchor;
         self.store().query(|read| {
-            let Some(latest) = read.version(plan)? else {
+            let Some(latest) = read.plan_state(plan)?.version() else {
                 return Ok(Some("it is not in this store, or was purged".to_owned()));
             };
             if latest < *version {
@@ -162,7 +162,7 @@ pub(crate) fn replay(read: &mut dyn Read, head: &PlanSummary) -> Result<Replayed
     match outcome {
         Ok((mut plan, snapshot_break)) => {
             plan.take_touched();
-            let row_break = (read.latest_hash(id)? != chain.hash).then(|| {
+            let row_break = (read.plan_state(id)?.hash() != chain.hash).then(|| {
                 chain.break_of(format!("the row of the plan has another hash than version {}", head.version))
             });
             (replayed.plan, replayed.first_break) = (Some(plan), snapshot_break.or(row_break));

@@ -30,7 +30,7 @@ impl PlanStore {
         let mut found = Vec::new();
         self.looking(&mut |read, cache| {
             let waits = read.index(plan)?.waits;
-            let Some(version) = read.version(plan)? else { return Ok(()) };
+            let Some(version) = read.plan_state(plan)?.version() else { return Ok(()) };
             catch_up(read, cache, plan, version)?;
             let Some(waiting) = cache.get(plan) else { return Ok(()) };
             let open: Vec<Wait> =

@@ -14,8 +14,8 @@ use super::slot_quota::SlotQuota;
 use crate::cross_plan::locate::check_waits;
 use crate::cross_plan::resolve::no_ring;
 use crate::error::{Result, StoreError};
-use crate::rows::{HeldLock, IndexChanges, LeaseTerms, PlanSummary, VersionRecord};
-use crate::store::{Append, Transaction};
+use crate::rows::{HeldLock, IndexChanges, LeaseTerms, PlanState, PlanSummary, VersionRecord};
+use crate::store::{Append, Appended, Transaction};
 
 /// Bytes of versions after which even a small plan gets a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
@@ -35,7 +35,9 @@ pub(super) fn create(
 ) -> Done {
     let id = match id {
         Some(id) if transaction.head(id)?.is_some() => return Err(Refusal::AlreadyExists {}.into()),
-        Some(id) if transaction.was_used(id)? => return Err(WriteError::IdUsed(id.clone()).into()),
+        Some(id) if transaction.plan_state(id)? != PlanState::Unused => {
+            return Err(WriteError::IdUsed(id.clone()).into());
+        }
         Some(id) => id.clone(),
         None => fresh_id(transaction)?,
     };
@@ -71,7 +73,7 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
     let Write { request, slots, build, append: then, on_refusal } = write;
     let (id, slots) = (&request.plan, slots.as_ref());
     let not_found = || WriteError::NotFound(id.to_string());
-    let version = transaction.version(id)?.ok_or_else(not_found)?;
+    let version = transaction.plan_state(id)?.version().ok_or_else(not_found)?;
     catch_up(transaction, cache, id, version)?;
     let known = request.known_version.filter(|&known| known != version && *on_refusal == OnRefusal::Fail);
     if let Some(known) = known {
@@ -212,8 +214,7 @@ fn append(
     cached.news = Some(News { outcomes, whole, waits, purged: None });
     let head = PlanSummary::of(plan);
     let append = Append { head: &head, at, actor: by, command, events, index: &index, plan };
-    let sequence = transaction.append(&append).map_err(BatchError::OfTheStore)?;
-    let replay = transaction.bytes_since_snapshot(plan.id()).map_err(BatchError::OfTheStore)?;
+    let Appended { sequence, replay_bytes } = transaction.append(&append).map_err(BatchError::OfTheStore)?;
     // A snapshot costs as much as the plan is large, so it waits until replaying costs as much. A process that only
     // writes plans from its cache can wait longer than processes that load the plan for every command.
     let often_loaded = cached.replayed > REPLAYED_MAX || plan.state().phase.is_finished();
@@ -221,7 +222,7 @@ fn append(
     // The start of a plan is a small event that visits every task, so replaying it should be avoided.
     let begins =
         events.iter().any(|event| matches!(event, Event::PlanActivated {} | Event::PlanApproved { .. }));
-    if replay > SNAPSHOT_BYTES_MIN.max(worthwhile) || begins && plan.len() > TASKS_BEGUN_MAX {
+    if replay_bytes > SNAPSHOT_BYTES_MIN.max(worthwhile) || begins && plan.len() > TASKS_BEGUN_MAX {
         let bytes = plan.snapshot();
         transaction.put_snapshot(plan.id(), plan.version(), &bytes).map_err(BatchError::OfTheStore)?;
         cached.replayed = 0;
@@ -310,7 +311,7 @@ pub(crate) fn random_name() -> Result<String> {
 fn fresh_id(transaction: &mut dyn Transaction) -> Result<PlanId, WriteError> {
     for _ in 0..100 {
         let id = PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))?;
-        if !transaction.was_used(&id)? {
+        if transaction.plan_state(&id)? == PlanState::Unused {
             return Ok(id);
         }
     }

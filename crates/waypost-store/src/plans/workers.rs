@@ -5,15 +5,17 @@ use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use super::PlanStore;
 use super::request::WriteError;
 use crate::error::{Result, StoreError};
-use crate::rows::{Lease, LeaseFilter, Page, PlanProgress};
+use crate::rows::{Lease, LeaseFilter, Page, PlanProgress, WorkerFilter};
+use crate::store::Record;
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
 
 impl PlanStore {
     /// Returns workers sorted by name, at most `limit` after `after` and at most [`WORKERS_PAGE_MAX`], without what they
     /// publish for approvers; and the time by the clock of the store.
     pub fn workers(&self, after: Option<&str>, limit: usize) -> Result<(Page<Worker>, Timestamp)> {
-        let (mut page, now) =
-            self.store().query(|read| Ok((read.workers(after, limit.min(WORKERS_PAGE_MAX))?, read.now())))?;
+        let (mut page, now) = self.store().query(|read| {
+            Ok((read.workers(WorkerFilter::After(after), limit.min(WORKERS_PAGE_MAX))?, read.now()))
+        })?;
         for worker in &mut page.items {
             worker.definitions = None;
         }
@@ -49,7 +51,7 @@ impl PlanStore {
     /// Calls `look` with all that can be read of a plan and with a description of the damage to its files: its current
     /// state with the latest progress, or of a damaged plan its last readable version.
     pub fn view<R>(&self, id: &PlanId, look: impl FnOnce(&Plan, &[String]) -> R) -> Result<R, WriteError> {
-        let damage = self.store().query(|read| read.damage(id))?;
+        let damage = self.store().damage(id)?;
         let mut warnings: Vec<String> = damage.into_iter().collect();
         let mut look = Some(look);
         let mut show = |plan: &Plan, warnings: &[String]| look.take().map(|look| look(plan, warnings));
@@ -70,10 +72,10 @@ impl PlanStore {
         let mut found = false;
         self.store().write(&mut |transaction| {
             found = false;
-            if let Some(worker) = transaction.worker(worker)? {
+            if let Some(worker) = transaction.workers(WorkerFilter::Name(worker), 1)?.items.pop() {
                 found = true;
                 let drained = Worker { draining: true, ..worker };
-                transaction.set_worker(&drained.name, Some(&drained))?;
+                transaction.put(Record::Worker(&drained.name, Some(&drained)))?;
             }
             Ok(())
         })?;

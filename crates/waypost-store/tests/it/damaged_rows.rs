@@ -137,13 +137,13 @@ fn a_file_of_a_newer_waypost_that_allows_it_is_read_and_running_processes_finish
     let place = Place::sqlite();
     let running = place.plans();
     create_small(&running, "p");
-    assert_eq!(look(running.store(), |read| read.newer_schema()), None);
+    assert_eq!(look(running.store(), |read| Ok(read.store_state()?.newer_schema)), None);
     Connection::open(database(&place)).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let plans = place.plans();
     assert_eq!(now(&plans, "p").version(), 1);
     let refused = write(&plans, "p", add("a")).unwrap_err();
     assert!(matches!(refused, WriteError::Store(StoreError::TooNew { found: 99, .. })), "{refused}");
-    assert_eq!(look(running.store(), |read| read.newer_schema()), Some(99));
+    assert_eq!(look(running.store(), |read| Ok(read.store_state()?.newer_schema)), Some(99));
     assert_eq!(write(&running, "p", add("a")).unwrap().version, 2);
     let copied = copy(&*place.store(), &*Place::memory().store(), Running::Allow, &mut |_| {});
     assert!(matches!(copied, Err(CopyError::Newer { schema: 99, .. })), "{copied:?}");
@@ -179,7 +179,7 @@ fn files_of_every_older_schema_open() {
         let versions = look(plans.store(), |read| read.stored_versions(&plan("moon"), 0, 9));
         assert!(versions[..4].iter().all(|version| version.hash.is_none()), "old versions stay as they are");
         assert_eq!(versions[4].chained_from, Some(5), "schema {schema}");
-        assert_eq!(look(plans.store(), |read| read.store_id()).len(), 32);
+        assert_eq!(look(plans.store(), |read| Ok(read.store_state()?.id)).len(), 32);
         assert_eq!(place.plans().doctor(false).unwrap(), [], "schema {schema}");
         tamper(&place, "UPDATE log SET actor = 'person:eve' WHERE version = 2");
         let found = place.plans().doctor(false).unwrap();
@@ -217,9 +217,9 @@ fn a_history_whose_end_was_cut_differs_from_the_row_of_its_plan() {
 fn a_copied_file_has_the_same_id() {
     let (place, copy) = (Place::sqlite(), Place::sqlite());
     create_small(&place.plans(), "p");
-    let id = look(&place.store(), |read| read.store_id());
+    let id = look(&place.store(), |read| Ok(read.store_state()?.id));
     tamper(&place, &format!("VACUUM INTO '{}'", database(&copy).display()));
-    assert_eq!(look(&copy.store(), |read| read.store_id()), id);
+    assert_eq!(look(&copy.store(), |read| Ok(read.store_state()?.id)), id);
 }
 
 /// How the database finds the rows that a question asks for.

@@ -59,7 +59,7 @@ fn a_reader_never_sees_a_number_before_the_ones_before_it() {
                         index: &index,
                         plan: &plan,
                     };
-                    given = transaction.append(&append)?;
+                    given = transaction.append(&append)?.sequence;
                     // It stands in the database, and the commit takes its time.
                     transaction.versions(&head.id, 1, 10)?;
                     number_taken.send(given).unwrap();
@@ -325,7 +325,7 @@ fn a_database_of_a_newer_waypost_that_allows_it_is_read_and_running_processes_fi
     assert_eq!(now(&plans, "p").version(), 1);
     let refused = write(&plans, "p", add("a")).unwrap_err();
     assert!(matches!(refused, WriteError::Store(StoreError::TooNew { found: 99, .. })), "{refused}");
-    assert_eq!(look(running.store(), |read| read.newer_schema()), Some(99));
+    assert_eq!(look(running.store(), |read| Ok(read.store_state()?.newer_schema)), Some(99));
     assert_eq!(write(&running, "p", add("a")).unwrap().version, 2);
 }
 

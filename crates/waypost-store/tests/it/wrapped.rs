@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use waypost_core::canonical::Hash;
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Append, AttemptLog, HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Look, Maintenance,
-    Page, PlanSummary, Pruned, Pruning, Query, Read, Rewrite, SharingScope, Store, StoreError, StoredVersion,
-    Subscription, Totals, Transaction, VersionRecord, Wait, Work, Worker, WrittenSince,
+    Append, Appended, AttemptLog, HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Look,
+    Maintenance, Page, PlanState, PlanSummary, Pruned, Pruning, Query, Read, Record, Rewrite, SharingScope,
+    Store, StoreError, StoreState, StoredVersion, Subscription, SubscriptionFilter, Totals, Transaction,
+    VersionRecord, Wait, Work, Worker, WorkerFilter, WrittenSince,
 };
 
 /// A moment at which a fault can happen.
@@ -86,6 +86,9 @@ impl Maintenance for Wrapped {
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check()
     }
+    fn damage(&self, plan: &PlanId) -> Result<Option<String>, StoreError> {
+        self.inner.damage(plan)
+    }
     fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>, StoreError> {
         self.inner.repair()
     }
@@ -102,9 +105,6 @@ struct Within<'a> {
 impl Read for Within<'_> {
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
         self.inner.head(plan)
-    }
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
-        self.inner.was_used(plan)
     }
     fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>, StoreError> {
         self.inner.heads(query)
@@ -127,15 +127,6 @@ impl Read for Within<'_> {
         limit: usize,
     ) -> Result<Vec<StoredVersion>, StoreError> {
         self.inner.stored_versions(plan, after, limit)
-    }
-    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>, StoreError> {
-        self.inner.latest_hash(plan)
-    }
-    fn store_id(&mut self) -> Result<String, StoreError> {
-        self.inner.store_id()
-    }
-    fn newer_schema(&mut self) -> Result<Option<u32>, StoreError> {
-        self.inner.newer_schema()
     }
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         self.inner.snapshot(plan, at_most)
@@ -163,23 +154,24 @@ impl Read for Within<'_> {
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         self.inner.index(plan)
     }
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
-        self.inner.subscription(id)
+    fn plan_state(&mut self, plan: &PlanId) -> Result<PlanState, StoreError> {
+        self.inner.plan_state(plan)
     }
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
-        self.inner.subscriptions(owner, limit)
+    fn store_state(&mut self) -> Result<StoreState, StoreError> {
+        self.inner.store_state()
     }
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
-        self.inner.worker(name)
+    fn subscriptions(
+        &mut self,
+        filter: SubscriptionFilter<'_>,
+        limit: usize,
+    ) -> Result<Vec<Subscription>, StoreError> {
+        self.inner.subscriptions(filter, limit)
     }
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
-        self.inner.workers(after, limit)
+    fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        self.inner.workers(filter, limit)
     }
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
         self.inner.slots(queue)
-    }
-    fn latest(&mut self) -> Result<u64, StoreError> {
-        self.inner.latest()
     }
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
         self.inner.written_since(after, limit)
@@ -201,12 +193,9 @@ impl Read for Within<'_> {
 }
 
 impl Transaction for Within<'_> {
-    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+    fn append(&mut self, append: &Append<'_>) -> Result<Appended, StoreError> {
         (self.around.fault)(Moment::Append)?;
         self.inner.append(append)
-    }
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
-        self.inner.bytes_since_snapshot(plan)
     }
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.inner.put_snapshot(plan, version, bytes)
@@ -214,14 +203,8 @@ impl Transaction for Within<'_> {
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
         self.inner.update_leases(updates)
     }
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
-        self.inner.set_subscription(id, subscription)
-    }
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<(), StoreError> {
-        self.inner.set_worker(name, worker)
-    }
-    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
-        self.inner.put_attempt_log(log)
+    fn put(&mut self, record: Record<'_>) -> Result<(), StoreError> {
+        self.inner.put(record)
     }
 }
 

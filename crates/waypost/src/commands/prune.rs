@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::json;
 use waypost_core::{ActorKind, PlanId, Refusal};
-use waypost_store::{HeldBack, Looked, PlanStore, PruneMode, PrunedPlan, StoreError};
+use waypost_store::{HeldBack, Looked, PlanState, PlanStore, PruneMode, PrunedPlan, StoreError};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -186,9 +186,12 @@ fn sweep_logs(plans: &PlanStore, logs: &Path, mode: PruneMode, found: &mut Prune
 
 /// Whether a plan was purged, or pruned up to its last version.
 fn is_over(plans: &PlanStore, id: &PlanId) -> Result<bool, StoreError> {
-    plans.store().query(|read| match read.version(id)? {
-        Some(version) => Ok(read.pruned(id)?.is_some_and(|pruned| pruned.up_to == version)),
-        None => read.was_used(id),
+    plans.store().query(|read| match read.plan_state(id)? {
+        PlanState::Stored { version, .. } => {
+            Ok(read.pruned(id)?.is_some_and(|pruned| pruned.up_to == version))
+        }
+        PlanState::Purged => Ok(true),
+        PlanState::Unused => Ok(false),
     })
 }
 

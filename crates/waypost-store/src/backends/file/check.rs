@@ -133,7 +133,7 @@ fn check_numbers(
         }
         let store = store.display();
         wrong.push(format!(
-            "{store} says that {last} versions were written, but number {missing} ({missing_total} in all) is in no history: restore the files from a backup, or accept the loss with `waypost doctor --repair`"
+            "{store} says that {last} versions were written, but number {missing} ({missing_total} in all) is in no history: restore the files from a backup, or accept the loss with a repair"
         ));
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn corrupt(path: &Path, detail: impl ToString) -> StoreError {
 
 pub(super) fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     let path = path.to_owned();
-    move |source| StoreError::Files { path, source }
+    move |source| StoreError::Files { path, source: source.into() }
 }
 
 fn open(path: &Path, flags: OFlags) -> Result<Option<File>> {

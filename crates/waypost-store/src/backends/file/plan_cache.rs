@@ -140,7 +140,7 @@ impl PlanCacheEntry {
     fn lost(&self, version: u64) -> String {
         let last = self.tail.version;
         format!(
-            "it ends with version {last}, but the plan's own file is at version {version}: the versions between are lost; keep that file, `waypost doctor --repair` restores the plan from it"
+            "it ends with version {last}, but the plan's own file is at version {version}: the versions between are lost; keep that file, a repair restores the plan from it"
         )
     }
 
@@ -168,7 +168,7 @@ fn history_beside(readable: &Path) -> PathBuf {
     root.join("history").join(readable.with_extension("jsonl").file_name().unwrap_or_default())
 }
 
-pub(super) const NO_HISTORY: &str = "it has no history; if this store wrote it, restore the history from a backup, or let `waypost doctor --repair` restore the plan from this file; otherwise move it away and run `waypost import`";
+pub(super) const NO_HISTORY: &str = "it has no history; if this store wrote it, restore the history from a backup, or restore the plan from this file with a repair; otherwise move it away and import it";
 
 /// The files of all plans, and their cached state.
 #[derive(Debug)]

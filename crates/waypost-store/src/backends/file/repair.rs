@@ -288,7 +288,7 @@ pub(super) fn has_all_versions(files: &PlanFiles) -> Result<()> {
         missing => format!("missing are {}, and perhaps the end of its history", missing.join(", ")),
     };
     let detail = format!(
-        "it counts {counted} versions, but the histories hold {held}; {missing}: restore the files from a backup, or accept the loss with `waypost doctor --repair`"
+        "it counts {counted} versions, but the histories hold {held}; {missing}: restore the files from a backup, or accept the loss with a repair"
     );
     Err(fs::corrupt(&layout.store(), detail))
 }

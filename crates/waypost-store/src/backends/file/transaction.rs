@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use waypost_core::canonical::Hash;
 use waypost_core::{Draft, Plan, PlanId, TaskId, Timestamp, differences};
 
 use super::fs;
@@ -21,10 +20,10 @@ use crate::clock;
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanSummary, Pruned, Query,
-    TaskProgress, VersionRecord, Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState, PlanSummary, Pruned,
+    Query, StoreState, SubscriptionFilter, TaskProgress, VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
-use crate::store::{Append, Pruning, Read, Rewrite, Transaction};
+use crate::store::{Append, Appended, Pruning, Read, Record, Rewrite, Transaction};
 use crate::stored_version::StoredVersion;
 use crate::workers::Worker;
 
@@ -318,6 +317,19 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
+    /// Returns the damage to the files of a plan.
+    pub(super) fn damage(&mut self, plan: &PlanId) -> Result<Option<String>> {
+        let checked = self.known(plan).and_then(|known| {
+            self.files.check_history(plan)?;
+            self.all_leases()?;
+            Ok(known.and_then(|known| known.warning(plan, &self.layout.plan(plan))))
+        });
+        match checked {
+            Err(error @ StoreError::Corrupt { .. }) => Ok(Some(error.to_string())),
+            checked => checked,
+        }
+    }
+
     fn next_sequence(&mut self) -> Result<u64> {
         let last = match self.sequence {
             Some(last) => last,
@@ -475,20 +487,16 @@ impl Read for Session<'_> {
         Ok(self.facts(plan)?.map(|facts| facts.head.clone()))
     }
 
-    fn damage(&mut self, plan: &PlanId) -> Result<Option<String>> {
-        let checked = self.known(plan).and_then(|known| {
-            self.files.check_history(plan)?;
-            self.all_leases()?;
-            Ok(known.and_then(|known| known.warning(plan, &self.layout.plan(plan))))
-        });
-        match checked {
-            Err(error @ StoreError::Corrupt { .. }) => Ok(Some(error.to_string())),
-            checked => checked,
-        }
-    }
-
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool> {
-        Ok(self.staged.contains_key(plan) || self.known(plan)?.is_some())
+    fn plan_state(&mut self, plan: &PlanId) -> Result<PlanState> {
+        let Some(facts) = self.facts(plan)? else {
+            let is_used = self.staged.contains_key(plan) || self.known(plan)?.is_some();
+            return Ok(if is_used { PlanState::Purged } else { PlanState::Unused });
+        };
+        let hash = match self.staged.get(plan).and_then(|staged| staged.entries.last()) {
+            Some(entry) => entry.hash,
+            None => self.known(plan)?.and_then(|known| known.tail.hash),
+        };
+        Ok(PlanState::Stored { version: facts.head.version, hash })
     }
 
     fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>> {
@@ -552,13 +560,6 @@ impl Read for Session<'_> {
         Ok(entries)
     }
 
-    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>> {
-        match self.staged.get(plan).and_then(|staged| staged.entries.last()) {
-            Some(entry) => Ok(entry.hash),
-            None => Ok(self.known(plan)?.and_then(|known| known.tail.hash)),
-        }
-    }
-
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
         if matches!(self.facts(plan), Ok(None)) {
             return Ok(None);
@@ -609,13 +610,6 @@ impl Read for Session<'_> {
         Ok(found)
     }
 
-    fn latest(&mut self) -> Result<u64> {
-        match self.sequence {
-            Some(last) => Ok(last),
-            None => Ok(StoreFile::read(self.layout)?.sequence),
-        }
-    }
-
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
         Ok(WrittenSince::of(self.log(after, &LogFilter::default(), limit)?, after, limit))
     }
@@ -637,32 +631,22 @@ impl Read for Session<'_> {
         Ok(IndexRows { leases: self.leases_of_plan(&facts)?, ..facts.rows.clone() })
     }
 
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>> {
-        Ok(self.all_subscriptions()?.get(id).cloned())
+    fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>> {
+        Ok(in_memory_query::subscriptions(self.all_subscriptions()?.values(), filter, limit))
     }
 
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>> {
-        Ok(in_memory_query::subscriptions(self.all_subscriptions()?.values(), owner, limit))
-    }
-
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>> {
-        Ok(self.all_workers()?.get(name).cloned())
-    }
-
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>> {
-        Ok(in_memory_query::workers(self.all_workers()?.values(), after, limit))
+    fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>> {
+        Ok(in_memory_query::workers(self.all_workers()?.values(), filter, limit))
     }
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>> {
         Ok(in_memory_query::slots(self.all_leases()?.iter(), queue, clock::now()))
     }
 
-    fn store_id(&mut self) -> Result<String> {
-        StoreFile::read(self.layout).map(|file| file.id)
-    }
-
-    fn newer_schema(&mut self) -> Result<Option<u32>> {
-        StoreFile::read(self.layout).map(|file| file.newer_version())
+    fn store_state(&mut self) -> Result<StoreState> {
+        let file = StoreFile::read(self.layout)?;
+        let (latest, newer_schema) = (self.sequence.unwrap_or(file.sequence), file.newer_version());
+        Ok(StoreState { id: file.id, latest, newer_schema })
     }
 
     fn now(&mut self) -> Timestamp {
@@ -671,7 +655,7 @@ impl Read for Session<'_> {
 }
 
 impl Transaction for Session<'_> {
-    fn append(&mut self, append: &Append<'_>) -> Result<u64> {
+    fn append(&mut self, append: &Append<'_>) -> Result<Appended> {
         let id = &append.head.id;
         let base = match self.staged.get(id) {
             Some(staged) => staged.base.clone(),
@@ -692,6 +676,10 @@ impl Transaction for Session<'_> {
         for (lease, _) in &append.index.started {
             self.set_lease_end(id, &lease.task, LeaseEnd::of(lease))?;
         }
+        // The versions of this transaction count from the next one on: the length of their lines is not known yet.
+        let length = base.as_ref().map_or(0, |base| base.tail.length);
+        let covered = snapshot::label(self.layout, id).map_or(0, |label| label.length);
+        let replay_bytes = if self.snapshots.contains_key(id) { 0 } else { length.saturating_sub(covered) };
         let predecessor = hash_chain::predecessor(self, id, latest, hash)?;
         let sequence = self.next_sequence()?;
         let facts = Arc::new(Facts { head: append.head.clone(), rows: IndexRows::of(append.plan) });
@@ -700,22 +688,7 @@ impl Transaction for Session<'_> {
             self.staged.entry(id.clone()).or_insert(Staged { base, entries: Vec::new(), end: End::Purged });
         staged.entries.push(append.stored(sequence, predecessor)?);
         staged.end = end;
-        Ok(sequence)
-    }
-
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64> {
-        if self.snapshots.contains_key(plan) {
-            return Ok(0);
-        }
-        // The versions appended by this transaction count from the next one on: the length of their lines is not known
-        // yet.
-        let base = match self.staged.get(plan) {
-            Some(staged) => staged.base.clone(),
-            None => self.known(plan)?,
-        };
-        let length = base.map_or(0, |base| base.tail.length);
-        let covered = snapshot::label(self.layout, plan).map_or(0, |label| label.length);
-        Ok(length.saturating_sub(covered))
+        Ok(Appended { sequence, replay_bytes })
     }
 
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
@@ -746,25 +719,31 @@ impl Transaction for Session<'_> {
         Ok(updated)
     }
 
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()> {
-        let all = self.all_subscriptions()?;
-        match subscription {
-            Some(subscription) => drop(all.insert(id.to_owned(), subscription.clone())),
-            None if all.remove(id).is_none() => return Ok(()),
-            None => {}
+    fn put(&mut self, record: Record<'_>) -> Result<()> {
+        match record {
+            Record::Subscription(id, subscription) => {
+                let all = self.all_subscriptions()?;
+                self.subscriptions.changed |= set(all, id, subscription);
+            }
+            Record::Worker(name, worker) => {
+                let all = self.all_workers()?;
+                self.workers.changed |= set(all, name, worker);
+            }
+            // All users of the folder share the log files.
+            Record::AttemptLog(_) => {}
         }
-        self.subscriptions.changed = true;
         Ok(())
     }
+}
 
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()> {
-        let all = self.all_workers()?;
-        let old = match worker {
-            Some(worker) => all.insert(name.to_owned(), worker.clone()),
-            None => all.remove(name),
-        };
-        self.workers.changed |= worker.is_some() || old.is_some();
-        Ok(())
+/// Sets or removes an entry. Returns whether that changes anything.
+fn set<T: Clone>(all: &mut BTreeMap<String, T>, key: &str, value: Option<&T>) -> bool {
+    match value {
+        Some(value) => {
+            all.insert(key.to_owned(), value.clone());
+            true
+        }
+        None => all.remove(key).is_some(),
     }
 }
 
@@ -808,7 +787,7 @@ impl Rewrite for Session<'_> {
     }
 
     fn import_versions(&mut self, entries: &[StoredVersion]) -> Result<()> {
-        let last = self.latest()?;
+        let last = self.store_state()?.latest;
         for entry in entries {
             if self.known(&entry.plan)?.is_some() {
                 return Err(StoreError::Database(format!("plan {} has files already", entry.plan)));

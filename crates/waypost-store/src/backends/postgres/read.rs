@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use waypost_core::canonical::Hash;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
-use super::transaction::{Session, VERSION_AHEAD};
+use super::transaction::{Session, VERSION_AHEAD, Writing};
 use super::{maintenance, rows, schema, workers};
+use crate::backends::columns::SUBSCRIPTION;
 use crate::backends::{in_memory_query, list_query};
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseFilter, LogFilter, Page, PlanSummary, Pruned, Query, VersionRecord,
-    Wait, WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LogFilter, Page, PlanState, PlanSummary, Pruned, Query,
+    StoreState, SubscriptionFilter, VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
 use crate::store::{Read, ReadHints};
 use crate::stored_version::StoredVersion;
@@ -75,15 +75,15 @@ impl Read for Session<'_> {
         found.first().map(rows::head).transpose()
     }
 
-    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>> {
-        if let Some(version) = self.pending_version(plan) {
-            return Ok(Some(version));
+    fn plan_state(&mut self, plan: &PlanId) -> Result<PlanState> {
+        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
+            return Ok(PlanState::Stored { version: pending.head.version, hash: pending.hash });
         }
-        Ok(self.known(plan)?.filter(|known| !known.purged).map(|known| known.version))
-    }
-
-    fn was_used(&mut self, plan: &PlanId) -> Result<bool> {
-        Ok(self.pending_version(plan).is_some() || self.known(plan)?.is_some())
+        Ok(match self.known(plan)? {
+            None => PlanState::Unused,
+            Some(known) if known.purged => PlanState::Purged,
+            Some(known) => PlanState::Stored { version: known.version, hash: known.hash },
+        })
     }
 
     fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>> {
@@ -135,13 +135,6 @@ impl Read for Session<'_> {
         found.iter().map(|row| rows::stored_version(row, plan)).collect()
     }
 
-    fn latest_hash(&mut self, plan: &PlanId) -> Result<Option<Hash>> {
-        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
-            return Ok(pending.hash);
-        }
-        Ok(self.known(plan)?.and_then(|known| known.hash))
-    }
-
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
         let found = self.query(maintenance::find_snapshot(plan, at_most))?;
         found.first().map(|row| Ok((rows::number(row, 0)?, rows::get(row, 1)?))).transpose()
@@ -178,17 +171,6 @@ impl Read for Session<'_> {
         };
         let found = self.query(call)?;
         found.iter().map(|row| rows::entry(row, 0, rows::plan_id(rows::get(row, 6)?)?)).collect()
-    }
-
-    fn latest(&mut self) -> Result<u64> {
-        if self.writing.is_some() {
-            self.begin()?;
-        }
-        if let Some(writing) = &self.writing {
-            return Ok(writing.control.sequence);
-        }
-        let found = self.query(Call::new("SELECT sequence FROM waypost_control WHERE id = 1"))?;
-        found.first().map_or(Ok(0), |row| rows::number(row, 0))
     }
 
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
@@ -284,33 +266,32 @@ impl Read for Session<'_> {
         Ok(index)
     }
 
-    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>> {
-        let call = Call::new(
-            "SELECT id, owner, filter, cursor, created_at, trouble FROM waypost_subscriptions WHERE id = $1",
+    fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>> {
+        let (which, wanted) = match filter {
+            SubscriptionFilter::All => ("$1 = ''", ""),
+            SubscriptionFilter::Owner(owner) => ("owner = $1", owner),
+            SubscriptionFilter::Id(id) => ("id = $1", id),
+        };
+        let sql = format!(
+            "SELECT {SUBSCRIPTION} FROM waypost_subscriptions WHERE {which} ORDER BY created_at, id LIMIT $2"
         );
-        let found = self.query(call.with(rows::text(id)))?;
-        found.first().map(rows::subscription).transpose()
-    }
-
-    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>> {
-        let call = Call::new(
-            "SELECT id, owner, filter, cursor, created_at, trouble FROM waypost_subscriptions
-             WHERE $1::text IS NULL OR owner = $1 ORDER BY created_at, id LIMIT $2",
-        );
-        let found = self.query(call.with(owner.map(rows::text)).with(limited(limit)))?;
+        let found = self.query(Call::once(sql).with(rows::text(wanted)).with(limited(limit)))?;
         found.iter().map(rows::subscription).collect()
     }
 
-    fn worker(&mut self, name: &str) -> Result<Option<Worker>> {
-        let call = Call::new("SELECT name, record FROM waypost_workers WHERE name = $1");
-        let found = self.query(call.with(rows::text(name)))?;
-        found.first().map(rows::worker).transpose()
-    }
-
-    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>> {
+    fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>> {
+        let after = match filter {
+            WorkerFilter::Name(name) => {
+                let call = Call::new("SELECT name, record FROM waypost_workers WHERE name = $1");
+                let found = self.query(call.with(rows::text(name)))?;
+                let items = found.iter().map(rows::worker).collect::<Result<_, _>>()?;
+                return Ok(in_memory_query::page_of_workers(items, 1, 1));
+            }
+            WorkerFilter::After(after) => after.unwrap_or_default(),
+        };
         let page =
             Call::new("SELECT name, record FROM waypost_workers WHERE name > $1 ORDER BY name LIMIT $2");
-        let page = page.with(rows::text(after.unwrap_or_default())).with(limited(limit).saturating_add(1));
+        let page = page.with(rows::text(after)).with(limited(limit).saturating_add(1));
         let found = self.query_all(vec![Call::new("SELECT count(*) FROM waypost_workers"), page])?;
         let total = found.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| rows::number(row, 0))?;
         let items = found.get(1).into_iter().flatten().map(rows::worker).collect::<Result<_, _>>()?;
@@ -340,24 +321,21 @@ impl Read for Session<'_> {
         found.iter().map(|row| rows::attempt_log(row, plan)).collect()
     }
 
-    fn store_id(&mut self) -> Result<String> {
-        let found = self.query(Call::new("SELECT id FROM waypost_store"))?;
-        let missing = || StoreError::Database("the store has no id".to_owned());
-        rows::get(found.first().ok_or_else(missing)?, 0)
-    }
-
-    fn newer_schema(&mut self) -> Result<Option<u32>> {
+    fn store_state(&mut self) -> Result<StoreState> {
         if self.writing.is_some() {
             self.begin()?;
         }
-        let found = match &self.writing {
-            Some(writing) => writing.control.schema,
+        let (id, latest, schema) = match &self.writing {
+            Some(Writing { control, .. }) => (control.store.clone(), control.sequence, control.schema),
             None => {
-                let found = self.query(Call::new("SELECT schema FROM waypost_control WHERE id = 1"))?;
-                found.first().map_or(Ok(0), |row| rows::number(row, 0))?
+                let sql = "SELECT s.id, c.sequence, c.schema FROM waypost_store s, waypost_control c WHERE c.id = 1";
+                let found = self.query(Call::new(sql))?;
+                let missing = || StoreError::Database("the store has no id".to_owned());
+                let row = found.first().ok_or_else(missing)?;
+                (rows::get(row, 0)?, rows::number(row, 1)?, rows::number(row, 2)?)
             }
         };
-        Ok(Some(found).filter(|&found| found > schema::KNOWN))
+        Ok(StoreState { id, latest, newer_schema: Some(schema).filter(|&found| found > schema::KNOWN) })
     }
 
     fn now(&mut self) -> Timestamp {

@@ -32,7 +32,7 @@ const COMMITS_CLEARED_EVERY: i64 = 64;
 pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 /// The clock is read after the lock was taken: in a statement of its own, after it.
 const STATE: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-     EXISTS (SELECT 1 FROM waypost_waits), (SELECT readable_by FROM waypost_store)";
+     EXISTS (SELECT 1 FROM waypost_waits), (SELECT readable_by FROM waypost_store), (SELECT id FROM waypost_store)";
 const HOLD: &str = "SELECT schema, sequence, plans, purges FROM waypost_control WHERE id = 1 FOR UPDATE";
 /// The rows of plans, and of each the versions after the known one.
 const AHEAD: &str = "SELECT p.id, p.key, p.version, p.replay_bytes, p.purged_at IS NOT NULL, p.hash,
@@ -81,6 +81,8 @@ pub(super) struct UncertainCommit {
 /// The content of the control row when this writer locked it, updated by its own writes since.
 #[derive(Default)]
 pub(super) struct Control {
+    /// The id of the store.
+    pub(super) store: String,
     pub(super) schema: u32,
     pub(super) sequence: u64,
     pub(super) plans: i64,
@@ -201,7 +203,7 @@ impl<'a> Session<'a> {
             }
         };
         if let Err(error) = self.take_beginning(&answers.by_ref().take(beginning).collect::<Vec<_>>()) {
-            self.failure = Some(Failure::Store(error.duplicate()));
+            self.failure = Some(Failure::Store(error.clone()));
             return Err(error);
         }
         if !plans.is_empty() {
@@ -273,6 +275,7 @@ impl<'a> Session<'a> {
             return Err(StoreError::TooNew { what, found, known: schema::KNOWN });
         }
         writing.control = Control {
+            store: rows::get(state, 3)?,
             schema: found,
             sequence: rows::number(hold, 1)?,
             plans: rows::get(hold, 2)?,

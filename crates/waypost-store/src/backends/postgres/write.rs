@@ -8,11 +8,9 @@ use super::transaction::{PlanRow, Session, Writing};
 use super::{maintenance, rows, workers, write_buffer};
 use crate::backends::hash_chain;
 use crate::error::{Result, StoreError};
-use crate::log::subscription::Subscription;
 use crate::rows::{IndexRows, LeaseUpdate, PlanSummary};
-use crate::store::{Append, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
+use crate::store::{Append, Appended, Pruning, Read, Record, Rewrite, SNAPSHOT_MILESTONE, Transaction};
 use crate::stored_version::StoredVersion;
-use crate::workers::{AttemptLog, Worker};
 
 impl Session<'_> {
     fn writer(&mut self) -> Result<&mut Writing> {
@@ -41,7 +39,7 @@ impl Session<'_> {
 }
 
 impl Transaction for Session<'_> {
-    fn append(&mut self, append: &Append<'_>) -> Result<u64> {
+    fn append(&mut self, append: &Append<'_>) -> Result<Appended> {
         let head = append.head;
         self.begin()?;
         let pending = self.writer()?.pending.plans.get(&head.id).map(|plan| (plan.head.version, plan.hash));
@@ -64,14 +62,8 @@ impl Transaction for Session<'_> {
         writing.pending.add(append, append.stored(sequence, predecessor)?);
         writing.is_news = true;
         (writing.control.sequence, writing.control.written) = (sequence, sequence);
-        Ok(sequence)
-    }
-
-    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64> {
-        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
-            return Ok(pending.replay_bytes);
-        }
-        Ok(self.known(plan)?.map_or(0, |known| known.replay_bytes))
+        let replay_bytes = writing.pending.plans.get(&head.id).map_or(0, |plan| plan.replay_bytes);
+        Ok(Appended { sequence, replay_bytes })
     }
 
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
@@ -117,33 +109,25 @@ impl Transaction for Session<'_> {
         workers::updated(&found, updates.len())
     }
 
-    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<()> {
-        let call = match subscription {
-            Some(subscription) => rows::put_subscription(subscription)?,
-            None => Call::new("DELETE FROM waypost_subscriptions WHERE id = $1").with(rows::text(id)),
+    fn put(&mut self, record: Record<'_>) -> Result<()> {
+        let call = match record {
+            Record::Subscription(_, Some(subscription)) => rows::put_subscription(subscription)?,
+            Record::Subscription(id, None) => {
+                Call::new("DELETE FROM waypost_subscriptions WHERE id = $1").with(rows::text(id))
+            }
+            Record::Worker(_, Some(worker)) => workers::put(worker)?,
+            Record::Worker(name, None) => {
+                Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name))
+            }
+            Record::AttemptLog(log) => {
+                if self.plan_state(&log.plan)?.version().is_none() {
+                    return Ok(());
+                }
+                workers::put_log(self.key(&log.plan)?, log)
+            }
         };
         self.begin()?;
         self.writer()?.queued.push(call);
-        Ok(())
-    }
-
-    fn set_worker(&mut self, name: &str, worker: Option<&Worker>) -> Result<()> {
-        let call = match worker {
-            Some(worker) => workers::put(worker)?,
-            None => Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name)),
-        };
-        self.begin()?;
-        self.writer()?.queued.push(call);
-        Ok(())
-    }
-
-    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<()> {
-        let pending = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(&log.plan));
-        if pending.is_none() && self.known(&log.plan)?.is_none_or(|known| known.purged) {
-            return Ok(());
-        }
-        let key = self.key(&log.plan)?;
-        self.writer()?.queued.push(workers::put_log(key, log));
         Ok(())
     }
 }
@@ -151,7 +135,9 @@ impl Transaction for Session<'_> {
 impl Rewrite for Session<'_> {
     fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, index: &IndexRows) -> Result<()> {
         let plan = plan.id();
-        let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
+        let key = self.key(plan)?;
+        self.query_all(Vec::new())?;
+        let replay_bytes = self.known(plan)?.map_or(0, |known| known.replay_bytes);
         self.send_pending(plan)?;
         let writing = self.writer()?;
         writing.queued.push(write_buffer::put_heads(&[(key, head, None, replay_bytes)]));

@@ -19,7 +19,7 @@ fn stored(store: &Arc<dyn Store>, name: &str) -> Vec<StoredVersion> {
 }
 
 fn latest_hash(store: &Arc<dyn Store>, name: &str) -> Option<Hash> {
-    look(store, |read| read.latest_hash(&plan(name)))
+    look(store, |read| Ok(read.plan_state(&plan(name))?.hash()))
 }
 
 /// The hash of a version as `docs/stores.md` specifies it.
@@ -274,7 +274,7 @@ pub(super) fn a_purged_plan_leaves_no_hash(place: &Place) {
 }
 
 pub(super) fn a_store_has_an_id_of_its_own_that_stays(place: &Place) {
-    let id = |store: &Arc<dyn Store>| look(store, |read| read.store_id());
+    let id = |store: &Arc<dyn Store>| look(store, |read| Ok(read.store_state()?.id));
     let own = id(&place.store());
     assert_eq!(own.len(), 32);
     assert!(own.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')), "{own}");

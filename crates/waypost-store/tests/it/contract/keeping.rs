@@ -2,8 +2,8 @@
 
 use waypost_core::{Command, Phase, PlanId, Timestamp};
 use waypost_store::{
-    AttemptLog, EventFilter, HeldBack, Looked, PlanStore, PruneMode, Running, Since, Store, StoreError,
-    WriteError, copy,
+    AttemptLog, EventFilter, HeldBack, Looked, PlanStore, PruneMode, Record, Running, Since, Store,
+    StoreError, WriteError, copy,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -39,7 +39,7 @@ fn put_log(plans: &PlanStore, name: &str, attempt: u32) {
     let text = format!("attempt {attempt} of {name}\n");
     let (plan, task, bytes) = (plan(name), id("first"), text.len() as u64);
     let log = AttemptLog { plan, task, attempt, worker, at, ended: true, bytes, text };
-    let put = plans.store().write(&mut |transaction| transaction.put_attempt_log(&log));
+    let put = plans.store().write(&mut |transaction| transaction.put(Record::AttemptLog(&log)));
     put.unwrap();
 }
 

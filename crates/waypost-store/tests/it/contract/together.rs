@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use waypost_store::{StoreError, WriteError, WriteRequest};
+use waypost_store::{PlanState, StoreError, WriteError, WriteRequest};
 use waypost_testkit::task;
 
 use crate::kit::*;
@@ -135,7 +135,7 @@ pub(super) fn a_transaction_that_fails_leaves_nothing(place: &Place) {
         );
         transaction.purge(&plan("p"))?;
         assert_eq!(transaction.head(&plan("p"))?, None);
-        assert!(transaction.was_used(&plan("p"))?);
+        assert_eq!(transaction.plan_state(&plan("p"))?, PlanState::Purged);
         Err(StoreError::Database("on purpose".to_owned()))
     });
     assert!(matches!(outcome, Err(StoreError::Database(text)) if text == "on purpose"));

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use waypost_core::{Actor, Command, Outcome, Refusal, Timestamp};
 use waypost_store::{
-    AttemptLog, LeaseUpdate, PlanStore, ProgressFeed, Read, Slots, StoreError, TaskProgress, Transaction,
-    WORKER_KEPT_SECONDS, Worker, WorkerKind, WorkerState, WriteRequest,
+    AttemptLog, LeaseUpdate, PlanStore, ProgressFeed, Read, Record, Slots, StoreError, TaskProgress,
+    Transaction, WORKER_KEPT_SECONDS, Worker, WorkerFilter, WorkerKind, WorkerState, WriteRequest,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -36,7 +36,7 @@ fn change(plans: &PlanStore, mut work: impl FnMut(&mut dyn Transaction) -> Resul
 }
 
 fn put(transaction: &mut dyn Transaction, worker: &Worker) -> Result<(), StoreError> {
-    transaction.set_worker(&worker.name, Some(worker))
+    transaction.put(Record::Worker(&worker.name, Some(worker)))
 }
 
 fn seen<R: Default>(plans: &PlanStore, mut look: impl FnMut(&mut dyn Read) -> Result<R, StoreError>) -> R {
@@ -64,12 +64,18 @@ pub(super) fn a_worker_is_found_again_until_it_is_dropped_or_forgotten(place: &P
         put(transaction, &first)?;
         put(transaction, &worker_at("mill:2", now.plus_seconds(WORKER_KEPT_SECONDS)))
     });
-    assert_eq!(seen(&place.plans(), |read| read.worker("mill:1")), Some(first.clone()));
-    assert_eq!(seen(&plans, |read| read.worker("mill")), None);
+    assert_eq!(
+        seen(&place.plans(), |read| Ok(read.workers(WorkerFilter::Name("mill:1"), 1)?.items.pop())),
+        Some(first.clone())
+    );
+    assert_eq!(seen(&plans, |read| Ok(read.workers(WorkerFilter::Name("mill"), 1)?.items.pop())), None);
     (first.kind, first.capacity, first.waits_for) = (WorkerKind::Run, None, vec!["nightly".to_owned()]);
     first.plans = vec![plan("p")];
     change(&plans, |transaction| put(transaction, &first));
-    assert_eq!(seen(&place.plans(), |read| read.worker("mill:1")), Some(first.clone()));
+    assert_eq!(
+        seen(&place.plans(), |read| Ok(read.workers(WorkerFilter::Name("mill:1"), 1)?.items.pop())),
+        Some(first.clone())
+    );
     let mut gone = 0;
     change(&plans, |transaction| {
         gone = transaction.forget_workers(first.until)?;
@@ -82,8 +88,8 @@ pub(super) fn a_worker_is_found_again_until_it_is_dropped_or_forgotten(place: &P
     });
     assert_eq!((gone, names(&place.plans())), (1, vec!["mill:2".to_owned()]));
     change(&plans, |transaction| {
-        transaction.set_worker("mill:2", None)?;
-        transaction.set_worker("nobody", None)
+        transaction.put(Record::Worker("mill:2", None))?;
+        transaction.put(Record::Worker("nobody", None))
     });
     assert_eq!(names(&place.plans()), [""; 0]);
 }
@@ -131,7 +137,7 @@ pub(super) fn whoever_is_asked_to_drain_finds_that_in_its_own_row(place: &Place)
     change(&plans, |transaction| put(transaction, &worker_at("w", Timestamp::from_micros(1))));
     assert!(!place.plans().drain("nobody").unwrap());
     assert!(place.plans().drain("w").unwrap());
-    let found = seen(&plans, |read| read.worker("w")).unwrap();
+    let found = seen(&plans, |read| Ok(read.workers(WorkerFilter::Name("w"), 1)?.items.pop())).unwrap();
     assert_eq!(found, Worker { draining: true, ..worker_at("w", Timestamp::from_micros(1)) });
 }
 
@@ -297,15 +303,15 @@ pub(super) fn the_copy_of_a_log_is_found_again_where_copies_are_kept(place: &Pla
         bytes: 70_000,
         text: "so far\n".to_owned(),
     };
-    change(&plans, |transaction| transaction.put_attempt_log(&log));
+    change(&plans, |transaction| transaction.put(Record::AttemptLog(&log)));
     (log.ended, log.text) = (true, "to the end\n".to_owned());
-    change(&plans, |transaction| transaction.put_attempt_log(&log));
+    change(&plans, |transaction| transaction.put(Record::AttemptLog(&log)));
     let found = |attempt: u32| place.plans().attempt_log(&plan("p"), &id("first"), attempt).unwrap();
     let is_kept = !place.location.starts_with("file:");
     assert_eq!(found(1), is_kept.then_some(log.clone()));
     assert_eq!(found(2), None);
     plans.purge(&plan("p"), &ada()).unwrap();
-    change(&plans, |transaction| transaction.put_attempt_log(&log));
+    change(&plans, |transaction| transaction.put(Record::AttemptLog(&log)));
     assert_eq!(found(1), None, "what was in it is gone with the plan");
 }
 
@@ -318,7 +324,7 @@ pub(super) fn nobody_is_woken_by_workers_and_logs_and_no_version_comes_of_them(p
     let log = AttemptLog { plan, task, attempt: 1, worker, at, ended: true, bytes: 5, text };
     change(&other, |transaction| {
         put(transaction, &worker_at("w", at))?;
-        transaction.put_attempt_log(&log)
+        transaction.put(Record::AttemptLog(&log))
     });
     assert!(other.drain("w").unwrap());
     change(&other, |transaction| transaction.forget_workers(at.plus_seconds(61)).map(drop));
