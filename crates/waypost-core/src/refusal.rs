@@ -67,12 +67,12 @@ pub enum Refusal {
         /// The requested action, such as `end it`.
         wanted: &'static str,
     },
-    /// A worker acts on tasks that it holds, and the program of a task on its own attempt.
-    #[error("{by} works on tasks that it holds; it cannot change plan {plan}")]
+    /// The program of a task acts on its own attempt.
+    #[error("{by} is the program of a task and works on that alone; it cannot do this in plan {plan}")]
     NotItsTask {
         /// The id of the plan.
         plan: String,
-        /// The worker that asked.
+        /// The program that asked.
         by: String,
     },
     /// A person stopped it, and only a person can undo that.

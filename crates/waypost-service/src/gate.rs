@@ -81,7 +81,7 @@ impl Gatekeeper<'_> {
         commands: Vec<Command>,
         config: impl Fn() -> Result<std::sync::Arc<Config>, ServiceError>,
     ) -> Result<Vec<Command>, ServiceError> {
-        self.bind_worker(&commands)?;
+        self.bind_program(&commands)?;
         let commands = match commands.iter().any(|command| self.needs_configuration(command)) {
             true => self.guard_human_tasks(&*config()?, commands)?,
             false => commands,
@@ -90,37 +90,10 @@ impl Gatekeeper<'_> {
         Ok(commands)
     }
 
-    /// A worker takes tasks and reports on what it holds. The program of a task does nothing in other plans.
-    fn bind_worker(&self, commands: &[Command]) -> Result<(), ServiceError> {
-        if self.by.actor.kind != ActorKind::Worker {
-            return Ok(());
-        }
-        let plan = self.plan.id().to_string();
-        for command in commands {
-            let may = match (&self.by.program, acted_on(command)) {
-                (Some(program), _) if program.plan != plan => false,
-                (Some(_), _) | (None, Some((_, Act::Start | Act::End(_)))) => true,
-                // The core refuses these where they matter.
-                (None, Some((_, Act::Answer(_) | Act::Reopen | Act::Cancel))) => true,
-                (None, None) => matches!(command, Command::ReleaseTask { .. } | Command::AskQuestion { .. }),
-            };
-            if !may {
-                return Err(self.not_its_task());
-            }
-            if let Command::FinishTask {
-                task, outcome: Outcome::Done { .. } | Outcome::Failed { .. }, ..
-            } = command
-                && self.by.program.is_none()
-                && let Some(found) = self.plan.task(task.as_str())
-                && found.state.status == Status::Pending
-                && found.spec.work.is_none()
-                && found.spec.check.is_none()
-            {
-                let (task, status) = (task.to_string(), Status::Pending);
-                return Err(Refusal::WrongStatus { task, status, wanted: "ended" }.into());
-            }
-        }
-        Ok(())
+    /// The program of a task does nothing in other plans.
+    fn bind_program(&self, commands: &[Command]) -> Result<(), ServiceError> {
+        let is_foreign = self.by.program.as_ref().is_some_and(|own| own.plan != self.plan.id().as_str());
+        if is_foreign && !commands.is_empty() { Err(self.not_its_task()) } else { Ok(()) }
     }
 
     /// Whether a command starts or ends a task with work, or a task that is only added by the same write.

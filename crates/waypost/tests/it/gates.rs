@@ -201,7 +201,7 @@ fn a_signed_answer_opens_a_gate_where_signatures_are_asked_for() {
         "{gate}"
     );
     let (shown, _) = text(&workspace.waypost(&["show", "p", "--task", "gate"]));
-    assert!(shown.contains("done by person:ada at ") && shown.contains("(signature, "), "{shown}");
+    assert!(shown.contains("done by person:ada at ") && shown.contains("(signature,"), "{shown}");
     let (said, error) = text(&workspace.waypost(&["worker", "--until-idle"]));
     assert!(workspace.work().join("ran").exists(), "{said}{error}");
     assert!(workspace.waypost(&["verify", "p"]).status.success());
