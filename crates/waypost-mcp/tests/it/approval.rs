@@ -155,7 +155,7 @@ fn the_person_is_told_what_would_run_as_one_would_type_it() {
          - b: sh -c 'make all' [runs in a shell, no time limit]\n\
          - c: POST https://ci.example/build [uses the network, no time limit]\n    \
          executor: hook\n      url: https://ci.example/build\n      method: POST\n      tries: 3\n      \
-         poll_seconds: 2{limits}\n\
+         poll_seconds: 5{limits}\n\
          - e: POST https://ci.example/build [uses the network, no time limit]\n\
          - d: (nothing) [used once, no time limit]\n    \
          executor: noop\n    check: lint{environment}{limits}\n    check: lint -q"

@@ -146,7 +146,7 @@ fn an_agent_or_a_program_that_unsets_its_variables_is_known_by_its_ancestors() {
 
     let unset = "env -u WAYPOST_ACTOR -u WAYPOST_ATTEMPT -u WAYPOST_WORKER -u WAYPOST_PLAN";
     let line =
-        format!("{unset} waypost approve a --as person:ada 2> said; {unset} waypost status set a x; true");
+        format!("{unset} waypost approve a --as person:ada 2> said; {unset} waypost status set a x 2>> said; {unset} waypost status set p x; true");
     configure(
         &workspace,
         &format!("[executors.touch]\nkind = \"process\"\ncommand = [\"sh\", \"-c\", {line:?}]\n"),
@@ -154,9 +154,10 @@ fn an_agent_or_a_program_that_unsets_its_variables_is_known_by_its_ancestors() {
     check(&waypost(&workspace, &["run", "p.json"]).output().unwrap(), 0, "");
     let said = fs::read_to_string(workspace.work().join("said")).unwrap();
     assert!(said.contains("this runs inside a task of a plan (WAYPOST_ACTOR is set in process"), "{said}");
-    let history = waypost(&workspace, &["history", "a"]).output().unwrap();
-    let (history, _) = text(&history);
-    assert!(history.contains("worker:p") && !history.contains("approved"), "{history}");
+    assert!(said.contains("worker:p is the program of a task and works on that alone"), "{said}");
+    let history = |plan| text(&waypost(&workspace, &["history", plan]).output().unwrap()).0;
+    assert!(!history("a").contains("approved") && !history("a").contains("worker:p"), "{}", history("a"));
+    assert!(history("p").contains("worker:p  "), "{}", history("p"));
 }
 
 #[test]

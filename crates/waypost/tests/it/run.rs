@@ -92,7 +92,7 @@ fn a_dry_run_runs_and_writes_nothing() {
     let (out, _) = text(&output);
     assert_eq!(
         out,
-        "2 tasks in 2 batches, at most 4 concurrent (queue default)\nbatch 1\n  a  sh -c 'touch ran'\nbatch 2\n  b  sh -c 'touch ran'  [locks x]\n"
+        "2 tasks in 2 batches, at most 4 concurrent (queue default)\nbatch 1\n  a  sh -c 'touch ran'\nbatch 2\n  b  sh -c 'touch ran'\n      depends on: a\n      locks: x\n"
     );
     assert!(!workspace.work().join("ran").exists() && !workspace.work().join(".waypost/waypost.db").exists());
 }

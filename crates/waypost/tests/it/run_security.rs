@@ -253,8 +253,10 @@ fn an_agents_list_of_things_to_do_goes_to_machines_only_on_a_persons_word() {
         }
         check(&place.workspace.waypost(&["run", "p"]), 1, "approve");
         place.nothing_ran();
-        let words = if starts { &["run", "p", "--yes"][..] } else { &["run", "p"] };
-        let output = place.workspace.at_terminal(words);
+        // What was not seen is not agreed to either.
+        check(&place.workspace.at_terminal(&["run", "p", "--yes"]), 1, "--seen");
+        place.nothing_ran();
+        let output = place.workspace.at_terminal(&["run", "p"]);
         assert!(place.workspace.work().join("ran").exists(), "{:?}", text(&output));
     }
     // Without the configuration's word a list of things to do stays one.
