@@ -237,7 +237,7 @@ impl Service {
             let state = plan.state();
             let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
             // An explicit approval is void once tasks get work; that a plan is a person's own would be said again.
-            let says_so = own && !state.approval.as_ref().is_some_and(|approval| !approval.is_own());
+            let says_so = own && state.approval.as_ref().is_none_or(|approval| approval.is_own());
             (assignments(plan, executor), state.phase, !own && state.approval.is_none(), says_so)
         })?;
         if commands.is_empty() {
