@@ -11,7 +11,7 @@ use crate::actor::account;
 use crate::context::PlanHandle;
 use crate::error::{Failure, Outcome};
 
-/// The key of a command whose option `--sign` signs.
+// The key of a command whose option `--sign` signs. A doc comment would become the help of the command.
 #[derive(Debug, Args)]
 pub(crate) struct SigningKey {
     /// Key to sign with: a private key, or a public key whose private one is in the ssh-agent [default: approval.signing_key]
