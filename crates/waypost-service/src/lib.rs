@@ -17,6 +17,7 @@ mod edit;
 mod error;
 mod event_text;
 mod gate;
+mod gate_search;
 mod human_answer;
 mod lifecycle;
 mod own_record;

@@ -111,7 +111,7 @@ impl Scheduler {
                     if gates.elsewhere.0 == Some(plan.version()) {
                         gates.elsewhere.1.clone()
                     } else {
-                        let found = others.behind_gates_elsewhere(plan, &gates.external);
+                        let found = others.behind_gates_of_others(plan, &gates.external);
                         // What cannot be read now does not start now.
                         found.unwrap_or_else(|error| {
                             let held = |task: &TaskId| (task.clone(), error.to_string());

@@ -482,7 +482,7 @@ fn held(desk: &Desk, on: &str, when: DependencyRule) -> Vec<String> {
     let plan = desk.service.create(&present(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
     desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
     let waiting = desk.service.read(&plan, Plan::clone).unwrap();
-    let behind = desk.service.behind_gates_elsewhere(&waiting, &[id("next")]).unwrap();
+    let behind = desk.service.behind_gates_of_others(&waiting, &[id("next")]).unwrap();
     behind.into_iter().map(|(_, there)| there).collect()
 }
 
@@ -537,7 +537,7 @@ fn a_name_of_an_agent_opens_no_gate() {
     let of = TaskRef { plan: &forged, task: &id("gate"), attempt: None };
     desk.service.report(&evil, of, done(), Guard::NONE).unwrap();
     let waiting = desk.service.read(&plan, Plan::clone).unwrap();
-    let behind = desk.service.behind_gates_elsewhere(&waiting, &[id("next")]).unwrap();
+    let behind = desk.service.behind_gates_of_others(&waiting, &[id("next")]).unwrap();
     assert_eq!(behind, [(id("next"), "robin:gate".to_owned())]);
 }
 

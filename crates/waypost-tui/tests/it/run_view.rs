@@ -344,7 +344,10 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     assert_eq!(shown(PREVIEW_TASKS_MAX, 1).tasks.len(), PREVIEW_TASKS_MAX);
     let more = shown(PREVIEW_TASKS_MAX + 1, 1);
     assert_eq!((more.tasks.len(), more.for_machines), (PREVIEW_TASKS_MAX, PREVIEW_TASKS_MAX + 1));
-    let mut long = |bytes| shown(1, bytes).tasks[0].particulars[0].1.clone();
+    let mut long = |bytes| {
+        let texts = shown(1, bytes).tasks.remove(0).particulars.into_iter().map(|(_, text)| text);
+        texts.max_by_key(String::len).unwrap_or_default()
+    };
     assert_eq!(long(PARTICULAR_BYTES_MAX).len(), PARTICULAR_BYTES_MAX);
     assert!(long(PARTICULAR_BYTES_MAX + 1).ends_with("(1 more bytes not shown)"));
     let heavy = shown(20, PARTICULAR_BYTES_MAX);

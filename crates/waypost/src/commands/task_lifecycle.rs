@@ -112,13 +112,13 @@ impl Done {
         let result = self.result.as_deref().map(files::text_argument).transpose()?;
         let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
         let report = TaskReport::Done { result, output };
-        let ends = Ending { which: &self.which, attempt: self.attempt, key: self.sign.then_some(&self.key) };
+        let ends = TaskEnd { which: &self.which, attempt: self.attempt, key: self.sign.then_some(&self.key) };
         finish(context, &ends, report, &self.guard, "is done")
     }
 }
 
 /// Which attempt of which task ends, and the key if a person signs that.
-struct Ending<'a> {
+struct TaskEnd<'a> {
     which: &'a TaskArgs,
     attempt: Option<u32>,
     key: Option<&'a SigningKey>,
@@ -126,7 +126,7 @@ struct Ending<'a> {
 
 fn finish(
     context: &mut Context,
-    &Ending { which, attempt, key }: &Ending<'_>,
+    &TaskEnd { which, attempt, key }: &TaskEnd<'_>,
     report: TaskReport,
     guard: &Guard,
     said: &str,
@@ -181,7 +181,7 @@ pub(crate) struct Fail {
 impl Fail {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let error = files::text_argument(&self.error)?;
-        let ends = Ending { which: &self.which, attempt: self.attempt, key: None };
+        let ends = TaskEnd { which: &self.which, attempt: self.attempt, key: None };
         finish(context, &ends, TaskReport::Failed { error }, &self.guard, "failed")
     }
 }
@@ -204,7 +204,7 @@ impl Skip {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         if !self.undo {
             let report = TaskReport::Skipped { reason: self.reason };
-            let ends = Ending { which: &self.which, attempt: None, key: None };
+            let ends = TaskEnd { which: &self.which, attempt: None, key: None };
             return finish(context, &ends, report, &self.guard, "is skipped");
         }
         let (found, task) = self.which.find(context)?;

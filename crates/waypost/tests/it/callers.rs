@@ -145,8 +145,9 @@ fn an_agent_or_a_program_that_unsets_its_variables_is_known_by_its_ancestors() {
     assert!(said.contains(inside), "{said}");
 
     let unset = "env -u WAYPOST_ACTOR -u WAYPOST_ATTEMPT -u WAYPOST_WORKER -u WAYPOST_PLAN";
-    let line =
-        format!("{unset} waypost approve a --as person:ada 2> said; {unset} waypost status set a x 2>> said; {unset} waypost status set p x; true");
+    let line = format!(
+        "{unset} waypost approve a --as person:ada 2> said; {unset} waypost status set a x 2>> said; {unset} waypost status set p x; true"
+    );
     configure(
         &workspace,
         &format!("[executors.touch]\nkind = \"process\"\ncommand = [\"sh\", \"-c\", {line:?}]\n"),
