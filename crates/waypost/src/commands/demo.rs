@@ -10,7 +10,7 @@ use clap::Args;
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::Draft;
 use waypost_run::{Options, Runner};
-use waypost_service::Service;
+use waypost_service::{Caller, Service};
 use waypost_store::{Durability, PlanStore, open};
 use waypost_text::hex;
 
@@ -71,7 +71,8 @@ impl Demo {
         let config = Arc::new(config);
         let draft: Draft = serde_json::from_str(PLAN).map_err(|error| broken(&error))?;
         let service = Service::new(Arc::clone(&plans), Arc::clone(&config));
-        let by = context.caller()?;
+        // The store is the demo's own, and nothing binds the program of a task there.
+        let by = Caller { program: None, ..context.caller()? };
         let entered = service.submit(&by, prepare::runnable(&config, draft, None)?);
         let id = entered.map_err(|error| broken(&error))?.plan;
         service.start(&by, &id)?;

@@ -308,6 +308,9 @@ fn the_demo_runs_for_every_caller_and_leaves_nothing() {
     for (variable, value) in [("LC_ALL", "C.UTF-8"), ("CLAUDECODE", "1"), ("WAYPOST_ACTOR", "worker:p")] {
         let workspace = Workspace::new();
         let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        if value == "worker:p" {
+            command.env("WAYPOST_PLAN", "p").env("WAYPOST_TASK", "t").env("WAYPOST_ATTEMPT", "1");
+        }
         let output = command.env(variable, value).arg("demo").output().unwrap();
         let (out, err) = text(&output);
         assert_eq!(output.status.code(), Some(0), "{variable}: {out}{err}");
