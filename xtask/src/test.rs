@@ -1,6 +1,5 @@
 //! `cargo xtask test`: installs what the tests need and runs all of them.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -46,17 +45,17 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
 
 /// `cargo xtask test-clients`: only the third-party clients.
 pub(crate) fn clients() -> Result<()> {
-    crate::clients::run(&test_build()?)
+    crate::clients::run(&build()?)
 }
 
 /// `cargo xtask test-browser`: only the dashboard in a browser.
 pub(crate) fn browser() -> Result<()> {
-    crate::web::journeys(&test_build()?)
+    crate::web::journeys(&build()?)
 }
 
 /// `cargo xtask screenshots`.
 pub(crate) fn screenshots() -> Result<()> {
-    crate::web::screenshots(&test_build()?)
+    crate::web::screenshots(&build()?)
 }
 
 fn build() -> Result<PathBuf> {
@@ -68,25 +67,6 @@ fn build() -> Result<PathBuf> {
         lacks_injection(&binary("release"))?;
     }
     Ok(built)
-}
-
-/// Builds the program that third-party clients and browsers run: its account's home is `$HOME`, and not the one of whoever
-/// runs the tests.
-fn test_build() -> Result<PathBuf> {
-    must("build the tests", cargo().args(["test", "--workspace", "--quiet", "--no-run"]))?;
-    let folder = cache_dir().join("test-build");
-    std::fs::create_dir_all(&folder)?;
-    let injected = folder.join("waypost-injected");
-    std::fs::copy(binary("debug"), &injected).context("copy the program")?;
-    ensure!(has_injection(&std::fs::read(&injected)?), "the tests built a program without injection");
-    let script = format!(
-        "#!/bin/sh\nWAYPOST_INJECTED_HOME=\"$HOME\" exec '{}' \"$@\"\n",
-        std::path::absolute(&injected)?.display()
-    );
-    let program = folder.join("waypost");
-    std::fs::write(&program, script)?;
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
-    Ok(program)
 }
 
 /// Fails if a program for users lets variables replace its account, its ancestors or its terminal, as tests do.
