@@ -1,11 +1,15 @@
 //! `cargo xtask test`: installs what the tests need and runs all of them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use waypost_testkit::postgres::POSTGRES;
 
 use crate::exec::{binary, cache_dir, cargo, must, output, program, root};
+
+/// The variable that says how many tests run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
     // The licence test reads the dependencies of every platform, and a build fetches only those of this one.
@@ -17,6 +21,11 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
         // One failure does not hide the others.
         test.args(["test", "--workspace", "--quiet", "--no-fail-fast"]).args(targets);
         test.env(POSTGRES, server.url("postgres"));
+        if std::env::var_os(THREADS).is_none() {
+            // Most tests wait for programs that they started.
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            test.env(THREADS, (2 * cores).to_string());
+        }
         test
     };
     if filter.is_empty() {
@@ -45,17 +54,17 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
 
 /// `cargo xtask test-clients`: only the third-party clients.
 pub(crate) fn clients() -> Result<()> {
-    crate::clients::run(&build()?)
+    crate::clients::run(&test_build()?)
 }
 
 /// `cargo xtask test-browser`: only the dashboard in a browser.
 pub(crate) fn browser() -> Result<()> {
-    crate::web::journeys(&build()?)
+    crate::web::journeys(&test_build()?)
 }
 
 /// `cargo xtask screenshots`.
 pub(crate) fn screenshots() -> Result<()> {
-    crate::web::screenshots(&build()?)
+    crate::web::screenshots(&test_build()?)
 }
 
 fn build() -> Result<PathBuf> {
@@ -67,6 +76,32 @@ fn build() -> Result<PathBuf> {
         lacks_injection(&binary("release"))?;
     }
     Ok(built)
+}
+
+/// Builds the program that third-party clients and browsers start. Its account's home is `$HOME`, which they set to a folder of
+/// their own, so that nothing is read from or written to the home of whoever runs the tests; and it is no agent's, whoever
+/// started the tests.
+fn test_build() -> Result<PathBuf> {
+    let feature = ["--features", "waypost-account/injected"];
+    must(
+        "build the binary for tests",
+        cargo().args(["build", "--quiet", "--package", "waypost"]).args(feature),
+    )?;
+    let folder = std::path::absolute(cache_dir())?.join("test-build");
+    std::fs::create_dir_all(&folder)?;
+    let injected = folder.join("waypost-injected");
+    // A copy that still runs cannot be written to.
+    let _absent = std::fs::remove_file(&injected);
+    std::fs::copy(binary("debug"), &injected).context("copy the program")?;
+    ensure!(has_injection(&std::fs::read(&injected)?), "{} reads no {INJECTED}…", injected.display());
+    let script = format!(
+        "#!/bin/sh\nWAYPOST_INJECTED_HOME=\"$HOME\" WAYPOST_INJECTED_ANCESTORS= exec '{}' \"$@\"\n",
+        injected.display()
+    );
+    let program = folder.join("waypost");
+    std::fs::write(&program, script)?;
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+    Ok(program)
 }
 
 /// Fails if a program for users lets variables replace its account, its ancestors or its terminal, as tests do.

@@ -55,6 +55,32 @@ impl AccountFileError {
     }
 }
 
+/// The state of a file that changes with its content, its owner and its permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    inode: u64,
+    mode: u32,
+    owner: (u32, u32),
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    /// Returns the state of a file; `None` if it does not exist or cannot be examined.
+    pub fn of(file: &Path) -> Option<Self> {
+        let data = fs::metadata(file).ok()?;
+        Some(Self {
+            inode: data.ino(),
+            mode: data.mode(),
+            owner: (data.uid(), data.gid()),
+            bytes: data.len(),
+            modified: (data.mtime(), data.mtime_nsec()),
+            changed: (data.ctime(), data.ctime_nsec()),
+        })
+    }
+}
+
 impl Account {
     /// Whether others can write what has this metadata. The user's private group does not count as others.
     pub(crate) fn others_write(&self, metadata: &Metadata) -> bool {

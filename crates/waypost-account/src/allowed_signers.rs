@@ -11,7 +11,7 @@ use ssh_key::{Algorithm, HashAlg, PublicKey};
 use waypost_core::Timestamp;
 
 use crate::account::Account;
-use crate::account_files::AccountFileError;
+use crate::account_files::{AccountFileError, FileStamp};
 
 /// Maximum number of lines of a file of signers or of revoked keys.
 pub const SIGNERS_MAX: usize = 10_000;
@@ -74,15 +74,33 @@ pub enum NotAllowed {
     Expired { key: String, until: Timestamp },
 }
 
+/// Returns the fingerprint (`SHA256:…`) of a public key such as `ssh-ed25519 AAAA…`.
+pub fn fingerprint(key: &str) -> Option<String> {
+    Some(public_key(key.trim())?.fingerprint(HashAlg::Sha256).to_string())
+}
+
+fn files_of(account: &Account, named: Option<&Path>) -> Vec<PathBuf> {
+    named.map_or_else(|| account.signer_files(), |named| vec![named.to_owned()])
+}
+
+fn revoked_beside(file: &Path) -> PathBuf {
+    file.with_file_name(REVOKED)
+}
+
 impl AllowedSigners {
+    /// Returns the state of all files that [`AllowedSigners::load`] would read, without reading them.
+    pub fn stamps(account: &Account, named: Option<&Path>) -> Vec<Option<FileStamp>> {
+        let both = |file: PathBuf| [FileStamp::of(&file), FileStamp::of(&revoked_beside(&file))];
+        files_of(account, named).into_iter().flat_map(both).collect()
+    }
+
     /// Reads the signers: the named file, or otherwise the operator's or the user's; and the keys revoked beside them.
     /// Without a file nobody may sign.
     pub fn load(account: &Account, named: Option<&Path>) -> Result<(Self, RevokedKeys), SignerFileError> {
-        let files = named.map_or_else(|| account.signer_files(), |named| vec![named.to_owned()]);
-        for file in files {
+        for file in files_of(account, named) {
             let Some(bytes) = account.read(&file)? else { continue };
             let signers = Self::parse(&file, &bytes)?;
-            let beside = file.with_file_name(REVOKED);
+            let beside = revoked_beside(&file);
             let revoked = account.read(&beside)?.map(|bytes| RevokedKeys::parse(&beside, &bytes));
             return Ok((signers, revoked.transpose()?.unwrap_or_default()));
         }
@@ -91,6 +109,11 @@ impl AllowedSigners {
 
     pub fn parse(file: &Path, bytes: &[u8]) -> Result<Self, SignerFileError> {
         Ok(Self { lines: lines(file, bytes, line)? })
+    }
+
+    /// Removes the key with this fingerprint.
+    pub fn remove(&mut self, fingerprint: &str) {
+        self.lines.retain(|line| line.key.fingerprint(HashAlg::Sha256).to_string() != fingerprint);
     }
 
     /// Returns the first name, without patterns, that the file gives to a public key such as `ssh-ed25519 AAAA…`.

@@ -21,15 +21,17 @@ mod terminal;
 mod trust;
 
 pub use account::{Account, Records};
-pub use account_files::{ACCOUNT_FILE_BYTES_MAX, AccountFileError};
-pub use allowed_signers::{AllowedSigners, NotAllowed, RevokedKeys, SIGNERS_MAX, SignerFileError};
+pub use account_files::{ACCOUNT_FILE_BYTES_MAX, AccountFileError, FileStamp};
+pub use allowed_signers::{
+    AllowedSigners, NotAllowed, RevokedKeys, SIGNERS_MAX, SignerFileError, fingerprint,
+};
 pub use evidence::{ANCESTORS_MAX, CallerError, Evidence, Process};
 pub use message::{Act, MESSAGE_BYTES_MAX, Message, MessageTooLong, Scope, Signer};
 pub use ownership::{ForeignOwner, WorkspaceNames, find_root, user_name};
 pub use revoked::{REVOKED_MAX, RevokedApprovals};
 pub use seal::SealKey;
 pub use sign::{SignError, sign};
-pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Verified, verify};
+pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Signed, Verified, verify};
 pub use stores::StoreRecords;
 pub use terminal::Terminal;
 pub use trust::{SETTINGS_BYTES_MAX, TRUST_RECORDS_MAX, TrustRecord, TrustRecords, TrustState, trust_digest};

@@ -8,6 +8,9 @@ use nix::unistd::{Uid, User};
 
 use crate::account::Account;
 
+/// Why a link in place of a file is not used.
+const IS_LINK: &str = "is a link";
+
 /// Something of another user, or that another user can replace, where a workspace would be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {why} and is not used", path.display())]
@@ -19,7 +22,11 @@ pub struct ForeignOwner {
 impl ForeignOwner {
     /// Returns what to do next.
     pub fn hint(&self) -> String {
-        format!("chown -R $(id -u) {}, or name other ones: --store URL --config FILE", self.path.display())
+        let path = self.path.display();
+        match self.why == IS_LINK {
+            true => format!("put the file itself at {path}, or name other ones: --store URL --config FILE"),
+            false => format!("chown -R $(id -u) {path}, or name other ones: --store URL --config FILE"),
+        }
     }
 }
 
@@ -65,8 +72,12 @@ pub fn find_root(
 /// Checks that a workspace's root and what is used in it belong to the account.
 fn check_root(account: &Account, root: &Path, names: &WorkspaceNames<'_>) -> Result<(), ForeignOwner> {
     let own = root.join(names.own);
-    let files = names.files.iter().map(|file| own.join(file));
-    for path in [root.to_owned(), own.clone()].into_iter().chain(files) {
+    let files: Vec<PathBuf> = names.files.iter().map(|file| own.join(file)).collect();
+    // A link would let a repository use or fill files elsewhere. The folder itself may be one: its content is trusted or not.
+    if let Some(path) = files.iter().find(|path| path.is_symlink()) {
+        return Err(ForeignOwner { why: IS_LINK.to_owned(), path: path.clone() });
+    }
+    for path in [root.to_owned(), own].into_iter().chain(files) {
         // A link belongs to whoever made it, and leads to something that belongs to someone as well.
         let found = [fs::symlink_metadata(&path), fs::metadata(&path)];
         if let Some(stranger) = found.iter().flatten().find(|metadata| !account.trusts(metadata.uid())) {

@@ -63,6 +63,42 @@ struct Parts {
     signature: Signature,
 }
 
+/// A signature of a message by some key. It stays one; whether the key may sign changes.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    key: PublicKey,
+    touch: bool,
+}
+
+impl Signed {
+    /// Verifies that some key signed the message.
+    pub fn read(armour: &[u8], message: &[u8]) -> Result<Self, BadSignature> {
+        let Parts { key, hash, signature } = parts(&unarmoured(armour)?)?;
+        let touch = is_of_security_key(&key)
+            && signature
+                .as_bytes()
+                .iter()
+                .nth_back(TRAILER_BYTES - 1)
+                .is_some_and(|flags| flags & USER_PRESENT != 0);
+        let wrong = |_| BadSignature::Wrong(key.fingerprint(HashAlg::Sha256).to_string());
+        let whole = SshSig::new(key.key_data().clone(), NAMESPACE, hash, signature).map_err(wrong)?;
+        key.verify(NAMESPACE, message, &whole).map_err(wrong)?;
+        Ok(Self { key, touch })
+    }
+
+    /// Checks that the key may sign as this signer now.
+    pub fn check(
+        &self,
+        signer: &str,
+        signers: &AllowedSigners,
+        revoked: &RevokedKeys,
+        now: Timestamp,
+    ) -> Result<Verified, BadSignature> {
+        signers.check(&self.key, signer, NAMESPACE, revoked, now)?;
+        Ok(Verified { fingerprint: self.key.fingerprint(HashAlg::Sha256).to_string(), touch: self.touch })
+    }
+}
+
 /// Verifies that an allowed key of this signer signed the message, as of now.
 pub fn verify(
     armour: &[u8],
@@ -72,19 +108,7 @@ pub fn verify(
     revoked: &RevokedKeys,
     now: Timestamp,
 ) -> Result<Verified, BadSignature> {
-    let Parts { key, hash, signature } = parts(&unarmoured(armour)?)?;
-    signers.check(&key, signer, NAMESPACE, revoked, now)?;
-    let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
-    let touch = is_of_security_key(&key)
-        && signature
-            .as_bytes()
-            .iter()
-            .nth_back(TRAILER_BYTES - 1)
-            .is_some_and(|flags| flags & USER_PRESENT != 0);
-    let wrong = |_| BadSignature::Wrong(fingerprint.clone());
-    let whole = SshSig::new(key.key_data().clone(), NAMESPACE, hash, signature).map_err(wrong)?;
-    key.verify(NAMESPACE, message, &whole).map_err(wrong)?;
-    Ok(Verified { fingerprint, touch })
+    Signed::read(armour, message)?.check(signer, signers, revoked, now)
 }
 
 /// The bytes between the lines. As `ssh-keygen` reads it: white space does not count, nor does what follows the end.

@@ -270,6 +270,18 @@ pub enum Command {
         /// Why the task is cancelled.
         reason: String,
     },
+    /// Hold a task, or all tasks below it: none of them starts until the hold is lifted.
+    HoldTask {
+        /// The id of the task.
+        task: TaskId,
+        /// Why the task is held.
+        reason: String,
+    },
+    /// Lift the hold of a task. Only a person lifts the hold of a person.
+    UnholdTask {
+        /// The id of the task.
+        task: TaskId,
+    },
     /// Reset a finished task, and the tasks that were skipped because of it.
     RetryTask {
         /// The id of the task.

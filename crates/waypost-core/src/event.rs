@@ -349,4 +349,19 @@ pub enum Event {
         /// The external task that is open again.
         from: ExternalTaskRef,
     },
+    /// A task was held: neither it nor a task below it starts until the hold is lifted.
+    TaskHeld {
+        /// The id of the task.
+        task: TaskId,
+        /// The actor that holds it.
+        by: Actor,
+        /// Why the task is held.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// The hold of a task was lifted.
+    TaskUnheld {
+        /// The id of the task.
+        task: TaskId,
+    },
 }

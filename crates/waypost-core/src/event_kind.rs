@@ -70,7 +70,9 @@ impl Event {
             | Self::DigestAttached { task, .. }
             | Self::TaskRolledBack { task, .. }
             | Self::OutputReceived { task, .. }
-            | Self::OutputWithdrawn { task, .. } => Subject::Task(task),
+            | Self::OutputWithdrawn { task, .. }
+            | Self::TaskHeld { task, .. }
+            | Self::TaskUnheld { task } => Subject::Task(task),
         }
     }
 

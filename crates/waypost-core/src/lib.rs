@@ -55,7 +55,7 @@ pub use task::{
     PlannerNotes, Refinement, Retry, Task, TaskSpec, Work,
 };
 pub use task_extras::{
-    Answer, Evidence, GateOutcome, GateRecord, Question, QuestionRequest, Report, TaskExtras,
+    Answer, Evidence, GateOutcome, GateRecord, Hold, Question, QuestionRequest, Report, TaskExtras,
 };
 pub use timestamp::{BadTime, Timestamp};
 pub use topology::{critical_path, levels, topological_order};

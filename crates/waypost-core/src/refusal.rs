@@ -121,6 +121,16 @@ pub enum Refusal {
         /// What the task waits for.
         waits_for: Vec<String>,
     },
+    /// The task, or a task above it, is held.
+    #[error("task {task} is held by {by}{}", in_quotes(reason))]
+    Held {
+        /// The id of the held task.
+        task: String,
+        /// The actor that holds it.
+        by: String,
+        /// Why the task is held; may be empty.
+        reason: String,
+    },
     /// Other tasks depend on it.
     #[error("{} on task {task}", depend(dependants))]
     HasDependants {
@@ -261,6 +271,11 @@ fn depend(names: &[String]) -> String {
 }
 
 impl Refusal {
+    /// Whether the command is refused until a person approves the plan.
+    pub fn awaits_approval(&self) -> bool {
+        matches!(self, Self::NeedsApproval {} | Self::WrongPhase { phase: Phase::AwaitingApproval, .. })
+    }
+
     /// Returns what to do next. Never suggests a destructive action.
     pub fn hint(&self) -> String {
         match self {
@@ -287,11 +302,11 @@ impl Refusal {
             },
             Self::NeedsApproval {} => "request approval and wait for it".into(),
             Self::OnlyAPerson { .. } => "ask a person".into(),
-            Self::HumanGate { plan, task, .. } => format!("a person runs `waypost answer {plan} {task} yes`"),
+            Self::HumanGate { .. } => "ask a person to do it".into(),
             Self::NotItsTask { .. } => {
                 "report on your own task, and leave the rest to people and agents".into()
             }
-            Self::StoppedByPerson { by, .. } => format!("ask {by}"),
+            Self::StoppedByPerson { by, .. } => format!("ask {}", by.trim_start_matches("person:")),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {
                 "send the attempt number that was returned when the task was claimed".into()
@@ -299,6 +314,7 @@ impl Refusal {
             Self::StaleAttempt { .. } => "stop working on it: another worker has the task now".into(),
             Self::AlreadyRunning { .. } => "take another task".into(),
             Self::Blocked { .. } => "finish those first".into(),
+            Self::Held { by, .. } => format!("wait until {by} lifts the hold"),
             Self::HasDependants { .. } => "change what they depend on first, or detach them".into(),
             Self::IsParent { .. } => "work on its children".into(),
             Self::MachineWork { .. } => "leave it to a worker".into(),

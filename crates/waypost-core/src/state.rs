@@ -8,7 +8,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
 use crate::{
-    Actor, Answer, Evidence, GateRecord, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp,
+    Actor, Answer, Evidence, GateRecord, Hold, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp,
 };
 
 /// The stored status of a task. `blocked` and `ready` are derived from the graph and never stored.
@@ -158,11 +158,12 @@ struct WrittenState {
     answers: Vec<Answer>,
     stopped_by: Option<Actor>,
     gate: Option<Box<GateRecord>>,
+    held: Option<Hold>,
 }
 
 impl From<WrittenState> for TaskState {
     fn from(written: WrittenState) -> Self {
-        let WrittenState { reported, evidence, question, answers, stopped_by, gate, .. } = written;
+        let WrittenState { reported, evidence, question, answers, stopped_by, gate, held, .. } = written;
         let aside = TaskExtras {
             reported: reported.map(|reported| *reported),
             evidence: evidence.map(|evidence| *evidence),
@@ -170,6 +171,7 @@ impl From<WrittenState> for TaskState {
             answers,
             stopped_by,
             gate: gate.map(|gate| *gate),
+            held,
         };
         Self {
             status: written.status,
@@ -199,6 +201,11 @@ impl TaskState {
     pub fn is_queued(&self) -> bool {
         // A task imported as running was not started here: it has no attempt.
         self.status == Status::Running && self.started_at.is_none() && self.attempt > 0
+    }
+
+    /// Whether the task was ended while a worker had it queued. Its program may have begun before the worker noticed.
+    pub fn may_have_begun(&self) -> bool {
+        self.status.is_finished() && self.started_at.is_none() && self.attempt > 0 && self.worker.is_some()
     }
 
     /// Whether dependants may proceed: the task is done, or its author skipped it.
@@ -235,6 +242,11 @@ impl TaskState {
         self.aside.as_ref()?.gate.as_ref()
     }
 
+    /// Returns the hold that keeps the task from starting.
+    pub fn held(&self) -> Option<&Hold> {
+        self.aside.as_ref()?.held.as_ref()
+    }
+
     /// Returns the answers of people, latest last.
     pub fn answers(&self) -> &[Answer] {
         self.aside.as_ref().map_or(&[], |aside| &aside.answers)
@@ -245,6 +257,13 @@ impl TaskState {
         let mut aside = self.aside.take().unwrap_or_default();
         change(&mut aside);
         self.aside = (*aside != TaskExtras::default()).then_some(aside);
+    }
+
+    /// Drops all extras but a hold, which outlives what the task has done.
+    pub(crate) fn forget_aside(&mut self) {
+        if let Some(aside) = self.aside.take() {
+            self.change_aside(|new| new.held = aside.held);
+        }
     }
 
     /// Closes the open report and question: no check or answer is needed any more.

@@ -176,6 +176,16 @@ pub struct GateRecord {
     pub signature: Option<String>,
 }
 
+/// A hold: the task does not start until the hold is lifted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct Hold {
+    /// The actor that holds the task. Only a person lifts the hold of a person.
+    pub by: Actor,
+    /// Why the task is held.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
 /// The optional parts of a task's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, bitcode::Encode, bitcode::Decode)]
 pub struct TaskExtras {
@@ -197,6 +207,9 @@ pub struct TaskExtras {
     /// The record that a person ended the task, which is for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateRecord>,
+    /// The hold that keeps the task, or the tasks below it, from starting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Hold>,
 }
 
 impl TaskExtras {

@@ -38,7 +38,7 @@ pub enum Role {
     /// What an agent may do.
     #[default]
     Agent,
-    /// What a worker may do.
+    /// Claim tasks, report on those that it holds, and ask.
     Worker,
     /// Read only.
     Reader,

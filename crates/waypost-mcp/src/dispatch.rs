@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinError;
 use waypost_core::nearest;
 use waypost_service::Caller;
@@ -24,7 +24,7 @@ use crate::elicitation::question::{QuestionSender, Settled, Verdict, settle_bloc
 use crate::identity::NOBODY;
 use crate::reply_text;
 use crate::sampling::Sampler;
-use crate::server::{CALLS_MAX, Server, client_info, client_name};
+use crate::server::{Server, client_info, client_name};
 use crate::tool::Answer;
 use crate::tool_call::{Call, Client};
 use crate::tool_error::ToolError;
@@ -87,13 +87,15 @@ impl Server {
         let can_ask = client_info.can_ask() && self.accepts_elicitation(&context, &workspace.config);
         let name = || client_name(&context).unwrap_or_else(|| NOBODY.to_owned());
         let model = client_info.can_sample().then(|| Sampler::new(context.peer.clone(), name()));
-        match self.begin(place, &key, caller, workspace, (can_ask.then_some(rounds), model)) {
-            Ok(running) if rounds => self.round(running, key, &context).await.or_else(complete_with_error),
-            Ok(running) => {
-                Ok(CallToolResponse::Complete(result(self.run_with_elicitation(running, &context).await)))
-            }
-            Err(refused) => complete_with_error(refused),
+        let permit = match self.shared.turns.take().await {
+            Ok(permit) => permit,
+            Err(refused) => return complete_with_error(refused),
+        };
+        let running = self.begin(permit, place, &key, caller, workspace, (can_ask.then_some(rounds), model));
+        if rounds {
+            return self.round(running, key, &context).await.or_else(complete_with_error);
         }
+        Ok(CallToolResponse::Complete(result(self.run_with_elicitation(running, &context).await)))
     }
 
     /// Returns the message for an unknown tool name. The protocol requires a protocol error for it, not a tool result.
@@ -109,16 +111,13 @@ impl Server {
     /// Starts the tool on a blocking thread. `asks` is `None` if the client cannot be asked; `Some(true)` means only in rounds.
     fn begin(
         &self,
+        permit: OwnedSemaphorePermit,
         place: usize,
         key: &CallKey,
         caller: Caller,
         workspace: Arc<Workspace>,
         (asks, model): (Option<bool>, Option<Sampler>),
-    ) -> Result<RunningCall, ToolError> {
-        let Ok(permit) = Arc::clone(&self.shared.calls).try_acquire_owned() else {
-            let message = format!("{CALLS_MAX} calls are in progress already");
-            return Err(ToolError::new(message, "wait for one of them, then retry"));
-        };
+    ) -> RunningCall {
         let (sender, questions) = mpsc::unbounded_channel();
         let gone = Arc::new(CancelFlag::default());
         let seen = Arc::clone(&gone);
@@ -140,7 +139,7 @@ impl Server {
             meters().calls.with([&tool, outcome], |calls| calls.add(1));
             answer
         });
-        Ok(RunningCall { answer, questions, gone, workspace })
+        RunningCall { answer, questions, gone, workspace }
     }
 
     /// Waits for the tool, and meanwhile passes its questions to the person at the client.

@@ -3,7 +3,7 @@
 
 use waypost_core::{Phase, Problem, Refusal, Status};
 use waypost_formats::Unreadable;
-use waypost_service::ServiceError;
+use waypost_service::{Hint, ServiceError};
 use waypost_store::StoreError;
 
 /// How one toolset performs each action that a hint may suggest.
@@ -59,6 +59,7 @@ pub(crate) fn for_remote(hint: &str) -> String {
 pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
     let hint = match error {
         ServiceError::Refused(refusal) => return of(refusal, ways),
+        ServiceError::NotApproved { refusal, .. } => return of(refusal, ways),
         ServiceError::Invalid { .. } => "fix all of them, then retry",
         ServiceError::Conflict(_) => "nothing was written; read the changes, then retry",
         ServiceError::NoSuchPlan(_) => ways.list,
@@ -68,18 +69,59 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         ServiceError::Unreadable { error, .. } => about_text(error),
         ServiceError::NotOnePlan { .. } => "pass one plan at a time",
         ServiceError::HeldByOtherSession { .. } => ways.take_over,
-        // Agents approve nothing: a person's answer to a question gets these.
+        // Agents do nothing of this themselves.
         ServiceError::ChangedSinceSeen { .. }
+        | ServiceError::NotForWorkers { .. }
+        | ServiceError::NeedsPerson { .. }
         | ServiceError::NeedsTerminal { .. }
         | ServiceError::NotThatActor { .. }
         | ServiceError::NeedsStrongerProof { .. }
         | ServiceError::NotAttested(_)
         | ServiceError::SeenMissing { .. }
-        | ServiceError::UnresolvedExecutor { .. } => "a person runs `waypost approve`",
+        | ServiceError::UnresolvedExecutor { .. } => return ask_person(error.hint()),
         ServiceError::Configuration { hint, .. } => hint,
         ServiceError::Store(error) => about_store(error),
     };
     hint.to_owned()
+}
+
+/// Returns what to ask a person for.
+pub(crate) fn ask_person(hint: Hint) -> String {
+    match hint {
+        Hint::AskPerson(act) | Hint::ProvePresence(act) | Hint::UseOwnName(act) => {
+            format!("ask a person to {act}")
+        }
+        Hint::Sign { act, .. } => format!("ask a person to {act} with a signature"),
+        Hint::Approve(plan)
+        | Hint::RunOrApprove(plan)
+        | Hint::ApproveOrAllowSigner(plan)
+        | Hint::PreviewAgain(plan) => format!("ask a person to approve plan {plan}"),
+        Hint::ApproveOrRestore(plan) => {
+            format!("ask a person to approve plan {plan} again, or to restore the worker's configuration")
+        }
+        Hint::AnswerAgain { plan, task } => {
+            format!("ask a person to retry task {task} of plan {plan}, and to answer it again")
+        }
+        Hint::TrustStore => "ask a person whether the store was replaced".to_owned(),
+        Hint::Text(text) => format!("ask a person: {text}"),
+        Hint::CheckStore
+        | Hint::ReadLatest(_)
+        | Hint::NameKey
+        | Hint::SignPortable
+        | Hint::None
+        | Hint::ListPlans
+        | Hint::ListVersions(_)
+        | Hint::LongerId
+        | Hint::OtherId
+        | Hint::ReadChanges { .. }
+        | Hint::FixProblems
+        | Hint::NameFormat
+        | Hint::OtherFormat
+        | Hint::FixText
+        | Hint::RightText
+        | Hint::OnePlan
+        | Hint::TakeOver => "ask a person".to_owned(),
+    }
 }
 
 /// Returns the hint for a text that cannot be read or written as a plan.
@@ -129,9 +171,10 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
             Phase::Completed | Phase::Failed | Phase::Cancelled => ways.reopen,
         },
         Refusal::NeedsApproval {} => ways.start,
-        Refusal::OnlyAPerson { .. } | Refusal::StoppedByPerson { .. } | Refusal::HumanGate { .. } => {
-            "ask a person"
+        Refusal::HumanGate { plan, task, .. } => {
+            return format!("ask a person to answer task {task} of plan {plan}");
         }
+        Refusal::OnlyAPerson { .. } | Refusal::StoppedByPerson { .. } => "ask a person",
         Refusal::NotItsTask { .. } => "report on your own task",
         Refusal::NotWhatWasLookedAt { .. } => "read what changed since, then decide again",
         Refusal::StaleAttempt { given, current, .. } if given > current => {
@@ -140,6 +183,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         Refusal::StaleAttempt { .. } => "stop working on it: another worker has the task now",
         Refusal::AlreadyRunning { .. } => ways.another,
         Refusal::Blocked { .. } => "finish those first",
+        Refusal::Held { .. } => "wait until the hold is lifted, or claim another",
         Refusal::HasDependants { .. } => ways.detach,
         Refusal::IsParent { .. } => "work on its children",
         Refusal::MachineWork { .. } => "workers run it; claim another",

@@ -4,6 +4,7 @@
 //! nothing of the protocol. Tools run on threads that may block, so a toolset is plain, synchronous code.
 
 mod approval;
+mod call_turns;
 mod cancellation;
 mod created_files;
 mod dispatch;

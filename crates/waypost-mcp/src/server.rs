@@ -12,11 +12,11 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler, ServiceExt};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use waypost_config::{ApprovalSettings, Config};
 use waypost_core::{Actor, PlanId, Proof};
 
+use crate::call_turns::{CALLS_MAX, CALLS_WAITING_MAX, CallTurns};
 use crate::elicitation::input_required::PendingCalls;
 use crate::elicitation::push::OpenElicitations;
 use crate::identity::{NOBODY, agent_name};
@@ -31,9 +31,6 @@ use crate::toolset::Toolset;
 use crate::workspace::{Opener, Workspace};
 use crate::workspace_resolver::{ClientInfo, WorkspaceResolver};
 use crate::{prompts, resources};
-
-/// Maximum number of concurrent calls per server.
-pub(crate) const CALLS_MAX: usize = 64;
 
 /// The instructions that an agent reads before it knows any tool.
 const INSTRUCTIONS: &str = "\
@@ -89,7 +86,7 @@ pub(crate) struct Shared {
     pub(crate) workspaces: Arc<WorkspaceResolver>,
     pub(crate) pending_calls: PendingCalls,
     pub(crate) elicitations: Arc<OpenElicitations>,
-    pub(crate) calls: Arc<Semaphore>,
+    pub(crate) turns: CallTurns,
     updates: Arc<UpdateHub>,
 }
 
@@ -199,7 +196,7 @@ impl Server {
             workspaces,
             pending_calls: PendingCalls::default(),
             elicitations: Arc::default(),
-            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            turns: CallTurns::new(CALLS_MAX, CALLS_WAITING_MAX),
             updates,
         };
         Self { shared: Arc::new(shared), session: Arc::new(Session::new(Span::Line)) }

@@ -77,7 +77,7 @@ impl ToolError {
     pub(crate) fn with_hints(mut self, ways: &HintPhrases, over_http: bool) -> Self {
         let before = self.text();
         if let Some(cause) = self.cause.take() {
-            self.hint = hints::about(&cause, ways);
+            self.hint = waypost_text::sanitize(&hints::about(&cause, ways)).into_owned();
         }
         if over_http {
             self.hint = hints::for_remote(&self.hint);
@@ -112,6 +112,9 @@ impl From<ServiceError> for ToolError {
             | ServiceError::NotOnePlan { .. }
             | ServiceError::HeldByOtherSession { .. }
             | ServiceError::ChangedSinceSeen { .. }
+            | ServiceError::NotApproved { .. }
+            | ServiceError::NotForWorkers { .. }
+            | ServiceError::NeedsPerson { .. }
             | ServiceError::NeedsTerminal { .. }
             | ServiceError::NotThatActor { .. }
             | ServiceError::NeedsStrongerProof { .. }

@@ -95,6 +95,7 @@ mod tests {
             Refusal::StaleAttempt { task: task(), given: 2, current: 1 },
             Refusal::AlreadyRunning { task: task(), worker: "agent:b".to_owned() },
             Refusal::Blocked { task: task(), waits_for: vec![task()] },
+            Refusal::Held { task: task(), by: "person:ada".to_owned(), reason: String::new() },
             Refusal::HasDependants { task: task(), dependants: vec![task()] },
             Refusal::IsParent { task: task() },
             Refusal::MachineWork { task: task(), executor: "build".to_owned(), by: ActorKind::Agent },

@@ -48,7 +48,7 @@ impl Workspace {
     /// Creates a workspace with its own service.
     pub fn new(plans: Arc<PlanStore>, config: Arc<Config>, folder: PathBuf, own: PathBuf) -> Self {
         let service = Service::new(plans, Arc::clone(&config));
-        Self { service, config, folder, own, created_files: CreatedFiles::default() }
+        Self { service, config, folder, created_files: CreatedFiles::of(&own), own }
     }
 
     /// The plans, for reading.

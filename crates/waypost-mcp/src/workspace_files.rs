@@ -81,21 +81,20 @@ impl Files<'_> {
             return Err(path.not_written());
         }
         let place = self.open(&path, Access::Write)?;
-        let created = &self.workspace.created_files;
+        let (created, whole) = (&self.workspace.created_files, self.whole(&path));
         match place.stat()? {
             None => {
                 place.create(text).map_err(|error| place.broke(&error))?;
                 if may_be_created {
-                    created.insert(path.names);
+                    created.insert(whole);
                 }
             }
             Some(found) if place.holds(&found, text)? => {}
             Some(found) => {
-                let is_ours = path.folder == Folder::Scratch || created.contains(&path.names);
+                let is_ours = path.folder == Folder::Scratch || created.contains(&whole);
                 let may_replace = is_ours || is_listed && found.st_mode & 0o111 == 0;
                 if !may_replace {
-                    let message =
-                        format!("{said} exists and was not written by this server; nothing was written");
+                    let message = format!("{said} exists and was not written by a tool; nothing was written");
                     let hint =
                         format!("name it {}/{}, or create another file", SCRATCH.join("/"), path.name());
                     return Err(ToolError::new(message, hint));
@@ -131,9 +130,13 @@ impl Files<'_> {
 
     /// Whether the account's configuration lets tools write exactly this file.
     fn is_listed(&self, path: &FilePath<'_>) -> bool {
-        let folder = &self.workspace.folder;
-        let wanted = path.names.iter().fold(folder.clone(), |path, name| path.join(name));
+        let (folder, wanted) = (&self.workspace.folder, self.whole(path));
         self.workspace.config.files.write.iter().any(|listed| folder.join(listed) == wanted)
+    }
+
+    /// Returns the path with the workspace's folder.
+    fn whole(&self, path: &FilePath<'_>) -> PathBuf {
+        path.names.iter().fold(self.workspace.folder.clone(), |path, name| path.join(name))
     }
 
     fn check_not_secret(&self, path: &FilePath<'_>, found: &Stat) -> Result<(), ToolError> {
@@ -413,7 +416,7 @@ mod tests {
     use waypost_store::{Durability, MemoryStore, PlanStore, Store};
 
     use super::*;
-    use crate::created_files::{CREATED_FILES_MAX, CreatedFiles};
+    use crate::created_files::{CREATED_BYTES_MAX, CREATED_FILES_MAX, CreatedFiles};
 
     /// A workspace next to a secret, both in a folder that is removed at the end.
     struct Beside {
@@ -490,10 +493,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_this_server_created_is_replaced() {
+    fn only_a_file_that_a_tool_created_is_replaced() {
         let beside = Beside::new("created");
         fs::write(beside.path("old-plan.md"), "a person's").unwrap();
-        let not_ours = "old-plan.md exists and was not written by this server; nothing was written";
+        let not_ours = "old-plan.md exists and was not written by a tool; nothing was written";
         assert_eq!(beside.write("old-plan.md", "new").unwrap_err(), not_ours);
         assert_eq!(beside.overwrite("old-plan.md", "new").unwrap_err(), not_ours);
         assert_eq!(fs::read_to_string(beside.path("old-plan.md")).unwrap(), "a person's");
@@ -557,7 +560,7 @@ mod tests {
         beside.overwrite("docs/TASKS", "two").unwrap();
         fs::write(beside.path("run.sh"), "true").unwrap();
         fs::set_permissions(beside.path("run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
-        assert!(beside.overwrite("run.sh", "false").unwrap_err().contains("not written by this server"));
+        assert!(beside.overwrite("run.sh", "false").unwrap_err().contains("not written by a tool"));
         assert!(beside.write("docs/OTHER", "x").unwrap_err().contains("not named like a plan"));
     }
 
@@ -650,10 +653,36 @@ mod tests {
 
     #[test]
     fn created_files_are_remembered_up_to_a_limit() {
-        let created = CreatedFiles::default();
-        let names = |number: usize| vec![format!("{number}-plan.md")];
-        (0..=CREATED_FILES_MAX).for_each(|number| created.insert(names(number)));
-        assert!(created.contains(&names(CREATED_FILES_MAX - 1)));
-        assert!(!created.contains(&names(CREATED_FILES_MAX)));
+        let created = CreatedFiles::of(Path::new("/nonexistent"));
+        let path = |number: usize| PathBuf::from(format!("/w/{number}-plan.md"));
+        (0..=CREATED_FILES_MAX).for_each(|number| created.insert(path(number)));
+        assert!(created.contains(&path(CREATED_FILES_MAX - 1)));
+        assert!(!created.contains(&path(CREATED_FILES_MAX)));
+    }
+
+    #[test]
+    fn created_files_are_listed_for_other_servers_up_to_a_limit() {
+        let beside = Beside::new("created");
+        let own = beside.all.join("own");
+        fs::create_dir(&own).unwrap();
+        let path = |number: u32| PathBuf::from(format!("/w/a\n{number}-plan.md"));
+        CreatedFiles::of(&own).insert(path(1));
+        let list = own.join("created-files");
+        assert_eq!(fs::metadata(&list).unwrap().permissions().mode() & 0o777, 0o600);
+        let other = CreatedFiles::of(&own);
+        assert!(other.contains(&path(1)) && !other.contains(&path(2)) && !other.contains(Path::new("/w/a")));
+        // Lines that are no paths mean nothing.
+        let room = usize::try_from(CREATED_BYTES_MAX).unwrap() - fs::read(&list).unwrap().len();
+        let line = serde_json::to_string(&path(2)).unwrap().len() + 1;
+        let filler = "x".repeat(room - line - 1) + "\n";
+        fs::OpenOptions::new().append(true).open(&list).unwrap().write_all(filler.as_bytes()).unwrap();
+        CreatedFiles::of(&own).insert(path(2));
+        CreatedFiles::of(&own).insert(path(3));
+        assert!(other.contains(&path(2)) && !other.contains(&path(3)));
+        // A link or a pipe in its place is not used.
+        fs::remove_file(&list).unwrap();
+        symlink(beside.all.join("elsewhere"), &list).unwrap();
+        CreatedFiles::of(&own).insert(path(4));
+        assert!(!beside.all.join("elsewhere").exists() && !other.contains(&path(4)));
     }
 }

@@ -441,6 +441,9 @@ impl Runner {
                     Action::Prepare(key) => self.prepare(key),
                     Action::Start(key) => self.start(key),
                     Action::Stop(key, force) => self.stop(key, force),
+                    Action::Withdraw(key) => {
+                        self.withdraw(&key);
+                    }
                     Action::StoreProgress(key, progress) => {
                         self.progress.insert(key, progress);
                     }
@@ -598,13 +601,22 @@ impl Runner {
     }
 
     fn stop(&mut self, key: AttemptKey, force: Force) {
-        if self.workshop.pending.leave(&key).is_some() {
-            self.handles.remove(&key);
-            let error = "it was stopped before it began".to_owned();
-            self.handle(Input::Ended(key, AttemptOutcome::Failed { error }));
-        } else if let Some(handle) = self.handles.get(&key) {
+        if !self.withdraw(&key)
+            && let Some(handle) = self.handles.get(&key)
+        {
             handle.stop(force);
         }
+    }
+
+    /// Ends a pending attempt. Returns false if it has begun.
+    fn withdraw(&mut self, key: &AttemptKey) -> bool {
+        let is_pending = self.workshop.pending.leave(key).is_some();
+        if is_pending {
+            self.handles.remove(key);
+            let error = "it was stopped before it began".to_owned();
+            self.handle(Input::Ended(key.clone(), AttemptOutcome::Failed { error }));
+        }
+        is_pending
     }
 
     /// Returns how long to wait for a message.

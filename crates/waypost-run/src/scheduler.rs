@@ -21,9 +21,10 @@ use std::sync::Arc;
 
 use waypost_core::canonical::Hash;
 use waypost_core::{
-    Actor, Command, Event, GateRecord, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp,
+    Actor, Command, Event, GateRecord, LockTable, Phase, Plan, PlanId, Proof, Refusal, Task, TaskId,
+    Timestamp,
 };
-use waypost_service::{Authenticator, Service};
+use waypost_service::{Authenticator, NotAuthentic, Service};
 use waypost_store::VersionRecord;
 
 pub(crate) use duration_average::AHEAD_FEW;
@@ -108,6 +109,8 @@ pub enum Action {
     Start(AttemptKey),
     /// Stop an attempt.
     Stop(AttemptKey, Force),
+    /// End a pending attempt, unless it has begun.
+    Withdraw(AttemptKey),
     /// Notify the observers.
     Tell(RunEvent),
     /// Store the latest progress of an attempt.
@@ -233,6 +236,8 @@ struct CheckedApproval {
     work: Hash,
     /// The digest and the nonce of the record.
     approved: Option<(String, String)>,
+    /// What the record proved, and whether it had expired.
+    proved: (Option<Result<Proof, NotAuthentic>>, bool),
     refused: bool,
 }
 
@@ -481,6 +486,7 @@ impl Scheduler {
             | Refusal::AlreadyRunning { task, .. }
             | Refusal::AwaitsCheck { task, .. }
             | Refusal::AwaitsAnswer { task, .. }
+            | Refusal::Held { task, .. }
             | Refusal::HumanGate { task, .. }
             | Refusal::WrongStatus { task, .. } => Some(task),
             Refusal::Invalid { .. }
@@ -550,6 +556,7 @@ impl Scheduler {
             | Action::Read(_)
             | Action::Prepare(_)
             | Action::Stop(..)
+            | Action::Withdraw(_)
             | Action::Tell(_)
             | Action::StoreProgress(..) => true,
         });

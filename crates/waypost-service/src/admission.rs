@@ -107,6 +107,8 @@ pub(crate) fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::AnswerQuestion { .. }
         | Command::RecordGate { .. }
         | Command::CancelTask { .. }
+        | Command::HoldTask { .. }
+        | Command::UnholdTask { .. }
         | Command::RetryTask { .. }
         | Command::RetryPlan
         | Command::RefineTask { .. }

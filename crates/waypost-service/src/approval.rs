@@ -3,19 +3,23 @@
 use serde::Serialize;
 use waypost_config::{ApprovalPolicy, ApprovalSettings, Definitions};
 use waypost_core::{
-    Actor, ApprovalKind, ApprovedWork, Command, Phase, Plan, PlanId, Proof, StartRefusal, StartRefusalReason,
-    Timestamp,
+    Actor, Approval, ApprovalKind, ApprovedWork, Command, Phase, Plan, PlanId, Proof, StartRefusal,
+    StartRefusalReason, TaskId, Timestamp,
 };
-use waypost_store::{WORKERS_PAGE_MAX, WorkerFilter};
+use waypost_store::{Query, Sort, WORKERS_PAGE_MAX, WorkerFilter};
 
 use crate::active_workers::takes_tasks_of;
 use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
 use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::{ServiceError, proof_text};
+use crate::hint::{Hint, PersonAct, PersonVerb};
 use crate::preview::{
     Preview, Seen, kept_definitions, plan_preview, preview_digest, resolved, short_digest, since_approval,
 };
 use crate::service::{Guard, Service, WriteResult};
+
+/// Plans that are read at once to find lapsed approvals.
+const HEADS_PAGE: usize = 1_000;
 
 /// Definitions, and the worker that published them; `None` for those of the local configuration.
 pub(crate) type Source = (Option<String>, Definitions);
@@ -51,7 +55,7 @@ impl Service {
     /// of the local configuration if no worker has published any. Where both agree, the local ones are named.
     pub fn preview(&self, plan: &PlanId) -> Result<Preview, ServiceError> {
         let sources = self.definitions_for(plan)?;
-        let preview = self.read(plan, |plan| {
+        let preview = self.view(plan, |plan, _| {
             let digests: Vec<String> =
                 sources.iter().map(|(_, definitions)| preview_digest(definitions, plan).0).collect();
             let workers = || sources.iter().zip(&digests).filter(|((worker, _), _)| worker.is_some());
@@ -73,7 +77,7 @@ impl Service {
         let (workers, now) = self.plans().store().query(|read| {
             Ok((read.workers(WorkerFilter::After(None), WORKERS_PAGE_MAX)?.items, read.now()))
         })?;
-        let queue = self.read(plan, |plan| plan.spec().queue.clone())?;
+        let queue = self.view(plan, |plan, _| plan.spec().queue.clone())?;
         for worker in workers.into_iter().filter(|worker| takes_tasks_of(worker, now, &queue, plan)) {
             let published =
                 worker.definitions.as_ref().map(|published| serde_json::from_str(published.as_str()));
@@ -112,6 +116,48 @@ impl Service {
         })
     }
 
+    /// Returns the plans that had an approval by which nothing starts on this machine now: an earlier version of Waypost
+    /// recorded it, or it is void.
+    pub fn lapsed_approvals(&self) -> Result<Vec<PlanId>, ServiceError> {
+        let phases = vec![Phase::AwaitingApproval, Phase::Active, Phase::Paused];
+        let mut query = Query { phases, sort: Sort::Id, limit: HEADS_PAGE, ..Query::default() };
+        let mut lapsed = Vec::new();
+        loop {
+            let page = self.plans().heads(&query)?;
+            for head in page.items {
+                if self.has_lapsed(&head.id)? {
+                    lapsed.push(head.id);
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(lapsed),
+            }
+        }
+    }
+
+    fn has_lapsed(&self, plan: &PlanId) -> Result<bool, ServiceError> {
+        let (settings, authenticator) = (self.config()?.approval.clone(), self.authenticator()?);
+        let sources = self.definitions_for(plan)?;
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        self.read(plan, |plan| {
+            let state = plan.state();
+            match &state.approval {
+                // What awaits approval although it was started has lost one.
+                None => state.phase == Phase::AwaitingApproval && state.started_at.is_some(),
+                // A person's own plan gets another record when they run it.
+                Some(approval) if approval.is_own() => false,
+                Some(_) => {
+                    let facts = authenticator.facts(&settings, plan, now);
+                    let starts = |(_, definitions): &Source| {
+                        may_start(&settings, definitions, plan, "", &facts).is_ok()
+                    };
+                    !sources.iter().any(starts)
+                }
+            }
+        })
+    }
+
     /// Returns the message of a plan's approval and its signature, as `ssh-keygen -Y verify` takes them.
     pub fn signed_message(&self, plan: &PlanId) -> Result<Option<(String, String)>, ServiceError> {
         let authenticator = self.authenticator()?;
@@ -133,34 +179,20 @@ impl Service {
         note: &str,
         guard: Guard,
     ) -> WriteResult {
-        self.approve_by(by, plan, seen.into(), note, guard, None)
+        self.approve_with(by, plan, NewApproval { seen: seen.into(), note, ..NewApproval::default() }, guard)
     }
 
-    /// Approves like [`Service::approve`], by a signature.
-    pub fn approve_signed(
+    /// Approves like [`Service::approve`], and holds tasks in the same version.
+    pub fn approve_with(
         &self,
         by: &Caller,
         plan: &PlanId,
-        seen: Seen,
-        note: &str,
+        new: NewApproval<'_>,
         guard: Guard,
-        signing: &Signing<'_>,
     ) -> WriteResult {
-        self.approve_by(by, plan, Some(seen), note, guard, Some(signing))
-    }
-
-    fn approve_by(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        seen: Option<Seen>,
-        note: &str,
-        guard: Guard,
-        signing: Option<&Signing<'_>>,
-    ) -> WriteResult {
+        let NewApproval { seen, note, hold, signing } = new;
         let settings = self.config()?.approval.clone();
-        let command = format!("waypost approve {plan}");
-        let act = ProvedAct { verb: "approve a plan", what: "approving", command: &command };
+        let act = ProvedAct::approval(plan);
         let presence = match signing {
             None => by.proved(&act)?,
             // A signature takes the place of the terminal, for a person.
@@ -169,7 +201,7 @@ impl Service {
         let Some(seen) = seen else { return Err(ServiceError::SeenMissing { plan: plan.clone() }) };
         if signing.is_none() && presence.proof < settings.proof {
             let (needed, given) = (settings.proof, presence.proof);
-            return Err(ServiceError::NeedsStrongerProof { command, needed, given });
+            return Err(ServiceError::NeedsStrongerProof { act: act.act, needed, given });
         }
         let sources = self.definitions_for(plan)?;
         let authenticator = self.authenticator()?.clone();
@@ -183,12 +215,12 @@ impl Service {
         };
         if work.proof < settings.proof {
             let (needed, given) = (settings.proof, work.proof);
-            return Err(ServiceError::NeedsStrongerProof { command, needed, given });
+            return Err(ServiceError::NeedsStrongerProof { act: act.act, needed, given });
         }
-        let (note, of_store) = (note.to_owned(), authenticator.clone());
+        let (note, hold, of_store) = (note.to_owned(), hold.to_vec(), authenticator.clone());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
             // Nothing has changed between what was sealed and what is written.
-            seen_work(plan, &seen, &sources, &presence)?;
+            is_as_seen(plan, &seen)?;
             let known = plan.state().approval.as_ref().filter(|approval| !approval.is_own());
             let facts = authenticator.facts(&settings, plan, now);
             let is_good = known.is_some()
@@ -196,10 +228,38 @@ impl Service {
                 && may_start_with(&settings, &seen.digest, plan, &facts).is_ok();
             let (version, note) = (seen.version, note.clone());
             let approve = || Command::Approve { version, note, work: Some(Box::new(work.clone())) };
-            Ok((if is_good { Vec::new() } else { vec![approve()] }, ()))
+            let mut commands: Vec<Command> = hold.iter().map(held_at_approval).collect();
+            commands.extend((!is_good).then(approve));
+            Ok((commands, ()))
         })?;
         of_store.note_store()?;
         Ok(reply)
+    }
+}
+
+/// The approval that a person gives.
+#[derive(Clone, Default)]
+pub struct NewApproval<'a> {
+    /// What the person has seen.
+    pub seen: Option<Seen>,
+    /// The person's note.
+    pub note: &'a str,
+    /// Tasks that do not start before a person lifts their hold.
+    pub hold: &'a [TaskId],
+    /// How the person signs, where they do.
+    pub signing: Option<&'a Signing<'a>>,
+}
+
+fn held_at_approval(task: &TaskId) -> Command {
+    Command::HoldTask { task: task.clone(), reason: "held when the plan was approved".to_owned() }
+}
+
+/// Refuses a plan that has changed since the person saw it.
+fn is_as_seen(plan: &Plan, seen: &Seen) -> Result<(), ServiceError> {
+    let (current, id) = (plan.version(), plan.id().clone());
+    match current == seen.version {
+        true => Ok(()),
+        false => Err(ServiceError::ChangedSinceSeen { plan: id, seen: seen.version, current }),
     }
 }
 
@@ -210,16 +270,12 @@ fn seen_work(
     sources: &[Source],
     presence: &Presence,
 ) -> Result<ApprovedWork, ServiceError> {
-    let changed = || ServiceError::ChangedSinceSeen {
-        plan: plan.id().clone(),
-        seen: seen.version,
-        current: plan.version(),
-    };
-    if plan.version() != seen.version {
-        return Err(changed());
-    }
+    is_as_seen(plan, seen)?;
     let as_seen = |(_, definitions): &&Source| preview_digest(definitions, plan).0 == seen.digest;
-    let Some((_, definitions)) = sources.iter().find(as_seen) else { return Err(changed()) };
+    let Some((_, definitions)) = sources.iter().find(as_seen) else {
+        let (id, version) = (plan.id().clone(), seen.version);
+        return Err(ServiceError::ChangedSinceSeen { plan: id, seen: version, current: version });
+    };
     let resolved = resolved(definitions, plan);
     if !resolved.unresolved.is_empty() {
         let (plan, names) = (plan.id().clone(), resolved.unresolved);
@@ -332,37 +388,36 @@ pub(crate) fn may_start_with(
     if work.digest == digest { Ok(()) } else { Err((StartRefusalReason::DigestMismatch, None)) }
 }
 
-/// Returns a worker's refusal as a sentence for people.
+/// Returns who gave an approval, of what, how and when, as a clause for people. The note is not in it.
+pub fn approval_text(approval: &Approval) -> String {
+    let Approval { by, version, at, work, .. } = approval;
+    let at = at.to_the_second();
+    let Some(work) = work else { return format!("by {by}, at {at}, version {version}") };
+    let via = if work.via.is_empty() { String::new() } else { format!(" ({})", work.via) };
+    let own = if approval.is_own() { ", as their own plan" } else { "" };
+    let digest = short_digest(&work.digest);
+    format!("by {by}{own}, proof: {}{via}, at {at}, version {version} ({digest})", work.proof)
+}
+
+/// Returns a worker's refusal as a sentence for people. What to do next is in [`start_refusal_hint`].
 pub fn start_refusal_text(plan: &Plan, refusal: &StartRefusal) -> String {
     let (id, StartRefusal { worker, digest, differences, .. }) = (plan.id(), refusal);
     let approval = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
     let detail = differences.first().map_or("", String::as_str);
     match refusal.reason {
-        StartRefusalReason::NoDigest => {
-            format!(
-                "plan {id} was approved by an earlier version of Waypost; approve it once more: waypost approve {id}"
-            )
-        }
-        StartRefusalReason::NoRecord => {
-            format!(
-                "nobody has approved plan {id}; its author runs it with waypost run {id}, others approve it with waypost approve {id}"
-            )
-        }
+        StartRefusalReason::NoDigest => format!("plan {id} was approved by an earlier version of Waypost"),
+        StartRefusalReason::NoRecord => format!("nobody has approved plan {id}"),
         StartRefusalReason::NotAuthentic if detail.is_empty() => {
-            format!(
-                "the approval of plan {id} was not given on this account; approve it here: waypost approve {id}"
-            )
+            format!("the approval of plan {id} was not given on this account")
         }
         StartRefusalReason::NotAuthentic => format!("the approval of plan {id} does not count: {detail}"),
-        StartRefusalReason::StoreChanged => {
-            format!("{detail} is another store than before; if you replaced it, run waypost trust")
-        }
+        StartRefusalReason::StoreChanged => format!("{detail} is another store than before"),
         StartRefusalReason::Expired => {
             let attestation = approval.and_then(|work| work.attestation.as_ref());
             let ended = attestation.and_then(|attestation| attestation.expires_at);
             let ended = ended.map(|at| at.to_string()).unwrap_or_default();
             let day = ended.split('T').next().unwrap_or_default();
-            format!("the approval of plan {id} ended on {day}; approve it again: waypost approve {id}")
+            format!("the approval of plan {id} ended on {day}")
         }
         StartRefusalReason::ProofTooLow => {
             let given = approval.map_or(String::new(), |work| work.proof.to_string());
@@ -370,16 +425,43 @@ pub fn start_refusal_text(plan: &Plan, refusal: &StartRefusal) -> String {
         }
         StartRefusalReason::GateNotProved => {
             let gates = differences.join(", ");
-            format!(
-                "{worker} starts nothing behind {gates}: no record shows that a person ended it; retry it, and answer it again"
-            )
+            format!("{worker} starts nothing behind {gates}: no record shows that a person ended it")
         }
         StartRefusalReason::DigestMismatch => {
             let approved = approval.map_or("", |work| short_digest(&work.digest));
             let why =
                 if differences.is_empty() { String::new() } else { format!(" ({})", differences.join("; ")) };
             let would = short_digest(digest);
-            format!("plan {id} was approved as {approved}, and {worker} would run {would}{why}")
+            format!("plan {id} was approved as {approved}; {worker} would run {would}{why}")
         }
+    }
+}
+
+/// Returns what to do about a worker's refusal.
+pub fn start_refusal_hint(plan: &PlanId, refusal: &StartRefusal) -> Hint {
+    let detail = refusal.differences.first();
+    match refusal.reason {
+        StartRefusalReason::NoDigest | StartRefusalReason::Expired => Hint::Approve(plan.clone()),
+        StartRefusalReason::NotAuthentic if detail.is_none() => Hint::Approve(plan.clone()),
+        StartRefusalReason::NotAuthentic => Hint::ApproveOrAllowSigner(plan.clone()),
+        StartRefusalReason::NoRecord => Hint::RunOrApprove(plan.clone()),
+        StartRefusalReason::StoreChanged => Hint::TrustStore,
+        StartRefusalReason::ProofTooLow => {
+            let needs = |proof: Proof| detail.is_some_and(|needed| needed == proof_text(proof));
+            let act = PersonAct::on_plan(PersonVerb::Approve, plan);
+            match needs(Proof::Signature) || needs(Proof::Touch) {
+                true => Hint::Sign { act, touch: needs(Proof::Touch) },
+                false => Hint::Approve(plan.clone()),
+            }
+        }
+        StartRefusalReason::GateNotProved => {
+            let gate = detail.cloned().unwrap_or_default();
+            // A task of another plan is named with its plan or agent.
+            match gate.contains(['/', ':']) {
+                true => Hint::Text("a person ends the tasks for people before it there".to_owned()),
+                false => Hint::AnswerAgain { plan: plan.clone(), task: gate },
+            }
+        }
+        StartRefusalReason::DigestMismatch => Hint::ApproveOrRestore(plan.clone()),
     }
 }

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use waypost_config::Definitions;
-use waypost_core::{Approval, Command, PlanId, Proof};
+use waypost_config::{ApprovalSettings, Definitions};
+use waypost_core::{Approval, ApprovedWork, Attestation, Command, PlanId, Proof, Timestamp};
 use waypost_formats::{Dialect, Form, write};
 
 use crate::authenticity::{Approved, AttestError, Authenticator};
@@ -43,25 +43,35 @@ impl ApprovalBundle {
     pub fn plan_id(&self) -> Option<PlanId> {
         self.plan.get("id").and_then(Value::as_str)?.parse().ok()
     }
+
+    /// Verifies the approval as one of this plan, by the allowed signers alone. Returns the proof that it gives.
+    pub fn verify(
+        &self,
+        authenticator: &Authenticator,
+        settings: &ApprovalSettings,
+        plan: &PlanId,
+        now: Timestamp,
+    ) -> Result<Proof, AttestError> {
+        let (work, portable) = portable(&self.approval).ok_or(AttestError::NotPortable)?;
+        let message = authenticator.message(Approved::of(plan, &self.approval), work);
+        let message = message.ok_or(AttestError::Malformed)??;
+        if message != self.message {
+            return Err(AttestError::OtherMessage);
+        }
+        if portable.expires_at.is_some_and(|end| end <= now) {
+            return Err(AttestError::NotGenuine("it has expired".to_owned()));
+        }
+        let proof = authenticator.verify(settings, plan, &self.approval, now);
+        proof.map_err(|why| AttestError::NotGenuine(why.to_string()))
+    }
 }
 
-impl Authenticator {
-    /// Verifies a portable approval. Returns the proof that it gives.
-    fn verify_portable(
-        &self,
-        service: &Service,
-        plan: &PlanId,
-        approval: &Approval,
-    ) -> Result<Proof, ServiceError> {
-        let signature = approval.work.as_ref().and_then(|work| work.attestation.as_ref()?.signature.as_ref());
-        if !signature.is_some_and(|signature| signature.portable) {
-            return Err(AttestError::NotPortable.into());
-        }
-        let now = service.plans().store().query(|read| Ok(read.now()))?;
-        let settings = &service.config()?.approval;
-        let proof = self.verify(settings, plan, approval, now);
-        Ok(proof.map_err(|why| AttestError::NotGenuine(why.to_string()))?)
-    }
+/// Returns what an approval covers, and who vouches for it, if it counts in every store.
+fn portable(approval: &Approval) -> Option<(&ApprovedWork, &Attestation)> {
+    let work = approval.work.as_deref()?;
+    let attestation = work.attestation.as_ref()?;
+    attestation.signature.as_ref().filter(|signature| signature.portable)?;
+    Some((work, attestation))
 }
 
 impl Service {
@@ -70,8 +80,7 @@ impl Service {
         let authenticator = self.authenticator()?;
         let found = self.read(plan, |plan| {
             let approval = plan.state().approval.clone()?;
-            let work = approval.work.as_deref()?;
-            work.attestation.as_ref()?.signature.as_ref().filter(|signature| signature.portable)?;
+            let (work, _) = portable(&approval)?;
             let message = authenticator.message(Approved::of(plan.id(), &approval), work)?.ok()?;
             Some((plan.to_draft(), message, approval))
         })?;
@@ -80,12 +89,6 @@ impl Service {
         let text = write(&draft, Dialect::Native, Form::AsRead).map_err(unreadable)?.text;
         let plan = serde_json::from_str(&text).map_err(|_| AttestError::Malformed)?;
         Ok(ApprovalBundle { format: BUNDLE_FORMAT.to_owned(), plan, approval, message })
-    }
-
-    /// Verifies a bundle with the allowed signers of this account. Returns the proof that it gives.
-    pub fn verify_bundle(&self, bundle: &ApprovalBundle) -> Result<Proof, ServiceError> {
-        let plan = bundle.plan_id().ok_or(AttestError::Malformed)?;
-        self.authenticator()?.verify_portable(self, &plan, &bundle.approval)
     }
 
     /// Approves a plan by a bundle. The signature takes the place of the terminal, for a person; what would run here must
@@ -97,13 +100,14 @@ impl Service {
         bundle: &ApprovalBundle,
         guard: Guard,
     ) -> WriteResult {
-        let command = format!("waypost approve {plan}");
-        by.may_sign(&ProvedAct { verb: "approve a plan", what: "approving", command: &command })?;
-        let proof = self.authenticator()?.verify_portable(self, plan, &bundle.approval)?;
+        let act = ProvedAct::approval(plan);
+        by.may_sign(&act)?;
         let config = self.config()?;
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        let proof = bundle.verify(self.authenticator()?, &config.approval, plan, now)?;
         if proof < config.approval.proof {
             let (needed, given) = (config.approval.proof, proof);
-            return Err(ServiceError::NeedsStrongerProof { command, needed, given });
+            return Err(ServiceError::NeedsStrongerProof { act: act.act, needed, given });
         }
         let (definitions, approval) = (Definitions::of(&config), bundle.approval.clone());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {

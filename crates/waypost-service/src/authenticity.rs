@@ -1,22 +1,29 @@
 //! Shows that approvals in a store are genuine: seals and signs those that are given here, and verifies those that the
 //! store holds. Whoever writes the database can write an approval, but neither its seal nor its signature.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use waypost_account::{
-    Account, AccountFileError, Act, AllowedSigners, BadSignature, Message, MessageTooLong, RevokedApprovals,
-    RevokedKeys, Scope, SealKey, SignError, Signer, SignerFileError, StoreRecords, Verified, sign, verify,
+    Account, AccountFileError, Act, AllowedSigners, BadSignature, FileStamp, Message, MessageTooLong,
+    RevokedApprovals, RevokedKeys, Scope, SealKey, SignError, Signed, Signer, SignerFileError, StoreRecords,
+    Verified, sign,
 };
 use waypost_config::{ApprovalSettings, SealRule};
-use waypost_core::canonical::Hash;
+use waypost_core::canonical::{CanonicalHasher, Hash};
 use waypost_core::{
     Actor, Approval, ApprovalSignature, ApprovedWork, Attestation, GateRecord, PlanId, Proof, TaskId,
     Timestamp,
 };
 use waypost_store::{Store, StoreError};
 use waypost_text::{from_hex, hex};
+
+use crate::hint::Hint;
+
+/// Maximum number of signatures that are known to be valid.
+const SIGNED_MAX: usize = 1_000;
 
 /// What an account vouches for in one store.
 #[derive(Clone, Debug)]
@@ -27,7 +34,22 @@ pub struct Authenticator {
     store: String,
     /// The number of the last version in the store when its id was read.
     latest: u64,
+    /// The fingerprint of a key that does not count.
+    without: Option<String>,
+    known: Arc<Mutex<KnownSignatures>>,
 }
+
+/// What was read and verified before. A worker asks before every start, which then costs a `stat` of the files.
+#[derive(Debug, Default)]
+struct KnownSignatures {
+    /// The signers, and the state of their files when they were read.
+    signers: Option<(Vec<Option<FileStamp>>, Signers)>,
+    /// Valid signatures, by the hash of signature and message.
+    signed: HashMap<Hash, Signed>,
+}
+
+/// The keys that may sign, and those that were revoked.
+type Signers = Arc<(AllowedSigners, RevokedKeys)>;
 
 /// Where a store is.
 #[derive(Clone, Debug)]
@@ -97,6 +119,9 @@ pub enum AttestError {
     /// There is no approval that counts outside its store.
     #[error("the approval has no portable signature")]
     NotPortable,
+    /// The message of a bundle is not that of its record.
+    #[error("the message in the bundle is not the one of its approval")]
+    OtherMessage,
     /// The approval of a bundle does not count here, for this reason.
     #[error("the approval does not count: {0}")]
     NotGenuine(String),
@@ -114,29 +139,31 @@ impl AttestError {
             Self::Sign(_) => "not_signed",
             Self::StoreChanged(_) => "store_changed",
             Self::TooLong(_) | Self::Random(_) | Self::NoSealKey(_) | Self::Malformed => "not_sealed",
-            Self::NotPortable | Self::NotGenuine(_) => "not_authentic",
+            Self::NotPortable | Self::OtherMessage | Self::NotGenuine(_) => "not_authentic",
             Self::OtherWork => "digest_mismatch",
         }
     }
 
     /// Returns what to do next.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::File(error) | Self::Signers(SignerFileError::File(error)) => error.hint(),
-            Self::Signers(SignerFileError::Line { .. }) => "correct the line".to_owned(),
-            Self::StoreChanged(_) => "if you replaced it, run `waypost trust`".to_owned(),
-            Self::NoSealKey(_) => "correct approval.seal_key".to_owned(),
+    pub(crate) fn hint(&self) -> Hint {
+        let text = match self {
+            Self::StoreChanged(_) => return Hint::TrustStore,
+            Self::NotPortable => return Hint::SignPortable,
+            Self::File(error) | Self::Signers(SignerFileError::File(error)) => {
+                return Hint::Text(error.hint());
+            }
+            Self::Signers(SignerFileError::Line { .. }) => "correct the line",
+            Self::NoSealKey(_) => "correct approval.seal_key",
             Self::Sign(SignError::NotAccepted(_)) => {
-                "add your key to the allowed signers, or sign with an allowed one".to_owned()
+                "add your key to the allowed signers, or sign with an allowed one"
             }
-            Self::Sign(_) => "name your key with --key, and see what ssh-keygen printed".to_owned(),
-            Self::TooLong(_) | Self::Random(_) | Self::Malformed => "look at it again, and retry".to_owned(),
-            Self::NotPortable => "sign it with --sign --portable".to_owned(),
-            Self::NotGenuine(_) => "a signer whom this account allows signs it again".to_owned(),
-            Self::OtherWork => {
-                "compare the plan and the definitions in the bundle with those here".to_owned()
-            }
-        }
+            Self::Sign(_) => return Hint::NameKey,
+            Self::TooLong(_) | Self::Random(_) | Self::Malformed => "look at it again, and retry",
+            Self::OtherMessage => "export it again: somebody changed the file",
+            Self::NotGenuine(_) => "a signer whom this account allows signs it again",
+            Self::OtherWork => "compare the plan and the definitions in the bundle with those here",
+        };
+        Hint::Text(text.to_owned())
     }
 }
 
@@ -174,12 +201,7 @@ impl<'a> Approved<'a> {
 impl Default for Authenticator {
     /// Vouches with a key of this process, and for nothing that another process approved.
     fn default() -> Self {
-        Self {
-            account: Arc::new(Account::of_process()),
-            location: Location::Unknown,
-            store: String::new(),
-            latest: 0,
-        }
+        Self::at(Account::of_process(), Location::Unknown)
     }
 }
 
@@ -191,7 +213,18 @@ impl Authenticator {
             Some(_) => Location::Server,
             None => Location::Unknown,
         };
-        Self { account: Arc::new(account.clone()), location, store: String::new(), latest: 0 }
+        Self::at(account.clone(), location)
+    }
+
+    fn at(account: Account, location: Location) -> Self {
+        let (account, known) = (Arc::new(account), Arc::default());
+        Self { account, location, store: String::new(), latest: 0, without: None, known }
+    }
+
+    /// Returns the authenticator as it will be when the key with this fingerprint is no longer allowed.
+    #[must_use]
+    pub fn without_key(self, fingerprint: String) -> Self {
+        Self { without: Some(fingerprint), known: Arc::default(), ..self }
     }
 
     /// Returns the authenticator with the id of the opened store.
@@ -218,6 +251,11 @@ impl Authenticator {
             }
             Location::Files(_) | Location::Unknown | Location::Server => true,
         }
+    }
+
+    /// Whether the account has noted another store at this location.
+    pub fn is_other_store(&self) -> bool {
+        matches!(self.changed_store(), Ok(Some(_)))
     }
 
     /// Returns the location if another store was there before.
@@ -287,7 +325,7 @@ impl Authenticator {
         history: Option<Hash>,
         signing: &Signing<'_>,
     ) -> Result<ApprovedWork, AttestError> {
-        let signers = AllowedSigners::load(&self.account, settings.allowed_signers.as_deref())?;
+        let signers = self.signers(settings)?;
         let mut work = self.attest(settings, approved, work, now, history)?;
         let Some(attestation) = work.attestation.as_mut() else { return Err(AttestError::Malformed) };
         let valid_micros =
@@ -304,7 +342,7 @@ impl Authenticator {
         };
         attestation.signature = Some(unsigned.clone());
         let message = self.message(approved, &work).ok_or(AttestError::Malformed)??;
-        let (signers, revoked) = &signers;
+        let (signers, revoked) = &*signers;
         let (armored, verified) = sign(&message, key, variable, principal, (signers, revoked), now)?;
         work.proof = proof_of(&verified);
         if let Some(attestation) = work.attestation.as_mut() {
@@ -397,18 +435,54 @@ impl Authenticator {
         now: Timestamp,
     ) -> Result<Proof, NotAuthentic> {
         let because = |error: &dyn std::fmt::Display| NotAuthentic::Signature(error.to_string());
-        let (signers, revoked) = self.signers(settings).map_err(|error| because(&error))?;
+        let signers = self.signers(settings).map_err(|error| because(&error))?;
         let message = match message {
             Some(Ok(message)) => message,
             Some(Err(error)) => return Err(because(&error)),
             None => return Err(because(&AttestError::Malformed)),
         };
-        let verified = verify(armoured.as_bytes(), message.as_bytes(), principal, &signers, &revoked, now);
-        Ok(proof_of(&verified.map_err(|error: BadSignature| because(&error))?))
+        let (signers, revoked) = &*signers;
+        let signed = self.signed(armoured, &message).map_err(|error| because(&error))?;
+        let verified = signed.check(principal, signers, revoked, now);
+        Ok(proof_of(&verified.map_err(|error| because(&error))?))
     }
 
-    fn signers(&self, settings: &ApprovalSettings) -> Result<(AllowedSigners, RevokedKeys), SignerFileError> {
-        AllowedSigners::load(&self.account, settings.allowed_signers.as_deref())
+    /// Verifies that some key signed a message. Whether it may is not asked here.
+    fn signed(&self, armoured: &str, message: &str) -> Result<Signed, BadSignature> {
+        let mut hasher = CanonicalHasher::new("signed", 1);
+        hasher.text(armoured).text(message);
+        let key = hasher.finish();
+        if let Some(signed) = self.known().signed.get(&key) {
+            return Ok(signed.clone());
+        }
+        let signed = Signed::read(armoured.as_bytes(), message.as_bytes())?;
+        let mut known = self.known();
+        if known.signed.len() >= SIGNED_MAX {
+            known.signed.clear();
+        }
+        known.signed.insert(key, signed.clone());
+        Ok(signed)
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownSignatures> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the signers. Their files are read again when one has changed.
+    fn signers(&self, settings: &ApprovalSettings) -> Result<Signers, SignerFileError> {
+        let named = settings.allowed_signers.as_deref();
+        // Taken before reading: a change meanwhile is noticed the next time.
+        let stamps = AllowedSigners::stamps(&self.account, named);
+        if let Some((_, signers)) = self.known().signers.as_ref().filter(|(of, _)| *of == stamps) {
+            return Ok(Arc::clone(signers));
+        }
+        let (mut signers, revoked) = AllowedSigners::load(&self.account, named)?;
+        if let Some(fingerprint) = &self.without {
+            signers.remove(fingerprint);
+        }
+        let signers = Arc::new((signers, revoked));
+        self.known().signers = Some((stamps, Arc::clone(&signers)));
+        Ok(signers)
     }
 
     /// Returns the message of an approval, as `ssh-keygen -Y verify` takes it; `None` if the record cannot have one.
@@ -489,11 +563,12 @@ impl Authenticator {
             let seal = self.seal_key(settings)?.seal(&text);
             return Ok(GateRecord { seal: Some(seal), ..gate });
         };
-        let (signers, revoked) = self.signers(settings)?;
+        let signers = self.signers(settings)?;
         let (account, signature) = ((*principal).to_owned(), Some(String::new()));
         let gate = GateRecord { account, at, nonce, signature, ..gate };
         let message = self.gate_message(about, &gate).ok_or(AttestError::Malformed)??;
-        let (armored, verified) = sign(&message, key, variable, principal, (&signers, &revoked), now)?;
+        let (signers, revoked) = &*signers;
+        let (armored, verified) = sign(&message, key, variable, principal, (signers, revoked), now)?;
         Ok(GateRecord { proof: proof_of(&verified), signature: Some(armored), ..gate })
     }
 

@@ -1,8 +1,9 @@
 //! The caller of an operation: the actor whose rights count, and the name under which it holds tasks.
 
-use waypost_core::{Actor, ActorKind, GateRecord, Proof, Refusal, TaskId};
+use waypost_core::{Actor, ActorKind, GateRecord, Plan, PlanId, Proof, Refusal, Status, TaskId};
 
 use crate::error::ServiceError;
+use crate::hint::{PersonAct, PersonVerb};
 
 /// The caller of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Caller {
     pub program: Option<ProgramOf>,
     /// What the person has signed for this call.
     pub signed: Option<Box<SignedGate>>,
+    /// Whether the caller only claims tasks and reports on those that it holds.
+    pub only_reports: bool,
 }
 
 /// The signed record of a person who ends a task for people.
@@ -38,13 +41,21 @@ pub struct ProgramOf {
 }
 
 /// An act that needs proof that a person acts.
-pub(crate) struct ProvedAct<'a> {
+pub(crate) struct ProvedAct {
     /// The act, as a verb.
     pub(crate) verb: &'static str,
     /// The act, as a gerund.
     pub(crate) what: &'static str,
-    /// What a person types to do it.
-    pub(crate) command: &'a str,
+    /// What a person does to that end.
+    pub(crate) act: PersonAct,
+}
+
+impl ProvedAct {
+    /// The approval of a plan.
+    pub(crate) fn approval(plan: &PlanId) -> Self {
+        let act = PersonAct::on_plan(PersonVerb::Approve, plan);
+        Self { verb: "approve a plan", what: "approving", act }
+    }
 }
 
 /// How it is known that a person acts.
@@ -71,7 +82,12 @@ impl Presence {
 impl Caller {
     /// A caller that holds tasks under its own name.
     pub fn new(actor: Actor) -> Self {
-        Self { worker: actor.to_string(), actor, presence: None, program: None, signed: None }
+        Self::session(actor.clone(), actor.to_string())
+    }
+
+    /// A worker that claims tasks and reports on those that it holds, and does nothing else.
+    pub fn only_reporting(actor: Actor) -> Self {
+        Self { only_reports: true, ..Self::new(actor) }
     }
 
     /// Returns the caller with proof that a person acts.
@@ -86,23 +102,20 @@ impl Caller {
     }
 
     /// Returns the proof that a person acts, which the act needs.
-    pub(crate) fn proved(&self, act: &ProvedAct<'_>) -> Result<Presence, ServiceError> {
-        let ProvedAct { verb, what, command } = act;
+    pub(crate) fn proved(&self, proved: &ProvedAct) -> Result<Presence, ServiceError> {
+        let (actor, act) = (self.actor.clone(), proved.act.clone());
         match &self.presence {
             _ if self.actor.kind != ActorKind::Person => {
-                Err(Refusal::OnlyAPerson { what: verb, by: self.actor.clone() }.into())
+                Err(ServiceError::NeedsPerson { what: proved.verb, by: actor, act })
             }
             Some(presence) if self.is_present() || self.signed.is_some() => Ok(presence.clone()),
-            Some(_) => Err(ServiceError::NeedsTerminal { what, command: (*command).to_owned() }),
-            None => {
-                let (actor, command) = (self.actor.clone(), (*command).to_owned());
-                Err(ServiceError::NotThatActor { actor, what, command })
-            }
+            Some(_) => Err(ServiceError::NeedsTerminal { what: proved.what, act }),
+            None => Err(ServiceError::NotThatActor { actor, what: proved.what, act }),
         }
     }
 
     /// Returns where a person acts who signs: the signature takes the place of the terminal, and raises nobody else.
-    pub(crate) fn may_sign(&self, act: &ProvedAct<'_>) -> Result<Presence, ServiceError> {
+    pub(crate) fn may_sign(&self, act: &ProvedAct) -> Result<Presence, ServiceError> {
         match &self.presence {
             Some(presence) if self.actor.kind == ActorKind::Person => Ok(presence.clone()),
             Some(_) | None => self.proved(act),
@@ -111,7 +124,41 @@ impl Caller {
 
     /// One session of an agent. It does not hold the tasks of the agent's other sessions.
     pub fn session(actor: Actor, worker: String) -> Self {
-        Self { actor, worker, presence: None, program: None, signed: None }
+        Self { actor, worker, presence: None, program: None, signed: None, only_reports: false }
+    }
+
+    /// Refuses a caller that only reports on tasks.
+    pub(crate) fn may_edit(&self) -> Result<(), ServiceError> {
+        match self.only_reports {
+            true => Err(ServiceError::NotForWorkers { by: self.actor.clone() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a report on a task that the caller does not hold, if it may report on no other. Others are refused by the
+    /// plan, and so is an attempt that is over.
+    pub(crate) fn may_report(
+        &self,
+        plan: &Plan,
+        task: &TaskId,
+        attempt: Option<u32>,
+    ) -> Result<(), ServiceError> {
+        let Some(found) = plan.task(task.as_str()).filter(|_| self.only_reports) else { return Ok(()) };
+        let state = &found.state;
+        if attempt.is_some_and(|attempt| attempt != state.attempt) {
+            return Ok(());
+        }
+        let (task, status) = (task.to_string(), state.status);
+        match &state.worker {
+            _ if status != Status::Running => {
+                Err(Refusal::WrongStatus { task, status, wanted: "reported on" }.into())
+            }
+            Some(worker) if self.relation_to(worker) == Holder::Caller => Ok(()),
+            holder => {
+                let worker = holder.clone().unwrap_or_default();
+                Err(Refusal::AlreadyRunning { task, worker }.into())
+            }
+        }
     }
 
     /// Returns how the caller relates to the holder of a task.

@@ -67,8 +67,8 @@ impl Service {
             let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };
             match self.write(by, &plan, vec![start], terms) {
                 Ok(written) => return Ok(Claimed::Taken { written, task }),
-                Err(ServiceError::Refused(refusal)) if is_only_this_one(&refusal) => {
-                    let reason = refusal.to_string();
+                Err(error) if error.refusal().is_some_and(is_only_this_one) => {
+                    let reason = error.to_string();
                     if reasons.len() < REASONS_MAX && !reasons.contains(&reason) {
                         reasons.push(reason);
                     }
@@ -105,7 +105,8 @@ impl Service {
             let lose = Command::LoseTask { task: lease.task, attempt: lease.attempt, retry: None };
             match self.write(&by, &lease.plan, vec![lose], Guard::NONE) {
                 // Another worker has reclaimed it already, or the attempt ended in time.
-                Ok(_) | Err(ServiceError::Refused(_) | ServiceError::Invalid { .. }) => {}
+                Ok(_) | Err(ServiceError::Invalid { .. }) => {}
+                Err(error) if error.refusal().is_some() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -118,6 +119,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::AlreadyRunning { .. }
         | Refusal::Blocked { .. }
+        | Refusal::Held { .. }
         | Refusal::LockHeld { .. }
         | Refusal::QueueFull { .. }
         | Refusal::MachineWork { .. }

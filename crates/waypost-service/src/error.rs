@@ -7,6 +7,7 @@ use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::authenticity::AttestError;
+use crate::hint::{Hint, PersonAct, PersonVerb};
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
@@ -95,13 +96,37 @@ pub enum ServiceError {
         /// The id of the plan.
         plan: PlanId,
     },
+    /// The plan has not been approved, so that nothing in it starts.
+    #[error("{refusal}")]
+    NotApproved {
+        /// The id of the plan.
+        plan: PlanId,
+        /// What the plan refused.
+        refusal: Box<Refusal>,
+    },
+    /// Only a person may do this.
+    #[error("only a person can {what}; {by} cannot")]
+    NeedsPerson {
+        /// The requested action, as a verb.
+        what: &'static str,
+        /// The actor that asked.
+        by: Actor,
+        /// What a person does to that end.
+        act: PersonAct,
+    },
+    /// The caller only claims tasks and reports on those that it holds.
+    #[error("{by} claims tasks and reports on those that it holds, and can do nothing else")]
+    NotForWorkers {
+        /// The caller.
+        by: Actor,
+    },
     /// The caller has not proved that a person acts.
     #[error("{what} needs a person at a terminal, and there is none")]
     NeedsTerminal {
         /// The requested action, as a gerund.
         what: &'static str,
-        /// What a person types to do it.
-        command: String,
+        /// What a person does to that end.
+        act: PersonAct,
     },
     /// The name of another person was given, which proves nothing.
     #[error("{actor} is a name that was given, and {what} needs the person whose account this is")]
@@ -110,15 +135,15 @@ pub enum ServiceError {
         actor: Actor,
         /// The requested action, as a gerund.
         what: &'static str,
-        /// What a person types to do it.
-        command: String,
+        /// What a person does to that end.
+        act: PersonAct,
     },
     /// The proof that a person acts is weaker than the one that approval needs here.
     #[error("approval here needs {}; {given} is not enough", proof_text(*needed))]
     #[strum(serialize = "needs_proof")]
     NeedsStrongerProof {
-        /// What a person types to do it, without `--sign`.
-        command: String,
+        /// What a person signs.
+        act: PersonAct,
         /// The proof that the configuration asks for.
         needed: Proof,
         /// The proof of the caller.
@@ -185,46 +210,6 @@ pub enum Subject {
     Text,
 }
 
-/// The next step to suggest. Each front end words it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hint {
-    /// No suggestion.
-    None,
-    /// List the plans.
-    ListPlans,
-    /// List the versions of the plan.
-    ListVersions(PlanId),
-    /// Give more characters of the id.
-    LongerId,
-    /// Choose another id, or omit it.
-    OtherId,
-    /// Read the changes, then write again with this version.
-    ReadChanges {
-        /// The id of the plan.
-        plan: PlanId,
-        /// The newest version of the plan.
-        current: u64,
-    },
-    /// Fix all listed problems.
-    FixProblems,
-    /// Name the format.
-    NameFormat,
-    /// Use a format that supports reading, or one that supports writing.
-    OtherFormat,
-    /// Correct the text at the position that the error names.
-    FixText,
-    /// Check that this is the right text.
-    RightText,
-    /// Provide a text with exactly one plan.
-    OnePlan,
-    /// Take the task over if the other session is gone; otherwise claim another task.
-    TakeOver,
-    /// Look at the preview of the plan again, then decide.
-    PreviewAgain(PlanId),
-    /// A hint with the same wording at every front end.
-    Text(String),
-}
-
 /// Shows an empty id as `""`.
 fn shown(id: &str) -> &str {
     if id.is_empty() { "\"\"" } else { id }
@@ -261,9 +246,17 @@ fn first_of(problems: &[Problem]) -> String {
 }
 
 impl ServiceError {
+    /// Returns why the plan refused the operation, if it did.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        if let Self::NotApproved { refusal, .. } = self {
+            return Some(refusal);
+        }
+        if let Self::Refused(refusal) = self { Some(refusal) } else { None }
+    }
+
     /// Returns the stable code for programs.
     pub fn code(&self) -> String {
-        if let Self::Refused(refusal) = self {
+        if let Some(refusal) = self.refusal() {
             return refusal_facts(refusal).0;
         }
         if let Self::Store(error) = self {
@@ -279,6 +272,9 @@ impl ServiceError {
     pub fn facts(&self) -> Map<String, Value> {
         let facts = match self {
             Self::Refused(refusal) => return refusal_facts(refusal).1,
+            Self::NotApproved { refusal, .. } => return refusal_facts(refusal).1,
+            Self::NotForWorkers { by } => json!({ "by": by }),
+            Self::NeedsPerson { what, by, .. } => json!({ "what": what, "by": by }),
             Self::NoSuchPlan(plan) => json!({ "plan": plan }),
             Self::Ambiguous { candidates, .. } => json!({ "candidates": candidates }),
             Self::NoSuchVersion { current, .. } => json!({ "current": current }),
@@ -314,7 +310,11 @@ impl ServiceError {
                     _ => Hint::FixProblems,
                 }
             }
+            Self::Refused(Refusal::HumanGate { plan, task, .. }) => {
+                Hint::AskPerson(PersonAct::on_task(PersonVerb::Answer, plan, task))
+            }
             Self::Refused(refusal) => Hint::Text(refusal.hint()),
+            Self::NotApproved { plan, .. } => Hint::Approve(plan.clone()),
             Self::Conflict(conflict) => {
                 Hint::ReadChanges { plan: conflict.plan.clone(), current: conflict.current }
             }
@@ -330,19 +330,18 @@ impl ServiceError {
             },
             Self::NotOnePlan { .. } => Hint::OnePlan,
             Self::HeldByOtherSession { .. } => Hint::TakeOver,
-            Self::NeedsTerminal { command, .. } => {
-                Hint::Text(format!("run `{command}` in a terminal of your own, or use the dashboard"))
-            }
-            Self::NotThatActor { command, .. } => {
-                Hint::Text(format!("run `{command}` in a terminal, without --as and WAYPOST_ACTOR"))
-            }
-            Self::NeedsStrongerProof { command, needed, .. } => Hint::Text(match needed {
-                Proof::Touch => format!("`{command} --sign` with a security key"),
-                Proof::Account | Proof::Client | Proof::Presence | Proof::Signature => {
-                    format!("`{command} --sign`")
+            Self::NotForWorkers { .. } => Hint::Text("an agent or a person does this".to_owned()),
+            Self::NeedsPerson { act, .. } => Hint::AskPerson(act.clone()),
+            Self::NeedsTerminal { act, .. } => Hint::ProvePresence(act.clone()),
+            Self::NotThatActor { act, .. } => Hint::UseOwnName(act.clone()),
+            Self::NeedsStrongerProof { act, needed, .. } => match needed {
+                // An answer at an agent's host is weaker than a person who is present.
+                Proof::Account | Proof::Client | Proof::Presence => Hint::ProvePresence(act.clone()),
+                Proof::Signature | Proof::Touch => {
+                    Hint::Sign { act: act.clone(), touch: *needed == Proof::Touch }
                 }
-            }),
-            Self::NotAttested(error) => Hint::Text(error.hint()),
+            },
+            Self::NotAttested(error) => error.hint(),
             Self::ChangedSinceSeen { plan, .. } | Self::SeenMissing { plan } => {
                 Hint::PreviewAgain(plan.clone())
             }
@@ -350,6 +349,8 @@ impl ServiceError {
                 Hint::Text("define them, or start a worker that does, and look again".to_owned())
             }
             Self::Configuration { hint, .. } => Hint::Text(hint.clone()),
+            Self::Store(StoreError::Corrupt { .. } | StoreError::Database(_)) => Hint::CheckStore,
+            Self::Store(StoreError::Pruned { plan, .. }) => Hint::ReadLatest(plan.clone()),
             Self::Store(error) => Hint::Text(error.hint().to_owned()),
         }
     }

@@ -1,6 +1,6 @@
 //! One-line summaries of the events of a version.
 
-use waypost_core::{ApprovalKind, ApprovedWork, DerivedEvent, Event, TaskId};
+use waypost_core::{ApprovalKind, ApprovedWork, DerivedEvent, Event, StartRefusalReason, TaskId};
 use waypost_text::{count, excerpt};
 
 /// Maximum number of task ids in one line.
@@ -98,7 +98,7 @@ fn event_words(event: &Event) -> String {
         }
         Event::PlanRejected { reason, .. } => with("rejected", reason),
         Event::StartRefused { refusal } => {
-            format!("{} starts nothing: not what was approved", refusal.worker)
+            format!("{} starts nothing: {}", refusal.worker, refusal_words(refusal.reason))
         }
         Event::ApprovalVoided {} => "approval needed again".to_owned(),
         Event::PlanActivated {} => "started".to_owned(),
@@ -154,6 +154,22 @@ fn event_words(event: &Event) -> String {
         Event::OutputWithdrawn { task, from } => {
             format!("{task} heard that {} is to be done after all", from.key())
         }
+        Event::TaskHeld { task, by, reason } => with(&format!("{task} held by {by}"), reason),
+        Event::TaskUnheld { task } => format!("{task} is no longer held"),
+    }
+}
+
+/// Names the reason of a worker's refusal.
+fn refusal_words(reason: StartRefusalReason) -> &'static str {
+    match reason {
+        StartRefusalReason::DigestMismatch => "not what was approved",
+        StartRefusalReason::NoDigest => "approved by an earlier version of Waypost",
+        StartRefusalReason::GateNotProved => "a task for people was not ended by a person",
+        StartRefusalReason::NoRecord => "nobody has approved it",
+        StartRefusalReason::NotAuthentic => "the approval does not count here",
+        StartRefusalReason::StoreChanged => "another store than before",
+        StartRefusalReason::Expired => "the approval has expired",
+        StartRefusalReason::ProofTooLow => "the approval's proof is too weak",
     }
 }
 

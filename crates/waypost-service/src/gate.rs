@@ -16,6 +16,7 @@ use crate::admission;
 use crate::authenticity::{AttestError, Authenticator};
 use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::ServiceError;
+use crate::hint::{PersonAct, PersonVerb};
 
 /// Whether work is for a person.
 pub(crate) fn is_human(config: &Config, work: &Work) -> bool {
@@ -80,6 +81,7 @@ impl Gatekeeper<'_> {
             true => self.guard_human_tasks(&*config()?, commands)?,
             false => commands,
         };
+        self.only_reports(&commands)?;
         self.keep_stops(&commands)?;
         Ok(commands)
     }
@@ -88,6 +90,26 @@ impl Gatekeeper<'_> {
     fn bind_program(&self, commands: &[Command]) -> Result<(), ServiceError> {
         let is_foreign = self.by.program.as_ref().is_some_and(|own| own.plan != self.plan.id().as_str());
         if is_foreign && !commands.is_empty() { Err(self.not_its_task()) } else { Ok(()) }
+    }
+
+    /// A caller that only reports claims, finishes, releases and asks, and nothing else.
+    fn only_reports(&self, commands: &[Command]) -> Result<(), ServiceError> {
+        for command in commands.iter().filter(|_| self.by.only_reports) {
+            if let Command::FinishTask {
+                task,
+                attempt,
+                outcome: Outcome::Done { .. } | Outcome::Failed { .. },
+                ..
+            }
+            | Command::ReleaseTask { task, attempt, .. }
+            | Command::AskQuestion { task, attempt, .. } = command
+            {
+                self.by.may_report(self.plan, task, *attempt)?;
+            } else if !matches!(command, Command::StartTask { .. }) {
+                self.by.may_edit()?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether a command starts or ends a task with work, or a task that is only added by the same write.
@@ -131,23 +153,17 @@ impl Gatekeeper<'_> {
                     }
                 }
                 Some((task, Act::End(outcome))) if is_for_people(task) => {
-                    gates.push(self.end(config, task, outcome, "end it", "answer", "yes")?);
+                    gates.push(self.end(config, task, outcome, "end it", PersonVerb::Answer)?);
                 }
                 Some((task, Act::Cancel)) => {
                     for member in self.open_members(task).iter().filter(|member| is_for_people(member)) {
                         let end = (GateOutcome::Cancelled, None);
-                        gates.push(self.end(config, member, end, "cancel it", "cancel", "")?);
+                        gates.push(self.end(config, member, end, "cancel it", PersonVerb::Cancel)?);
                     }
                 }
                 Some((task, Act::Answer(answer))) if is_for_people(task) => {
-                    gates.push(self.end(
-                        config,
-                        task,
-                        (GateOutcome::Answered, Some(answer)),
-                        "answer it",
-                        "answer",
-                        "yes",
-                    )?);
+                    let end = (GateOutcome::Answered, Some(answer));
+                    gates.push(self.end(config, task, end, "answer it", PersonVerb::Answer)?);
                 }
                 Some((task, Act::Reopen)) if is_for_people(task) => self.only_people(task, "reopen it")?,
                 None if command == Command::RetryPlan => {
@@ -165,7 +181,7 @@ impl Gatekeeper<'_> {
                     };
                     for task in human_tasks(config, self.plan).iter().filter(is_open) {
                         let end = (GateOutcome::Cancelled, None);
-                        gates.push(self.end(config, task, end, "cancel it", "cancel", "")?);
+                        gates.push(self.end(config, task, end, "cancel it", PersonVerb::Cancel)?);
                     }
                 }
                 Some((_, Act::End(_) | Act::Answer(_) | Act::Reopen)) | None => {}
@@ -216,19 +232,17 @@ impl Gatekeeper<'_> {
         task: &TaskId,
         (outcome, answer): (GateOutcome, Option<String>),
         wanted: &'static str,
-        verb: &str,
-        word: &str,
+        verb: PersonVerb,
     ) -> Result<Command, ServiceError> {
         self.only_people(task, wanted)?;
-        let command = format!("waypost {verb} {} {task} {word}", self.plan.id());
-        let command = command.trim_end();
-        let (act, what) = match outcome {
+        let act = PersonAct::on_task(verb, self.plan.id(), task);
+        let (verb, what) = match outcome {
             GateOutcome::Cancelled => ("cancel a task for people", "cancelling a task for people"),
             GateOutcome::Done | GateOutcome::Failed | GateOutcome::Skipped | GateOutcome::Answered => {
                 ("end a task for people", "ending a task for people")
             }
         };
-        let presence = self.by.proved(&ProvedAct { verb: act, what, command })?;
+        let presence = self.by.proved(&ProvedAct { verb, what, act: act.clone() })?;
         let gate = self.record(&presence, task, outcome, answer.as_deref());
         if let Some(signed) = self.by.signed.as_deref() {
             let GateRecord { digest, attempt, outcome, answer, .. } = &signed.gate;
@@ -244,7 +258,7 @@ impl Gatekeeper<'_> {
         let opens = matches!(outcome, GateOutcome::Done | GateOutcome::Answered);
         let (needed, given) = (config.approval.proof, presence.proof);
         if opens && given < needed {
-            return Err(ServiceError::NeedsStrongerProof { command: command.to_owned(), needed, given });
+            return Err(ServiceError::NeedsStrongerProof { act, needed, given });
         }
         let about = (self.plan.id(), task);
         let gate = self.authenticator.attest_gate(&config.approval, about, gate, None)?;
@@ -299,12 +313,12 @@ impl Gatekeeper<'_> {
                 Err(_) | Ok(()) => false,
             };
             if undoes || plan.reruns_done_work(&events) {
-                let command = undo_command(self.plan, command);
+                let act = undoing(self.plan, command);
                 let (verb, what) = match undoes {
                     true => ("undo a person's stop", "undoing a person's stop"),
                     false => ("rerun finished machine work", "rerunning finished machine work"),
                 };
-                self.by.proved(&ProvedAct { verb, what, command: &command })?;
+                self.by.proved(&ProvedAct { verb, what, act })?;
             }
             if place + 1 < commands.len() {
                 let plan = plan.to_mut();
@@ -315,16 +329,21 @@ impl Gatekeeper<'_> {
     }
 }
 
-/// What a person types to undo a stop.
-fn undo_command(plan: &Plan, command: &Command) -> String {
-    let id = plan.id();
+/// What a person does to undo a stop.
+fn undoing(plan: &Plan, command: &Command) -> PersonAct {
     if let Command::RetryTask { task } = command {
-        return format!("waypost retry {id} {task}");
+        return PersonAct::on_task(PersonVerb::Retry, plan.id(), task);
     }
-    let verbs =
-        [(Command::Unarchive, "unarchive"), (Command::RetryPlan, "retry"), (Command::Resume, "resume")];
-    let verb = verbs.iter().find(|(known, _)| known == command).map_or("edit", |(_, verb)| verb);
-    format!("waypost {verb} {id}")
+    if let Command::UnholdTask { task } = command {
+        return PersonAct::on_task(PersonVerb::Unhold, plan.id(), task);
+    }
+    let verbs = [
+        (Command::Unarchive, PersonVerb::Unarchive),
+        (Command::RetryPlan, PersonVerb::Retry),
+        (Command::Resume, PersonVerb::Resume),
+    ];
+    let known = verbs.iter().find(|(known, _)| known == command);
+    PersonAct::on_plan(known.map_or(PersonVerb::Edit, |(_, verb)| *verb), plan.id())
 }
 
 /// What a command does to a task.

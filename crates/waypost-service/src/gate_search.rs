@@ -11,6 +11,7 @@ use crate::authenticity::Signing;
 use crate::caller::{Caller, ProvedAct, SignedGate};
 use crate::error::ServiceError;
 use crate::gate::{Act, Gatekeeper, acted_on, human_tasks, is_human, unproved_gates};
+use crate::hint::{PersonAct, PersonVerb};
 use crate::service::Service;
 
 /// Maximum number of an agent's plans in which tasks for people are looked for. With more, nothing that depends on a task
@@ -28,8 +29,8 @@ impl Service {
         signing: &Signing<'_>,
     ) -> Result<Caller, ServiceError> {
         let (config, now, authenticator) = (self.config()?, self.now_for(by)?, self.authenticator()?);
-        let words = format!("waypost answer {plan} …");
-        let act = ProvedAct { verb: "sign", what: "signing", command: &words };
+        let act = PersonAct::on_plan(PersonVerb::Answer, plan);
+        let act = ProvedAct { verb: "sign", what: "signing", act };
         let presence = by.may_sign(&act)?;
         let record = self.read(plan, |plan| {
             let (task, end) = match acted_on(command)? {
@@ -47,8 +48,8 @@ impl Service {
         let gate = authenticator.attest_gate(&config.approval, (plan, &task), gate, Some(signing))?;
         let (needed, given) = (config.approval.proof, gate.proof);
         if given < needed {
-            let command = format!("waypost answer {plan} {task} yes");
-            return Err(ServiceError::NeedsStrongerProof { command, needed, given });
+            let act = PersonAct::on_task(PersonVerb::Answer, plan, task);
+            return Err(ServiceError::NeedsStrongerProof { act, needed, given });
         }
         Ok(Caller { signed: Some(Box::new(SignedGate { task, gate })), ..by.clone() })
     }

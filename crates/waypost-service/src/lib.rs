@@ -18,6 +18,7 @@ mod error;
 mod event_text;
 mod gate;
 mod gate_search;
+mod hint;
 mod human_answer;
 mod lifecycle;
 mod own_record;
@@ -33,7 +34,10 @@ mod wait_reasons;
 mod worker_registry;
 
 pub use active_workers::{all_workers, no_worker, work_of, worker_state, workers_of};
-pub use approval::{StartFacts, VerifiedApproval, may_start, needs_record, start_refusal_text};
+pub use approval::{
+    NewApproval, StartFacts, VerifiedApproval, approval_text, may_start, needs_record, start_refusal_hint,
+    start_refusal_text,
+};
 pub use approval_bundle::ApprovalBundle;
 pub use approval_preview::{
     ApprovalPreview, approval_preview, is_to_be_run, preview, preview_of_check, preview_of_work,
@@ -43,9 +47,10 @@ pub use caller::{Caller, Holder, Presence, ProgramOf, SignedGate};
 pub use claim::{ClaimFilter, Claimable, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};
 pub use edit::{EditOp, NewTask, StatusChange};
-pub use error::{Hint, IdOf, ServiceError, Subject};
+pub use error::{IdOf, ServiceError, Subject};
 pub use event_text::{consequence_summary, summary};
 pub use gate::{human_tasks, unproved_gates};
+pub use hint::{Hint, PersonAct, PersonVerb};
 pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use preview::{

@@ -13,6 +13,7 @@ use crate::admission;
 use crate::caller::{Caller, ProvedAct};
 use crate::error::{ServiceError, Subject};
 use crate::gate::{brings_peoples_acts, without_peoples_acts};
+use crate::hint::{PersonAct, PersonVerb};
 use crate::service::{Guard, Service, Terms, WriteReply, WriteResult};
 
 /// Options for creating a plan.
@@ -67,6 +68,7 @@ impl Service {
 
     /// Creates a plan. Names that the configuration does not know are reported but do not prevent the write.
     pub fn create(&self, by: &Caller, mut draft: Draft, options: CreateOptions) -> WriteResult {
+        by.may_edit()?;
         let config = self.config()?;
         let not_runnable = admitted(&config, &draft)?;
         let is_own = by.actor.kind == ActorKind::Agent && options.owner == OwnerRule::CreatorIfUnnamed;
@@ -130,9 +132,8 @@ impl Service {
 
     /// Withdraws the approval of a plan: nothing new starts until it is approved again.
     pub fn revoke(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        let command = format!("waypost revoke {plan}");
-        let act = ProvedAct { verb: "revoke an approval", what: "revoking an approval", command: &command };
-        by.proved(&act)?;
+        let act = PersonAct::on_plan(PersonVerb::Revoke, plan);
+        by.proved(&ProvedAct { verb: "revoke an approval", what: "revoking an approval", act })?;
         let approval = self.read(plan, |plan| plan.state().approval.clone())?;
         let reply = self.write(by, plan, vec![Command::Revoke], guard)?;
         if let Some(approval) = approval {
@@ -196,6 +197,25 @@ impl Service {
         self.write(by, plan, vec![command], guard)
     }
 
+    /// Holds tasks: none of them, and no task below them, starts until its hold is lifted.
+    pub fn hold_tasks(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        tasks: &[TaskId],
+        reason: &str,
+        guard: Guard,
+    ) -> WriteResult {
+        let hold = |task: &TaskId| Command::HoldTask { task: task.clone(), reason: reason.to_owned() };
+        self.write(by, plan, tasks.iter().map(hold).collect(), guard)
+    }
+
+    /// Lifts the holds of tasks. Only a person who is present lifts those of people.
+    pub fn unhold_tasks(&self, by: &Caller, plan: &PlanId, tasks: &[TaskId], guard: Guard) -> WriteResult {
+        let unhold = |task: &TaskId| Command::UnholdTask { task: task.clone() };
+        self.write(by, plan, tasks.iter().map(unhold).collect(), guard)
+    }
+
     /// Resets a finished task, and the tasks that were skipped because of it.
     pub fn retry_task(&self, by: &Caller, plan: &PlanId, task: &TaskId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::RetryTask { task: task.clone() }], Terms::starting(guard))
@@ -236,8 +256,8 @@ impl Service {
 
     /// Deletes a plan with its history permanently. Only a person can; the id is never reused.
     pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
-        let command = format!("waypost delete {plan} --purge");
-        by.proved(&ProvedAct { verb: "purge a plan", what: "purging", command: &command })?;
+        let act = PersonAct::on_plan(PersonVerb::Purge, plan);
+        by.proved(&ProvedAct { verb: "purge a plan", what: "purging", act })?;
         Ok(self.plans().purge(plan, &by.actor)?)
     }
 

@@ -142,6 +142,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         let values: Vec<&Value> = found.iter().map(|definition| definition.value).collect();
         let ApprovalPreview { program, particulars } = approval_preview(definitions, spec);
         let risks = risks(definitions, spec, &program, &particulars, &values);
+        let particulars = with_hold(task, particulars);
         let key = group_key(spec, program, &found, risks);
         let group = groups.entry(key).or_insert_with_key(|key| PreviewGroup {
             program: key.program.clone(),
@@ -207,16 +208,23 @@ fn group_of_parents(
         settings: Vec::new(),
         tasks: Vec::new(),
     };
-    for (Task { spec, .. }, _) in plan.tasks() {
+    for (task @ Task { spec, .. }, _) in plan.tasks() {
         if parents.contains(&spec.id) && spec.work.is_none() && spec.check.is_none() {
             let ApprovalPreview { particulars, .. } = approval_preview(definitions, spec);
             if particulars.iter().any(|(_, text)| has_hidden(text)) {
                 group.risks = vec![Risk::InvisibleCharacters];
             }
+            let particulars = with_hold(task, particulars);
             group.tasks.push(PreviewTask { id: spec.id.to_string(), particulars });
         }
     }
     (!group.tasks.is_empty()).then_some(group)
+}
+
+/// Adds that a task is held. No part of the digest: a hold changes nothing that runs.
+fn with_hold(task: &Task, mut particulars: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
+    particulars.extend(task.state.held().map(|hold| ("held", format!("by {}", hold.by))));
+    particulars
 }
 
 /// Moves tasks whose inputs few others have before the rest.

@@ -11,6 +11,7 @@ use waypost_store::{Lease, LeaseFilter, LeaseUpdate, StoreError, TaskProgress};
 use crate::authenticity::Signing;
 use crate::caller::{Caller, Holder, ProvedAct};
 use crate::error::{ServiceError, Subject};
+use crate::hint::{PersonAct, PersonVerb};
 use crate::human_answer::answer_command;
 use crate::service::{Guard, Service, Terms, WriteReply};
 
@@ -207,6 +208,7 @@ impl Service {
                 }
                 let command = match &report {
                     TaskReport::Progress(text) => {
+                        caller.may_report(plan, &wanted, named)?;
                         let attempt = plan.check_progress(&caller.actor, &wanted, named, text)?;
                         return Ok((Vec::new(), attempt));
                     }
@@ -294,8 +296,8 @@ impl Service {
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
         let config = self.config()?;
-        let command = format!("waypost answer {plan} {task} …");
-        by.proved(&ProvedAct { verb: "answer a question", what: "answering", command: &command })?;
+        let act = PersonAct::on_task(PersonVerb::Answer, plan, task);
+        by.proved(&ProvedAct { verb: "answer a question", what: "answering", act })?;
         let (actor, task, answer) = (by.actor.clone(), task.clone(), answer.to_owned());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
             Ok((vec![answer_command(&config, plan, &task, &answer, &actor)?], ()))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::Serialize;
 use waypost_config::Config;
 use waypost_core::{ActorKind, Command, Plan, PlanId, Problem, TaskId, Timestamp};
-use waypost_store::{AppendCommands, Committed, PlanStore, Read, WriteRequest};
+use waypost_store::{AppendCommands, Committed, PlanStore, Read, WriteError, WriteRequest};
 
 use crate::admission;
 use crate::authenticity::Authenticator;
@@ -267,6 +267,9 @@ impl Service {
                 Ok((WriteReply { not_runnable, ..WriteReply::from(&committed) }, extra))
             }
             (Err(_), Some(Err(error))) => Err(error),
+            (Err(WriteError::Refused(refusal)), _) if refusal.awaits_approval() => {
+                Err(ServiceError::NotApproved { plan: plan.clone(), refusal: Box::new(refusal) })
+            }
             (Err(error), _) => Err(error.into()),
             (Ok(committed), Some(Err(_)) | None) => Err(ServiceError::NoSuchPlan(committed.plan.to_string())),
         }

@@ -105,6 +105,7 @@ impl RunnableDraft {
 impl Service {
     /// Stores a draft. The same id with the same tasks is the same plan, so that submitting twice creates it once.
     pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
+        by.may_edit()?;
         let RunnableDraft { mut draft, executor } = draft;
         let (plans, config) = (self.plans(), self.config()?);
         let id = self.id_for(&config, &draft, draft.id.clone())?;

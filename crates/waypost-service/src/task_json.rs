@@ -30,6 +30,9 @@ pub fn task_row(plan: &Plan, task: &Task, description: String) -> Map<String, Va
             fields.insert(name.to_owned(), text.clone().into());
         }
     }
+    if let Some(hold) = state.held() {
+        fields.insert("held_by".to_owned(), hold.by.to_string().into());
+    }
     if state.attempt > 0 {
         fields.insert("attempt".to_owned(), state.attempt.into());
     }

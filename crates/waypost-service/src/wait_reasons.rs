@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use waypost_core::{
-    BlockReason, Dependency, EffectiveStatus, ExternalTaskRef, LockMode, Phase, Plan, PlanId, Status, TaskId,
-    Timestamp,
+    BlockReason, Dependency, EffectiveStatus, ExternalTaskRef, LockMode, Phase, Plan, PlanId, StartRefusal,
+    StartRefusalReason, Status, TaskId, Timestamp,
 };
 use waypost_store::{HeldLock, PlanStore, WriteError};
 
 use crate::active_workers::{no_worker, workers_of};
+use crate::approval::start_refusal_text;
+
 /// Maximum number of external tasks to look up for one task.
 const ELSEWHERE_MAX: usize = 20;
 
@@ -48,7 +50,9 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
     let until = leases.ok().and_then(|rows| rows.leases.into_iter().find(|lease| lease.task == *task)?.until);
     let (standing, mut reasons, warnings) = plans.view(plan, |plan, warnings| {
         let standing = plan.effective_status(task.as_str());
-        (standing, reasons(plan, task, (now, until), &known), warnings.to_vec())
+        let mut reasons = reasons(plan, task, (now, until), &known);
+        reasons.extend(refused(plan, task));
+        (standing, reasons, warnings.to_vec())
     })?;
     reasons.extend(held(plans, plan, task)?);
     reasons.extend(worker(plans, plan, task)?);
@@ -124,29 +128,55 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
             let by = by.map(|report| report.by.to_string()).unwrap_or_default();
             ("check", format!("its check: {by} reported it as done"))
         }
+        BlockReason::Held { task, by } => ("hold", format!("the hold of {task} to end: held by {by}")),
         BlockReason::Until(at) => ("retry", format!("its next attempt at {}", at.to_the_second())),
     };
     Reason { kind, words, fact }
 }
 
+/// Returns the executor of a task that a machine could start now.
+fn startable(plan: &Plan, task: &TaskId) -> Option<String> {
+    let found = plan.task(task.as_str())?;
+    let work = match plan.effective_status(task.as_str())? {
+        EffectiveStatus::Ready => found.spec.work.as_deref(),
+        EffectiveStatus::Reported => found.spec.check.as_deref(),
+        EffectiveStatus::Blocked
+        | EffectiveStatus::Asking
+        | EffectiveStatus::Queued
+        | EffectiveStatus::Running
+        | EffectiveStatus::Done
+        | EffectiveStatus::Failed
+        | EffectiveStatus::Skipped
+        | EffectiveStatus::Cancelled => None,
+    }?;
+    (plan.state().phase == Phase::Active).then(|| work.executor.clone())
+}
+
+/// For a task that a machine could start now: the workers that refuse to.
+fn refused(plan: &Plan, task: &TaskId) -> Vec<Reason> {
+    if startable(plan, task).is_none() {
+        return Vec::new();
+    }
+    let concerns = |refusal: &&StartRefusal| {
+        // Gates are of this plan, or of others that the task waits for.
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            refusal.differences.iter().partition(|gate| plan.task(gate).is_some());
+        let gates: Vec<TaskId> = here.iter().filter_map(|gate| TaskId::new(gate.as_str()).ok()).collect();
+        refusal.reason != StartRefusalReason::GateNotProved
+            || !elsewhere.is_empty()
+            || plan.tasks_behind(&gates).contains(task)
+    };
+    let reason = |refusal: &StartRefusal| Reason {
+        kind: "refused",
+        words: format!("a worker that starts it: {}", start_refusal_text(plan, refusal)),
+        fact: json!(refusal),
+    };
+    plan.state().start_refusals.iter().filter(concerns).map(reason).collect()
+}
+
 /// For a task that a machine could start now: whether no worker is available, or its queue is full.
 fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
-    let found = plans.view(plan, |plan, _| {
-        let found = plan.task(task.as_str())?;
-        let work = match plan.effective_status(task.as_str())? {
-            EffectiveStatus::Ready => found.spec.work.as_deref(),
-            EffectiveStatus::Reported => found.spec.check.as_deref(),
-            EffectiveStatus::Blocked
-            | EffectiveStatus::Asking
-            | EffectiveStatus::Queued
-            | EffectiveStatus::Running
-            | EffectiveStatus::Done
-            | EffectiveStatus::Failed
-            | EffectiveStatus::Skipped
-            | EffectiveStatus::Cancelled => None,
-        }?;
-        (plan.state().phase == Phase::Active).then(|| work.executor.clone())
-    })?;
+    let found = plans.view(plan, |plan, _| startable(plan, task))?;
     let Some(executor) = found else { return Ok(None) };
     let (queue, workers) = workers_of(plans, plan)?;
     if !workers.iter().any(|worker| worker.executors.contains(&executor)) {

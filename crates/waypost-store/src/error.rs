@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use waypost_core::{PlanId, Timestamp};
 
+use crate::rows::version_words;
+
 /// Maximum number of seconds that a writer waits for other processes.
 pub const BUSY_SECONDS_MAX: u64 = 60;
 
@@ -45,18 +47,18 @@ pub enum StoreError {
     #[error("{0}")]
     Database(String),
     /// The events of these versions were removed ([`crate::Rewrite::prune`]), or were lost when a file was damaged.
-    #[error("versions {from} to {up_to} of plan {plan} were {} on {}", if *lost { "lost" } else { "pruned" }, day(*.at))]
+    #[error("{}", of_pruned(plan, (*from, *up_to), *at, lost))]
     Pruned {
         /// The id of the plan.
         plan: PlanId,
-        /// The first version without events.
+        /// The first version that cannot be shown.
         from: u64,
-        /// The last version without events.
+        /// The last version that cannot be shown.
         up_to: u64,
         /// When the versions were pruned or lost.
         at: Timestamp,
-        /// Whether the events were lost, and not pruned.
-        lost: bool,
+        /// The versions whose events were lost, as ranges; empty if they were pruned.
+        lost: Vec<(u64, u64)>,
     },
     /// The text is not a cursor of a list in that order.
     #[error("{0:?} is not a cursor of this list")]
@@ -74,6 +76,19 @@ pub(crate) fn day(at: Timestamp) -> String {
     at.to_string().chars().take_while(|&sign| sign != 'T').collect()
 }
 
+fn of_pruned(plan: &PlanId, hidden: (u64, u64), at: Timestamp, lost: &[(u64, u64)]) -> String {
+    let (hidden, at) = (version_words(&[hidden]), day(at));
+    match lost {
+        [] => format!("{hidden} of plan {plan} were pruned on {at}"),
+        lost => {
+            format!(
+                "{hidden} of plan {plan} cannot be shown: the events of {} were lost, and the plan was repaired on {at}",
+                version_words(lost)
+            )
+        }
+    }
+}
+
 impl StoreError {
     /// Returns the stable code of the error, for programs.
     pub fn as_str(&self) -> &'static str {
@@ -83,14 +98,14 @@ impl StoreError {
     /// Returns what the user can do next.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Corrupt { .. } => "nothing was changed; `waypost doctor` says more",
+            Self::Corrupt { .. } => "nothing was changed; check the store",
             Self::TooNew { .. } => "update Waypost",
             Self::Busy => "try again; if it lasts, see which process holds the store",
             Self::Files { .. } => "see that the path exists and may be read and written",
-            Self::Database(_) => "`waypost doctor` checks the store",
-            Self::Pruned { .. } => "its latest state is kept: `waypost show` shows it",
-            Self::BadCursor(_) => "pass the cursor that the previous page printed, with the same --sort",
-            Self::BadLocation(_) => "for example --store sqlite:.waypost/waypost.db",
+            Self::Database(_) => "check the store",
+            Self::Pruned { .. } => "its latest state is kept: read that",
+            Self::BadCursor(_) => "pass the cursor of the previous page, in the same order",
+            Self::BadLocation(_) => "for example sqlite:.waypost/waypost.db",
         }
     }
 }

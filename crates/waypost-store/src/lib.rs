@@ -54,7 +54,7 @@ pub use plans::request::{
 pub use rows::{
     ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
     Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, ReadyTask, Sort, StoreState,
-    SubscriptionFilter, TaskProgress, Totals, VersionRecord, Wait, WorkerFilter, WrittenSince,
+    SubscriptionFilter, TaskProgress, Totals, Unreadable, VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
 pub use store::{
     Append, Appended, Look, Maintenance, Pruning, Read, ReadHints, Record, Rewrite, SNAPSHOT_MILESTONE,

@@ -31,7 +31,9 @@ use crate::log::commit_hook;
 use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
 use crate::plans::group_commit::Group;
-use crate::rows::{LogFilter, Page, PlanSummary, Query, ReadyTask, Sort, VersionRecord, WrittenSince};
+use crate::rows::{
+    LogFilter, Page, PlanSummary, Query, ReadyTask, Sort, Unreadable, VersionRecord, WrittenSince,
+};
 use crate::store::{Read, Store, Transaction};
 use crate::workers::Slots;
 
@@ -312,8 +314,19 @@ impl PlanStore {
         self.store.read(&mut |read| look(read, &mut cache))
     }
 
-    /// Returns a plan as it was at a version. Of a damaged plan, the versions before the damage can be read.
+    /// Returns a plan as it was at a version. Of a damaged plan, the versions before the damage can be read, and the one
+    /// that a repair would restore.
     pub fn at_version(&self, id: &PlanId, version: u64) -> Result<Plan, WriteError> {
+        match self.stored_version(id, version) {
+            Err(damage @ WriteError::Store(StoreError::Corrupt { .. })) => {
+                let intact = self.store.intact(id)?.map(|(plan, _)| plan);
+                intact.filter(|plan| plan.version() == version).ok_or(damage)
+            }
+            plan => plan,
+        }
+    }
+
+    fn stored_version(&self, id: &PlanId, version: u64) -> Result<Plan, WriteError> {
         let (mut found, mut current) = (None, None);
         self.store.read(&mut |read| {
             current = match read.plan_state(id) {
@@ -368,9 +381,15 @@ impl PlanStore {
         })
     }
 
-    /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`.
-    pub fn log(&self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
-        self.store.query(|read| read.log(after, filter, limit))
+    /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`, and what of them
+    /// cannot be read.
+    pub fn log(
+        &self,
+        after: u64,
+        filter: &LogFilter,
+        limit: usize,
+    ) -> Result<(Vec<VersionRecord>, Unreadable)> {
+        self.store.query(|read| Ok((read.log(after, filter, limit)?, read.unreadable()?)))
     }
 
     /// Returns the sequence number of the latest version in the log; 0 when there is none.

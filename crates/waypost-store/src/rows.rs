@@ -177,13 +177,83 @@ pub struct Pruned {
     pub at: Timestamp,
     /// The actor that pruned or repaired them.
     pub by: Actor,
+    /// The versions whose events were lost, as ranges; empty if they were pruned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<(u64, u64)>,
+    /// The version that left the kept state, if nothing later could be restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_by: Option<u64>,
 }
 
 impl Pruned {
+    /// Returns the range of versions that were pruned from the first one on.
+    pub(crate) fn new(up_to: u64, at: Timestamp, by: Actor) -> Self {
+        Self { from: 1, up_to, at, by, lost: Vec::new(), left_by: None }
+    }
+
     /// Returns whether the events were lost when a file was damaged, and not pruned.
     pub fn is_lost(&self) -> bool {
         self.by == Actor::system(DOCTOR)
     }
+
+    /// Returns the versions whose events were lost. Earlier builds recorded only the range.
+    pub(crate) fn lost_versions(&self) -> Vec<(u64, u64)> {
+        match self.lost.is_empty() && self.is_lost() {
+            true => vec![(self.from, self.up_to)],
+            false => self.lost.clone(),
+        }
+    }
+
+    /// Describes what is missing, since when, and because of whom.
+    pub fn describe(&self) -> String {
+        let (at, by) = (self.at.to_the_second(), &self.by);
+        if !self.is_lost() {
+            return format!(
+                "the events of {} were pruned on {at} by {by}",
+                version_words(&[(self.from, self.up_to)])
+            );
+        }
+        let mut words = format!("the events of {} were lost", version_words(&self.lost_versions()));
+        if self.from < self.up_to {
+            let hidden = version_words(&[(self.from, self.up_to - 1)]);
+            words.push_str(&format!("; {hidden} cannot be shown"));
+        }
+        if let Some(version) = self.left_by {
+            words.push_str(&format!("; version {} is as version {version} left it", self.up_to));
+        }
+        format!("{words}; the plan was repaired on {at}")
+    }
+}
+
+/// Returns ascending numbers as ranges.
+pub(crate) fn ranges(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, end)) if *end + 1 == number => *end = number,
+            Some(_) | None => ranges.push((number, number)),
+        }
+    }
+    ranges
+}
+
+/// Names versions: `version 3`, `versions 1 to 3, 5`.
+pub(crate) fn version_words(ranges: &[(u64, u64)]) -> String {
+    let words = |&(first, last): &(u64, u64)| match first == last {
+        true => first.to_string(),
+        false => format!("{first} to {last}"),
+    };
+    let noun = if matches!(ranges, [(first, last)] if first == last) { "version" } else { "versions" };
+    format!("{noun} {}", ranges.iter().map(words).collect::<Vec<_>>().join(", "))
+}
+
+/// The part of the log that cannot be read because files are damaged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The first sequence number that cannot be read; `None` if the damage hides no version.
+    pub from: Option<u64>,
+    /// The damage: each file and line.
+    pub warnings: Vec<String>,
 }
 
 fn one() -> u64 {

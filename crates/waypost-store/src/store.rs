@@ -11,8 +11,8 @@ use crate::log::subscription::Subscription;
 use crate::named_lock::NamedLock;
 use crate::rows::{
     HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState,
-    PlanSummary, Pruned, Query, StoreState, SubscriptionFilter, Totals, VersionRecord, Wait, WorkerFilter,
-    WrittenSince,
+    PlanSummary, Pruned, Query, StoreState, SubscriptionFilter, Totals, Unreadable, VersionRecord, Wait,
+    WorkerFilter, WrittenSince,
 };
 use crate::stored_version::{Predecessor, StoredVersion};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
@@ -63,8 +63,15 @@ pub trait Read {
     /// Returns the range of a plan's versions whose events were pruned or lost, if any.
     fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>>;
 
-    /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`.
+    /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`. Of a damaged plan,
+    /// returns the versions before the damage; [`Read::unreadable`] names it.
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>>;
+
+    /// Returns what the calls of [`Read::log`] so far could not read, for stores whose files people and programs can
+    /// damage.
+    fn unreadable(&mut self) -> Result<Unreadable> {
+        Ok(Unreadable::default())
+    }
 
     /// Returns the plans that the next versions after `after` belong to, reading at most `limit` versions.
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince>;
@@ -268,6 +275,11 @@ pub trait Maintenance {
 
     /// Returns the damage to the files of a plan, for stores whose files people and programs can damage.
     fn damage(&self, _plan: &PlanId) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// Returns what is intact of a damaged plan, as a repair would restore it, and where it comes from.
+    fn intact(&self, _plan: &PlanId) -> Result<Option<(waypost_core::Plan, String)>> {
         Ok(None)
     }
 

@@ -13,6 +13,7 @@ mod event_loop;
 pub mod frame;
 pub mod graph;
 pub mod help;
+mod hint_text;
 pub mod history;
 pub mod keys;
 pub mod messages;

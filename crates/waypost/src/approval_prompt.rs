@@ -2,12 +2,14 @@
 //! is typed after everything was shown.
 
 use waypost_account::Terminal;
-use waypost_core::{ActorKind, Refusal};
-use waypost_service::{Caller, Presence, Preview, PreviewGroup, ServiceError, short_digest};
+use waypost_core::ActorKind;
+use waypost_service::{
+    Caller, Hint, PersonAct, PersonVerb, Presence, Preview, PreviewGroup, ServiceError, short_digest,
+};
 use waypost_text::{count, reveal};
 
 use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome};
+use crate::error::{Exit, Failure, Outcome, hint_text};
 
 /// Lines of the terminal that the question needs below the preview.
 const QUESTION_ROWS: usize = 4;
@@ -73,6 +75,27 @@ fn add_texts(indent: usize, texts: &[(&'static str, String)], lines: &mut Vec<St
     }
 }
 
+/// Returns the caller if it is a person under their own name.
+pub(crate) fn person(context: &Context, act: PersonAct) -> Outcome<Caller> {
+    let caller = context.caller()?;
+    if caller.actor.kind != ActorKind::Person {
+        return Err(ServiceError::NeedsPerson { what: "approve a plan", by: caller.actor, act }.into());
+    }
+    if caller.presence.is_none() {
+        let actor = caller.actor;
+        return Err(ServiceError::NotThatActor { actor, what: "approving", act }.into());
+    }
+    Ok(caller)
+}
+
+/// Opens the terminal of the person for an act that needs one; `run` says what to type there.
+pub(crate) fn terminal(what: &str, run: String) -> Outcome<Terminal> {
+    Terminal::open().map_err(|why| {
+        let failure = Failure::failed(format!("{what} needs a person at a terminal, and {why}"), run);
+        Failure { code: "needs_terminal".to_owned(), ..failure }
+    })
+}
+
 /// Returns the caller with the proof that they are at a terminal and have seen this preview.
 pub(crate) fn confirm(
     context: &Context,
@@ -81,27 +104,13 @@ pub(crate) fn confirm(
     question: &str,
 ) -> Outcome<Caller> {
     let plan = &preview.plan;
-    let caller = context.caller()?;
-    if caller.actor.kind != ActorKind::Person {
-        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: caller.actor };
-        return Err(Failure {
-            hint: format!("ask a person to run `waypost approve {plan}`"),
-            ..refusal.into()
-        });
-    }
-    if caller.presence.is_none() {
-        let (actor, command) = (caller.actor, format!("waypost approve {plan}"));
-        return Err(ServiceError::NotThatActor { actor, what: "approving", command }.into());
-    }
+    let act = PersonAct::on_plan(PersonVerb::Approve, plan);
+    let caller = person(context, act.clone())?;
     if !preview.unresolved.is_empty() {
         let names = preview.unresolved.clone();
         return Err(ServiceError::UnresolvedExecutor { plan: plan.clone(), names }.into());
     }
-    let mut terminal = Terminal::open().map_err(|why| {
-        let message = format!("approving needs a person at a terminal, and {why}");
-        let hint = format!("run `waypost approve {plan}` in a terminal, or add --sign --yes --seen DIGEST");
-        Failure { code: "needs_terminal".to_owned(), ..Failure::failed(message, hint) }
-    })?;
+    let mut terminal = terminal("approving", hint_text(&Hint::ProvePresence(act)))?;
     match (answer.yes, answer.seen) {
         (true, None) => {
             let hint = format!("`waypost preview {plan}` prints it");
@@ -140,7 +149,7 @@ pub(crate) fn confirm_seen(preview: &Preview, answer: Answer<'_>) -> Outcome {
 fn not_seen(preview: &Preview) -> Failure {
     let plan = &preview.plan;
     let message = format!(
-        "plan {plan} is no longer what you have seen: its digest is {}",
+        "plan {plan} changed while you were reading: its digest is now {}",
         short_digest(&preview.digest)
     );
     let hint = format!("look at it again with `waypost preview {plan}`, then decide");
@@ -152,18 +161,27 @@ fn is_digest(seen: &str, preview: &Preview) -> bool {
     seen == preview.digest || seen == short_digest(&preview.digest)
 }
 
-fn ask(terminal: &mut Terminal, preview: &Preview, question: &str) -> Outcome {
+/// Shows a preview, and returns what a person types who has read it: `yes`, or characters printed after its end if it
+/// does not fit on one screen.
+pub(crate) fn show(terminal: &mut Terminal, preview: &Preview) -> Outcome<String> {
     let lines = lines(preview);
-    let failed = |error: std::io::Error| Failure::failed(format!("the terminal cannot be used: {error}"), "");
     for line in &lines {
-        terminal.write_line(line).map_err(failed)?;
+        terminal.write_line(line).map_err(unusable)?;
     }
     let rows: usize = lines.iter().map(|line| terminal.rows_of(line)).sum();
-    let word = match rows + QUESTION_ROWS <= terminal.rows() {
-        true => "yes".to_owned(),
-        false => code().map_err(failed)?,
-    };
-    let typed = terminal.ask(&format!("{question} Type {word} to approve: ")).map_err(failed)?;
+    match rows + QUESTION_ROWS <= terminal.rows() {
+        true => Ok("yes".to_owned()),
+        false => code().map_err(unusable),
+    }
+}
+
+pub(crate) fn unusable(error: std::io::Error) -> Failure {
+    Failure::failed(format!("the terminal cannot be used: {error}"), "")
+}
+
+fn ask(terminal: &mut Terminal, preview: &Preview, question: &str) -> Outcome {
+    let word = show(terminal, preview)?;
+    let typed = terminal.ask(&format!("{question} Type {word} to approve: ")).map_err(unusable)?;
     if typed.trim() == word {
         return Ok(());
     }

@@ -145,6 +145,10 @@ commands!(Command {
     Retry(command::task_lifecycle::Retry),
     /// Cancel a task or the whole plan
     Cancel(command::task_lifecycle::Cancel),
+    /// Hold tasks: they do not start until their hold is lifted
+    Hold(command::task_lifecycle::Hold),
+    /// Lift the hold of tasks
+    Unhold(command::task_lifecycle::Unhold),
     /// Show everything that machines would run for a plan
     Preview(command::preview::Preview),
     /// Approve a plan, so that it may run (people only)
@@ -196,7 +200,7 @@ commands!(Command {
     Validate(command::validate::Validate),
     /// List the formats, or print the JSON Schema of one
     Schema(command::schema::Schema),
-    /// Migrate the store to this version's schema
+    /// Migrate the store to this version's schema, or approvals of earlier versions
     Migrate(command::migrate::Migrate),
     /// Copy all plans of one store into another, with their history
     Copy(command::copy::Copy),
@@ -206,6 +210,9 @@ commands!(Command {
     Doctor(command::doctor::Doctor),
     /// Verify that the histories of plans were not changed
     Verify(command::verify::Verify),
+    /// Import the keys that may sign approvals (people only)
+    #[command(subcommand)]
+    Signers(command::signers::Signers),
     /// Set up agent hosts: MCP configuration, AGENTS.md, .waypost/
     Init(command::init::Init),
     /// Trust a folder's configuration on this account, or list trusted folders (people only)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_account::Terminal;
-use waypost_config::Config;
+use waypost_config::{Config, NotTrusted};
 use waypost_core::{
     Actor, ActorKind, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId,
 };
@@ -36,8 +36,9 @@ pub(crate) struct Context {
     /// Builds the clap definition of the whole command line.
     pub(crate) program: fn() -> clap::Command,
     global: Global,
-    /// Whether the caller knows that the workspace's configuration is not used.
-    said: AtomicBool,
+    /// Whether the caller knows that the workspace's configuration is not used. Shared with the copies that services load
+    /// it with.
+    said: Arc<AtomicBool>,
 }
 
 /// A resolved plan and its store.
@@ -66,7 +67,7 @@ impl PlanWrite {
 
 impl Context {
     pub(crate) fn new(global: Global, program: fn() -> clap::Command) -> Self {
-        Self { out: Output::new(global.json, global.color), program, global, said: AtomicBool::new(false) }
+        Self { out: Output::new(global.json, global.color), program, global, said: Arc::default() }
     }
 
     /// A copy for a server, which outlives the command that started it.
@@ -186,9 +187,9 @@ impl Context {
 
     /// The service for these plans. Most operations do not need the configuration, so it is loaded on demand.
     pub(crate) fn service(&self, plans: &Arc<PlanStore>) -> Service {
-        let (global, program) = (self.global.clone(), self.program);
+        let (global, program, said) = (self.global.clone(), self.program, Arc::clone(&self.said));
         let load = move || {
-            let context = Self::new(global.clone(), program);
+            let context = Self { said: Arc::clone(&said), ..Self::new(global.clone(), program) };
             context.config().map(Arc::new).map_err(|failure| ServiceError::Configuration {
                 message: failure.message,
                 details: failure.details,
@@ -242,14 +243,24 @@ impl Context {
 
     /// Loads the configuration of these folders, as far as the caller may choose it.
     pub(crate) fn load_config(&self, folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
-        let by = self.actor()?.kind;
-        let config = load_config::load(folders, named, by)?;
+        let config = load_config::load(folders, named, self.actor()?.kind)?;
+        self.note_untrusted(&config);
+        Ok(config)
+    }
+
+    /// Says once that the workspace's configuration is not used.
+    pub(crate) fn note_untrusted(&self, config: &Config) {
         if let Some(not_trusted) =
             config.not_trusted.as_ref().filter(|_| !self.said.swap(true, Ordering::Relaxed))
         {
             self.out.say(format!("note: {not_trusted} ({})", not_trusted.hint()));
         }
-        Ok(config)
+    }
+
+    /// Returns the failure of a command that would run what nobody has trusted. Nothing else says it then.
+    pub(crate) fn untrusted(&self, not_trusted: &NotTrusted) -> Outcome<Failure> {
+        self.said.store(true, Ordering::Relaxed);
+        Ok(load_config::untrusted(not_trusted, self.actor()?.kind))
     }
 
     /// Notes the problems that only prevent a plan from running here, and returns the others.
@@ -352,19 +363,19 @@ pub(crate) fn open_store(place: &StoreLocation) -> Outcome<Arc<dyn Store>> {
     Ok(store)
 }
 
-/// Notes the store of a folder that a person trusts as the account's own.
-pub(crate) fn note_store(place: &StoreLocation) -> Outcome {
+/// Notes the store of a folder that a person trusts as the account's own. Returns whether another one was noted before.
+pub(crate) fn note_store(place: &StoreLocation) -> Outcome<bool> {
     if place.is_absent() {
-        return Ok(());
+        return Ok(false);
     }
     note(place, &*open(&place.location, Durability::default())?)
 }
 
-fn note(place: &StoreLocation, store: &dyn Store) -> Outcome {
+fn note(place: &StoreLocation, store: &dyn Store) -> Outcome<bool> {
     let authenticator = Authenticator::new(account(), &place.location).in_store(store)?;
+    let is_other = authenticator.is_other_store();
     // An account that cannot keep records approves what it runs.
-    let _unnoted = authenticator.note_store();
-    Ok(())
+    Ok(authenticator.note_store().is_ok() && is_other)
 }
 
 /// Whether a task of the plan may be started now.
@@ -416,9 +427,21 @@ impl PlanHandle {
         })?)
     }
 
+    /// Notes damage to the plan's files.
+    pub(crate) fn note_damage(&self, context: &mut Context) -> Outcome {
+        let damage = self.plans.store().damage(&self.id)?;
+        damage.iter().for_each(|damage| context.out.note(damage));
+        Ok(())
+    }
+
     /// Resolves a task's id or an unambiguous prefix.
     pub(crate) fn task(&self, task: &str) -> Outcome<TaskId> {
         Ok(self.plans.view(&self.id, |plan, _| resolve_task(plan, task))??)
+    }
+
+    /// Resolves the ids of tasks, or unambiguous prefixes.
+    pub(crate) fn tasks(&self, tasks: &[String]) -> Outcome<Vec<TaskId>> {
+        tasks.iter().map(|task| self.task(task)).collect()
     }
 }
 

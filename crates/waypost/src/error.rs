@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem, Refusal};
 use waypost_formats::Unreadable;
-use waypost_service::{Hint, ServiceError, Subject};
+use waypost_service::{Hint, PersonAct, PersonVerb, ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::view::differences;
@@ -197,7 +197,20 @@ impl From<StoreError> for Failure {
             | StoreError::Files { .. }
             | StoreError::Database(_) => Exit::Failed,
         };
-        Self { code: error.as_str().to_owned(), ..Self::new(exit, error.to_string(), error.hint()) }
+        let (code, message) = (error.as_str().to_owned(), error.to_string());
+        let hint = match &error {
+            StoreError::BadCursor(_) => {
+                "pass the cursor that the previous page printed, with the same --sort".to_owned()
+            }
+            StoreError::BadLocation(_) => "for example --store sqlite:.waypost/waypost.db".to_owned(),
+            StoreError::Corrupt { .. }
+            | StoreError::TooNew { .. }
+            | StoreError::Busy
+            | StoreError::Files { .. }
+            | StoreError::Database(_)
+            | StoreError::Pruned { .. } => hint_text(&ServiceError::Store(error).hint()),
+        };
+        Self { code, ..Self::new(exit, message, hint) }
     }
 }
 
@@ -250,6 +263,9 @@ impl From<ServiceError> for Failure {
             ServiceError::ChangedSinceSeen { .. } => Self::new(Exit::Conflict, error.to_string(), hint),
             ServiceError::IdUsed(_)
             | ServiceError::HeldByOtherSession { .. }
+            | ServiceError::NotApproved { .. }
+            | ServiceError::NotForWorkers { .. }
+            | ServiceError::NeedsPerson { .. }
             | ServiceError::NeedsTerminal { .. }
             | ServiceError::NotThatActor { .. }
             | ServiceError::NeedsStrongerProof { .. }
@@ -270,8 +286,20 @@ fn exit_of(refusal: &Refusal) -> Exit {
     }
 }
 
+/// What a person types to do something.
+pub(crate) fn command(act: &PersonAct) -> String {
+    let PersonAct { verb, plan, task } = act;
+    match (verb, task) {
+        (PersonVerb::Purge, _) => format!("waypost delete {plan} --purge"),
+        (PersonVerb::Answer, Some(task)) => format!("waypost answer {plan} {task} yes"),
+        (PersonVerb::Answer, None) => format!("waypost answer {plan}"),
+        (verb, Some(task)) => format!("waypost {verb} {plan} {task}"),
+        (verb, None) => format!("waypost {verb} {plan}"),
+    }
+}
+
 /// Translates a hint into commands of this program.
-fn hint_text(hint: &Hint) -> String {
+pub(crate) fn hint_text(hint: &Hint) -> String {
     match hint {
         Hint::None => String::new(),
         Hint::ListPlans => "`waypost list` shows the plans".to_owned(),
@@ -289,6 +317,44 @@ fn hint_text(hint: &Hint) -> String {
         Hint::OnePlan => "name a file with one plan".to_owned(),
         Hint::TakeOver => "take another task".to_owned(),
         Hint::PreviewAgain(plan) => format!("look at it again with `waypost preview {plan}`, then decide"),
+        Hint::AskPerson(act) => format!("ask a person to run `{}`", command(act)),
+        Hint::ProvePresence(act) => {
+            let sign = match act.verb {
+                PersonVerb::Approve | PersonVerb::Answer => ", or add --sign",
+                PersonVerb::Revoke
+                | PersonVerb::Purge
+                | PersonVerb::Cancel
+                | PersonVerb::Resume
+                | PersonVerb::Retry
+                | PersonVerb::Unarchive
+                | PersonVerb::Unhold
+                | PersonVerb::Edit => "",
+            };
+            format!("run `{}` in a terminal{sign}", command(act))
+        }
+        Hint::UseOwnName(act) => {
+            format!("run `{}` in a terminal, without --as and WAYPOST_ACTOR", command(act))
+        }
+        Hint::Sign { act, touch: false } => format!("run `{} --sign`", command(act)),
+        Hint::Sign { act, touch: true } => format!("run `{} --sign` with a security key", command(act)),
+        Hint::Approve(plan) => format!("a person approves it: `waypost approve {plan}`"),
+        Hint::RunOrApprove(plan) => {
+            format!("its author runs it: `waypost run {plan}`; others approve it: `waypost approve {plan}`")
+        }
+        Hint::ApproveOrRestore(plan) => {
+            format!("approve it again: `waypost approve {plan}`; or restore this worker's configuration")
+        }
+        Hint::ApproveOrAllowSigner(plan) => {
+            format!("approve it here: `waypost approve {plan}`; or add the signer to the allowed signers")
+        }
+        Hint::AnswerAgain { plan, task } => {
+            format!("`waypost retry {plan} {task}`, then `waypost answer {plan} {task} yes`")
+        }
+        Hint::TrustStore => "if you replaced it, run `waypost trust`".to_owned(),
+        Hint::CheckStore => "nothing was changed; `waypost doctor` checks the store".to_owned(),
+        Hint::ReadLatest(plan) => format!("its latest state is kept: `waypost show {plan}` shows it"),
+        Hint::NameKey => "name your key with --key, and see what ssh-keygen printed".to_owned(),
+        Hint::SignPortable => "sign it with --sign --portable".to_owned(),
         Hint::Text(text) => text.clone(),
     }
 }

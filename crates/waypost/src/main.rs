@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod error;
 mod files;
+mod git_config;
 mod instructions;
 mod load_config;
 mod options;

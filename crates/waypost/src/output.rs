@@ -112,13 +112,21 @@ impl Output {
 
     /// Reports a note to people, or to programs in the JSON output, because it may matter to them.
     pub(crate) fn note(&mut self, words: impl AsRef<str>) {
+        if self.json {
+            self.notes.push(words.as_ref().to_owned());
+        } else {
+            self.note_now(words);
+        }
+    }
+
+    /// Reports a note to stderr at once, for programs as a JSON object: for commands whose output is not one JSON value.
+    pub(crate) fn note_now(&self, words: impl AsRef<str>) {
         let words = words.as_ref();
         if self.json {
-            self.notes.push(words.to_owned());
-        } else {
-            let note = painted("note:", Look::Cyan, self.color_talk);
-            self.talk(&format!("{note} {}", sanitize(words)));
+            return self.talk(&escape_json(&serde_json::json!({ "note": words }).to_string()));
         }
+        let note = painted("note:", Look::Cyan, self.color_talk);
+        self.talk(&format!("{note} {}", sanitize(words)));
     }
 
     /// Prints the failure that ends the process.

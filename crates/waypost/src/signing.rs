@@ -10,11 +10,13 @@ use waypost_service::{ServiceError, Signing, WriteReply};
 use crate::actor::account;
 use crate::context::PlanHandle;
 use crate::error::{Failure, Outcome};
+use crate::git_config;
 
 // The key of a command whose option `--sign` signs. A doc comment would become the help text of that command.
 #[derive(Debug, Args)]
 pub(crate) struct SigningKey {
-    /// Key to sign with: a private key, or a public key whose private one is in the ssh-agent [default: approval.signing_key]
+    /// Key to sign with: a private key, or a public key whose private one is in the ssh-agent [default: approval.signing_key,
+    /// then the key with which git signs]
     #[arg(long, value_name = "FILE", requires = "sign")]
     key: Option<PathBuf>,
 }
@@ -27,25 +29,20 @@ impl SigningKey {
         act: impl FnOnce(&Signing<'_>) -> Result<WriteReply, ServiceError>,
     ) -> Outcome<WriteReply> {
         let settings = found.service.config()?.approval.clone();
-        let Some(key) = self.key.as_ref().or(settings.signing_key.as_ref()) else {
+        let named = self.key.as_ref().or(settings.signing_key.as_ref()).cloned();
+        let Some(key) = named.or_else(git_config::signing_key) else {
             let hint = "add --key FILE, or set approval.signing_key in your configuration";
             return Err(Failure::usage("--sign needs a key", hint));
         };
-        let principal = principal(&settings, key)?;
+        let principal = principal(&settings, &key)?;
         let variable = |name: &str| std::env::var_os(name);
-        Ok(act(&Signing { key, principal: &principal, portable: false, variable: &variable })?)
+        Ok(act(&Signing { key: &key, principal: &principal, portable: false, variable: &variable })?)
     }
 }
 
 /// The name under which the allowed signers list a key.
 fn principal(settings: &ApprovalSettings, key: &Path) -> Outcome<String> {
-    let public = if key.extension().is_some_and(|ending| ending == "pub") {
-        key.to_owned()
-    } else {
-        let mut name = key.as_os_str().to_owned();
-        name.push(".pub");
-        PathBuf::from(name)
-    };
+    let public = public_file(key);
     let text = std::fs::read_to_string(&public).map_err(|error| Failure::file(&public, &error))?;
     let signers = AllowedSigners::load(account(), settings.allowed_signers.as_deref());
     let (signers, _) = signers.map_err(|error| Failure::failed(error.to_string(), "correct the file"))?;
@@ -53,4 +50,15 @@ fn principal(settings: &ApprovalSettings, key: &Path) -> Outcome<String> {
         let message = format!("{} is not an allowed signer", public.display());
         Failure::failed(message, "add its line to ~/.config/waypost/allowed_signers: PRINCIPAL KEY")
     })
+}
+
+/// The file of the public key that belongs to a key.
+pub(crate) fn public_file(key: &Path) -> PathBuf {
+    if key.extension().is_some_and(|ending| ending == "pub") {
+        key.to_owned()
+    } else {
+        let mut name = key.as_os_str().to_owned();
+        name.push(".pub");
+        PathBuf::from(name)
+    }
 }

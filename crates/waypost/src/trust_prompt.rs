@@ -15,7 +15,8 @@ use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::workspace_config::{FILE, WorkspaceConfig, account_file};
 
-/// Loads the configuration for a command that runs what it defines. A present person is asked to trust the workspace's.
+/// Loads the configuration for a command that runs what it defines. A present person is asked to trust the workspace's. The
+/// command itself says if it does not count: as a note, or as the reason why it fails.
 pub(crate) fn load_config(context: &Context, folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
     let by = context.actor()?.kind;
     if named.is_none() && load_config::not_trusted(folders, by)?.is_some() {
@@ -23,7 +24,7 @@ pub(crate) fn load_config(context: &Context, folders: &Folders, named: Option<&P
         load_config::load_untrusted(folders, by)?;
         ask_if_present(context, folders)?;
     }
-    context.load_config(folders, named)
+    load_config::load(folders, named, by)
 }
 
 /// Asks the person at the terminal to trust the workspace's configuration, if it needs trust and there is someone to ask.

@@ -59,6 +59,8 @@ export interface Approval {
   requested_by?: string;
   requested_at?: string;
   message?: string;
+  /** The workers that start nothing of the plan. */
+  start_refusals?: { worker: string; reason: string; message: string; hint?: string }[];
 }
 
 export interface Question {
@@ -299,6 +301,8 @@ export interface Me {
   store: string;
   worker: boolean;
   workspace: string;
+  /** Why the configuration of the folder does not count, until a person has trusted it. */
+  untrusted: string | null;
 }
 
 export interface Conflict {

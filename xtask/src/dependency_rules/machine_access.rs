@@ -20,6 +20,7 @@ const FILES: &[&str] = &[
     "crates/waypost-http/src/metrics.rs",
     "crates/waypost-http/src/tokens.rs",
     "crates/waypost-llm/src/journal.rs",
+    "crates/waypost-mcp/src/created_files.rs",
     "crates/waypost-mcp/src/workspace_files.rs",
     "crates/waypost-planner/src/planning/request.rs",
     "crates/waypost-run/src/orphans.rs",

@@ -12,7 +12,7 @@ use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
     Actor, ActorKind, ApprovalKind, ApprovedWork, Command, Dependency, DependencyRule, Event,
-    ExternalTaskRef, Phase, Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp,
+    ExternalTaskRef, Hold, Phase, Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp,
     UpstreamResult, limits,
 };
 
@@ -142,6 +142,12 @@ impl Plan {
                 Ok(vec![Event::GateRecorded { task: task.clone(), gate: gate.clone() }])
             }
             Command::CancelTask { task, reason } => self.decide_cancel(by, task, reason),
+            Command::HoldTask { task, reason } => self.decide_hold(by, task, reason),
+            Command::UnholdTask { task } => {
+                not_a_worker(by, "lift a hold")?;
+                let is_held = self.slot(self.number(task)?).held;
+                Ok(is_held.then(|| Event::TaskUnheld { task: task.clone() }).into_iter().collect())
+            }
             Command::RetryTask { task } => self.decide_retry(task),
             Command::RetryPlan => self.decide_retry_plan(),
             Command::RefineTask { task, refinement, reasoning, tokens } => {
@@ -283,6 +289,10 @@ impl Plan {
             if self.slot(at).skip {
                 return Err(self.wrong_status(number, Status::Skipped, "worked on"));
             }
+            if let Some(Hold { by, reason }) = self.hold_of(at) {
+                let (task, by, reason) = (self.name(at), by.to_string(), reason.clone());
+                return Err(Refusal::Held { task, by, reason });
+            }
             if self.slot(at).verdict() != Verdict::Clear {
                 waits_for.extend(self.unmet_names(at, NAMES_MAX));
             }
@@ -291,6 +301,11 @@ impl Plan {
         waits_for.truncate(NAMES_MAX);
         let free = slot.verdict() == Verdict::Clear && self.gate(number) == ParentGate::Open;
         if free { Ok(()) } else { Err(Refusal::Blocked { task: self.name(number), waits_for }) }
+    }
+
+    /// Returns the hold of a task. Reads only tasks that are held.
+    pub(super) fn hold_of(&self, number: u32) -> Option<&Hold> {
+        if self.slot(number).held { self.at(number).state.held() } else { None }
     }
 
     /// Returns at most `max` unsatisfied dependencies of a task, in the order in which it names them.
@@ -332,6 +347,22 @@ impl Plan {
             return Err(self.wrong_status(number, status, "cancelled"));
         }
         Ok(vec![Event::TasksCancelled { tasks, reason: reason.to_owned(), by: person(by) }])
+    }
+
+    fn decide_hold(&self, by: &Actor, task: &TaskId, reason: &str) -> Decision {
+        not_a_worker(by, "hold a task")?;
+        let number = self.number(task)?;
+        let status = self.slot(number).status;
+        if status.is_finished() {
+            return Err(self.wrong_status(number, status, "held"));
+        }
+        within("bytes of the reason", reason.len(), limits::TEXT_BYTES_MAX, task)?;
+        // A person makes an agent's hold their own.
+        let stays = |hold: &Hold| hold.by.kind == ActorKind::Person || person(by).is_none();
+        if self.at(number).state.held().is_some_and(stays) {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Event::TaskHeld { task: task.clone(), by: by.clone(), reason: reason.to_owned() }])
     }
 
     fn decide_retry(&self, task: &TaskId) -> Decision {
@@ -487,6 +518,14 @@ fn within(what: &str, found: usize, max: usize, task: &TaskId) -> Result<(), Ref
     }
     let wrong = ProblemKind::OverLimit { what: what.to_owned(), found, max };
     Err(Refusal::Invalid { problems: vec![Problem::task(task, wrong)] })
+}
+
+/// Refuses a worker, which reports on its own attempts.
+fn not_a_worker(by: &Actor, what: &'static str) -> Result<(), Refusal> {
+    match by.kind {
+        ActorKind::Worker => only_a_person(by, what),
+        ActorKind::Agent | ActorKind::Person | ActorKind::System => Ok(()),
+    }
 }
 
 fn only_a_person(by: &Actor, what: &'static str) -> Result<(), Refusal> {

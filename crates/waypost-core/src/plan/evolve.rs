@@ -11,8 +11,9 @@ use super::slot::{NONE, Numbers, Slot};
 use super::task_index::Index;
 use super::{Plan, numbered};
 use crate::{
-    Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Phase, PlanSpec, PlanState, PlannerNotes,
-    Report, StartRefusalReason, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult, limits,
+    Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Hold, Phase, PlanSpec, PlanState,
+    PlannerNotes, Report, StartRefusalReason, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
+    limits,
 };
 
 impl Plan {
@@ -276,6 +277,10 @@ impl Plan {
             Event::OutputWithdrawn { task, from } => self.receive(task, at, |heard| {
                 heard.remove(&from.key());
             }),
+            Event::TaskHeld { task, by, reason } => {
+                self.set_hold(task, Some(Hold { by: by.clone(), reason: reason.clone() }), at);
+            }
+            Event::TaskUnheld { task } => self.set_hold(task, None, at),
         }
     }
 
@@ -288,11 +293,17 @@ impl Plan {
         started_at: Option<Timestamp>,
         at: Timestamp,
     ) {
-        // A worker that starts a task no longer refuses to.
-        // Behind a gate it still may.
-        self.state.start_refusals.retain(|refusal| {
-            refusal.worker != worker || refusal.reason == StartRefusalReason::GateNotProved
+        let is_reserved = self.task(task.as_str()).is_some_and(|known| {
+            known.state.status == Status::Running
+                && (known.state.attempt, known.state.worker.as_deref()) == (attempt, Some(worker))
         });
+        if !is_reserved {
+            // A worker that takes a task no longer refuses to start the plan; behind a gate it still may. Between the
+            // reservation and the start it may have begun to refuse.
+            self.state.start_refusals.retain(|refusal| {
+                refusal.worker != worker || refusal.reason == StartRefusalReason::GateNotProved
+            });
+        }
         self.with(task, |plan, number| {
             plan.change(number, |task| {
                 let state = &mut task.state;
@@ -312,6 +323,15 @@ impl Plan {
         if let Some(number) = self.find(task.as_str()) {
             change(self, number);
         }
+    }
+
+    fn set_hold(&mut self, task: &TaskId, held: Option<Hold>, at: Timestamp) {
+        self.with(task, |plan, number| {
+            plan.change(number, |task| {
+                task.state.updated_at = Some(at);
+                task.state.change_aside(|aside| aside.held = held);
+            });
+        });
     }
 
     /// Updates the results that a task received from other plans.

@@ -160,11 +160,15 @@ impl Plan {
         let same_cause = because_of == task.state.because_of;
         slot.stored = false;
         let (asked, reported, was_atomic) = (slot.asking, slot.reported, slot.atomic);
+        let was_held = slot.held;
         slot.mirror();
         self.atomic = self.atomic + u32::from(slot.atomic) - u32::from(was_atomic);
         if reported != slot.reported && slot.elsewhere > 0 {
             // It receives results from other plans again, or no longer.
             self.dirty.waits.push(number);
+        }
+        if was_held != slot.held {
+            self.propagations.push(Propagation::Look(number));
         }
         if asked != slot.asking {
             if slot.asking {

@@ -164,6 +164,7 @@ impl Plan {
         match (self.gate(number), slot.verdict()) {
             (ParentGate::Sealed, _) | (_, Verdict::Doomed) => ParentGate::Sealed,
             (ParentGate::Open, Verdict::Clear) if slot.skip => ParentGate::Sealed,
+            (ParentGate::Open, Verdict::Clear) if slot.held => ParentGate::Shut,
             (ParentGate::Open, Verdict::Clear) => ParentGate::Open,
             (ParentGate::Shut, _) | (_, Verdict::Waiting) => ParentGate::Shut,
         }
@@ -344,6 +345,7 @@ impl Plan {
             && !slot.skip
             && slot.status == Status::Pending
             && !slot.asking
+            && !slot.held
             && slot.verdict() == Verdict::Clear
             && self.gate(number) == ParentGate::Open
     }
@@ -373,7 +375,7 @@ impl Plan {
             let state = &mut task.state;
             state.tries = 0;
             state.not_before = None;
-            state.aside = None;
+            state.forget_aside();
             if state.status.is_finished() {
                 forget_outcome(task);
                 enter(task, Status::Pending, at);
@@ -448,5 +450,5 @@ pub(super) fn forget_outcome(task: &mut Task) {
     state.reason = None;
     state.because_of = None;
     state.progress = None;
-    state.aside = None;
+    state.forget_aside();
 }

@@ -147,6 +147,13 @@ pub enum BlockReason {
     Answer(String),
     /// The task is reported as done and waits for its check.
     Check,
+    /// The task, or a task above it, is held.
+    Held {
+        /// The id of the held task.
+        task: String,
+        /// The actor that holds it.
+        by: String,
+    },
 }
 
 impl Plan {
@@ -341,6 +348,10 @@ impl Plan {
         while at_number != NONE {
             if self.slot(at_number).verdict() != Verdict::Clear {
                 waiting.push(BlockReason::Dependencies(self.unmet_names(at_number, NAMES_MAX)));
+            }
+            if let Some(hold) = self.hold_of(at_number) {
+                let (task, by) = (self.name(at_number), hold.by.to_string());
+                waiting.push(BlockReason::Held { task, by });
             }
             at_number = self.slot(at_number).parent;
         }

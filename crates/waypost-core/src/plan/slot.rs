@@ -31,6 +31,8 @@ pub(super) struct Slot {
     pub(super) skip: bool,
     /// Whether a question to a person is open.
     pub(super) asking: bool,
+    /// Whether the task is held.
+    pub(super) held: bool,
     /// Whether planning marked the task as atomic.
     pub(super) atomic: bool,
     /// Whether the task is reported as done and waits for its check.
@@ -118,6 +120,7 @@ impl Slot {
             when: DependencyRule::AllDone,
             skip: false,
             asking: false,
+            held: false,
             atomic: false,
             reported: false,
             queued: false,
@@ -146,6 +149,7 @@ impl Slot {
         self.when = task.spec.when;
         self.skip = task.spec.skip;
         self.asking = task.state.question().is_some();
+        self.held = task.state.held().is_some();
         self.atomic = task
             .spec
             .thinking

@@ -15,7 +15,7 @@ use super::slot::{NONE, Slot};
 use crate::{DependencyRule, PlanId, PlanSpec, PlanState, Status};
 
 /// Must change whenever the meaning of a snapshot's bytes changes; a golden test enforces it.
-const SNAPSHOT_FORMAT: u32 = 11;
+const SNAPSHOT_FORMAT: u32 = 12;
 /// The header: the format, the length of the graph, and a checksum over everything after the header.
 const HEADER_BYTES: usize = 16;
 
@@ -50,6 +50,8 @@ struct Graph {
     /// Tasks that wait for an answer, and tasks that wait for their check.
     asking: Vec<u32>,
     reported: Vec<u32>,
+    /// Tasks that are held.
+    held: Vec<u32>,
     /// Tasks that planning marked as atomic.
     atomic: Vec<u32>,
 }
@@ -120,6 +122,7 @@ impl Plan {
             elsewhere,
             asking: places_of(&|slot| slot.asking),
             reported: places_of(&|slot| slot.reported),
+            held: places_of(&|slot| slot.held),
             atomic: places_of(&|slot| slot.atomic),
         });
         let mut bytes = vec![0; HEADER_BYTES];
@@ -185,7 +188,10 @@ impl Plan {
             && graph.before.iter().all(|&on| known(on))
             && graph.parents.iter().all(|&parent| parent == NONE || known(parent))
             && graph.elsewhere.iter().all(|entry| known(entry.0))
-            && graph.asking.iter().chain(&graph.reported).chain(&graph.atomic).all(|&place| known(place));
+            && [&graph.asking, &graph.reported, &graph.held, &graph.atomic]
+                .into_iter()
+                .flatten()
+                .all(|&place| known(place));
         if !sound {
             return Err(SnapshotError);
         }
@@ -224,6 +230,9 @@ impl Plan {
         }
         for place in graph.reported {
             self.slot_mut(place).reported = true;
+        }
+        for place in graph.held {
+            self.slot_mut(place).held = true;
         }
         for place in graph.atomic {
             self.slot_mut(place).atomic = true;

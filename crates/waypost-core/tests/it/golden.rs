@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use waypost_core::{
     Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Complexity, Dependency,
     DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, GateOutcome,
-    GateRecord, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, PlannerNotes, Proof,
+    GateRecord, Hold, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, PlannerNotes, Proof,
     Question, Refinement, Report, Retry, StartRefusal, StartRefusalReason, Status, Task, TaskExtras,
     TaskSpec, TaskState, UpstreamResult, Work,
 };
@@ -204,6 +204,7 @@ fn full_state() -> TaskState {
         aside: Some(Box::new(TaskExtras {
             stopped_by: Some(ada()),
             gate: Some(gate()),
+            held: Some(Hold { by: ada(), reason: "not before Monday".into() }),
             reported: Some(Report {
                 result: Some("fine".into()),
                 output: Some(Json::of(&1)),
@@ -453,5 +454,8 @@ fn events() -> Vec<Event> {
             },
         },
         Event::OutputWithdrawn { task: id("a"), from: far() },
+        Event::TaskHeld { task: id("a"), by: ada(), reason: "not before Monday".into() },
+        Event::TaskHeld { task: id("a"), by: agent(), reason: String::new() },
+        Event::TaskUnheld { task: id("a") },
     ]
 }

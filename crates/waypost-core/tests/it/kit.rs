@@ -82,6 +82,10 @@ pub(crate) mod ask {
         Command::CancelTask { task: id(task), reason: "not needed".into() }
     }
 
+    pub(crate) fn hold(task: &str) -> Command {
+        Command::HoldTask { task: id(task), reason: "not before Monday".into() }
+    }
+
     pub(crate) fn retry(task: &str) -> Command {
         Command::RetryTask { task: id(task) }
     }

@@ -96,7 +96,7 @@ impl<'a> Oracle<'a> {
             match self.own_fate(member) {
                 Fate::Doomed(blames) => return Fate::Doomed(blames),
                 Fate::Free if member.spec.skip && !waits => return Fate::PassedOver,
-                Fate::Free | Fate::PassedOver => waits |= member.spec.skip,
+                Fate::Free | Fate::PassedOver => waits |= member.spec.skip || member.state.held().is_some(),
                 Fate::Waits => waits = true,
             }
         }

@@ -29,7 +29,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 36, "{names:?}");
+    assert_eq!(names.len(), 38, "{names:?}");
 }
 
 /// Formats the result of a command for a table cell.
@@ -246,6 +246,8 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         ("`answer_question`, by a person", ada(), ask::answer("x", "yes")),
         ("`answer_question`, by an agent", agent(), ask::answer("x", "yes")),
         ("`cancel_task`", ada(), ask::cancel("x")),
+        ("`hold_task`", ada(), ask::hold("x")),
+        ("`unhold_task`", ada(), Command::UnholdTask { task: id("x") }),
         ("`retry_task`", ada(), ask::retry("x")),
         ("`revise_task`: notes", agent(), ask::revise("x", notes)),
         ("`revise_task`: description", agent(), ask::revise("x", words)),
@@ -297,6 +299,8 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::AnswerQuestion { .. }
         | Command::RecordGate { .. }
         | Command::CancelTask { .. }
+        | Command::HoldTask { .. }
+        | Command::UnholdTask { .. }
         | Command::RetryTask { .. }
         | Command::ReviseTask { .. }
         | Command::RemoveTask { .. }

@@ -1,11 +1,13 @@
 //! Actions on a plan or a task: approve, start, pause, claim, answer, mark as done, and the like.
 
+use std::slice::from_ref;
+
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Json, Phase, QuestionRequest};
-use waypost_service::{ClaimOptions, Seen, TaskRef, TaskReport};
+use waypost_core::{Json, Phase, QuestionRequest, TaskId};
+use waypost_service::{ClaimOptions, NewApproval, Seen, TaskRef, TaskReport};
 
 use super::extract::{TaskPath, Write, parameter};
 use super::response::{Problem, Reply, Versioned};
@@ -21,6 +23,10 @@ pub(crate) struct ActionBody {
     version: Option<u64>,
     /// For approve: the digest of the preview that the person has seen.
     digest: Option<String>,
+    /// For approve: tasks that are held, so that they do not start yet.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    hold: Vec<TaskId>,
     reason: Option<String>,
     summary: Option<String>,
     phase: Option<String>,
@@ -60,7 +66,9 @@ pub(crate) fn on_plan(
         "approve" => {
             let seen = body.version.or(guard.known_version).zip(body.digest);
             let seen = seen.map(|(version, digest)| Seen { version, digest });
-            service.approve(&by, &id, seen, &body.note.unwrap_or_default(), guard)?
+            let note = body.note.unwrap_or_default();
+            let new = NewApproval { seen, note: &note, hold: &body.hold, signing: None };
+            service.approve_with(&by, &id, new, guard)?
         }
         "reject" => service.reject(&by, &id, &reason, guard)?,
         "start" => service.activate(&by, &id, guard)?,
@@ -132,10 +140,12 @@ pub(crate) fn on_task(
         "answer" => service.answer(&by, &id, &task, &required(body.answer, "answer")?, guard)?,
         "retry" => service.retry_task(&by, &id, &task, guard)?,
         "cancel" => service.cancel_task(&by, &id, &task, &body.reason.unwrap_or_default(), guard)?,
+        "hold" => service.hold_tasks(&by, &id, from_ref(&task), &body.reason.unwrap_or_default(), guard)?,
+        "unhold" => service.unhold_tasks(&by, &id, from_ref(&task), guard)?,
         other => {
             return Err(Problem::not_found(
                 format!("unknown action {other}"),
-                "one of claim, progress, done, fail, skip, retry, cancel, ask, answer, release",
+                "one of claim, progress, done, fail, skip, retry, cancel, hold, unhold, ask, answer, release",
             ));
         }
     };

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Difference, Event, PlanId, differences};
 use waypost_service::PreviewGroup;
+use waypost_store::StoreError;
 
 use super::extract::{Parameters, PlanPath, page_size};
 use super::response::{Problem, Reply, Versioned};
@@ -64,7 +65,8 @@ pub(crate) fn preview(
     let wanted = |number: usize| query.group.is_none_or(|group| group == number);
     let groups = groups.iter().enumerate().filter(|(number, _)| wanted(*number));
     value["groups"] = groups.map(|(number, group)| group_json(number, group, offset, limit)).collect();
-    Ok(Versioned::at(value, version))
+    let damage: Vec<String> = api.plans().store().damage(&id)?.into_iter().collect();
+    Ok(Versioned::at(value, version).warned(&damage))
 }
 
 fn group_json(number: usize, group: &PreviewGroup, offset: usize, limit: usize) -> Value {
@@ -89,7 +91,11 @@ fn last_approved(api: &Api, id: &PlanId, version: u64) -> Result<Option<u64>, Pr
     let stop = version.saturating_sub(VERSIONS_SEARCHED_MAX);
     while before > stop {
         let from = before.saturating_sub(500).max(stop);
-        let entries = api.plans().history(id, from, usize::try_from(before - from).unwrap_or(500))?;
+        let entries = match api.plans().history(id, from, usize::try_from(before - from).unwrap_or(500)) {
+            // The versions before the damage may still say it.
+            Err(StoreError::Corrupt { .. }) => Vec::new(),
+            entries => entries?,
+        };
         for entry in entries.iter().rev().filter(|entry| entry.version <= before) {
             for event in &entry.events {
                 if let Event::PlanApproved { version, .. } = event {

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Event, Phase, PlanId};
-use waypost_store::{PlanStore, VersionRecord, WriteError};
+use waypost_core::{Event, Phase, Plan, PlanId, StartRefusal};
+use waypost_service::{start_refusal_hint, start_refusal_text};
+use waypost_store::{PlanStore, StoreError, VersionRecord, WriteError};
+
+use super::response::hint_text;
 
 /// Maximum number of versions searched when a plan is read for the first time.
 const VERSIONS_SEARCHED_MAX: u64 = 500;
@@ -58,6 +61,14 @@ impl ApprovalSummary {
     }
 }
 
+/// A worker's refusal, in words too.
+fn refusal_json(plan: &Plan, refusal: &StartRefusal) -> Value {
+    let mut value = json!(refusal);
+    value["message"] = json!(start_refusal_text(plan, refusal));
+    value["hint"] = json!(hint_text(start_refusal_hint(plan.id(), refusal)));
+    value
+}
+
 /// A cache of the summaries of recently read plans.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalStates(Mutex<BTreeMap<PlanId, ApprovalSummary>>);
@@ -67,7 +78,8 @@ impl ApprovalStates {
     pub(super) fn describe(&self, plans: &PlanStore, id: &PlanId) -> Result<Value, WriteError> {
         let (required, held, refusals, phase, version) = plans.view(id, |plan, _| {
             let state = plan.state();
-            let refusals = state.start_refusals.clone();
+            let refusals: Vec<Value> =
+                state.start_refusals.iter().map(|refusal| refusal_json(plan, refusal)).collect();
             (state.approval_required, state.approval.clone(), refusals, state.phase, plan.version())
         })?;
         let fields = match held {
@@ -99,7 +111,11 @@ impl ApprovalStates {
             return Ok(summary);
         }
         while summary.version < version {
-            let entries = plans.history(id, summary.version, VERSIONS_READ)?;
+            let entries = match plans.history(id, summary.version, VERSIONS_READ) {
+                // Of a damaged history, what comes before the damage counts.
+                Err(StoreError::Corrupt { .. }) => break,
+                entries => entries?,
+            };
             if entries.is_empty() {
                 break;
             }

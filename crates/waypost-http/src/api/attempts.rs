@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use waypost_core::{Event, PlanId, Status, Task, TaskId, Timestamp};
-use waypost_store::{PlanStore, WriteError};
+use waypost_store::{PlanStore, StoreError, WriteError};
 
 /// Maximum number of versions searched for earlier attempts.
 const VERSIONS_SEARCHED_MAX: u64 = 20_000;
@@ -96,7 +96,11 @@ fn earlier(
     let mut found: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
     let mut after = version.saturating_sub(VERSIONS_SEARCHED_MAX);
     loop {
-        let entries = plans.history(id, after, VERSIONS_READ)?;
+        let entries = match plans.history(id, after, VERSIONS_READ) {
+            // The attempts after the damage are only known from the tasks themselves.
+            Err(StoreError::Corrupt { .. }) => return Ok(found),
+            entries => entries?,
+        };
         let Some(last) = entries.last() else { return Ok(found) };
         after = last.version;
         for entry in &entries {

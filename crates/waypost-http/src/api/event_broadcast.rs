@@ -130,7 +130,16 @@ impl EventBroadcast {
             None => Cursor::after(self.plans.latest()?),
         };
         let (plans, others) = (Arc::clone(&self.plans), Arc::clone(&self.behind));
-        Ok(Listener { plans, filter, cursor, heard, others, behind: true, greeted: false })
+        Ok(Listener {
+            plans,
+            filter,
+            cursor,
+            heard,
+            others,
+            behind: true,
+            hidden_by: Vec::new(),
+            greeted: false,
+        })
     }
 
     fn subscribe(&self) -> Result<Receiver<Arc<Broadcast>>, Problem> {
@@ -213,6 +222,8 @@ pub(crate) struct Listener {
     others: Arc<CatchUp>,
     /// Whether there may be unsent events before the reader's next page.
     behind: bool,
+    /// The damage to files that hide the next events. They are sent after a repair, and the later ones after them.
+    hidden_by: Vec<String>,
     greeted: bool,
 }
 
@@ -226,11 +237,18 @@ impl Listener {
         }
         loop {
             if self.behind {
+                let before = self.hidden_by.clone();
                 let said = self.catch_up().await?;
                 if !said.is_empty() {
                     return Some(said);
                 }
-                continue;
+                if self.hidden_by.is_empty() {
+                    continue;
+                }
+                if self.hidden_by == before {
+                    tokio::time::sleep(KEEP_ALIVE).await;
+                }
+                return Some(Bytes::from(format!(": {}\n\n", self.hidden_by.join("; ").replace('\n', " "))));
             }
             match tokio::time::timeout(KEEP_ALIVE, self.heard.recv()).await {
                 Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
@@ -269,7 +287,8 @@ impl Listener {
         let (plans, filter, cursor) = (Arc::clone(&self.plans), self.filter.clone(), self.cursor);
         let read = move || plans.events(cursor, &filter, EVENTS_MAX);
         let found = tokio::task::spawn_blocking(read).await.ok()?.ok()?;
-        self.behind = found.more;
+        self.hidden_by = found.unreadable_from.map(|_| found.warnings).unwrap_or_default();
+        self.behind = found.more || !self.hidden_by.is_empty();
         let page = Arc::new(Page::of(self.cursor, found.cursor, found.events));
         if found.more && hears_all {
             others.keep(&page);

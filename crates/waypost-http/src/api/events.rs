@@ -104,12 +104,13 @@ pub(crate) async fn events(
 /// Returns the latest events, oldest first.
 fn newest_of(api: &Api, filter: &EventFilter, newest: usize) -> Result<Versioned<Value>, Problem> {
     let latest = api.plans().latest()?;
-    let mut found = Vec::new();
+    let (mut found, mut warnings) = (Vec::new(), Vec::new());
     for looked in NEWEST_LOOKED {
         let mut cursor = Cursor::after(latest.saturating_sub(looked));
         found.clear();
         loop {
-            let page = api.plans().events(cursor, filter, EVENTS_MAX)?;
+            let page = api.plans().intact_events(cursor, filter, EVENTS_MAX)?;
+            warnings = page.warnings;
             cursor = page.cursor;
             found.extend(page.events);
             if !page.more {
@@ -122,5 +123,6 @@ fn newest_of(api: &Api, filter: &EventFilter, newest: usize) -> Result<Versioned
     }
     let surplus = found.len().saturating_sub(newest);
     found.drain(..surplus);
-    Ok(Versioned::of(json!({ "events": found, "cursor": Cursor::after(latest), "more": false })))
+    let page = json!({ "events": found, "cursor": Cursor::after(latest), "more": false });
+    Ok(Versioned::of(page).warned(&warnings))
 }

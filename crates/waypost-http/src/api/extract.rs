@@ -49,7 +49,8 @@ impl<S: Sync> FromRequestParts<S> for Writer {
                 let session = parts.extensions.get::<Session>().map(|_| "dashboard".to_owned());
                 Ok(Self(Caller::new(actor).present(Presence::new(session.or(token).unwrap_or_default()))))
             }
-            Role::Agent | Role::Worker => Ok(Self(Caller::new(actor))),
+            Role::Agent => Ok(Self(Caller::new(actor))),
+            Role::Worker => Ok(Self(Caller::only_reporting(actor))),
             Role::Reader => Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 format!("{actor} may only read"),

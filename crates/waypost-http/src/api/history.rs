@@ -44,10 +44,13 @@ pub(crate) fn history(
 ) -> Reply {
     let limit = page_size(paging.limit, VERSIONS_DEFAULT, VERSIONS_MAX)?;
     let (current, warnings) = api.service.view(&id, |plan, warnings| (plan.version(), warnings.to_vec()))?;
-    let before = paging.before.unwrap_or(current + 1).min(current + 1);
+    // Of a damaged history, the versions before the damage.
+    let last = if warnings.is_empty() { current } else { api.plans().readable_versions(&id)?.0 };
+    let before = paging.before.unwrap_or(last + 1).min(last + 1);
     let from = before.saturating_sub(limit as u64 + 1);
     let count = before.saturating_sub(1).saturating_sub(from);
-    let mut entries = api.plans().history(&id, from, usize::try_from(count).unwrap_or(usize::MAX).max(1))?;
+    let count = usize::try_from(count).unwrap_or(usize::MAX).max(1);
+    let mut entries = if last == 0 { Vec::new() } else { api.plans().history(&id, from, count)? };
     entries.retain(|entry| entry.version < before);
     entries.reverse();
     let versions: Vec<Value> = entries
@@ -90,18 +93,15 @@ pub(crate) fn diff(
     api: &Api,
     (PlanPath(id), Parameters(between)): (PlanPath, Parameters<DiffQuery>),
 ) -> Reply {
-    let to = match between.to {
-        Some(to) => to,
-        None => api.service.view(&id, |plan, _| plan.version())?,
-    };
+    let (latest, warnings) = api.service.view(&id, |plan, warnings| (plan.version(), warnings.to_vec()))?;
+    let to = between.to.unwrap_or(latest);
     let old = api.plans().at_version(&id, between.from)?.to_draft();
     let new = api.plans().at_version(&id, to)?.to_draft();
     let mut found = differences(&old, &new);
     let total = found.len();
     found.truncate(DIFFERENCES_MAX);
-    Ok(Versioned::of(
-        json!({ "from": between.from, "to": to, "differences": found, "differences_total": total }),
-    ))
+    let value = json!({ "from": between.from, "to": to, "differences": found, "differences_total": total });
+    Ok(Versioned::of(value).warned(&warnings))
 }
 
 /// Selects the format and the version.
@@ -176,13 +176,13 @@ pub(crate) fn timeline(
     (PlanPath(id), Parameters(after)): (PlanPath, Parameters<PageQuery>),
 ) -> Reply {
     let mut found = attempts(api.plans(), &id, None)?;
-    let (labels, version) = api.service.view(&id, |plan, _| {
+    let (labels, version, warnings) = api.service.view(&id, |plan, warnings| {
         let labels: BTreeMap<String, String> = plan
             .tasks()
             .filter(|(task, _)| task.state.attempt > 0)
             .map(|(task, _)| (task.spec.id.to_string(), label(task, LABEL_COLUMNS_MAX)))
             .collect();
-        (labels, plan.version())
+        (labels, plan.version(), warnings.to_vec())
     })?;
     let mut rows: Vec<(Option<Timestamp>, String)> =
         found.iter().map(|(task, all)| (all.first().and_then(|one| one.started_at), task.clone())).collect();
@@ -204,5 +204,6 @@ pub(crate) fn timeline(
             json!({ "task": task, "label": labels.get(task), "attempts": attempts })
         })
         .collect();
-    Ok(Versioned::at(json!({ "version": version, "rows": rows, "next": next }), version))
+    let value = json!({ "version": version, "rows": rows, "next": next });
+    Ok(Versioned::at(value, version).warned(&warnings))
 }

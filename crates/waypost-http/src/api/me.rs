@@ -12,6 +12,8 @@ use super::state::Api;
 
 /// `GET /me`
 pub(crate) async fn me(State(api): State<Arc<Api>>, caller: Identity) -> Versioned<Value> {
+    let config = api.service.config();
+    let untrusted = config.ok().and_then(|config| config.not_trusted.as_ref().map(ToString::to_string));
     Versioned::of(json!({
         "actor": caller.actor,
         "role": caller.role,
@@ -19,5 +21,6 @@ pub(crate) async fn me(State(api): State<Arc<Api>>, caller: Identity) -> Version
         "store": api.plans().store().location(),
         "worker": api.runs.load(Ordering::Acquire),
         "workspace": api.workspace,
+        "untrusted": untrusted,
     }))
 }

@@ -202,7 +202,7 @@ fn shapes() -> Value {
     });
     let me = json!({
         "actor": text, "role": text, "version": text, "store": text, "worker": { "type": "boolean" },
-        "workspace": text,
+        "workspace": text, "untrusted": { "type": ["string", "null"] },
     });
     json!({
         "Any": any,
@@ -225,7 +225,10 @@ fn shapes() -> Value {
             "changes": { "type": "object" }, "again": { "type": "array", "items": text },
             "approval_voided": { "type": "boolean" } })),
         "Validity": object(&["ok", "problems"], json!({ "ok": { "type": "boolean" }, "problems": { "type": "array" } })),
-        "Approval": object(&["required", "standing", "problems"], json!({ "standing": text })),
+        "Approval": object(&["required", "standing", "problems"], json!({
+            "standing": text,
+            "start_refusals": { "type": "array", "items": object(&["worker", "reason", "message"], json!({
+                "worker": text, "reason": text, "message": text, "hint": text })) } })),
         "Preview": object(&["plan", "version", "digest", "total", "definitions", "groups"], json!({
             "version": number, "digest": text, "groups": { "type": "array" } })),
         "Graph": object(&["version", "count", "ids", "standing", "from", "to"], version.clone()),

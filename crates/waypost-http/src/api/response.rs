@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem as PlanProblem, ProblemLocation, Refusal};
-use waypost_service::{Hint, ServiceError, WriteReply};
+use waypost_service::{Hint, PersonAct, ServiceError, WriteReply};
 use waypost_store::{StoreError, WriteError};
 use waypost_text::{escape_json, sanitize};
 
@@ -32,8 +32,9 @@ impl Problem {
     /// A problem of the request itself. Its code is the name of the status.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let code = status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
-        let detail = sanitize(&detail.into()).into_owned();
-        Self { status, code, detail, hint: hint.into(), more: Box::default() }
+        let (detail, hint) = (detail.into(), hint.into());
+        let (detail, hint) = (sanitize(&detail).into_owned(), sanitize(&hint).into_owned());
+        Self { status, code, detail, hint, more: Box::default() }
     }
 
     pub(crate) fn bad(detail: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -97,9 +98,8 @@ impl From<ServiceError> for Problem {
             // Nested, because facts can be called `status` or `detail`, too.
             more.insert("facts".to_owned(), Value::Object(facts));
         }
-        let (status, code, hint) = (status_of(&error), error.code(), hint_of(&error));
-        let detail = sanitize(&error.to_string()).into_owned();
-        Self { status, code, detail, hint, more: Box::new(more) }
+        let problem = Self::new(status_of(&error), error.to_string(), hint_of(&error));
+        Self { code: error.code(), more: Box::new(more), ..problem }
     }
 }
 
@@ -123,10 +123,13 @@ fn status_of(error: &ServiceError) -> StatusCode {
         ServiceError::Refused(
             Refusal::OnlyAPerson { .. } | Refusal::HumanGate { .. } | Refusal::NotItsTask { .. },
         )
+        | ServiceError::NotForWorkers { .. }
+        | ServiceError::NeedsPerson { .. }
         | ServiceError::NeedsTerminal { .. }
         | ServiceError::NeedsStrongerProof { .. }
         | ServiceError::NotThatActor { .. } => StatusCode::FORBIDDEN,
         ServiceError::Refused(_)
+        | ServiceError::NotApproved { .. }
         | ServiceError::Ambiguous { .. }
         | ServiceError::IdUsed(_)
         | ServiceError::HeldByOtherSession { .. }
@@ -149,16 +152,22 @@ fn hint_of(error: &ServiceError) -> String {
     match error {
         // The store's own hints are commands for the operator of the server.
         ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
-        ServiceError::Store(StoreError::Pruned { plan, .. }) => {
-            return format!("GET /api/v1/plans/{plan} returns its latest state");
-        }
         ServiceError::Store(StoreError::BadCursor(_)) => {
             return "send `next` of the previous page as `after`, with the same `sort`".to_owned();
         }
-        ServiceError::Store(_) => return "ask the operator of this server to check its store".to_owned(),
+        ServiceError::Store(
+            StoreError::Files { .. } | StoreError::TooNew { .. } | StoreError::BadLocation(_),
+        ) => {
+            return hint_text(Hint::CheckStore);
+        }
         _ => {}
     }
-    match error.hint() {
+    hint_text(error.hint())
+}
+
+/// Returns what to do next. The person who reads it has the dashboard or this API, and not the server's terminal.
+pub(super) fn hint_text(hint: Hint) -> String {
+    match hint {
         Hint::None => String::new(),
         Hint::PreviewAgain(plan) => {
             format!("GET /api/v1/plans/{plan}/preview returns both; look at it, then send them")
@@ -180,6 +189,31 @@ fn hint_of(error: &ServiceError) -> String {
             "claim another task, or if that session is gone, claim this one with \"take_over\": true"
                 .to_owned()
         }
+        Hint::AskPerson(act) | Hint::ProvePresence(act) | Hint::UseOwnName(act) => {
+            format!("ask a person to {act}, in the dashboard or with a person's token")
+        }
+        Hint::Sign { act: PersonAct { verb, plan, task }, touch } => {
+            let task = task.map(|task| format!(" {task}")).unwrap_or_default();
+            let key = if touch { " with a security key" } else { "" };
+            format!("a browser cannot sign: run `waypost {verb} {plan}{task} --sign` in a terminal{key}")
+        }
+        Hint::Approve(plan) | Hint::RunOrApprove(plan) => {
+            format!("a person approves plan {plan}, in the dashboard or with a person's token")
+        }
+        Hint::ApproveOrRestore(plan) => {
+            format!("approve plan {plan} again, or restore the worker's configuration")
+        }
+        Hint::ApproveOrAllowSigner(plan) => {
+            format!("approve plan {plan} on the worker's account, or add the signer to its allowed signers")
+        }
+        Hint::AnswerAgain { plan, task } => {
+            format!("a person retries task {task} of plan {plan}, and answers it again")
+        }
+        Hint::TrustStore => "ask the operator of this server whether the store was replaced".to_owned(),
+        Hint::CheckStore => "ask the operator of this server to check its store".to_owned(),
+        Hint::ReadLatest(plan) => format!("GET /api/v1/plans/{plan} returns its latest state"),
+        // Nobody signs over HTTP.
+        Hint::NameKey | Hint::SignPortable => "sign it in a terminal".to_owned(),
         Hint::Text(text) => text,
     }
 }

@@ -13,8 +13,8 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use waypost_config::Config;
-use waypost_core::{Actor, Command, PlanId, TaskId, Timestamp};
+use waypost_config::{Config, NotTrusted};
+use waypost_core::{Actor, Command, PlanId, StartRefusal, StartRefusalReason, TaskId, Timestamp};
 use waypost_http::{Api, BODY_BYTES_MAX, HostOriginGuard, NewToken, Role, Site, openapi, serve};
 use waypost_service::{Record, Service};
 use waypost_store::{MemoryStore, PlanStore, Worker, WorkerKind};
@@ -79,6 +79,10 @@ impl Answer {
 
 impl Desk {
     pub(crate) fn new() -> Self {
+        Self::with(Config::default())
+    }
+
+    fn with(config: Config) -> Self {
         let folder = Folder::new();
         let tokens = tokens_in(folder.path());
         let (by, when) = (Actor::person("ada"), Timestamp::from_micros(1_767_225_600_000_000));
@@ -91,7 +95,7 @@ impl Desk {
         let scraper = tokens.make(only, &ada(), when).unwrap().1;
         let lent = tokens.lend(Role::Person, "ada", &by, when).unwrap();
         let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
-        let service = Service::new(plans, Arc::new(Config::default()));
+        let service = Service::new(plans, Arc::new(config));
         let logs: PathBuf = folder.path().join("logs");
         let api = Api::new(service.clone(), logs, "desk".to_owned());
         let site = Site::new(HostOriginGuard::local(), tokens, Vec::new()).with_api(api);
@@ -396,6 +400,32 @@ fn what_others_wrote_cannot_control_the_terminal_of_the_reader() {
     let refused = desk.post("/plans/p/edits", &add);
     let problem = refused.problem(422);
     assert!(!problem["detail"].as_str().unwrap().contains(waypost_text::is_unsafe_char), "{problem}");
+    // In ids, inputs and choices.
+    let id = "g\u{202e}\u{200b}";
+    let tasks = json!([
+        { "id": id, "description": "x", "work": { "executor": "human", "inputs": { "key": wicked } } },
+        { "id": "ask", "description": "x" },
+    ]);
+    let plan = json!({ "format": "waypost/1", "title": "Q", "tasks": tasks });
+    desk.post("/plans", &json!({ "id": "q", "plan": plan })).ok();
+    desk.post("/plans/q/actions/start", &json!({})).ok();
+    desk.by(&desk.agent, "POST", "/plans/q/tasks/ask/actions/claim", &[], &json!({})).ok();
+    let question = json!({ "question": "left?", "choices": [wicked, "right"] });
+    desk.by(&desk.agent, "POST", "/plans/q/tasks/ask/actions/ask", &[], &question).ok();
+    for path in
+        ["/plans/q", "/plans/q/tasks", "/plans/q/preview", "/plans/q/tasks/ask", "/next", "/plans/q/graph"]
+    {
+        let found = desk.get(path);
+        assert!(!found.text.contains(waypost_text::is_unsafe_char), "{path}: {:?}", found.text);
+    }
+    let neither = desk.post("/plans/q/tasks/ask/actions/answer", &json!({ "answer": "neither" }));
+    let path = format!("/plans/q/tasks/{}/actions/done", "g%E2%80%AE%E2%80%8B");
+    for refused in [neither, desk.by(&desk.agent, "POST", &path, &[], &json!({}))] {
+        let problem = refused.problem(refused.status);
+        for words in ["detail", "hint"] {
+            assert!(!problem[words].as_str().unwrap().contains(waypost_text::is_unsafe_char), "{problem}");
+        }
+    }
 }
 
 #[test]
@@ -586,4 +616,145 @@ fn an_edit_takes_any_place_and_replies_with_what_its_author_should_know() {
         desk.by(&desk.agent, "PUT", "/plans/p/content", &[], &json!({ "text": text.to_string() })).ok();
     assert_eq!((&updated["approval_voided"], &updated["again"]), (&json!(false), &json!([])));
     assert!(updated["changes"].is_object() && updated["notes"].is_array(), "{updated}");
+}
+
+/// A plan with a task for a person, and tasks of which `b` waits for `a`.
+fn gated(desk: &Desk) {
+    let tasks = json!([
+        { "id": "gate", "description": "deploy?", "work": { "executor": "human" } },
+        { "id": "a", "description": "a" },
+        { "id": "b", "description": "b", "depends_on": ["a"] },
+    ]);
+    let plan = json!({ "format": "waypost/1", "title": "P", "tasks": tasks });
+    desk.by(&desk.person, "POST", "/plans", &[], &json!({ "id": "p", "plan": plan })).ok();
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+}
+
+#[test]
+fn a_workers_token_claims_and_reports_on_what_it_holds_and_does_nothing_else() {
+    let desk = Desk::new();
+    gated(&desk);
+    let send = |method: &str, path: &str, body: Value| desk.by(&desk.worker, method, path, &[], &body);
+    let act = |task: &str, action: &str, body: Value| {
+        send("POST", &format!("/plans/p/tasks/{task}/actions/{action}"), body)
+    };
+    assert_eq!(send("GET", "/plans/p", Value::Null).status, 200);
+    let before = desk.get("/plans/p").ok()["version"].clone();
+    let plan = json!({ "format": "waypost/1", "title": "Q", "tasks": [] });
+    let edit = json!({ "operations": [{ "op": "add", "task": { "description": "more" } }] });
+    let refused = [
+        send("POST", "/plans", json!({ "plan": plan })),
+        send("PATCH", "/plans/p", json!({ "title": "x" })),
+        send("DELETE", "/plans/p", Value::Null),
+        send("POST", "/plans/p/edits", edit),
+        send("PUT", "/plans/p/content", json!({ "text": plan.to_string() })),
+        send("POST", "/plans/p/restore", json!({ "version": 1 })),
+        act("a", "skip", json!({})),
+        act("a", "retry", json!({})),
+        act("a", "cancel", json!({})),
+    ];
+    let actions = ["request-approval", "reject", "start", "pause", "cancel", "retry", "archive", "finish"];
+    let on_plan = actions.map(|action| send("POST", &format!("/plans/p/actions/{action}"), json!({})));
+    for answer in refused.into_iter().chain(on_plan) {
+        assert_eq!(answer.problem(403)["code"], json!("not_for_workers"), "{answer:?}");
+    }
+    for action in ["done", "fail", "release", "ask", "progress"] {
+        let body = json!({ "error": "x", "question": "x", "progress": "x" });
+        assert_eq!(act("a", action, body).problem(409)["code"], json!("wrong_status"), "nobody works on it");
+    }
+    assert_eq!(desk.get("/plans/p").ok()["version"], before);
+
+    act("a", "claim", json!({})).ok();
+    act("a", "claim", json!({ "lease_seconds": 60 })).ok();
+    act("a", "progress", json!({ "progress": "half" })).ok();
+    act("a", "skip", json!({})).problem(403);
+    act("a", "release", json!({})).ok();
+    act("a", "claim", json!({})).ok();
+    act("a", "ask", json!({ "question": "left?" })).ok();
+    desk.post("/plans/p/tasks/a/actions/answer", &json!({ "answer": "yes" })).ok();
+    // An attempt of someone else is not its own, whoever knows the number.
+    desk.by(&desk.agent, "POST", "/plans/p/tasks/a/actions/claim", &[], &json!({})).ok();
+    for action in ["done", "fail", "release", "ask", "progress"] {
+        let body = json!({ "attempt": 3, "error": "x", "question": "x", "progress": "x" });
+        assert_eq!(act("a", action, body).problem(409)["code"], json!("already_running"), "{action}");
+    }
+    desk.by(&desk.agent, "POST", "/plans/p/tasks/a/actions/release", &[], &json!({})).ok();
+    assert_eq!(send("POST", "/next", json!({ "plan": "p" })).ok()["task"]["id"], json!("a"));
+    assert_eq!(act("a", "done", json!({})).ok()["standing"], json!("done"));
+    act("b", "claim", json!({})).ok();
+    assert_eq!(act("b", "fail", json!({ "error": "it broke" })).ok()["standing"], json!("failed"));
+    act("b", "retry", json!({})).problem(403);
+}
+
+#[test]
+fn only_a_person_ends_a_task_for_people() {
+    let desk = Desk::new();
+    gated(&desk);
+    for token in [&desk.agent, &desk.worker] {
+        let act = |action: &str, body: Value| {
+            desk.by(token, "POST", &format!("/plans/p/tasks/gate/actions/{action}"), &[], &body)
+        };
+        for action in ["claim", "done", "fail", "skip", "cancel"] {
+            let problem = act(action, json!({ "error": "no" })).problem(403);
+            assert_eq!(problem["code"], json!("human_gate"), "{action}: {problem}");
+            let hint =
+                "ask a person to answer task gate of plan p, in the dashboard or with a person's token";
+            assert_eq!(problem["hint"], json!(hint));
+        }
+        let answer = act("answer", json!({ "answer": "yes" })).problem(403);
+        assert_eq!(answer["code"], json!("needs_person"), "{answer}");
+    }
+    desk.by(&desk.reader, "POST", "/plans/p/tasks/gate/actions/answer", &[], &json!({})).problem(403);
+    assert_eq!(desk.get("/plans/p/tasks/gate").ok()["state"]["gate"], Value::Null);
+    let done = desk.post("/plans/p/tasks/gate/actions/answer", &json!({ "answer": "yes" })).ok();
+    assert_eq!(done["standing"], json!("done"));
+    let history = desk.get("/plans/p/history").ok().to_string();
+    assert!(history.contains("vouched for gate"), "{history}");
+}
+
+#[test]
+fn hints_name_what_a_caller_over_http_can_do_and_no_commands() {
+    let desk = Desk::new();
+    gated(&desk);
+    let by_agent = |path: &str| desk.by(&desk.agent, "POST", path, &[], &json!({ "answer": "x" }));
+    let approve = by_agent("/plans/p/actions/approve").problem(403);
+    let hint = "ask a person to approve plan p, in the dashboard or with a person's token";
+    assert_eq!((&approve["code"], &approve["hint"]), (&json!("needs_person"), &json!(hint)));
+    desk.post("/plans/p/actions/pause", &json!({ "reason": "wrong database" })).ok();
+    let resume = by_agent("/plans/p/actions/resume").problem(409);
+    assert_eq!((&resume["code"], &resume["hint"]), (&json!("stopped_by_person"), &json!("ask ada")));
+}
+
+#[test]
+fn who_asks_learns_that_the_folder_is_not_trusted() {
+    assert_eq!(Desk::new().get("/me").ok()["untrusted"], Value::Null);
+    let not_trusted = NotTrusted { file: ".waypost/config.toml".to_owned(), changed: Vec::new() };
+    let desk = Desk::with(Config { not_trusted: Some(not_trusted), ..Config::default() });
+    let untrusted = desk.get("/me").ok()["untrusted"].clone();
+    assert!(untrusted.as_str().unwrap().starts_with(".waypost/config.toml is not trusted"), "{untrusted}");
+}
+
+#[test]
+fn a_plan_that_a_worker_refuses_says_why_and_what_to_do() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+    let refusal = StartRefusal {
+        worker: "mill:1".to_owned(),
+        reason: StartRefusalReason::NoRecord,
+        digest: String::new(),
+        differences: Vec::new(),
+    };
+    let (plan, by) = (PlanId::new("p").unwrap(), Actor::worker("mill:1"));
+    let commands = vec![Command::RefuseStart(Box::new(refusal))];
+    desk.service.record(Record { plan, by, commands, known_version: None, lease_seconds: None }).unwrap();
+    for path in ["/plans/p/approval", "/plans/p"] {
+        let found = desk.get(path).ok();
+        let approval = if path == "/plans/p" { &found["approval"] } else { &found };
+        let refused = &approval["start_refusals"][0];
+        assert_eq!(refused["reason"], json!("no_record"), "{found}");
+        assert_eq!(refused["message"], json!("nobody has approved plan p"));
+        let hint = "a person approves plan p, in the dashboard or with a person's token";
+        assert_eq!(refused["hint"], json!(hint));
+    }
 }

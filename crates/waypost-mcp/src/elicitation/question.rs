@@ -148,7 +148,7 @@ pub(crate) fn settle(
             Ok(if phase == Phase::AwaitingApproval { Settled::Changed(now) } else { Settled::Decided })
         }
         // Another answer came first.
-        Err(ServiceError::Refused(_)) => Ok(Settled::Decided),
+        Err(ServiceError::Refused(_) | ServiceError::NotApproved { .. }) => Ok(Settled::Decided),
         Err(error) => Err(error.into()),
     }
 }

@@ -220,7 +220,9 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         | Event::TokensCharged { .. }
         | Event::TaskRolledBack { .. }
         | Event::OutputReceived { .. }
-        | Event::OutputWithdrawn { .. } => Vec::new(),
+        | Event::OutputWithdrawn { .. }
+        | Event::TaskHeld { .. }
+        | Event::TaskUnheld { .. } => Vec::new(),
     }
 }
 

@@ -173,7 +173,7 @@ impl EventQuery<'_> {
         let mut place = Cursor::after(latest.saturating_sub(LOOK_BACK_VERSIONS_MAX));
         let mut found: Vec<LogEvent> = Vec::new();
         while place.sequence < latest {
-            let page = plans.events(place, &self.filter, EVENTS_MAX)?;
+            let page = plans.intact_events(place, &self.filter, EVENTS_MAX)?;
             found.extend(mappable(page.events, self.types));
             let surplus = found.len().saturating_sub(self.limit);
             found.drain(..surplus);

@@ -234,7 +234,9 @@ fn answer(page: &EventPage, unread: &[String]) -> Answer {
     if page.more {
         value["more"] = json!(true);
     }
-    Answer { value, text: lines.join("\n") }
+    let mut answer = Answer { value, text: lines.join("\n") };
+    answer.warn(&page.warnings);
+    answer
 }
 
 /// Formats a field as text.

@@ -252,7 +252,7 @@ fn row(plan: &Plan, task: &Task) -> Value {
 /// Returns the changes since a version.
 fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, ToolError> {
     let plans = call.workspace.plans();
-    let version = call.view(plan, |plan, _| plan.version())?;
+    let (version, warnings) = call.view(plan, |plan, warnings| (plan.version(), warnings.to_vec()))?;
     let found = if since == version {
         Vec::new()
     } else {
@@ -272,5 +272,7 @@ fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, ToolError> 
         text.push_str(&format!("\n{more} more; full: true shows all"));
         value["more"] = json!(more);
     }
-    Ok(Answer { value, text })
+    let mut answer = Answer { value, text };
+    answer.warn(&warnings);
+    Ok(answer)
 }

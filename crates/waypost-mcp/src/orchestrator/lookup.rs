@@ -2,8 +2,9 @@
 
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId, TaskId};
-use waypost_service::{no_worker, resolve_task, start_refusal_text};
+use waypost_service::{no_worker, resolve_task, start_refusal_hint, start_refusal_text};
 
+use crate::hints::ask_person;
 use crate::reply_text;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -27,7 +28,7 @@ pub(super) fn next(call: &Call, plan: &Plan, workers: usize) -> Option<String> {
     let state = plan.state();
     if let Some(refusal) = state.start_refusals.first().filter(|_| state.phase == Phase::Active) {
         let why = start_refusal_text(plan, refusal);
-        return Some(format!("{}; a person runs `waypost approve {id}`", excerpt(&why)));
+        return Some(format!("{}; {}", excerpt(&why), ask_person(start_refusal_hint(id, refusal))));
     }
     match state.phase {
         Phase::Draft if state.approval_required && state.approval.is_none() => {

@@ -76,7 +76,7 @@ fn begin(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
                 Start::Runs => Ok(None),
                 // It was approved, and is asked for by what a person sees of it.
                 Start::NeedsApproval { .. } if phase == Phase::Active => Ok(Some(format!(
-                    "it needs approval again, because what would run is not what was approved: a person runs `waypost approve {plan}`"
+                    "it needs approval again, because what would run is not what was approved: ask a person to approve plan {plan}"
                 ))),
                 Start::NeedsApproval { .. } => approval::ask(call, plan, "", 0).map(|_| None),
             }

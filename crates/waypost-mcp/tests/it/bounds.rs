@@ -124,6 +124,35 @@ fn what_a_terminal_obeys_and_nobody_sees_is_shown_as_a_replacement() {
     assert!(prompt.as_str().unwrap().ends_with(expected), "{prompt}");
 }
 
+#[test]
+fn ids_inputs_and_choices_are_shown_as_replacements_too() {
+    let session = session(Toolset::Native, "main");
+    let hidden = "\u{202e}\u{200b}";
+    let hostile = format!("\u{1b}]52;c;AAAA\u{7}{hidden}");
+    let id = format!("a{hidden}z");
+    let check = |text: &str| {
+        let is_unsafe = |shown: char| shown != '\n' && waypost_text::is_unsafe_char(shown);
+        assert!(!text.contains(is_unsafe), "{text:?}");
+    };
+    let work = json!({ "executor": "human", "inputs": { "key": hostile } });
+    let tasks = json!([{ "id": id, "description": "x", "work": work }]);
+    check(&session.call("plan_create", json!({ "title": "T", "tasks": tasks })).text);
+    check(&session.call("plan_get", json!({})).text);
+    check(&session.call("plan_get", json!({ "task": id })).text);
+    let said = session.refused("task_report", json!({ "task": id, "status": "done" }));
+    assert!(said.contains("a\u{fffd}z"), "{said:?}");
+    check(&said);
+
+    let tasks = json!([{ "id": id, "description": "x" }]);
+    check(&session.call("plan_create", json!({ "title": "Q", "tasks": tasks })).text);
+    check(&session.call("task_next", json!({ "task": id })).text);
+    let choices = [hostile.as_str(), "right"];
+    let question = json!({ "task": id, "status": "question", "text": hostile, "choices": choices });
+    check(&session.call("task_report", question).text);
+    check(&session.call("plan_get", json!({ "task": id })).text);
+    check(&session.refused("task_next", json!({ "task": id })));
+}
+
 /// An agent with a plan that a person has approved, of these steps.
 fn working(world: &World, name: &str, steps: &[String]) -> (Session, String) {
     let session = world.session(Toolset::Jaato, name);

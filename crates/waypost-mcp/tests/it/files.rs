@@ -39,12 +39,20 @@ fn an_export_creates_plans_and_replaces_only_its_own() {
         assert!(told.is_error && told.text.contains("nothing was written"), "{}", told.text);
     }
     assert_eq!(fs::read_to_string(world.folder().join("old-plan.md")).unwrap(), "a person's");
-    // Another process has not written it.
-    let other = begin(&world, "other");
-    let said = other
-        .refused("plan_export", json!({ "file": "release-plan.md", "overwrite": true, "format": "clido" }));
-    assert!(said.contains("was not written by this server"), "{said}");
-    assert!(said.contains("name it .waypost/files/release-plan.md"), "{said}");
+    let said = session.refused("plan_export", json!({ "file": "old-plan.md", "overwrite": true }));
+    assert!(said.contains("was not written by a tool"), "{said}");
+    assert!(said.contains("name it .waypost/files/old-plan.md"), "{said}");
+}
+
+#[test]
+fn a_file_that_a_tool_created_is_replaced_by_every_server_of_the_workspace() {
+    let world = World::new();
+    fs::create_dir(world.folder().join(".waypost")).unwrap();
+    begin(&world, "main").call("plan_export", json!({ "file": "release-plan.md" }));
+    let export = json!({ "file": "release-plan.md", "overwrite": true, "format": "clido" });
+    let before = fs::read_to_string(world.folder().join("release-plan.md")).unwrap();
+    begin(&world, "other").call("plan_export", export);
+    assert_ne!(fs::read_to_string(world.folder().join("release-plan.md")).unwrap(), before);
 }
 
 #[test]

@@ -260,7 +260,9 @@ impl Sending {
             }
             if self.end_at.is_some() {
                 self.keep(&mut progress)?;
-                return Ok(Over::Done(None));
+                let hidden = page.unreadable_from.is_some().then_some(page.warnings);
+                let next = "later events are sent after a repair";
+                return Ok(Over::Done(hidden.map(|damage| format!("{}; {next}", damage.join("; ")))));
             }
             self.rest(&mut progress)?;
         }

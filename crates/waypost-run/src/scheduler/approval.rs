@@ -53,17 +53,24 @@ impl Scheduler {
                 let nonce = attestation.map(|attestation| attestation.nonce.clone());
                 (record.digest.clone(), nonce.unwrap_or_default())
             });
-            // A signature expires, and its key can be revoked at any time.
-            let holds = attestation.is_none_or(|attestation| attestation.signature.is_none());
+            let is_signed = attestation.is_some_and(|attestation| attestation.signature.is_some());
+            let ends = attestation.and_then(|attestation| attestation.expires_at);
             let work = followed.plan.work_digest();
             let known = followed.approval.as_ref();
-            if holds && known.is_some_and(|known| known.work == work && known.approved == approved) {
+            let known = known.filter(|known| known.work == work && known.approved == approved);
+            if known.is_some() && !is_signed && ends.is_none() {
                 continue;
             }
             let settings = &self.config.approval;
             let facts = self.authenticator.facts(settings, &followed.plan, now);
+            // A record expires, and the key of a signature can be revoked at any time.
+            let proved = (facts.verified.clone(), ends.is_some_and(|end| end <= now));
+            if known.is_some_and(|known| known.proved == proved) {
+                continue;
+            }
             let refusal = may_start(settings, &self.definitions, &followed.plan, &self.worker, &facts).err();
-            followed.approval = Some(CheckedApproval { work, approved, refused: refusal.is_some() });
+            followed.approval = Some(CheckedApproval { work, approved, proved, refused: refusal.is_some() });
+            self.look_at_live |= refusal.is_some();
             let is_recorded = |refusal: &StartRefusal| {
                 let same = |known: &StartRefusal| {
                     (&known.worker, known.reason, &known.digest)
@@ -106,23 +113,23 @@ impl Scheduler {
                 }
             };
             let unproved = unproved_gates(plan, &gates.human, &mut is_proved);
-            let elsewhere = match &self.others {
-                Some(others) if !gates.external.is_empty() => {
-                    if gates.elsewhere.0 == Some(plan.version()) {
-                        gates.elsewhere.1.clone()
-                    } else {
-                        let found = others.behind_gates_of_others(plan, &gates.external);
-                        // What cannot be read now does not start now.
-                        found.unwrap_or_else(|error| {
+            let known = (Some(plan.version()), gates.elsewhere.1.clone());
+            let (read_at, elsewhere) = match &self.others {
+                Some(others) if !gates.external.is_empty() && gates.elsewhere.0 != known.0 => {
+                    match others.behind_gates_of_others(plan, &gates.external) {
+                        Ok(found) => (known.0, found),
+                        // What cannot be read now does not start now; the next step reads it again.
+                        Err(error) => {
                             let held = |task: &TaskId| (task.clone(), error.to_string());
-                            gates.external.iter().map(held).collect()
-                        })
+                            (None, gates.external.iter().map(held).collect())
+                        }
                     }
                 }
-                Some(_) | None => Vec::new(),
+                Some(_) if !gates.external.is_empty() => known,
+                Some(_) | None => (known.0, Vec::new()),
             };
             let is_same = is_same_work && unproved == gates.unproved && elsewhere == gates.elsewhere.1;
-            gates.elsewhere = (Some(plan.version()), elsewhere);
+            gates.elsewhere = (read_at, elsewhere);
             if is_same {
                 continue;
             }
@@ -133,6 +140,7 @@ impl Scheduler {
             if gates.behind.is_empty() {
                 continue;
             }
+            self.look_at_live = true;
             let approval = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
             let there = gates.elsewhere.1.iter().map(|(_, there)| there.clone());
             let names = unproved.iter().map(ToString::to_string).chain(there);

@@ -11,6 +11,8 @@ pub(super) enum StopReason {
     TimedOut,
     NoLongerWanted,
     RunStopped,
+    /// It has not begun, and nothing new begins.
+    Withdrawn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! Stops attempts that must end, and writes the results of those that have ended.
 
+use std::collections::BTreeSet;
+
 use waypost_core::{Command, Outcome, PlanId, Retry, Task, Timestamp};
 
 use super::attempts::{self as live, ActiveAttempt, AttemptStage, StopReason};
@@ -26,6 +28,9 @@ impl Scheduler {
     }
 
     fn look_at_all(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
+        let queued = self.live.iter().filter(|(_, live)| live.stage == AttemptStage::Queued);
+        let withdrawn: BTreeSet<AttemptKey> =
+            queued.filter(|(key, _)| !self.may_begin(key)).map(|(key, _)| key.clone()).collect();
         for (key, live) in &mut self.live {
             if !matches!(live.stage, AttemptStage::Running | AttemptStage::Queued) {
                 continue;
@@ -40,6 +45,8 @@ impl Scheduler {
                 Some(StopReason::RunStopped)
             } else if live.deadline.is_some_and(|deadline| deadline <= now) {
                 Some(StopReason::TimedOut)
+            } else if withdrawn.contains(key) {
+                Some(StopReason::Withdrawn)
             } else {
                 None
             };
@@ -50,6 +57,10 @@ impl Scheduler {
                 (None | Some((_, _, false)), _) if live.lost => {
                     live.stop = Some((StopReason::NoLongerWanted, now, true));
                     actions.push(Action::Stop(key.clone(), Force::Kill));
+                }
+                (None, Some(StopReason::Withdrawn)) => {
+                    live.stop = Some((StopReason::Withdrawn, now, true));
+                    actions.push(Action::Withdraw(key.clone()));
                 }
                 (None, Some(reason)) => {
                     live.stop = Some((reason, now, false));
@@ -230,6 +241,10 @@ fn finish(key: &AttemptKey, live: &mut ActiveAttempt, config: &Config, found: Op
         }
     };
     let outcome = match reason {
+        Some(StopReason::Withdrawn) => {
+            let reason = "nothing new was to start".to_owned();
+            return Command::ReleaseTask { task, attempt, reason };
+        }
         Some(StopReason::RunStopped) if live.started_at.is_none() || may_begin_again(found) => {
             let reason = "the run was stopped".to_owned();
             return Command::ReleaseTask { task, attempt, reason };

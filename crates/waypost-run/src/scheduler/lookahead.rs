@@ -3,13 +3,15 @@
 
 use std::collections::VecDeque;
 
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::{Phase, PlanId, Task, Timestamp};
 
-use super::attempts::AttemptStage;
+use super::attempts::{AttemptStage, StopReason};
 use super::duration_average::{AHEAD_FEW, AHEAD_MAX};
 use super::{Action, Scheduler, earlier};
 use waypost_exec::{AttemptKey, AttemptOutcome};
 
+/// The ending of an attempt that was withdrawn.
+const NOT_BEGUN: &str = "it was withdrawn before it began";
 /// Microseconds that an ended attempt may wait for others to be written with it.
 const LINGER_MICROS: i64 = 20_000;
 
@@ -25,8 +27,12 @@ impl Scheduler {
     /// Handles a durable reservation: its work begins if it has a slot, or waits for one.
     pub(super) fn begin_or_wait(&mut self, now: Timestamp, key: AttemptKey) {
         self.look_at_live |= self.stopping;
+        let may_begin = self.may_begin(&key);
         let Some(live) = self.live.get_mut(&key) else { return };
-        if live.has_slot {
+        if !may_begin {
+            live.stop = Some((StopReason::Withdrawn, now, true));
+            self.ended(now, &key, AttemptOutcome::Failed { error: NOT_BEGUN.to_owned() });
+        } else if live.has_slot {
             live.begin(now);
             self.live_wake_at = earlier(self.live_wake_at, live.deadline);
             self.told.push(Action::Start(key));
@@ -38,12 +44,29 @@ impl Scheduler {
         }
     }
 
+    /// Whether the work of a reserved attempt may begin: its plan was not paused meanwhile, for example.
+    pub(super) fn may_begin(&self, key: &AttemptKey) -> bool {
+        !self.draining
+            && self.plans.get(&key.plan).is_none_or(|followed| {
+                let state = followed.plan.state();
+                let is_held = |task: &Task| followed.holds_back(task);
+                followed.stale
+                    || state.phase == Phase::Active
+                        && !state.archived
+                        && !followed.plan.task(key.task.as_str()).is_some_and(is_held)
+            })
+    }
+
     /// Records that an attempt has begun: because it was started, or as a pending one in the slot of `predecessor`,
     /// which has ended.
     pub(super) fn began(&mut self, now: Timestamp, key: &AttemptKey, predecessor: Option<&AttemptKey>) {
         let Some(live) = self.live.get_mut(key) else { return };
         live.started_at = Some(now);
         live.predecessor = predecessor.cloned();
+        if matches!(live.stop, Some((StopReason::Withdrawn, ..))) {
+            // It began before it could be withdrawn.
+            live.stop = None;
+        }
         // It may have got a slot of its own at the same moment.
         if live.stage != AttemptStage::Queued {
             return;

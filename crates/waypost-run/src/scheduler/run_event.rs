@@ -1,8 +1,10 @@
 //! The events of a run for its observers, reported once they are durable. `run --json` streams their JSON.
 
 use serde::Serialize;
-use waypost_core::{Actor, Event, Evidence, IndexDelta, Phase, Plan, PlanId, Status, TaskId, Timestamp};
-use waypost_service::start_refusal_text;
+use waypost_core::{
+    Actor, Event, Evidence, IndexDelta, Phase, Plan, PlanId, StartRefusalReason, Status, TaskId, Timestamp,
+};
+use waypost_service::{Hint, start_refusal_hint, start_refusal_text};
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,8 +56,12 @@ pub enum RunEvent {
     StartRefused {
         plan: PlanId,
         worker: String,
+        reason: StartRefusalReason,
         /// The refusal, as a sentence.
         message: String,
+        /// What to do about it; each front end words it.
+        #[serde(skip)]
+        hint: Hint,
     },
     /// A task asks a person a question, and waits.
     QuestionAsked {
@@ -185,8 +191,10 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
                 });
             }
             Event::StartRefused { refusal } => {
+                let (worker, reason) = (refusal.worker.clone(), refusal.reason);
                 let message = start_refusal_text(plan, refusal);
-                notices.push(RunEvent::StartRefused { plan: id(), worker: refusal.worker.clone(), message });
+                let hint = start_refusal_hint(plan.id(), refusal);
+                notices.push(RunEvent::StartRefused { plan: id(), worker, reason, message, hint });
             }
             Event::ApprovalRequested { .. } => decisions.push(News::ApprovalRequested),
             Event::PlanApproved { by, version, .. } => {
@@ -228,7 +236,9 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
             | Event::TaskRolledBack { .. }
             | Event::OutputReceived { .. }
             | Event::GateRecorded { .. }
-            | Event::OutputWithdrawn { .. } => {}
+            | Event::OutputWithdrawn { .. }
+            | Event::TaskHeld { .. }
+            | Event::TaskUnheld { .. } => {}
         }
     }
     for task in &touched.finished {

@@ -1,7 +1,9 @@
 //! The scheduler as data in and data out.
 
-use waypost_core::{Command, Json, Phase, Retry, Status, TaskSpec, Work};
+use waypost_config::SealRule;
+use waypost_core::{Actor, ApprovedWork, Command, Json, Phase, Retry, Status, TaskSpec, Timestamp, Work};
 use waypost_run::{Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input};
+use waypost_service::start_refusal_text;
 use waypost_testkit::{id, plan_of};
 
 use crate::world::{Fate, World, config, job};
@@ -161,6 +163,63 @@ fn a_paused_plan_starts_nothing_new() {
     world.look();
     world.settle();
     assert_eq!(world.running(), ["b"]);
+}
+
+#[test]
+fn a_held_task_does_not_start_and_what_runs_goes_on() {
+    let mut world = world(2, [job("a", &[], &[]), job("b", &["a"], &[]), job("c", &["a"], &[])]);
+    for task in ["a", "b"] {
+        world.person(Command::HoldTask { task: id(task), reason: String::new() }).unwrap();
+    }
+    world.look();
+    world.done("a");
+    assert_eq!((world.status("a"), world.running()), (Status::Done, vec!["c"]));
+    world.person(Command::UnholdTask { task: id("b") }).unwrap();
+    world.look();
+    world.settle();
+    assert_eq!(world.running(), ["b", "c"]);
+}
+
+/// Replaces the approval of a plan, and returns why the worker starts nothing when `a` has ended.
+fn refusal_after_a(change: impl FnOnce(&mut Option<Box<ApprovedWork>>, Timestamp)) -> (World, String) {
+    // The records of these tests are not sealed again.
+    let mut config = config(1);
+    config.approval.seal = SealRule::Off;
+    let mut world = World::new(config, plan_of([job("a", &[], &[]), job("b", &["a"], &[])]));
+    world.settle();
+    assert_eq!(world.running(), ["a"]);
+    let mut work = world.truth.state().approval.clone().unwrap().work;
+    change(&mut work, world.now);
+    let approve = Command::Approve { version: world.truth.version(), note: String::new(), work };
+    world.commit(&Actor::person("ada"), &[approve]).unwrap();
+    world.look();
+    world.pass(120);
+    assert_eq!(world.running(), ["a"], "what runs goes on");
+    world.done("a");
+    assert_eq!((world.status("a"), world.running().len()), (Status::Done, 0));
+    let said = world.truth.state().start_refusals.iter();
+    let said = said.map(|refusal| start_refusal_text(&world.truth, refusal)).collect();
+    (world, said)
+}
+
+#[test]
+fn an_approval_that_expires_during_an_attempt_starts_nothing_more() {
+    let (_, said) = refusal_after_a(|work, now| {
+        let attestation = work.as_mut().unwrap().attestation.as_mut().unwrap();
+        attestation.expires_at = Some(now.plus_seconds(60));
+    });
+    assert_eq!(said, "the approval of plan p ended on 1970-01-01");
+}
+
+#[test]
+fn after_an_upgrade_what_runs_ends_well_and_nothing_starts_until_it_is_approved_once_more() {
+    let (mut world, said) = refusal_after_a(|work, _| *work = None);
+    assert_eq!(said, "plan p was approved by an earlier version of Waypost");
+    world.person(Command::HoldTask { task: id("b"), reason: String::new() }).unwrap();
+    world.person(Command::UnholdTask { task: id("b") }).unwrap();
+    world.look();
+    world.settle();
+    assert_eq!(world.running(), ["b"], "the person's record is there again");
 }
 
 #[test]
@@ -327,6 +386,37 @@ fn what_was_queued_ahead_is_given_back_when_the_run_is_stopped_and_dropped_when_
     assert_eq!((world.truth.counts().in_progress(), world.rest()), (0, Idleness::Over));
     assert!(!world.order.contains(&ahead[0]) && !world.order.contains(&ahead[1]), "neither was started");
     assert_eq!((world.status(&ahead[0]), world.status(&ahead[1])), (Status::Cancelled, Status::Pending));
+}
+
+/// A run with tasks that are queued ahead of their slots.
+fn with_queued_ahead() -> World {
+    let mut world = world(2, (0..60).map(|number| job(&format!("t{number:02}"), &[], &[])));
+    while world.pending().len() < 10 {
+        let first = world.running()[0].to_owned();
+        world.done(&first);
+    }
+    world
+}
+
+#[test]
+fn what_was_queued_ahead_does_not_begin_in_a_paused_or_draining_run() {
+    let pause = |world: &mut World| {
+        world.person(Command::Pause { reason: String::new() }).unwrap();
+        world.look();
+        world.settle();
+    };
+    let drain = |world: &mut World| world.control(Control::Drain);
+    for hold in [&pause as &dyn Fn(&mut World), &drain] {
+        let mut world = with_queued_ahead();
+        let begun = world.order.len();
+        hold(&mut world);
+        assert_eq!((world.pending().len(), world.truth.counts().in_progress()), (0, 2));
+        while let Some(first) = world.running().first().map(ToString::to_string) {
+            world.done(&first);
+        }
+        world.pass(1);
+        assert_eq!((world.order.len(), world.truth.counts().in_progress()), (begun, 0));
+    }
 }
 
 #[test]

@@ -286,6 +286,15 @@ impl Shared {
                     self.start(run, key, None);
                 }
             }
+            Action::Withdraw(key) => {
+                let Run { line, scheduler, .. } = &mut self.runs[run];
+                let waited = line.len();
+                line.retain(|waiting| *waiting != key);
+                if line.len() < waited {
+                    let error = "it was stopped before it began".to_owned();
+                    scheduler.handle(now, Input::Ended(key, AttemptOutcome::Failed { error }));
+                }
+            }
             Action::Stop(..) | Action::Tell(_) | Action::StoreProgress(..) => {}
         }
         true

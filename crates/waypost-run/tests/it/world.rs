@@ -332,6 +332,12 @@ impl World {
                     self.scheduler.handle(self.now, Input::Ended(key, AttemptOutcome::Failed { error }));
                 }
             }
+            Action::Withdraw(key) => {
+                if self.leaves_line(&key) {
+                    let error = "it was stopped before it began".to_owned();
+                    self.scheduler.handle(self.now, Input::Ended(key, AttemptOutcome::Failed { error }));
+                }
+            }
             Action::Tell(_) | Action::StoreProgress(..) => {}
         }
     }

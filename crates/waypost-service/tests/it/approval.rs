@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use waypost_config::{ApprovalPolicy, ApprovalSettings, Config, Definitions, Layer, Origin};
 use waypost_core::{
-    Actor, Draft, Json, Plan, PlanId, Proof, Refusal, Retry, StartRefusalReason, TaskChanges, TaskSpec,
+    Actor, Draft, Json, Plan, PlanId, Proof, Retry, StartRefusal, StartRefusalReason, TaskChanges, TaskSpec,
     Timestamp, Work,
 };
 use waypost_service::{
-    Caller, CreateOptions, EditOp, Guard, Presence, Preview, Risk, Seen, Service, ServiceError, may_start,
-    preview_digest, start_refusal_text,
+    Caller, CreateOptions, EditOp, Guard, Hint, PersonAct, PersonVerb, Presence, Preview, Risk, Seen,
+    Service, ServiceError, may_start, preview_digest, start_refusal_hint, start_refusal_text,
 };
 use waypost_store::{MemoryStore, PlanStore};
 use waypost_testkit::{plan_of, task};
@@ -140,10 +140,69 @@ fn only_a_person_who_is_present_approves() {
     for actor in [Actor::agent("robin"), Actor::worker("w1")] {
         let by = Caller::new(actor.clone()).present(Presence::new("terminal"));
         let refused = desk.approve(&by, &seen);
-        let Err(ServiceError::Refused(Refusal::OnlyAPerson { by, .. })) = refused else {
+        let Err(ServiceError::NeedsPerson { by, .. }) = refused else {
             panic!("{actor}: {refused:?}");
         };
         assert_eq!(by, actor, "the refusal names who asked");
+    }
+}
+
+#[test]
+fn an_answer_at_an_agents_host_is_not_enough_where_presence_is_asked_for() {
+    let host = Presence { proof: Proof::Client, via: "elicitation:host".to_owned() };
+    let someone = Caller::new(Actor::person("someone at host")).present(host);
+    let desk = Desk::new([build("a")]);
+    let error = desk.approve(&someone, &desk.preview().seen()).unwrap_err();
+    assert_eq!(error.code(), "needs_proof");
+    assert_eq!(error.to_string(), "approval here needs a person who is present; client is not enough");
+    let act = PersonAct::on_plan(PersonVerb::Approve, &desk.plan);
+    assert_eq!(error.hint(), Hint::ProvePresence(act));
+    let accepting = desk.configured(&format!("[approval]\nproof = \"client\"\n{CONFIG}"));
+    accepting.approve(&someone, &accepting.preview().seen()).unwrap();
+}
+
+#[test]
+fn every_refusal_of_a_worker_has_a_text_without_commands_and_a_hint() {
+    let desk = Desk::new([build("a")]);
+    desk.approve(&ada(), &desk.preview().seen()).unwrap();
+    let plan = || desk.plan.clone();
+    let sign = |touch| Hint::Sign { act: PersonAct::on_plan(PersonVerb::Approve, &desk.plan), touch };
+    use StartRefusalReason as Reason;
+    let rows = [
+        (Reason::NoDigest, "", "was approved by an earlier version of Waypost", Hint::Approve(plan())),
+        (Reason::NoRecord, "", "nobody has approved plan", Hint::RunOrApprove(plan())),
+        (Reason::NotAuthentic, "", "was not given on this account", Hint::Approve(plan())),
+        (
+            Reason::NotAuthentic,
+            "SHA256:x is unknown",
+            "SHA256:x is unknown",
+            Hint::ApproveOrAllowSigner(plan()),
+        ),
+        (Reason::StoreChanged, "a.db", "a.db is another store than before", Hint::TrustStore),
+        (Reason::Expired, "", "ended on", Hint::Approve(plan())),
+        (Reason::ProofTooLow, "a signature", "w1 needs a signature", sign(false)),
+        (Reason::ProofTooLow, "a signature with touch", "presence is not enough", sign(true)),
+        (Reason::ProofTooLow, "a person who is present", "w1 needs a person", Hint::Approve(plan())),
+        (
+            Reason::GateNotProved,
+            "gate",
+            "w1 starts nothing behind gate",
+            Hint::AnswerAgain { plan: plan(), task: "gate".to_owned() },
+        ),
+        (
+            Reason::DigestMismatch,
+            "executor build: command",
+            "w1 would run 81c0 (executor build: command)",
+            Hint::ApproveOrRestore(plan()),
+        ),
+    ];
+    for (reason, detail, text, hint) in rows {
+        let differences = Some(detail.to_owned()).filter(|detail| !detail.is_empty());
+        let (worker, digest) = ("w1".to_owned(), "sha256:81c0".to_owned());
+        let refusal = StartRefusal { worker, reason, digest, differences: differences.into_iter().collect() };
+        let said = desk.service.read(&desk.plan, |plan| start_refusal_text(plan, &refusal)).unwrap();
+        assert!(said.contains(text) && !said.contains("waypost "), "{reason}: {said}");
+        assert_eq!(start_refusal_hint(&desk.plan, &refusal), hint, "{reason}");
     }
 }
 

@@ -5,3 +5,4 @@
 mod approval;
 mod gates;
 mod preview;
+mod signatures;

@@ -237,7 +237,7 @@ pub(super) fn pruned(row: &impl Columns) -> Result<Pruned> {
     let by = by.map_err(|error: waypost_core::BadActor| {
         corrupt("a row of the table of pruned versions".to_owned(), error)
     })?;
-    Ok(Pruned { from: 1, up_to: number(row, 0)?, at: Timestamp::from_micros(number(row, 1)?), by })
+    Ok(Pruned::new(number(row, 0)?, Timestamp::from_micros(number(row, 1)?), by))
 }
 
 /// Adds the plans of one phase: its name, their number, the sums of their counts, and the earliest last change of one

@@ -30,12 +30,13 @@ mod layout;
 mod plan_cache;
 mod pruned;
 mod repair;
+mod small_files;
 mod snapshot;
 mod transaction;
 
 use std::path::Path;
 
-use waypost_core::PlanId;
+use waypost_core::{Plan, PlanId};
 
 use crate::backends::in_memory_query;
 use crate::error::{Result, StoreError};
@@ -46,7 +47,8 @@ use crate::store::{Look, Maintenance, Store, Work};
 use fs::Guard;
 use layout::{Layout, StoreFile};
 use plan_cache::PlanFiles;
-use transaction::{Access, LeaseEnds, Session};
+use small_files::LeaseEnds;
+use transaction::{Access, Session};
 
 /// Files that version control should ignore: they belong to one machine and one moment.
 const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
@@ -201,10 +203,20 @@ impl Maintenance for FileStore {
         Session::new(&self.files, Access::Read).damage(plan)
     }
 
+    fn intact(&self, plan: &PlanId) -> Result<Option<(Plan, String)>> {
+        let _guard = self.shared()?;
+        repair::intact_plan(&self.files.layout, plan)
+    }
+
     fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>> {
         self.may_write()?;
-        let _guard = self.alone()?;
-        repair::repair(&self.files.layout)
+        let guard = self.alone()?;
+        self.bell.keep_open();
+        let repaired = repair::repair(&self.files.layout)?;
+        drop(guard);
+        // Readers of the log may wait for what was damaged.
+        self.bell.ring();
+        Ok(repaired)
     }
 
     fn totals(&self) -> Result<Totals> {

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use waypost_core::{PlanId, TaskId};
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::log::event::{Cursor, EventFilter, EventSource, LogEvent};
 use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
 use crate::plans::PlanStore;
-use crate::rows::{LogFilter, VersionRecord};
+use crate::plans::cache::load;
+use crate::rows::{LOST, LogFilter, Unreadable, VersionRecord};
 use crate::store::Read;
 
 /// Maximum number of events of one page.
@@ -26,7 +27,7 @@ const VERSIONS_READ_MIN: usize = 32;
 pub const EVENTS_WAIT_SECONDS_MAX: u64 = 3_600;
 
 /// Events of the log from a cursor on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EventPage {
     /// The matching events, in the order of the log.
     pub events: Vec<LogEvent>,
@@ -38,6 +39,24 @@ pub struct EventPage {
     /// was purged. Their content is lost.
     #[serde(skip_serializing_if = "is_zero")]
     pub forgotten: u64,
+    /// The number of versions between the two positions whose events were lost when a file was damaged.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: u64,
+    /// The first version that a damaged file hides. The cursor stays before it until the file is repaired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable_from: Option<u64>,
+    /// The damage: each file and line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// What a page does about versions that a damaged file hides.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtDamage {
+    /// Ends before them.
+    Stop,
+    /// Leaves them out.
+    Skip,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
@@ -47,8 +66,25 @@ fn is_zero(count: &u64) -> bool {
 
 impl PlanStore {
     /// Returns events after `after` that `filter` admits: at most `limit` and at most [`EVENTS_MAX`]. Reads at most
-    /// [`EVENT_VERSIONS_MAX`] versions, so a page may be empty although the log has more.
+    /// [`EVENT_VERSIONS_MAX`] versions, so a page may be empty although the log has more. The cursor does not pass
+    /// versions that a damaged file hides: they can be read when it is repaired.
     pub fn events(&self, after: Cursor, filter: &EventFilter, limit: usize) -> Result<EventPage> {
+        self.event_page(after, filter, limit, AtDamage::Stop)
+    }
+
+    /// Returns the same, but leaves out what a damaged file hides: for readers that do not continue from the cursor
+    /// later.
+    pub fn intact_events(&self, after: Cursor, filter: &EventFilter, limit: usize) -> Result<EventPage> {
+        self.event_page(after, filter, limit, AtDamage::Skip)
+    }
+
+    fn event_page(
+        &self,
+        after: Cursor,
+        filter: &EventFilter,
+        limit: usize,
+        at_damage: AtDamage,
+    ) -> Result<EventPage> {
         let mut own = Follower::default();
         // A second reader at the same time replays the plans for itself.
         let mut shared = match self.follower().try_lock() {
@@ -58,7 +94,8 @@ impl PlanStore {
         };
         let follower = shared.as_deref_mut().unwrap_or(&mut own);
         let page = self.store().query(|read| {
-            Reader { read, follower, filter, owners: HashMap::new() }.page(after, limit.clamp(1, EVENTS_MAX))
+            let reader = Reader { read, follower, filter, at_damage, owners: HashMap::new() };
+            reader.page(after, limit.clamp(1, EVENTS_MAX))
         })?;
         meters().events_served.add(page.events.len() as u64);
         Ok(page)
@@ -96,6 +133,7 @@ struct Reader<'a> {
     read: &'a mut dyn Read,
     follower: &'a mut Follower,
     filter: &'a EventFilter,
+    at_damage: AtDamage,
     owners: HashMap<PlanId, String>,
 }
 
@@ -107,15 +145,24 @@ struct Stretch {
 
 impl Reader<'_> {
     fn page(mut self, after: Cursor, limit: usize) -> Result<EventPage> {
-        let latest = self.read.store_state()?.latest;
-        let mut page = EventPage { events: Vec::new(), cursor: after, more: false, forgotten: 0 };
+        let mut latest = self.read.store_state()?.latest;
+        let mut page = EventPage { cursor: after, ..EventPage::default() };
         let mut looked = 0;
         while page.cursor.sequence < latest && looked < EVENT_VERSIONS_MAX {
             let count = limit.max(VERSIONS_READ_MIN).min(EVENT_VERSIONS_MAX - looked);
-            let stretch = self.stretch(page.cursor.sequence, count, latest)?;
+            let mut stretch = self.stretch(page.cursor.sequence, count, latest)?;
+            let Unreadable { from, warnings } = self.read.unreadable()?;
+            (page.unreadable_from, page.warnings) = (from, warnings);
+            if let Some(hidden) = from.filter(|_| self.at_damage == AtDamage::Stop) {
+                latest = latest.min(hidden - 1);
+                stretch.up_to = stretch.up_to.min(latest);
+                stretch.entries.retain(|entry| entry.sequence <= latest);
+            }
             for entry in stretch.entries {
                 looked += 1;
-                page.forgotten += u64::from(entry.is_forgotten());
+                let is_lost = entry.command == LOST;
+                page.lost += u64::from(entry.is_forgotten() && is_lost);
+                page.forgotten += u64::from(entry.is_forgotten() && !is_lost);
                 let sequence = entry.sequence;
                 let is_begun = page.cursor.sequence + 1 == sequence;
                 let from = if is_begun { page.cursor.part } else { 0 };
@@ -170,7 +217,7 @@ impl Reader<'_> {
         if entry.events.is_empty() {
             return Ok(Vec::new());
         }
-        let owner = self.owner(&entry.plan)?;
+        let owner = self.owner(&entry)?;
         if !filter.admits_agent(&owner, &entry.actor) {
             return Ok(Vec::new());
         }
@@ -209,11 +256,16 @@ impl Reader<'_> {
         Ok(wanted)
     }
 
-    fn owner(&mut self, plan: &PlanId) -> Result<String> {
+    fn owner(&mut self, entry: &VersionRecord) -> Result<String> {
+        let plan = &entry.plan;
         if let Some(owner) = self.owners.get(plan) {
             return Ok(owner.clone());
         }
-        let owner = self.read.head(plan)?.map(|head| head.owner).unwrap_or_default();
+        let owner = match self.read.head(plan) {
+            // The versions before the damage say it.
+            Err(StoreError::Corrupt { .. }) => load(self.read, plan, entry.version)?.spec().owner.clone(),
+            head => head?.map(|head| head.owner).unwrap_or_default(),
+        };
         self.owners.insert(plan.clone(), owner.clone());
         Ok(owner)
     }

@@ -242,7 +242,13 @@ impl Copying<'_> {
     fn plans(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), CopyError> {
         let mut after = 0;
         while after < self.up_to {
-            let written = self.from.query(|read| read.written_since(after, VERSIONS_READ_MAX))?;
+            let (written, unreadable) = self
+                .from
+                .query(|read| Ok((read.written_since(after, VERSIONS_READ_MAX)?, read.unreadable()?)))?;
+            if unreadable.from.is_some() {
+                // A copy without these versions would pass for a whole one.
+                return Err(StoreError::Database(unreadable.warnings.join("; ")).into());
+            }
             for (plan, _) in &written.plans {
                 self.plan(plan)?;
             }

@@ -48,7 +48,7 @@ impl PlanStore {
                 Err(error) => {
                     let what = error.to_string();
                     // A damaged file of the store itself affects many plans, and is reported once.
-                    if !findings.iter().any(|found| found.what == what) {
+                    if !findings.iter().any(|found| found.what.starts_with(&what)) {
                         findings.push(Finding { plan: Some(id), what, repaired: false });
                     }
                     continue;

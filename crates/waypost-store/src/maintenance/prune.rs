@@ -208,7 +208,7 @@ impl Round<'_> {
                 return Ok(());
             }
             self.tell_the_unread(transaction, &candidate)?;
-            let what = Pruned { from: 1, up_to, at: self.now, by: self.by.clone() };
+            let what = Pruned::new(up_to, self.now, self.by.clone());
             transaction.prune(&Pruning { pruned: &what, plan: &candidate.plan, snapshot: &snapshot })
         })?;
         Ok(pruned.then_some(candidate.found))

@@ -13,7 +13,7 @@ use waypost_text::from_hex;
 use crate::error::{Result, StoreError, day};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
-use crate::rows::PlanSummary;
+use crate::rows::{LOST, PlanSummary, Pruned, ranges, version_words};
 use crate::store::Read;
 use crate::stored_version::{EarlierVersions, HASH_OF_NOTHING, StoredVersion};
 
@@ -94,7 +94,8 @@ impl PlanStore {
     pub fn verify(&self, plan: &PlanId) -> Result<Option<Verified>> {
         let verified = self.store().query(|read| {
             let Some(head) = read.head(plan)? else { return Ok(None) };
-            let Replayed { hash, chained_from, first_break, .. } = replay(read, &head)?;
+            let Replayed { hash, chained_from, first_break, loss, .. } = replay(read, &head)?;
+            let first_break = first_break.or(loss);
             let (version, hash) = (head.version, hash.map(|hash| waypost_text::hex(&hash)));
             Ok(Some(Verified { plan: plan.clone(), version, hash, chained_from, first_break }))
         });
@@ -128,6 +129,9 @@ impl PlanStore {
                 return Ok(Some(format!("its history ends with version {latest}, before version {version}")));
             }
             let found = read.stored_versions(plan, version.saturating_sub(1), 1)?;
+            if found.first().is_some_and(|found| found.version == *version && found.command == LOST) {
+                return Ok(Some(format!("version {version} of the anchor was lost")));
+            }
             let same =
                 found.first().is_some_and(|found| found.version == *version && found.hash == Some(*hash));
             Ok((!same).then(|| format!("version {version} is not the one of the anchor")))
@@ -143,22 +147,27 @@ pub(crate) struct Replayed {
     hash: Option<Hash>,
     chained_from: Option<u64>,
     pub(crate) first_break: Option<HistoryBreak>,
+    /// The versions whose events were lost before a repair. What is left may be consistent, but it is not what was
+    /// written.
+    loss: Option<HistoryBreak>,
 }
 
 /// Replays all versions of a plan from the first one, so that no snapshot can hide a difference, and verifies them. For
 /// pruned versions only their last hash and the kept state can be used.
 pub(crate) fn replay(read: &mut dyn Read, head: &PlanSummary) -> Result<Replayed> {
     let id = &head.id;
-    let pruned_up_to = read.pruned(id)?.map_or(0, |pruned| pruned.up_to);
+    let pruned = read.pruned(id)?;
+    let pruned_up_to = pruned.as_ref().map_or(0, |pruned| pruned.up_to);
     let plan = match pruned_up_to {
         0 => Plan::blank(id.clone()),
         up_to => load(read, id, up_to)?,
     };
     let snapshots = snapshot_versions(read, head, pruned_up_to)?;
     let mut chain = Chain::new(pruned_up_to);
-    let mut replayed = Replayed { plan: None, hash: None, chained_from: None, first_break: None };
+    let mut replayed = Replayed { plan: None, hash: None, chained_from: None, first_break: None, loss: None };
     let outcome = replay_versions(read, head, plan, &snapshots, &mut chain)?;
     (replayed.hash, replayed.chained_from) = (chain.hash, chain.chained_from);
+    replayed.loss = chain.loss(pruned.as_ref());
     match outcome {
         Ok((mut plan, snapshot_break)) => {
             plan.take_touched();
@@ -239,16 +248,39 @@ struct Chain {
     pruned_up_to: u64,
     /// All versions so far; `None` once they are no longer needed.
     earlier: Option<EarlierVersions>,
+    /// The versions whose events were lost, and the last good one before them.
+    lost: Vec<u64>,
+    good_before_lost: Option<(Timestamp, String)>,
 }
 
 impl Chain {
     fn new(pruned_up_to: u64) -> Self {
         let (version, hash, earlier) = (0, Some(HASH_OF_NOTHING), Some(EarlierVersions::new()));
-        Self { version, hash, chained_from: None, last_good: None, pruned_up_to, earlier }
+        let (lost, good_before_lost) = (Vec::new(), None);
+        Self {
+            version,
+            hash,
+            chained_from: None,
+            last_good: None,
+            pruned_up_to,
+            earlier,
+            lost,
+            good_before_lost,
+        }
     }
 
     fn break_of(&self, what: String) -> HistoryBreak {
         HistoryBreak { what, last_good: self.last_good.clone() }
+    }
+
+    /// Returns what was lost before a repair.
+    fn loss(&self, pruned: Option<&Pruned>) -> Option<HistoryBreak> {
+        let lost = ranges(self.lost.iter().copied());
+        let mut what = format!("the events of {} were lost, and the plan was repaired", version_words(&lost));
+        if let Some(Pruned { up_to, left_by: Some(version), .. }) = pruned {
+            what.push_str(&format!("; version {up_to} is as version {version} left it"));
+        }
+        (!lost.is_empty()).then(|| HistoryBreak { what, last_good: self.good_before_lost.clone() })
     }
 
     fn missing(&self) -> HistoryBreak {
@@ -271,6 +303,12 @@ impl Chain {
             earlier.add(version);
             earlier
         });
+        if version.command == LOST {
+            if self.lost.is_empty() {
+                self.good_before_lost = self.last_good.take();
+            }
+            self.lost.push(number);
+        }
         (self.version, self.hash) = (number, version.hash);
         self.chained_from = version.chained_from.or(self.chained_from);
         self.last_good = Some((version.at, version.actor.clone()));

@@ -130,8 +130,9 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
         && let Some(pruned) = read.pruned(id)?
         && version >= pruned.from
     {
-        let (lost, Pruned { from, up_to, at, .. }) = (pruned.is_lost(), pruned);
+        let (lost, Pruned { from, up_to, at, .. }) = (pruned.lost_versions(), pruned);
         if version < up_to {
+            let up_to = if lost.is_empty() { up_to } else { up_to - 1 };
             return Err(StoreError::Pruned { plan: id.clone(), from, up_to, at, lost });
         }
         let what = format!("what is kept of plan {id} in the place of versions 1 to {up_to}");
@@ -164,8 +165,13 @@ fn replay_each(
                 break;
             }
             if entry.is_forgotten() {
-                let (lost, VersionRecord { plan, version, at, .. }) = (entry.command == LOST, entry);
-                return Err(StoreError::Pruned { plan, from: 1, up_to: version, at, lost });
+                let VersionRecord { plan, version: gone, at, command, .. } = entry;
+                return Err(match command.as_str() {
+                    LOST => {
+                        StoreError::Pruned { plan, from: gone, up_to: version, at, lost: vec![(gone, gone)] }
+                    }
+                    _ => StoreError::Pruned { plan, from: 1, up_to: gone, at, lost: Vec::new() },
+                });
             }
             plan.advance(&entry.events, entry.at);
             each(entry);

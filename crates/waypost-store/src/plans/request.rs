@@ -140,9 +140,9 @@ impl WriteError {
             Self::Conflict(_) => {
                 "look at what changed since, then write again with the current version".into()
             }
-            Self::NotFound(_) => "`waypost list` shows the plans".into(),
+            Self::NotFound(_) => "list the plans".into(),
             Self::Ambiguous { .. } => "write more of the id".into(),
-            Self::NoSuchVersion { .. } => "`waypost history` shows the versions".into(),
+            Self::NoSuchVersion { .. } => "list the versions".into(),
             Self::IdUsed(_) => "choose another id, or leave it out to get a new one".into(),
             Self::Store(error) => error.hint().into(),
         }

@@ -49,7 +49,7 @@ impl PlanStore {
     }
 
     /// Calls `look` with all that can be read of a plan and with a description of the damage to its files: its current
-    /// state with the latest progress, or of a damaged plan its last readable version.
+    /// state with the latest progress, or of a damaged plan the state that a repair would restore.
     pub fn view<R>(&self, id: &PlanId, look: impl FnOnce(&Plan, &[String]) -> R) -> Result<R, WriteError> {
         let damage = self.store().damage(id)?;
         let mut warnings: Vec<String> = damage.into_iter().collect();
@@ -57,10 +57,13 @@ impl PlanStore {
         let mut show = |plan: &Plan, warnings: &[String]| look.take().map(|look| look(plan, warnings));
         let not_found = || WriteError::NotFound(id.to_string());
         match self.with_progress(id, |plan| show(plan, &warnings)) {
-            Err(error @ WriteError::Store(StoreError::Corrupt { .. })) if !warnings.is_empty() => {
-                let (last @ 1.., _) = self.readable_versions(id)? else { return Err(error) };
-                warnings.push(format!("shown as version {last} left it"));
-                show(&self.at_version(id, last)?, &warnings).ok_or_else(not_found)
+            Err(error @ WriteError::Store(StoreError::Corrupt { .. })) => {
+                let Some((plan, source)) = self.store().intact(id)? else { return Err(error) };
+                if warnings.is_empty() {
+                    warnings.push(error.to_string());
+                }
+                warnings.push(source);
+                show(&plan, &warnings).ok_or_else(not_found)
             }
             seen => seen?.ok_or_else(not_found),
         }

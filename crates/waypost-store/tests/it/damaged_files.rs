@@ -211,7 +211,7 @@ fn what_somebody_wrote_into_a_readable_file_is_reported_and_does_not_count() {
     let found = plans.store().check().unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("plans/p.json was edited by hand"), "{found:?}");
-    assert!(found[0].contains("waypost update p --from-file"), "{found:?}");
+    assert!(found[0].ends_with("to apply it, update plan p from this file"), "{found:?}");
 
     // The next write replaces it, but nobody's words are thrown away.
     write(&plans, "p", add("third")).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use waypost_core::{Command, Phase, Plan};
-use waypost_store::{NewPlan, PlanStore};
+use waypost_store::{Cursor, EventFilter, LogEvent, NewPlan, PlanStore, Since};
 use waypost_testkit::chain;
 
 use crate::damaged_files::*;
@@ -355,19 +355,22 @@ fn intact_versions_before_a_lost_one_can_be_read_after_the_repair() {
     assert_eq!(plans.at_version(&plan("p"), 1).unwrap().len(), 1);
     assert_eq!(plans.at_version(&plan("p"), 3).unwrap().len(), 3);
     let lost = plans.at_version(&plan("p"), 2).map(drop).unwrap_err().to_string();
-    assert!(lost.starts_with("versions 2 to 3 of plan p were lost on "), "{lost}");
+    let expected = "version 2 of plan p cannot be shown: the events of version 2 were lost, and the plan was";
+    assert!(lost.starts_with(expected), "{lost}");
     // Nothing but the plan's own file is left: its versions were not pruned either.
     let place = three_versions();
     fs::remove_file(history(&place, "p")).unwrap();
     let plans = place.plans();
     plans.doctor(true).unwrap();
     let lost = plans.at_version(&plan("p"), 2).map(drop).unwrap_err().to_string();
-    assert!(lost.starts_with("versions 1 to 3 of plan p were lost on "), "{lost}");
+    let expected =
+        "versions 1 to 2 of plan p cannot be shown: the events of versions 1 to 3 were lost, and the";
+    assert!(lost.starts_with(expected), "{lost}");
 }
 
 #[test]
 fn intact_versions_of_a_damaged_plan_can_be_read() {
-    for Damage { name, strike, named, .. } in DAMAGES {
+    for Damage { name, strike, named, tasks, .. } in DAMAGES {
         let place = three_versions();
         strike(&place);
         let plans = place.plans();
@@ -383,16 +386,20 @@ fn intact_versions_of_a_damaged_plan_can_be_read() {
             let plan = plans.at_version(&plan("p"), version).unwrap();
             assert_eq!(plan.len() as u64, version, "{name}");
         }
-        assert!(plans.at_version(&plan("p"), last + 1).is_err(), "{name}");
-        let view = plans.view(&plan("p"), |plan, warnings| (plan.len() as u64, warnings.join("; ")));
-        match last {
-            0 => assert!(self::damage(view).contains(named), "{name}"),
-            _ => {
-                let (tasks, warnings) = view.unwrap();
-                assert_eq!(tasks, last, "{name}");
-                assert!(warnings.contains(named), "{name}: {warnings}");
-            }
+        for version in last + 1..=4 {
+            let shown = plans.at_version(&plan("p"), version).map(|plan| plan.len());
+            assert_eq!(shown.ok(), (version == tasks as u64).then_some(tasks), "{name}: {version}");
         }
+        // The plan is shown as a repair restores it, and listed as it is shown.
+        let (shown, warnings) =
+            plans.view(&plan("p"), |plan, warnings| (plan.clone(), warnings.join("; "))).unwrap();
+        assert_eq!((shown.len(), shown.version()), (tasks, tasks as u64), "{name}");
+        assert!(warnings.contains(named), "{name}: {warnings}");
+        let page = plans.heads(&everything()).unwrap();
+        let listed = page.items.iter().find(|head| head.id == plan("p")).expect(name);
+        assert_eq!((listed.version, listed.counts), (shown.version(), shown.counts()), "{name}");
+        plans.doctor(true).unwrap();
+        assert_eq!(task_names(&now(&place.plans(), "p")), task_names(&shown), "{name}");
     }
     assert_eq!(three_versions().plans().readable_versions(&plan("p")).unwrap(), (3, None));
 }
@@ -476,4 +483,159 @@ fn nothing_is_repaired_where_nothing_is_intact() {
     assert!(!found.is_empty() && found.iter().all(|finding| !finding.repaired), "{found:?}");
     assert_eq!(text(&history(&place, "p")), "garbage\n", "it is left as it is");
     others_go_on(&place);
+}
+
+/// The stored events of a page, each with its plan and version.
+fn decided(events: &[LogEvent]) -> Vec<(String, u64, &'static str)> {
+    let stored = events.iter().filter(|event| !event.derived);
+    stored.map(|event| (event.plan.to_string(), event.version, event.kind)).collect()
+}
+
+#[test]
+fn no_cursor_passes_what_a_damaged_file_hides() {
+    for Damage { name, strike, named, left, .. } in DAMAGES {
+        let place = three_versions();
+        write(&place.plans(), "q", add("last")).unwrap();
+        let everything = EventFilter::default();
+        let all = place.plans().events(Cursor::default(), &everything, 100).unwrap().events;
+        let all = decided(&all);
+        let owner = "agent:bot";
+        let id = place.plans().subscribe(owner, everything.clone(), Since::Beginning).unwrap().id;
+        strike(&place);
+
+        let plans = place.plans();
+        let page = plans.unread(owner, &id, 100).unwrap();
+        let mut read = decided(&page.events);
+        assert_eq!(read, all[..read.len()], "{name}: what comes before the damage is read");
+        let is_of_history = named != "plans/p.json" || name == "no history";
+        let warned = page.warnings.iter().any(|warning| warning.contains(named));
+        assert_eq!(warned, is_of_history, "{name}: {:?}", page.warnings);
+        assert_eq!(page.unreadable_from.is_some(), read.len() < all.len(), "{name}");
+        assert!(!page.more, "{name}: it ends before what cannot be read");
+        plans.acknowledge(owner, &id, page.cursor).unwrap();
+        assert_eq!(plans.unread(owner, &id, 100).unwrap().events, [], "{name}: nothing is read twice");
+
+        let intact = decided(&plans.intact_events(Cursor::default(), &everything, 100).unwrap().events);
+        let of_q =
+            |events: &[(String, u64, &'static str)]| events.iter().filter(|(plan, ..)| plan == "q").count();
+        assert_eq!(of_q(&intact), 2, "{name}: the other plan is read to its end");
+        let of_p = EventFilter { plans: vec![plan("p")], ..EventFilter::default() };
+        let of_p = plans.events(Cursor::default(), &of_p, 100).unwrap();
+        assert_eq!(!of_p.warnings.is_empty(), is_of_history, "{name}");
+        let last = plans.readable_versions(&plan("p")).unwrap().0;
+        assert_eq!(of_p.events.last().map_or(0, |event| event.version), last, "{name}");
+        let only_q = EventFilter { plans: vec![plan("q")], ..EventFilter::default() };
+        let only_q = plans.events(Cursor::default(), &only_q, 100).unwrap();
+        assert_eq!(
+            (only_q.events.len(), only_q.warnings),
+            (2, Vec::new()),
+            "{name}: another plan is no concern"
+        );
+
+        plans.doctor(true).unwrap();
+        let plans = place.plans();
+        let rest = plans.unread(owner, &id, 100).unwrap();
+        read.extend(decided(&rest.events));
+        let kept = all.iter().filter(|(plan, version, _)| plan == "q" || left.contains(version));
+        assert_eq!(read, kept.cloned().collect::<Vec<_>>(), "{name}: nothing that is intact is passed over");
+        assert_eq!((rest.warnings, rest.unreadable_from, rest.forgotten), (Vec::new(), None, 0), "{name}");
+        assert_eq!(rest.lost, 3 - left.len() as u64, "{name}");
+    }
+}
+
+/// A plan with five versions and as many tasks, whose third line is damaged.
+fn without_the_third_of_five() -> Place {
+    let place = three_versions();
+    write(&place.plans(), "p", add("fourth")).unwrap();
+    write(&place.plans(), "p", add("fifth")).unwrap();
+    change_history(&place, |lines| lines[2] = b"garbage\n".to_vec());
+    place
+}
+
+#[test]
+fn nothing_that_is_lost_is_called_sound() {
+    type Strike = fn(&Place);
+    let no_file: Strike = |place| fs::remove_file(readable(place, "p")).unwrap();
+    let unusable: Strike = |place| fs::write(readable(place, "p"), "{").unwrap();
+    for strike in [no_file, unusable] {
+        let place = without_the_third_of_five();
+        strike(&place);
+        let damaged = text(&history(&place, "p"));
+        let found = place.plans().doctor(true).unwrap();
+        let expected = "the plan is as version 2 left it; lost: the events of versions 3 to 5; versions 4 to 5 could be \
+                        read but not applied";
+        assert!(found.iter().any(|finding| finding.what.contains(expected)), "{found:?}");
+        assert_eq!(text(&root(&place).join("damaged/history-p.jsonl")), damaged, "their records are kept");
+        assert_eq!(place.plans().doctor(false).unwrap(), []);
+
+        let plans = place.plans();
+        let entries = plans.history(&plan("p"), 0, 10).unwrap();
+        let words: Vec<String> = entries.iter().filter_map(|entry| entry.forgotten()).collect();
+        assert_eq!((entries.len(), words), (5, vec!["lost".to_owned(); 3]));
+        let plan_now = now(&plans, "p");
+        assert_eq!((plan_now.version(), plan_now.len()), (5, 2));
+        let described = plans.pruned(&plan("p")).unwrap().unwrap().describe();
+        let expected = "the events of versions 3 to 5 were lost; versions 3 to 4 cannot be shown; version 5 is as version 2 \
+                        left it; the plan was repaired on ";
+        assert!(described.starts_with(expected), "{described}");
+        write(&plans, "p", add("sixth")).unwrap();
+        let verified = plans.verify(&plan("p")).unwrap().unwrap().first_break.unwrap().to_string();
+        let expected = "the events of versions 3 to 5 were lost, and the plan was repaired; version 5 is as version 2 left it";
+        assert!(verified.starts_with(expected), "{verified}");
+        assert_eq!(place.plans().doctor(false).unwrap(), []);
+    }
+}
+
+#[test]
+fn a_repair_says_exactly_which_versions_are_missing() {
+    let place = without_the_third_of_five();
+    let before = place.plans().verify(&plan("q")).unwrap().unwrap();
+    assert_eq!(before.first_break, None);
+    let anchor = |version: u64| {
+        let line = text(&history(&place, "p")).lines().nth(version as usize - 1).unwrap().to_owned();
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let hash = line["hash"].as_str().map_or_else(|| "0".repeat(64), str::to_owned);
+        format!("p {version} {hash}").parse::<waypost_store::Anchor>().unwrap()
+    };
+    let anchors = [1, 2, 3, 4, 5].map(anchor);
+    let found = place.plans().doctor(true).unwrap();
+    assert!(found.iter().any(|finding| finding.what.contains("lost: the events of version 3")), "{found:?}");
+    assert!(!found.iter().any(|finding| finding.what.contains("not applied")), "{found:?}");
+
+    let plans = place.plans();
+    let described = plans.pruned(&plan("p")).unwrap().unwrap().describe();
+    let expected =
+        "the events of version 3 were lost; versions 3 to 4 cannot be shown; the plan was repaired on ";
+    assert!(described.starts_with(expected), "{described}");
+    for (version, tasks) in [(1, 1), (2, 2), (5, 5)] {
+        assert_eq!(plans.at_version(&plan("p"), version).unwrap().len(), tasks);
+    }
+    for version in [3, 4] {
+        let told = plans.at_version(&plan("p"), version).map(drop).unwrap_err().to_string();
+        let expected = "versions 3 to 4 of plan p cannot be shown: the events of version 3 were lost";
+        assert!(told.starts_with(expected), "{told}");
+    }
+    let page = plans.events(Cursor::default(), &EventFilter::default(), 100).unwrap();
+    assert_eq!((page.lost, page.forgotten), (1, 0));
+    let verified = plans.verify(&plan("p")).unwrap().unwrap().first_break.unwrap().to_string();
+    assert!(
+        verified.starts_with("the events of version 3 were lost, and the plan was repaired; last"),
+        "{verified}"
+    );
+    let against = anchors.each_ref().map(|anchor| plans.check_anchor(anchor).unwrap());
+    let lost = Some("version 3 of the anchor was lost".to_owned());
+    assert_eq!(against, [None, None, lost, None, None]);
+}
+
+#[test]
+fn a_line_that_is_json_but_not_a_version_hides_what_comes_after_it() {
+    let place = three_versions();
+    let changed = text(&history(&place, "p")).replacen("\"tasks_added\"", "\"tasks_addxd\"", 1);
+    fs::write(history(&place, "p"), changed).unwrap();
+    let plans = place.plans();
+    let page = plans.events(Cursor::default(), &EventFilter::default(), 100).unwrap();
+    assert_eq!((page.cursor, page.unreadable_from), (Cursor::after(1), Some(2)));
+    assert!(page.warnings[0].contains("history/p.jsonl line 2 is damaged"), "{:?}", page.warnings);
+    let (tasks, warnings) = plans.view(&plan("p"), |plan, warnings| (plan.len(), warnings.to_vec())).unwrap();
+    assert!(tasks == 3 && warnings[0].contains("history/p.jsonl line 2 is damaged"), "{warnings:?}");
 }

@@ -89,6 +89,9 @@ impl Maintenance for Wrapped {
     fn damage(&self, plan: &PlanId) -> Result<Option<String>, StoreError> {
         self.inner.damage(plan)
     }
+    fn intact(&self, plan: &PlanId) -> Result<Option<(Plan, String)>, StoreError> {
+        self.inner.intact(plan)
+    }
     fn repair(&self) -> Result<Vec<(Option<PlanId>, String)>, StoreError> {
         self.inner.repair()
     }

@@ -2,10 +2,11 @@
 
 use waypost_core::Problem;
 use waypost_run::RunError;
+use waypost_service::ServiceError;
 use waypost_service::submit::SubmitError;
-use waypost_service::{Hint, ServiceError};
 use waypost_store::{StoreError, WriteError};
 
+use crate::hint_text::hint_text;
 use crate::note::ErrorMessage;
 
 /// Maximum number of problems that one message names.
@@ -16,25 +17,7 @@ impl From<ServiceError> for ErrorMessage {
         if let ServiceError::Invalid { subject, problems } = &error {
             return Self::of_problems(&format!("{subject} is not valid"), problems);
         }
-        let hint = match error.hint() {
-            Hint::Text(text) => text,
-            Hint::ListPlans => "F5 in the list of plans reads them again".to_owned(),
-            Hint::ListVersions(_) => "h lists the versions".to_owned(),
-            Hint::ReadChanges { .. } => "review what changed (h), then try again".to_owned(),
-            Hint::PreviewAgain(_) => "what is shown now is the new state: review it, then decide".to_owned(),
-            Hint::FixProblems => "fix the listed problems".to_owned(),
-            // Screens do not accept ids, named texts or tasks held by another session, so these hints cannot occur.
-            Hint::None
-            | Hint::LongerId
-            | Hint::OtherId
-            | Hint::NameFormat
-            | Hint::OtherFormat
-            | Hint::FixText
-            | Hint::RightText
-            | Hint::OnePlan
-            | Hint::TakeOver => String::new(),
-        };
-        Self { what: error.to_string(), hint }
+        Self { what: error.to_string(), hint: hint_text(error.hint()) }
     }
 }
 
@@ -54,7 +37,10 @@ impl From<RunError> for ErrorMessage {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Plan(error) => error.into(),
-            RunError::Store(ref inner) => Self { hint: inner.hint().to_owned(), what: error.to_string() },
+            RunError::Store(ref inner) => {
+                let hint = hint_text(ServiceError::from(inner.clone()).hint());
+                Self { hint, what: error.to_string() }
+            }
         }
     }
 }

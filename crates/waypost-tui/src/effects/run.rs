@@ -77,7 +77,7 @@ impl ActiveRuns {
             Start::NeedsApproval { .. } if by.actor.kind != ActorKind::Person => {
                 return Err(ErrorMessage {
                     what: format!("plan {} needs approval before it runs", plan.id),
-                    hint: format!("ask a person to review it and to run `waypost approve {}`", plan.id),
+                    hint: format!("ask a person to approve plan {}", plan.id),
                 });
             }
             Start::NeedsApproval { .. } => return Ok(Started::NeedsApproval),

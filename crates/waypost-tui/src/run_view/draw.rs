@@ -120,10 +120,11 @@ impl RunView {
         let (first, style) = match (snapshot.phase, self.local_run) {
             _ if snapshot.needs_approval => {
                 let (yes, no) = (key(Action::Approve), key(Action::Reject));
-                let words = match &snapshot.rejected {
-                    Some(reason) => format!("rejected: {reason}  ·  {yes} approves it anyway"),
-                    None if context.settings.dry_run => "waiting for approval".to_owned(),
-                    None => format!("waiting for approval: {yes} approves, {no} rejects"),
+                let words = match (&snapshot.refused, &snapshot.rejected) {
+                    (Some(refused), _) => refused.clone(),
+                    (None, Some(reason)) => format!("rejected: {reason}  ·  {yes} approves it anyway"),
+                    (None, None) if context.settings.dry_run => "waiting for approval".to_owned(),
+                    (None, None) => format!("waiting for approval: {yes} approves, {no} rejects"),
                 };
                 (words, theme.warning())
             }
@@ -155,6 +156,9 @@ impl RunView {
         }
         if snapshot.ended_at.is_none() && snapshot.rate > 0 {
             words.push(format!("{} a minute", snapshot.rate));
+        }
+        if let Some(approved) = &snapshot.approved {
+            words.push(format!("approved: {approved}"));
         }
         (words.join("  ·  "), style)
     }

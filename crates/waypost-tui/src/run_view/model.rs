@@ -1,6 +1,11 @@
 //! A plan as the run view shows it: counts and a bounded list of tasks, the most interesting first. Depends on the plan only.
 
-use waypost_core::{Counts, EffectiveStatus, Phase, Plan, Question, Status, Task, TaskId, Timestamp};
+use waypost_core::{
+    Counts, EffectiveStatus, Phase, Plan, Question, StartRefusal, Status, Task, TaskId, Timestamp,
+};
+use waypost_service::{approval_text, start_refusal_hint, start_refusal_text};
+
+use crate::hint_text::hint_text;
 
 /// Maximum number of tasks in the list.
 pub const ROWS_MAX: usize = 500;
@@ -58,6 +63,10 @@ pub struct PlanSnapshot {
     pub version: u64,
     pub phase: Phase,
     pub needs_approval: bool,
+    /// Who approved it, by which proof and when.
+    pub approved: Option<String>,
+    /// Why a worker starts nothing of it, and what to do about it.
+    pub refused: Option<String>,
     /// The reason of the rejection, until approval is requested again or given.
     pub rejected: Option<String>,
     pub counts: Counts,
@@ -106,6 +115,8 @@ impl PlanSnapshot {
             needs_approval: !state.start_refusals.is_empty()
                 || state.phase == Phase::AwaitingApproval
                 || state.phase == Phase::Draft && state.approval_required && state.approval.is_none(),
+            approved: state.approval.as_ref().map(|approval| beginning(&approval_text(approval))),
+            refused: state.start_refusals.first().map(|refusal| beginning(&refusal_words(plan, refusal))),
             // Requesting or giving approval replaces the reason of a rejection.
             rejected: Some(state.reason.trim())
                 .filter(|reason| state.phase == Phase::Draft && !reason.is_empty())
@@ -118,6 +129,11 @@ impl PlanSnapshot {
             left_out,
         }
     }
+}
+
+fn refusal_words(plan: &Plan, refusal: &StartRefusal) -> String {
+    let hint = hint_text(start_refusal_hint(plan.id(), refusal));
+    format!("{} ({hint})", start_refusal_text(plan, refusal))
 }
 
 fn group(standing: EffectiveStatus, for_people: bool) -> Group {

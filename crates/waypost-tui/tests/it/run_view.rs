@@ -6,7 +6,10 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_config::{Config, Definitions, Layer, Origin};
-use waypost_core::{Actor, Command, Json, Outcome, Plan, PlanId, QuestionRequest, Timestamp, Work};
+use waypost_core::{
+    Actor, ApprovalKind, ApprovedWork, Command, Json, Outcome, Plan, PlanId, Proof, QuestionRequest,
+    StartRefusal, StartRefusalReason, Timestamp, Work,
+};
 use waypost_run::Control;
 use waypost_service::{Seen, Sign, plan_preview};
 use waypost_testkit::{id, plan_of, task};
@@ -157,6 +160,64 @@ impl Story {
     fn stands(&self) -> RunReply {
         let snapshot = PlanSnapshot::of(&self.plan, at(self.now), &|_| false);
         RunReply::Snapshot(key(), Ok(Box::new(snapshot)))
+    }
+}
+
+#[test]
+fn the_summary_says_who_approved_the_plan_and_why_a_worker_refuses_it() {
+    let mut story = Story::new(&Actor::agent("planner"));
+    let work = ApprovedWork {
+        digest: format!("sha256:{}", "3f".repeat(32)),
+        definitions: Json::empty_object(),
+        proof: Proof::Presence,
+        via: "terminal".to_owned(),
+        kind: ApprovalKind::Explicit,
+        attestation: None,
+    };
+    let approve = Command::Approve { version: 1, note: String::new(), work: Some(Box::new(work)) };
+    story.write(&Actor::person("ada"), approve);
+    let mut app = watching((140, 30));
+    reply(&mut app, story.stands());
+    let approved = "approved: by person:ada, proof: presence (terminal), at 2027-01-15 08:00:10";
+    assert!(text(&app).contains(approved), "{}", text(&app));
+    let refusal = StartRefusal {
+        worker: "here:1".to_owned(),
+        reason: StartRefusalReason::StoreChanged,
+        digest: String::new(),
+        differences: vec!["a.db".to_owned()],
+    };
+    story.write(&Actor::worker("here:1"), Command::RefuseStart(Box::new(refusal)));
+    reply(&mut app, story.stands());
+    let refused = "a.db is another store than before (if you replaced it, run `waypost trust` in a shell)";
+    assert!(text(&app).contains(refused), "{}", text(&app));
+}
+
+#[test]
+fn ids_and_choices_steer_no_terminal() {
+    let hidden = "\u{202e}\u{200b}";
+    let hostile = format!("\u{1b}]52;c;AAAA\u{7}\u{1b}[2J{hidden}");
+    let mut story = Story { plan: Plan::blank(key().id), now: 0 };
+    let name = format!("a{hidden}z");
+    let mut spec = task("a", &[]);
+    spec.id = id(&name);
+    let person = Actor::person("ada");
+    let create = Command::Create { draft: Box::new(plan_of(vec![spec])), approval_required: None };
+    story.write(&person, create);
+    story.write(&person, Command::Activate);
+    story.start(&name);
+    let ask =
+        QuestionRequest { text: hostile.clone(), choices: vec![hostile, "right".to_owned()], state: None };
+    let ask = Command::AskQuestion { task: id(&name), attempt: Some(1), ask: Box::new(ask) };
+    story.write(&person, ask);
+    for size in SIZES {
+        let mut app = watching(size);
+        reply(&mut app, story.stands());
+        for keys in ["", "i", "⎋", "c"] {
+            press(&mut app, keys);
+            let shown = text(&app);
+            let is_unsafe = |shown: char| shown != '\n' && waypost_text::is_unsafe_char(shown);
+            assert!(!shown.contains(is_unsafe), "{shown:?}");
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use serde_json::json;
-use waypost_core::{ActorKind, Refusal};
+use waypost_core::ActorKind;
+use waypost_service::{PersonAct, PersonVerb, ServiceError};
 
 use crate::context::{Context, PlanWrite};
 use crate::error::{Failure, Outcome};
@@ -53,7 +54,8 @@ impl Delete {
             return context.done(&found, &reply, "archived; `waypost unarchive` restores it");
         }
         if by.actor.kind != ActorKind::Person {
-            return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.actor.clone() }.into());
+            let act = PersonAct::on_plan(PersonVerb::Purge, &found.id);
+            return Err(ServiceError::NeedsPerson { what: "purge a plan", by: by.actor, act }.into());
         }
         if !output::can_ask() {
             let message = format!("plan {} was not purged: there is no terminal to confirm it", found.id);

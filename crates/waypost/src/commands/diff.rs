@@ -41,8 +41,11 @@ impl Diff {
         let old = found.plans.at_version(&found.id, self.old)?.to_draft();
         let new = match self.new {
             Some(version) => found.plans.at_version(&found.id, version)?.to_draft(),
-            None => found.read(|plan| plan.to_draft())?,
+            None => found.view(context, |plan, _| plan.to_draft())?,
         };
+        if self.new.is_some() {
+            found.note_damage(context)?;
+        }
         let different = differences(&old, &new);
         if context.out.json {
             let limit = if self.full { usize::MAX } else { DIFFERENCES_MAX };

@@ -81,7 +81,8 @@ impl Events {
             return follow(context, &plans, &filter, after);
         }
         let after = self.cursor.unwrap_or_default().sequence;
-        let entries = plans.log(after, &filter, self.limit)?;
+        let (entries, unreadable) = plans.log(after, &filter, self.limit)?;
+        note(context, unreadable.from, &unreadable.warnings, "left out");
         for entry in &entries {
             let line = line(context.out.json, entry);
             context.out.line(line);
@@ -95,12 +96,35 @@ impl Events {
     }
 }
 
+/// Notes the damage to files of the log, and what becomes of the versions that it hides.
+fn note(context: &Context, from: Option<u64>, warnings: &[String], become_of: &str) {
+    warnings.iter().for_each(|warning| context.out.note_now(warning));
+    if let Some(from) = from {
+        context.out.note_now(format!(
+            "number {from} of the log cannot be read, and perhaps later ones: {become_of}"
+        ));
+    }
+}
+
+/// What `--follow` does about versions that a damaged file hides.
+const AFTER_REPAIR: &str =
+    "it and all later ones follow when `waypost doctor --repair` has repaired the file";
+
 fn follow(context: &Context, plans: &PlanStore, filter: &LogFilter, mut after: u64) -> Outcome {
     // The watch starts before the first read, so that no version is missed in between.
     let mut watch = plans.watch()?;
+    let mut noted = Vec::new();
     loop {
-        let latest = plans.latest()?;
-        let entries = plans.log(after, filter, VERSIONS_PAGE)?;
+        let mut latest = plans.latest()?;
+        let (mut entries, unreadable) = plans.log(after, filter, VERSIONS_PAGE)?;
+        if noted != unreadable.warnings {
+            note(context, unreadable.from, &unreadable.warnings, AFTER_REPAIR);
+            noted = unreadable.warnings;
+        }
+        if let Some(hidden) = unreadable.from {
+            latest = latest.min(hidden - 1);
+            entries.retain(|entry| entry.sequence < hidden);
+        }
         after = entries.last().map_or(after, |last| last.sequence);
         if print(entries.iter().map(|entry| line(context.out.json, entry))).is_err() {
             // The reader closed the pipe.
@@ -151,7 +175,8 @@ fn single(
     after: Option<Cursor>,
     limit: Option<usize>,
 ) -> Outcome {
-    let (mut left, mut forgotten) = (limit, 0);
+    let (mut left, mut forgotten, mut lost) = (limit, 0, 0);
+    let mut noted = Vec::new();
     let mut cursor = match after {
         Some(after) => after,
         None if limit.is_some() => Cursor::default(),
@@ -159,11 +184,17 @@ fn single(
     };
     loop {
         let page = match left {
-            Some(left) => plans.events(cursor, filter, left)?,
+            Some(left) => plans.intact_events(cursor, filter, left)?,
             None => plans.wait_for_events(cursor, filter, VERSIONS_PAGE, FOLLOW_WAIT)?,
         };
         cursor = page.cursor;
         forgotten += page.forgotten;
+        lost += page.lost;
+        if noted != page.warnings {
+            let become_of = if left.is_some() { "left out" } else { AFTER_REPAIR };
+            note(context, page.unreadable_from, &page.warnings, become_of);
+            noted = page.warnings;
+        }
         if print(page.events.iter().map(|event| event_line(context.out.json, event))).is_err() {
             // The reader closed the pipe.
             return Ok(());
@@ -174,6 +205,10 @@ fn single(
             if forgotten > 0 {
                 let versions = text::count(forgotten as usize, "version");
                 context.out.say(format!("{versions} without events: pruned, or of purged plans"));
+            }
+            if lost > 0 {
+                let versions = text::count(lost as usize, "version");
+                context.out.say(format!("{versions} without events: lost when a file was damaged"));
             }
             if page.more {
                 context.out.say(format!("more: waypost events --cursor {cursor}"));

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_service::summary;
-use waypost_store::{HISTORY_PAGE, Pruned, VersionRecord};
+use waypost_store::{HISTORY_PAGE, VersionRecord};
 
 use crate::context::Context;
 use crate::error::Outcome;
@@ -69,14 +69,7 @@ impl History {
             .collect();
         table::print(&mut context.out, &["VER", "AGE", "WHO", "WHAT"], &rows);
         if let Some(pruned) = pruned.filter(|pruned| after < pruned.up_to) {
-            let (is_lost, Pruned { from, up_to, at, by }) = (pruned.is_lost(), pruned);
-            let versions =
-                if up_to == from { format!("version {from}") } else { format!("versions {from} to {up_to}") };
-            let at = at.to_the_second();
-            context.out.say(match is_lost {
-                true => format!("events of {versions} were lost; the plan was repaired on {at}"),
-                false => format!("the events of {versions} were pruned on {at} by {by}"),
-            });
+            context.out.say(pruned.describe());
         }
         if after > 0 {
             context.out.say(format!("earlier: waypost history {} --before {}", found.id, after + 1));

@@ -3,7 +3,6 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use waypost_core::Phase;
-use waypost_service::start_refusal_text;
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
@@ -11,6 +10,7 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::within;
 use crate::style::Look;
+use crate::view::plan::refusal_words;
 use crate::view::table::{self, Cell};
 use crate::view::{phase_sign, phase_words, sign_look, text};
 
@@ -118,7 +118,7 @@ impl List {
         for head in page.items.iter().filter(|head| head.is_refused()).take(REFUSALS_SHOWN_MAX) {
             let why = plans.with_plan(&head.id, |plan| {
                 let refusal = plan.state().start_refusals.first();
-                refusal.map(|refusal| start_refusal_text(plan, refusal))
+                refusal.map(|refusal| refusal_words(plan, refusal))
             })?;
             context.out.say(why.unwrap_or_default());
         }

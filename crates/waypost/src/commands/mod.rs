@@ -39,6 +39,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod signers;
 pub(crate) mod status;
 pub(crate) mod submit;
 pub(crate) mod task_add;

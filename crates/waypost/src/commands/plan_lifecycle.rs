@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValue;
 use waypost_account::Terminal;
 use waypost_core::{Phase, Plan};
-use waypost_service::{Signing, short_digest};
+use waypost_service::{NewApproval, Signing, short_digest};
 
 use crate::approval_prompt::{self, Answer};
 use crate::context::{Context, PlanWrite};
@@ -23,6 +23,7 @@ exactly that: a changed task or executor needs a new one.
 Examples:
   waypost approve kq3
   waypost approve kq3 --note 'go, but not on Friday'
+  waypost approve kq3 --hold deploy
   waypost approve kq3 --yes --seen 3f9a12bc77de
   waypost approve kq3 --sign --key ~/.ssh/id_ed25519";
 
@@ -34,6 +35,9 @@ pub(crate) struct Approve {
     /// Note
     #[arg(long, default_value = "")]
     note: String,
+    /// Hold these tasks: they do not start before a person lifts the hold with `unhold`
+    #[arg(long, value_name = "TASK", num_args = 1..)]
+    hold: Vec<String>,
     /// Do not ask; needs --seen
     #[arg(long)]
     yes: bool,
@@ -49,7 +53,7 @@ pub(crate) struct Approve {
     #[arg(long, requires = "sign")]
     portable: bool,
     /// Approve by the portable signature in this file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["sign", "yes", "seen", "note"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sign", "yes", "seen", "note", "hold"])]
     bundle: Option<String>,
     /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
@@ -65,21 +69,25 @@ impl Approve {
             return context.done(&found, &reply, "approved by the signature in the file");
         }
         found.service.check_guard(&by, &found.id, guard)?;
+        let hold = found.tasks(&self.hold)?;
         let preview = found.service.preview(&found.id)?;
         let answer = Answer { yes: self.yes, seen: self.seen.as_deref() };
         let by = match self.sign && Terminal::open().is_err() {
             true => approval_prompt::confirm_seen(&preview, answer).map(|()| by)?,
             false => approval_prompt::confirm(context, &preview, answer, "Approve it?")?,
         };
+        let new = NewApproval { seen: Some(preview.seen()), note: &self.note, hold: &hold, signing: None };
         let reply = match self.sign {
-            false => found.service.approve(&by, &found.id, preview.seen(), &self.note, guard)?,
+            false => found.service.approve_with(&by, &found.id, new, guard)?,
             true => self.key.sign(&found, |signing| {
                 let signing = Signing { portable: self.portable, ..*signing };
-                found.service.approve_signed(&by, &found.id, preview.seen(), &self.note, guard, &signing)
+                let new = NewApproval { signing: Some(&signing), ..new };
+                found.service.approve_with(&by, &found.id, new, guard)
             })?,
         };
+        let held = if hold.is_empty() { String::new() } else { format!("; {} held", hold.len()) };
         let said = format!(
-            "approved version {}, {} for machines ({})",
+            "approved version {}, {} for machines ({}){held}",
             preview.version,
             text::count(preview.total, "task"),
             short_digest(&preview.digest)
@@ -148,7 +156,8 @@ pub(crate) struct Pause {
 impl Pause {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, by, guard) = self.on.find(context)?;
-        let running = found.read(|plan: &Plan| plan.in_progress().count())?;
+        let running =
+            found.read(|plan: &Plan| plan.in_progress().filter(|task| !task.state.is_queued()).count())?;
         let reply = found.service.pause(&by, &found.id, &self.reason, guard)?;
         let said = match running {
             0 => "paused".to_owned(),

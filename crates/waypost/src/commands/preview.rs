@@ -30,6 +30,7 @@ impl Preview {
         let found = context.find(&self.plan)?;
         let service = context.service_named(&found.plans, self.config.as_deref())?;
         let preview = service.preview(&found.id)?;
+        found.note_damage(context)?;
         if context.out.json {
             return context.out.value(&preview);
         }

@@ -234,6 +234,60 @@ impl Retry {
     }
 }
 
+const HOLD_EXAMPLES: &str = "\
+A held task does not start, and neither does a task below it; what runs goes on. The approval of the
+plan stays. What a person holds, only a person lets start again, with `waypost unhold`.
+
+Examples:
+  waypost hold kq3 deploy --reason 'not before Monday'
+  waypost approve kq3 --hold deploy";
+
+#[derive(Debug, Args)]
+#[command(after_help = HOLD_EXAMPLES)]
+pub(crate) struct Hold {
+    #[command(flatten)]
+    on: PlanWrite,
+    /// Task ids or prefixes
+    #[arg(required = true)]
+    tasks: Vec<String>,
+    /// Reason
+    #[arg(long, default_value = "")]
+    reason: String,
+}
+
+impl Hold {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, by, guard) = self.on.find(context)?;
+        let tasks = found.tasks(&self.tasks)?;
+        let reply = found.service.hold_tasks(&by, &found.id, &tasks, &self.reason, guard)?;
+        context.done(&found, &reply, &format!("{} held", names_are(&tasks)))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Unhold {
+    #[command(flatten)]
+    on: PlanWrite,
+    /// Task ids or prefixes
+    #[arg(required = true)]
+    tasks: Vec<String>,
+}
+
+impl Unhold {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, by, guard) = self.on.find(context)?;
+        let tasks = found.tasks(&self.tasks)?;
+        let reply = found.service.unhold_tasks(&by, &found.id, &tasks, guard)?;
+        context.done(&found, &reply, &format!("{} no longer held", names_are(&tasks)))
+    }
+}
+
+/// The tasks as the subject of a sentence.
+fn names_are(tasks: &[TaskId]) -> String {
+    let names: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     #[command(flatten)]

@@ -103,12 +103,18 @@ impl Trust {
                 "trusted"
             }
         };
-        note_store(&context.store_location_of(&folders.workspace)?)?;
+        let place = context.store_location_of(&folders.workspace)?;
+        let is_other_store = note_store(&place)?;
         if context.out.json {
             let digest = trust_digest(&brought.files());
             return context.out.value(&json!({ "path": shown, "digest": digest, "trusted": true }));
         }
-        context.out.line(format!("{state} {shown}"));
+        if is_other_store {
+            let words = "is trusted in place of the store that was there; approve again what it is to run";
+            context.out.line(format!("{} {words}", place.shown()));
+        } else {
+            context.out.line(format!("{state} {shown}"));
+        }
         Ok(())
     }
 }

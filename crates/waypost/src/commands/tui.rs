@@ -87,6 +87,7 @@ pub(crate) fn show(context: &Context, start: Start, dry_run: bool) -> Outcome {
     }
     fits().map_err(|unfit| Failure::failed(unfit.to_string(), unfit.hint()))?;
     let config = Arc::new(trust_prompt::load_config(context, &context.folders()?, None)?);
+    context.note_untrusted(&config);
     let keys = keys(&config.tui.keys)?;
     let workspaces = workspaces(context, &config)?;
     let settings = Settings {

@@ -37,7 +37,7 @@ impl Validate {
         for what in &self.what {
             if !plan_input::is_file(what) {
                 let found = context.find(what).map_err(|failure| plan_input::or_file(what, failure))?;
-                let draft = found.read(|plan| plan.to_draft())?;
+                let draft = found.view(context, |plan, _| plan.to_draft())?;
                 let mut of_plan = waypost_core::validate(&draft);
                 let configured = context.configuration_problems(&draft)?;
                 of_plan.extend(context.note_not_configured(configured));

@@ -1,18 +1,21 @@
 //! `waypost verify`: verifies that the histories of plans are as they were written, that they still contain the versions
 //! whose hashes were kept outside the store, and that their approvals and the records of people count here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
+use waypost_account::fingerprint;
 use waypost_core::PlanId;
-use waypost_service::{ApprovalBundle, VerifiedApproval};
+use waypost_service::{ApprovalBundle, Authenticator, Service, ServiceError, VerifiedApproval};
 use waypost_store::{Anchor, PlanStore, Verified};
 
+use crate::actor::account;
 use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::plan_input;
+use crate::signing::public_file;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -26,7 +29,8 @@ that no person is shown to have ended.
 Examples:
   waypost verify kq3
   waypost verify --all --anchor > anchors.txt
-  waypost verify --all --against anchors.txt";
+  waypost verify --all --against anchors.txt
+  waypost verify --all --without ~/.ssh/old.pub";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -52,6 +56,9 @@ pub(crate) struct Verify {
     /// File with anchors that the plans must still match (`-`: standard input)
     #[arg(long, value_name = "FILE")]
     against: Option<String>,
+    /// List the plans that would stop if this key were no longer allowed: a file, or a fingerprint (SHA256:…)
+    #[arg(long, value_name = "KEY", requires = "all", conflicts_with_all = ["anchor", "against"])]
+    without: Option<String>,
     /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -60,7 +67,10 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         if let Some(file) = &self.bundle {
-            return verify_bundle(context, &plan_input::bundle(file)?);
+            return self.verify_bundle(context, &plan_input::bundle(file)?);
+        }
+        if let Some(key) = &self.without {
+            return self.list_stopped(context, &fingerprint_of(key)?);
         }
         let (plans, only) = match &self.plan {
             Some(plan) => {
@@ -127,6 +137,47 @@ impl Verify {
         Err(Failure::failed(format!("{found} in the history or the approval"), hint))
     }
 
+    /// Lists the plans that start now, and would not without a key.
+    fn list_stopped(&self, context: &mut Context, fingerprint: &str) -> Outcome {
+        let plans = context.plans()?;
+        let service = context.service_named(&plans, self.config.as_deref())?;
+        let authenticator = context.authenticator()?.without_key(fingerprint.to_owned());
+        let without = service.clone().with_authenticator(authenticator);
+        // A purged plan has neither approval nor tasks.
+        let starts = |service: &Service, plan: &PlanId| {
+            let approval = service.verify_approval(plan).unwrap_or_default();
+            approval.is_some_and(|approval| approval.problem.is_none())
+                && service.gate_problems(plan).unwrap_or_default().is_empty()
+        };
+        let mut stopped = plans.store().query(|read| read.ids("", usize::MAX >> 1))?;
+        stopped.retain(|plan| starts(&service, plan) && !starts(&without, plan));
+        if context.out.json {
+            return context.out.value(&json!({ "without": fingerprint, "stopped": stopped }));
+        }
+        stopped.iter().for_each(|plan| context.out.line(format!("plan {plan} would stop")));
+        context.out.say(format!("{} would stop without {fingerprint}", text::count(stopped.len(), "plan")));
+        Ok(())
+    }
+
+    /// Verifies a bundle by the allowed signers alone: no store is opened.
+    fn verify_bundle(&self, context: &mut Context, bundle: &ApprovalBundle) -> Outcome {
+        let config = context.load_config(&context.folders()?, self.config.as_deref())?;
+        let malformed = || Failure::failed("the bundle has no plan with an id", "export it again");
+        let id = bundle.plan_id().ok_or_else(malformed)?;
+        let anywhere = Authenticator::new(account(), "");
+        let proof = bundle.verify(&anywhere, &config.approval, &id, text::now());
+        let proof = proof.map_err(ServiceError::from)?;
+        let (plan, approval) = (&bundle.plan["id"], &bundle.approval);
+        let signature = approval.work.as_ref().and_then(|work| work.attestation.as_ref()?.signature.as_ref());
+        let signer = signature.map(|signature| signature.principal.clone()).unwrap_or_default();
+        if context.out.json {
+            let report = json!({ "plan": plan, "by": approval.by, "proof": proof, "signer": signer });
+            return context.out.value(&report);
+        }
+        context.out.line(format!("plan {id} was approved by {} (signed by {signer})", approval.by));
+        Ok(())
+    }
+
     fn print_signed(&self, context: &mut Context, found: &PlanHandle) -> Outcome {
         let Some((message, signature)) = found.service.signed_message(&found.id)? else {
             let hint = format!("`waypost approve {} --sign` signs one", found.id);
@@ -138,20 +189,17 @@ impl Verify {
     }
 }
 
-fn verify_bundle(context: &mut Context, bundle: &ApprovalBundle) -> Outcome {
-    let plans = context.plans()?;
-    let proof = context.service(&plans).verify_bundle(bundle)?;
-    let (plan, approval) = (&bundle.plan["id"], &bundle.approval);
-    let signature = approval.work.as_ref().and_then(|work| work.attestation.as_ref()?.signature.as_ref());
-    let signer = signature.map(|signature| signature.principal.clone()).unwrap_or_default();
-    if context.out.json {
-        return context
-            .out
-            .value(&json!({ "plan": plan, "by": approval.by, "proof": proof, "signer": signer }));
+/// Returns the fingerprint that is named, or that of the key in a file.
+fn fingerprint_of(key: &str) -> Outcome<String> {
+    if key.starts_with("SHA256:") {
+        return Ok(key.to_owned());
     }
-    let plan = plan.as_str().unwrap_or_default();
-    context.out.line(format!("plan {plan} was approved by {} (signed by {signer})", approval.by));
-    Ok(())
+    let file = public_file(Path::new(key));
+    let text = files::read(&file.to_string_lossy())?;
+    fingerprint(&text).ok_or_else(|| {
+        let message = format!("{} is not a public key", file.display());
+        Failure::failed(message, "name a key file, or a fingerprint as `ssh-keygen -l` prints it")
+    })
 }
 
 /// Returns an approval that counts, as a sentence for people.

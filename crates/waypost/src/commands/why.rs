@@ -2,11 +2,11 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{EffectiveStatus, PlanId, TaskId};
-use waypost_service::{Reason, why};
+use waypost_core::{EffectiveStatus, PlanId, StartRefusal, TaskId};
+use waypost_service::{Reason, start_refusal_hint, why};
 
 use crate::context::Context;
-use crate::error::Outcome;
+use crate::error::{Outcome, hint_text};
 use crate::view::text;
 
 #[derive(Debug, Args)]
@@ -62,6 +62,15 @@ fn message(reason: &Reason, plan: &PlanId, task: &TaskId) -> String {
             format!(" (`waypost worker --queue {queue}` starts one)")
         }
         "queue" => " (`waypost workers` shows by whom)".to_owned(),
+        "refused" => {
+            let refusal = serde_json::from_value::<StartRefusal>(reason.fact.clone());
+            let hint = refusal.map(|refusal| hint_text(&start_refusal_hint(plan, &refusal)));
+            hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
+        }
+        "hold" => {
+            let held = reason.fact["held"]["task"].as_str().unwrap_or_default();
+            format!(" (`waypost unhold {plan} {held}`)")
+        }
         _ => String::new(),
     };
     text::one_line(&format!("{}{command}", reason.words)).into_owned()

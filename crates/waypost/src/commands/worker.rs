@@ -17,7 +17,6 @@ use super::run::progress::{self, Hooked, Scope};
 use super::run::{Signals, failed_run, listen};
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::load_config;
 use crate::trust_prompt;
 use crate::view::text;
 use crate::webhooks;
@@ -99,7 +98,7 @@ impl Worker {
         let folders = context.folders()?;
         let config = Arc::new(trust_prompt::load_config(context, &folders, self.config.as_deref())?);
         if let Some(not_trusted) = &config.not_trusted {
-            return Err(load_config::untrusted(not_trusted, context.actor()?.kind));
+            return Err(context.untrusted(not_trusted)?);
         }
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;

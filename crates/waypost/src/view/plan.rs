@@ -1,11 +1,12 @@
 //! Prints the head of a plan (title, status, phase, version, progress) and its body. Reads no tasks.
 
-use waypost_core::Plan;
+use waypost_core::{Plan, StartRefusal};
 use waypost_store::PlanSummary;
 
 use super::{phase_sign, phase_words, progress, sign_look, text};
-use waypost_service::{short_digest, start_refusal_text};
+use waypost_service::{approval_text, start_refusal_hint, start_refusal_text};
 
+use crate::error::hint_text;
 use crate::output::Output;
 use crate::style::Look;
 
@@ -41,19 +42,13 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
         texts.push(("goal", spec.goal.clone()));
     }
     if let Some(approval) = &state.approval {
-        let note = if approval.note.is_empty() { String::new() } else { format!(": {}", approval.note) };
-        let digest = approval.work.as_ref().map(|work| format!(" ({})", short_digest(&work.digest)));
-        let digest = digest.unwrap_or_default();
-        let proof = approval.work.as_ref().map(|work| match work.via.as_str() {
-            "" => format!(", proof: {}", work.proof),
-            via => format!(", proof: {} ({via})", work.proof),
-        });
-        let proof = proof.unwrap_or_default();
-        let by = format!("version {}{digest} by {}{proof}{note}", approval.version, approval.by);
-        texts.push(("approved", by));
+        texts.push(("approved", approval_text(approval)));
+        if !approval.note.is_empty() {
+            texts.push(("note", approval.note.clone()));
+        }
     }
     for refusal in &state.start_refusals {
-        texts.push(("refused", start_refusal_text(plan, refusal)));
+        texts.push(("refused", refusal_words(plan, refusal)));
     }
     for (name, value) in [("summary", &state.summary), ("reason", &state.reason)] {
         if !value.is_empty() {
@@ -61,10 +56,18 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
         }
     }
     for (name, value) in texts {
+        // Who approved it, and what to do about a refusal, is never cut.
+        let whole = whole || matches!(name, "approved" | "refused");
         let room = if whole { usize::MAX / 8 } else { out.columns.saturating_sub(name.len() + 2) };
         out.line(format!("{name}: {}", text::excerpt(&value, room)));
     }
     out.line(progress(&head.counts));
+}
+
+/// A worker's refusal, and what to do about it.
+pub(crate) fn refusal_words(plan: &Plan, refusal: &StartRefusal) -> String {
+    let hint = hint_text(&start_refusal_hint(plan.id(), refusal));
+    format!("{} ({hint})", start_refusal_text(plan, refusal))
 }
 
 /// Prints the beginning of the body, or all of it.

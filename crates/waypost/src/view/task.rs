@@ -27,6 +27,7 @@ pub(crate) fn waiting_words(waiting: &BlockReason) -> String {
         BlockReason::Dependencies(names) => names.join(", "),
         BlockReason::Answer(question) => format!("a person's answer to: {}", text::one_line(question)),
         BlockReason::Check => "its check: it is reported as done".to_owned(),
+        BlockReason::Held { task, by } => format!("the hold of {task} to end: held by {by}"),
         BlockReason::Until(until) => format!("its next attempt at {} UTC", until.to_the_second()),
     }
 }
@@ -65,7 +66,8 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     print_aside(state, out);
     if state.attempt > 0 && (state.started_at.is_some() || state.worker.is_some()) {
         let of = if spec.attempts_max() > 1 { format!(" of {}", spec.attempts_max()) } else { String::new() };
-        field(out, "attempt", &format!("{}{of}", state.attempt));
+        let queued = if state.may_have_begun() { "; it was queued and may have begun" } else { "" };
+        field(out, "attempt", &format!("{}{of}{queued}", state.attempt));
     }
     let names = |tasks: Vec<&Task>| text::names(tasks.iter().map(|task| &task.spec.id), NAMES_MAX);
     let parent = spec.parent.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -136,6 +138,10 @@ fn print_aside(state: &TaskState, out: &mut Output) {
         field(out, "asks", &question.text);
         field(out, "choices", &question.choices.join(", "));
         field(out, "asked by", &format!("{}, attempt {}", question.by, question.attempt));
+    }
+    if let Some(hold) = state.held() {
+        let reason = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
+        field(out, "held", &format!("by {}{reason}", hold.by));
     }
     for answer in state.answers() {
         let question = text::excerpt(&answer.question, ANSWERED_COLUMNS);

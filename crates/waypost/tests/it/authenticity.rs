@@ -241,6 +241,52 @@ fn an_older_copy_of_the_database_does_not_bring_back_a_revoked_approval() {
 }
 
 #[test]
+fn approvals_of_an_earlier_version_are_given_anew_one_by_one_or_all_once_all_were_shown() {
+    const MIGRATE: [&str; 2] = ["migrate", "approvals"];
+    for (typed, approved) in [("skip", 0), ("yes", 2), ("all", 2)] {
+        let place = Place::new();
+        for (file, plan) in [("p.json", "p"), ("q.json", "q")] {
+            succeeds(&place.agent(&["import", file]));
+            succeeds(&place.workspace.at_terminal(&["approve", plan]));
+        }
+        let (said, _) = text(&place.workspace.at_terminal(&MIGRATE));
+        assert_eq!(said, "approved 0 of 0 plans\n");
+        place.forge("UPDATE log SET events = json_remove(events, '$[0].work') WHERE version = 2");
+        let (said, _) = text(&place.workspace.waypost(&["worker", "--until-idle"]));
+        assert!(
+            said.contains("plan p was approved by an earlier version of Waypost (a person approves it: `waypost approve p`)"),
+            "{said}"
+        );
+        assert!(!place.ran());
+        for refused in [place.agent(&MIGRATE), place.workspace.waypost(&MIGRATE)] {
+            assert_eq!(refused.status.code(), Some(1), "{:?}", text(&refused));
+        }
+        let mut migrate = place.command(&MIGRATE);
+        let output = migrate.env("WAYPOST_INJECTED_TERMINAL", typed).output().unwrap();
+        let (said, _) = text(&output);
+        assert!(said.starts_with(&format!("approved {approved} of 2 plans\n")), "{typed}: {said}");
+        assert_eq!(said.matches("not approved: plan").count(), 2 - approved, "{said}");
+        succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
+        assert_eq!(place.ran(), approved > 0, "{typed}");
+    }
+}
+
+#[test]
+fn a_void_approval_is_offered_for_migration() {
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    succeeds(&place.agent(&["add", "p", "one more", "--executor", "run"]));
+    // Never approved: `approve` is for that.
+    succeeds(&place.agent(&["import", "q.json"]));
+    succeeds(&place.agent(&["request-approval", "q"]));
+    let (said, _) = text(&place.workspace.at_terminal(&["migrate", "approvals"]));
+    assert_eq!(said, "approved 1 of 1 plan\n");
+    succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
+    assert!(place.ran());
+}
+
+#[test]
 fn an_agent_leaves_a_plan_that_nobody_here_can_run() {
     let place = Place::new();
     let plan = fs::read_to_string(place.workspace.work().join("p.json")).unwrap();

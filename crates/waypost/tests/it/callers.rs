@@ -197,6 +197,45 @@ fn a_folder_of_another_user_is_not_used() {
     assert!(!mine.join(".waypost").exists());
 }
 
+#[test]
+fn links_out_of_the_workspace_are_not_followed() {
+    use std::os::unix::fs::{MetadataExt, chown, symlink};
+    const NOBODY: u32 = 65_534;
+    let workspace = Workspace::new();
+    let outside = workspace.root.join("outside");
+    let own = workspace.work().join(".waypost");
+    let list = || waypost(&workspace, &["--json", "list"]).output().unwrap();
+    let foreign = "\"code\":\"foreign_owner\"";
+    // The whole folder.
+    put(&outside.join("config.toml"), TOUCH);
+    symlink(&outside, &own).unwrap();
+    check(&list(), 0, "");
+    // Only root can make what belongs to others.
+    if fs::metadata(workspace.work()).unwrap().uid() == 0 {
+        chown(&outside, Some(NOBODY), None).unwrap();
+        check(&list(), 1, foreign);
+    }
+    fs::remove_file(&own).unwrap();
+    fs::create_dir(&own).unwrap();
+    // The database, the logs and the configuration.
+    for name in ["waypost.db", "logs", "config.toml"] {
+        let target = workspace.root.join(format!("their-{name}"));
+        match name {
+            "logs" => fs::create_dir(&target).unwrap(),
+            _ => fs::write(&target, "").unwrap(),
+        }
+        // Also one that leads nowhere yet.
+        for target in [target, workspace.root.join("nowhere")] {
+            symlink(&target, own.join(name)).unwrap();
+            check(&list(), 1, foreign);
+            check(&list(), 1, "is a link and is not used");
+            check(&waypost(&workspace, &["--json", "new", "A"]).output().unwrap(), 1, foreign);
+            fs::remove_file(own.join(name)).unwrap();
+        }
+    }
+    check(&list(), 0, "");
+}
+
 /// An MCP client that declares that it asks a person, and answers by itself. Returns what `plan_start` says, and how often
 /// it was asked.
 fn start_as_own_person(workspace: &Workspace, client: &str) -> (String, usize) {

@@ -47,6 +47,10 @@ fn every_reader_shows_what_is_intact_and_names_the_damage() {
         &["graph", "p", "--format", "dot"],
         &["why", "p", "t1"],
         &["history", "p"],
+        &["diff", "p", "1"],
+        &["diff", "p", "1", "3"],
+        &["validate", "p"],
+        &["preview", "p"],
     ] {
         let answer = front_ends.cli(Person, words).accepted();
         names_damage(&words.join(" "), &answer["notes"]);
@@ -56,6 +60,8 @@ fn every_reader_shows_what_is_intact_and_names_the_damage() {
         ("plan_get", json!({ "plan": "p" })),
         ("plan_get", json!({ "plan": "p", "full": true })),
         ("plan_get", json!({ "plan": "p", "task": "t1" })),
+        ("plan_get", json!({ "plan": "p", "since": 1 })),
+        ("events", json!({ "cursor": "0" })),
         ("plan_export", json!({ "plan": "p", "file": ".claude/plans/p.md" })),
     ] {
         let answer = front_ends.mcp(Agent).call(tool, arguments).accepted();
@@ -70,6 +76,10 @@ fn every_reader_shows_what_is_intact_and_names_the_damage() {
         "/plans/p/tasks/t1",
         "/plans/p/graph",
         "/plans/p/history",
+        "/plans/p/diff?from=1",
+        "/plans/p/timeline",
+        "/plans/p/preview",
+        "/events?newest=10",
     ] {
         let answer = front_ends.http(Person, Request::get(path)).accepted();
         names_damage(path, &answer["warnings"]);
@@ -90,4 +100,61 @@ fn nobody_writes_to_a_damaged_plan_and_everyone_to_the_others() {
     let call =
         |plan: &str| front_ends.mcp(Agent).call("plan_edit", json!({ "plan": plan, "ops": op })).code();
     assert_eq!((call("p"), call("q")), ("corrupt".to_owned(), "accepted".to_owned()));
+}
+
+#[test]
+fn events_list_what_is_intact_and_name_the_damage() {
+    let front_ends = damaged();
+    let numbers = |words: &[&str]| -> Vec<u64> {
+        let output = front_ends.workspace.waypost(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(stderr.contains(DAMAGE), !words.contains(&"--cursor"), "{words:?}: {stderr}");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        stdout.lines().filter_map(|line| line.split(' ').next()?.parse().ok()).collect()
+    };
+    assert_eq!(numbers(&["events"]), [1, 4], "what is intact is listed");
+    assert_eq!(numbers(&["events", "--plan", "p"]), [1]);
+    assert_eq!(numbers(&["events", "--cursor", "3"]), [4]);
+    assert_eq!(numbers(&["events", "--kind", "plan_created"]), [1, 4]);
+}
+
+#[test]
+fn a_damaged_plan_is_listed_as_it_is_shown() {
+    let garbage: fn(&str) -> String = |text| {
+        let lines: Vec<&str> = text.lines().collect();
+        format!("{}\ngarbage\n{}\n", lines[0], lines[2])
+    };
+    let strikes: [fn(&str) -> String; 5] = [
+        garbage,
+        |text| format!("{text}x"),
+        |text| text[..text.len() - 20].to_owned(),
+        |text| format!("<<<<<<< HEAD\n{text}"),
+        |_| String::new(),
+    ];
+    for (number, strike) in strikes.into_iter().enumerate() {
+        let front_ends = FrontEnds::start_on_files();
+        for words in [
+            &["new", "P", "--id", "p", "--task", "one", "--task", "two"][..],
+            &["add", "p", "three"],
+            &["add", "p", "four"],
+        ] {
+            front_ends.cli(Person, words).accepted();
+        }
+        let history = front_ends.workspace.root.join("files/history/p.jsonl");
+        let text = std::fs::read_to_string(&history).unwrap();
+        std::fs::write(&history, strike(&text)).unwrap();
+        let shown = front_ends.cli(Person, &["show", "p"]).accepted();
+        let listed = front_ends.cli(Person, &["list"]).accepted();
+        let row = listed["plans"][0].clone();
+        assert_eq!((&row["id"], &row["version"]), (&json!("p"), &shown["version"]), "{number}: {row}");
+        assert_eq!(shown["version"], 3, "{number}: as the plan's own file has it");
+        for words in [&["export", "p"][..], &["why", "p", "t1"]] {
+            front_ends.cli(Person, words).accepted();
+        }
+        let tool = front_ends.mcp(Agent).call("plan_list", json!({ "all": true })).accepted();
+        assert!(tool.to_string().contains("\"p\""), "{number}: {tool}");
+        let page = front_ends.http(Person, Request::get("/plans")).accepted();
+        assert_eq!(page["plans"][0]["version"], 3, "{number}: {page}");
+    }
 }

@@ -18,6 +18,7 @@ mod performance;
 mod planner;
 mod postgres;
 mod processes;
+mod refusals;
 mod run;
 mod run_crash;
 mod run_reporters;

@@ -317,6 +317,53 @@ fn texts_of_a_plan_steer_no_terminal() {
 }
 
 #[test]
+fn ids_inputs_and_choices_are_shown_escaped_and_not_obeyed() {
+    let workspace = Workspace::new();
+    configure(&workspace, "[executors.sh]\nkind = \"process\"\ncommand = [\"true\"]\n");
+    let hidden = "\u{202e}\u{200b}";
+    let hostile = format!("\u{1b}]52;c;AAAA\u{7}\u{1b}[2J{hidden}");
+    // A task's id has no control characters.
+    let id = format!("a{hidden}z");
+    let work = serde_json::json!({ "executor": "sh", "inputs": { "key": hostile } });
+    let tasks = serde_json::json!([{ "id": id, "work": work }, { "id": "ask" }]);
+    let plan = serde_json::json!({ "format": "waypost/1", "id": "p", "title": "x", "tasks": tasks });
+    fs::write(workspace.work().join("p.json"), plan.to_string()).unwrap();
+    let agent = |words: &[&str]| {
+        let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        command.env("CLAUDECODE", "1").args(words).output().unwrap()
+    };
+    assert!(agent(&["import", "p.json"]).status.success());
+    let (preview, _) = text(&workspace.waypost(&["preview", "p"]));
+    for escaped in ["\\u001b]52;c;AAAA\\u0007\\u001b[2J", "\\u{202e}\\u{200b}", "a\\u{202e}\\u{200b}z"] {
+        assert!(preview.contains(escaped), "{escaped} is visible: {preview}");
+    }
+    assert!(workspace.at_terminal(&["approve", "p"]).status.success());
+    assert!(agent(&["start", "p", "ask"]).status.success());
+    let ask = agent(&["ask", "p", "ask", "left?", "--choice", &hostile, "--choice", "right"]);
+    assert!(ask.status.success(), "{:?}", text(&ask));
+    let shown: [&[&str]; 12] = [
+        &["preview", "p"],
+        &["show", "p"],
+        &["show", "p", "--full"],
+        &["task", "show", "p", &id],
+        &["task", "show", "p", "ask"],
+        &["answer", "p"],
+        &["answer", "p", "ask", "neither"],
+        &["why", "p", &id],
+        &["why", "p", "ask"],
+        &["next", "p"],
+        &["history", "p"],
+        &["done", "p", &id],
+    ];
+    for words in shown {
+        let (out, err) = text(&workspace.at_terminal(words));
+        let is_unsafe = |shown: char| shown != '\n' && waypost_text::is_unsafe_char(shown);
+        assert!(!out.contains(is_unsafe) && !err.contains(is_unsafe), "{words:?}: {out:?} {err:?}");
+        assert!(!out.is_empty() || !err.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
 fn an_id_in_an_error_message_steers_no_terminal() {
     let workspace = Workspace::new();
     let plan = serde_json::json!({ "format": "waypost/1", "id": "p", "title": "x", "tasks": [

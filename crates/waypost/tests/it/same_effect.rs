@@ -67,6 +67,10 @@ enum Given {
     ArchivedByPerson,
     /// Active; a person cancelled `t1`.
     CancelledByPerson,
+    /// Active; `t1` is held.
+    Held,
+    /// Active; a person holds `t1`.
+    HeldByPerson,
 }
 
 impl Given {
@@ -156,6 +160,14 @@ impl Given {
                 create(Person, Value::Null);
                 http(Person, Request::post(format!("/plans/{id}/actions/archive"), json!({})));
             }
+            Self::Held => {
+                Self::Active.make(front_ends, id);
+                of_task("hold", json!({}));
+            }
+            Self::HeldByPerson => {
+                Self::Active.make(front_ends, id);
+                http(Person, Request::post(format!("/plans/{id}/tasks/t1/actions/hold"), json!({})));
+            }
             Self::CancelledByPerson => {
                 Self::Active.make(front_ends, id);
                 http(Person, Request::post(format!("/plans/{id}/tasks/t1/actions/cancel"), json!({})));
@@ -216,6 +228,37 @@ const STOPPED_BY_PERSON: &[(Caller, &str)] =
     &[(Agent, "stopped_by_person"), (OtherAgent, "stopped_by_person"), (Worker, "stopped_by_person")];
 /// Nobody speaks for another's attempt but a person.
 const ONLY_THE_HOLDER: &[(Caller, &str)] = &[(OtherAgent, "already_running"), (Worker, "already_running")];
+/// What a worker's token is answered as the program of a task is: claims, reports on what others hold, and what is for
+/// people. It does nothing else.
+const AS_ELSEWHERE: &[&str] = &[
+    "claim",
+    "claim the next task",
+    "claim what agent:robin works on",
+    "claim what is blocked",
+    "claim in a paused plan",
+    "claim before it is approved",
+    "claim a task that is held",
+    "progress",
+    "progress on what nobody works on",
+    "done",
+    "fail",
+    "ask",
+    "release",
+    "answer",
+    "answer a task for a person",
+    "answer what asks nothing",
+    "claim a task for a person",
+    "done, on a task for a person",
+    "fail a task for a person",
+    "skip a task for a person",
+    "cancel a task for a person",
+    "approve",
+    "approve and hold",
+    // Not even looked at as an edit.
+    "add a task without a description",
+];
+/// A program of a task reports this; a worker's token reports only on what it holds.
+const REPORT_UNHELD: &str = "done, where nobody works on it";
 /// The text that a plan is updated from, and the file that holds it.
 const TEXT: &str = r#"{"format":"waypost/1","title":"P","tasks":[{"id":"t1","description":"other"},{"id":"t2","description":"two","depends_on":["t1"]},{"id":"t3","description":"three"}]}"#;
 const TEXT_FILE: &str = "other.json";
@@ -246,7 +289,10 @@ impl Act {
         }
     }
 
-    fn code(&self, caller: Caller) -> Option<&'static str> {
+    fn code(&self, front_end: FrontEnd, caller: Caller) -> Option<&'static str> {
+        if (front_end, caller) == (FrontEnd::Http, Worker) && !AS_ELSEWHERE.contains(&self.name) {
+            return Some(if self.name == REPORT_UNHELD { "wrong_status" } else { "not_for_workers" });
+        }
         self.refused.iter().find(|(refused, _)| *refused == caller).map(|(_, code)| *code)
     }
 
@@ -323,7 +369,7 @@ impl Act {
                 (None, None) => tmux.press(&[key]),
             }
         }
-        let refused = self.code(caller);
+        let refused = self.code(FrontEnd::Tui, caller);
         match refused {
             // The screen shows words, not codes.
             Some("needs_person" | "stopped_by_person") => drop(tmux.wait(ONLY_A_PERSON_WORDS)),
@@ -425,18 +471,23 @@ fn wrong(bench: &Bench<'_>, act: &Act, front_end: FrontEnd, caller: Caller) -> O
     let mut plan = format!("plan-{}", COUNT.fetch_add(1, Ordering::Relaxed));
     act.given.make(front_ends, &plan);
     let (mut version, mut before) = (0, String::new());
+    let newest = || {
+        let newest = front_ends.read("/plans?sort=created&limit=1");
+        newest["plans"][0]["id"].as_str().map(str::to_owned)
+    };
     if act.given != Given::Nothing {
         version = front_ends.read(&format!("/plans/{plan}"))["version"].as_u64().unwrap();
         before = observe(front_ends, &plan, version, caller);
+    } else if let Some(newest) = newest() {
+        before = observe(front_ends, &newest, version, caller);
     }
     let reply = act.perform(bench, front_end, caller, &plan);
     if act.given == Given::Nothing {
-        let newest = front_ends.read("/plans?sort=created&limit=1");
-        plan = newest["plans"][0]["id"].as_str().unwrap().to_owned();
+        plan = newest().unwrap();
     }
     let found = observe(front_ends, &plan, version, caller);
     let answer = reply.code();
-    let (expected_answer, expected) = match act.code(caller) {
+    let (expected_answer, expected) = match act.code(front_end, caller) {
         Some(code) => (code, before),
         None => ("accepted", act.expected(caller)),
     };

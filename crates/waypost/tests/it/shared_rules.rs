@@ -76,8 +76,9 @@ fn four_mcp_servers_add_tasks_to_one_plan_and_all_are_kept() {
             .map(|number| {
                 let workspace = &front_ends.workspace;
                 scope.spawn(move || {
+                    // All in flight at once.
                     let mut client = McpClient::start(workspace, &format!("agent-{number}"));
-                    (0..ADDS).map(|_| client.call("plan_edit", add_to("p"))).collect::<Vec<_>>()
+                    client.call_all("plan_edit", vec![add_to("p"); ADDS])
                 })
             })
             .collect();
@@ -391,7 +392,7 @@ fn progress_on_the_task_of_a_worker_leaves_the_lease_as_short_as_the_worker_rene
     /// A worker's lease lasts a minute; between two readings a heartbeat may have renewed it.
     const RENEWAL_SECONDS_MAX: u64 = 5 * 60;
     let cells =
-        [("cli", FrontEnd::Cli, Person), ("mcp", FrontEnd::Mcp, Agent), ("http", FrontEnd::Http, Worker)];
+        [("cli", FrontEnd::Cli, Person), ("mcp", FrontEnd::Mcp, Agent), ("http", FrontEnd::Http, Person)];
     let front_ends = FrontEnds::start_with(PATIENT);
     let folder = front_ends.workspace.work();
     for (plan, ..) in cells {

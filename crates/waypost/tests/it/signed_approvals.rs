@@ -1,8 +1,10 @@
 //! Where workers ask for signatures, nothing runs that nobody signed, whatever stands in the database.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 use serde_json::Value;
@@ -81,6 +83,14 @@ impl Place {
         self.workspace.work().join(".waypost/waypost.db")
     }
 
+    fn signers(&self) -> PathBuf {
+        self.home("home").join(".config/waypost/allowed_signers")
+    }
+
+    fn key(&self) -> String {
+        self.home("home").join("key").display().to_string()
+    }
+
     /// Lets a worker do everything that it would, and returns what it ran and said.
     fn work(&self) -> (Vec<String>, String) {
         let (said, error) = text(&self.command("home", &["worker", "--until-idle"]).output().unwrap());
@@ -146,6 +156,196 @@ fn a_key_that_was_taken_off_the_list_or_revoked_lets_nothing_run() {
         assert_eq!(ran, [""; 0], "{said}");
         assert!(said.contains("is not an allowed signer") || said.contains("revoked"), "{said}");
     }
+}
+
+#[test]
+fn a_key_that_is_taken_off_the_list_while_a_plan_runs_starts_nothing_more() {
+    let place = Place::new();
+    place.sign("home", "p");
+    let config = CONFIG.replace("echo", &format!(": > {}; echo", place.signers().display()));
+    let file = place.home("home").join(".config/waypost/config.toml");
+    fs::write(&file, &config).unwrap();
+    assert_eq!(place.work().0, [""; 0], "another command than the one that was approved");
+    place.sign("home", "p");
+    let (ran, said) = place.work();
+    assert_eq!(ran, ["good1"], "{said}");
+    assert!(said.contains("is not an allowed signer"), "{said}");
+}
+
+#[test]
+fn signers_in_the_workspace_or_in_a_file_that_others_write_let_nothing_run() {
+    let place = Place::new();
+    let signers = fs::read_to_string(place.signers()).unwrap();
+    let sign = |place: &Place| place.at_terminal("home", &["approve", "p", "--sign", "--key", &place.key()]);
+    fs::remove_file(place.signers()).unwrap();
+    fs::write(place.workspace.work().join(".waypost/allowed_signers"), &signers).unwrap();
+    assert!(text(&sign(&place)).1.contains("is not an allowed signer"));
+    fs::write(place.signers(), &signers).unwrap();
+    succeeds(&sign(&place));
+    fs::set_permissions(place.signers(), fs::Permissions::from_mode(0o666)).unwrap();
+    let (ran, said) = place.work();
+    assert_eq!(ran, [""; 0], "{said}");
+    assert!(said.contains("others can write"), "{said}");
+    fs::set_permissions(place.signers(), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(place.work().0, ["good1", "good2"]);
+}
+
+#[test]
+fn the_key_of_a_signature_is_that_of_gits_global_configuration_and_never_the_repositorys() {
+    let place = Place::new();
+    let settings = |key: &str| format!("[gpg]\n\tformat = ssh\n[user]\n\tsigningKey = {key}\n");
+    let git = place.workspace.work().join(".git");
+    fs::create_dir_all(git.join("objects")).unwrap();
+    fs::create_dir_all(git.join("refs")).unwrap();
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(git.join("config"), settings(&place.key())).unwrap();
+    let sign = |place: &Place| place.at_terminal("home", &["approve", "p", "--sign"]);
+    let refused = sign(&place);
+    assert!(text(&refused).1.contains("--sign needs a key"), "{:?}", text(&refused));
+    let global = place.home("home").join(".gitconfig");
+    fs::write(&global, settings("~/key.pub").replace("ssh", "openpgp")).unwrap();
+    assert!(text(&sign(&place)).1.contains("--sign needs a key"));
+    fs::write(&global, settings("~/key.pub")).unwrap();
+    succeeds(&sign(&place));
+    // An agent does not sign, whatever key there is.
+    let preview = place.command("home", &["preview", "q", "--json"]).output().unwrap();
+    let preview: Value = serde_json::from_slice(&preview.stdout).unwrap();
+    let words = ["approve", "q", "--sign", "--yes", "--seen", preview["digest"].as_str().unwrap(), "--json"];
+    let agent = place.command("home", &words).env("CLAUDECODE", "1").output().unwrap();
+    assert!(text(&agent).1.contains("needs_person"), "{:?}", text(&agent));
+    assert_eq!(place.work().0, ["good1", "good2"]);
+}
+
+#[test]
+fn a_key_in_the_ssh_agent_signs() {
+    let place = Place::new();
+    let socket = place.home("tmp").join("agent");
+    let mut agent =
+        Command::new("ssh-agent").arg("-D").arg("-a").arg(&socket).stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the agent does not listen");
+        std::thread::yield_now();
+    }
+    let add =
+        Command::new("ssh-add").arg("-q").arg(place.key()).env("SSH_AUTH_SOCK", &socket).output().unwrap();
+    fs::remove_file(place.key()).unwrap();
+    let public = format!("{}.pub", place.key());
+    let mut sign = place.command("home", &["approve", "p", "--sign", "--key", &public]);
+    sign.env("SSH_AUTH_SOCK", &socket).env("WAYPOST_INJECTED_TERMINAL", "yes");
+    let signed = sign.output().unwrap();
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    succeeds(&add);
+    succeeds(&signed);
+    assert_eq!(place.work().0, ["good1", "good2"]);
+}
+
+#[test]
+fn before_a_key_is_removed_the_plans_that_would_stop_are_listed() {
+    let place = Place::new();
+    place.sign("home", "p");
+    for key in [place.key(), format!("{}.pub", place.key())] {
+        let (said, _) =
+            text(&place.command("home", &["verify", "--all", "--without", &key]).output().unwrap());
+        assert_eq!(said, "plan p would stop\n");
+    }
+    let list = |key: &str| {
+        let output =
+            place.command("home", &["verify", "--all", "--without", key, "--json"]).output().unwrap();
+        succeeds(&output);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let by_file = list(&place.key());
+    assert_eq!(by_file["stopped"], serde_json::json!(["p"]));
+    assert_eq!(list(by_file["without"].as_str().unwrap()), by_file);
+    let other = list(&place.home("mallory").join("key").display().to_string());
+    assert_eq!(other["stopped"], serde_json::json!([]));
+    let unknown = place.command("home", &["verify", "--all", "--without", "nothing"]).output().unwrap();
+    assert!(!unknown.status.success());
+}
+
+#[test]
+fn a_person_imports_the_signers_of_git_after_seeing_them() {
+    let place = Place::new();
+    let known = fs::read_to_string(place.signers()).unwrap();
+    let mallory = fs::read_to_string(place.home("mallory").join(".config/waypost/allowed_signers")).unwrap();
+    let file = place.home("home").join("git_signers");
+    fs::write(&file, format!("# of git\n{known}{mallory}")).unwrap();
+    let git = format!("[gpg \"ssh\"]\n\tallowedSignersFile = {}\n", file.display());
+    fs::write(place.home("home").join(".gitconfig"), git).unwrap();
+    let import = ["signers", "import"];
+    let agent = place.command("home", &import).env("CLAUDECODE", "1").output().unwrap();
+    let unattended = place.command("home", &import).output().unwrap();
+    let no = place.command("home", &import).env("WAYPOST_INJECTED_TERMINAL", "no").output().unwrap();
+    for refused in [agent, unattended, no] {
+        assert_eq!(refused.status.code(), Some(1), "{:?}", text(&refused));
+    }
+    assert_eq!(fs::read_to_string(place.signers()).unwrap(), known);
+    let (said, _) = text(&place.at_terminal("home", &import));
+    assert!(said.starts_with("added 1 signer to "), "{said}");
+    assert_eq!(fs::read_to_string(place.signers()).unwrap(), format!("{known}{mallory}"));
+    let (said, _) = text(&place.at_terminal("home", &import));
+    assert!(said.starts_with("added 0 signers to "), "{said}");
+    fs::write(&file, "bad\n").unwrap();
+    let bad = place.at_terminal("home", &["signers", "import", file.to_str().unwrap()]);
+    assert!(text(&bad).1.contains("git_signers:1: there is no key"), "{:?}", text(&bad));
+}
+
+#[test]
+fn a_plan_is_approved_with_holds_that_only_a_person_lifts() {
+    let place = Place::new();
+    let words = ["approve", "p", "--hold", "good2", "--sign", "--key", &place.key()];
+    succeeds(&place.at_terminal("home", &words));
+    let sql = "SELECT events FROM log WHERE events LIKE '%task_held%'";
+    let held: String =
+        Connection::open(place.database()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap();
+    assert!(held.contains("plan_approved"), "one version approves and holds: {held}");
+    assert_eq!(place.work().0, ["good1"]);
+    let (why, _) = text(&place.command("home", &["why", "p", "good2"]).output().unwrap());
+    assert!(why.contains("held by person:ada (`waypost unhold p good2`)"), "{why}");
+    let (preview, _) = text(&place.command("home", &["preview", "p"]).output().unwrap());
+    assert!(preview.contains("held: by person:ada"), "{preview}");
+    let (shown, _) = text(&place.command("home", &["show", "p", "--json"]).output().unwrap());
+    assert!(
+        shown.contains(r#""held_by": "person:ada""#) || shown.contains(r#""held_by":"person:ada""#),
+        "{shown}"
+    );
+    succeeds(&place.command("home", &["verify", "p"]).output().unwrap());
+    let unhold = ["unhold", "p", "good2", "--json"];
+    let agent = place.command("home", &unhold).env("CLAUDECODE", "1").output().unwrap();
+    assert!(text(&agent).1.contains("stopped_by_person"), "{:?}", text(&agent));
+    let unattended = place.command("home", &unhold).output().unwrap();
+    assert!(text(&unattended).1.contains("needs_terminal"), "{:?}", text(&unattended));
+    assert_eq!(place.work().0, ["good1"]);
+    succeeds(&place.at_terminal("home", &unhold));
+    assert_eq!(place.work().0, ["good1", "good2"]);
+    let unknown =
+        place.at_terminal("home", &["approve", "q", "--hold", "nothing", "--sign", "--key", &place.key()]);
+    assert_eq!(unknown.status.code(), Some(5), "{:?}", text(&unknown));
+}
+
+#[test]
+fn a_bundle_is_verified_without_a_store_and_with_its_own_message_only() {
+    let place = Place::new();
+    let words = ["approve", "p", "--sign", "--portable", "--key", &place.key()];
+    succeeds(&place.at_terminal("home", &words));
+    let bundle = place.workspace.root.join("bundle.json");
+    let file = bundle.to_str().unwrap();
+    succeeds(&place.command("home", &["export", "p", "--approval", "--output", file]).output().unwrap());
+    let verify = || place.command("home", &["verify", "--bundle", file, "--json"]).output().unwrap();
+    for ending in ["-wal", "-shm"] {
+        let _absent = fs::remove_file(format!("{}{ending}", place.database().display()));
+    }
+    fs::write(place.database(), "this is not a database, and nobody opens it").unwrap();
+    succeeds(&verify());
+    let mut changed: Value = serde_json::from_str(&fs::read_to_string(&bundle).unwrap()).unwrap();
+    let message = changed["message"].as_str().unwrap().replace("plan p\n", "plan q\n");
+    changed["message"] = message.into();
+    fs::write(&bundle, changed.to_string()).unwrap();
+    let refused = verify();
+    assert_eq!(refused.status.code(), Some(1), "{:?}", text(&refused));
+    assert!(text(&refused).1.contains("not_authentic"), "{:?}", text(&refused));
 }
 
 #[test]

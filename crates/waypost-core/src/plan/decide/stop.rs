@@ -1,7 +1,8 @@
 //! Enforces stops: only a person can undo a person's stop, and only a person can rerun machine work that has ended.
 
 use super::super::Plan;
-use crate::{Actor, ActorKind, Event, Phase, Refusal, Status, TaskId};
+use super::super::slot::NONE;
+use crate::{Actor, ActorKind, Event, Hold, Phase, Refusal, Status, TaskId};
 
 impl Plan {
     /// Refuses events of agents and workers that would undo a person's stop.
@@ -36,10 +37,18 @@ impl Plan {
                     let parents = tasks.iter().filter_map(|task| task.parent.as_ref());
                     self.keep_each_stopped(parents.filter_map(|parent| self.find(parent.as_str())))?;
                 }
-                Event::TaskMoved { parent, .. } => {
+                Event::TaskMoved { task, parent, .. } => {
+                    self.stays_in_held_groups(task, parent.as_ref())?;
                     self.keep_each_stopped(parent.iter().filter_map(|parent| self.find(parent.as_str())))?;
                 }
-                Event::TasksRemoved { tasks } => self.keep_each_stopped(self.families(tasks))?,
+                Event::TasksRemoved { tasks } => {
+                    self.keep_each_stopped(self.families(tasks))?;
+                    self.keep_each_held(self.families(tasks))?;
+                }
+                Event::TaskUnheld { task } => self.keep_each_held(self.find(task.as_str()).into_iter())?,
+                // What is passed over lets others start, as if it had been done.
+                Event::TaskSkipped { task, .. } => self.keeps_held_pending(task)?,
+                Event::TaskRevised { task } if task.skip => self.keeps_held_pending(&task.id)?,
                 Event::TasksReset { tasks } | Event::TasksRetried { tasks } => {
                     self.keeps_tasks_stopped(tasks)?;
                 }
@@ -64,14 +73,14 @@ impl Plan {
                 | Event::QuestionAsked { .. }
                 | Event::QuestionAnswered { .. }
                 | Event::GateRecorded { .. }
-                | Event::TaskSkipped { .. }
                 | Event::TasksCancelled { .. }
                 | Event::TaskRefined { .. }
                 | Event::DigestAttached { .. }
                 | Event::TokensCharged { .. }
                 | Event::TaskRolledBack { .. }
                 | Event::OutputReceived { .. }
-                | Event::OutputWithdrawn { .. } => {}
+                | Event::OutputWithdrawn { .. }
+                | Event::TaskHeld { .. } => {}
             }
         }
         Ok(())
@@ -127,6 +136,35 @@ impl Plan {
             }
         };
         Err(stopped(by, &did, task.state.reason.as_deref().unwrap_or_default(), "undo that"))
+    }
+
+    fn keep_each_held(&self, mut numbers: impl Iterator<Item = u32>) -> Result<(), Refusal> {
+        let held = numbers.find_map(|number| {
+            let hold = self.hold_of(number).filter(|hold| hold.by.kind == ActorKind::Person)?;
+            Some((hold, number))
+        });
+        let Some((Hold { by, reason }, number)) = held else { return Ok(()) };
+        Err(stopped(by, &format!("held task {}", self.id_of(number)), reason, "lift the hold"))
+    }
+
+    /// Refuses to pass over a task that has not begun, if it or a task above it is held.
+    fn keeps_held_pending(&self, task: &TaskId) -> Result<(), Refusal> {
+        let pending = self.find(task.as_str()).filter(|&number| self.slot(number).status == Status::Pending);
+        self.keep_each_held(pending.into_iter().flat_map(|number| self.line(number)))
+    }
+
+    /// Refuses to move a task out of a group that is held.
+    fn stays_in_held_groups(&self, task: &TaskId, parent: Option<&TaskId>) -> Result<(), Refusal> {
+        let Some(number) = self.find(task.as_str()) else { return Ok(()) };
+        let parent = parent.and_then(|parent| self.find(parent.as_str()));
+        let new: Vec<u32> = parent.into_iter().flat_map(|parent| self.line(parent)).collect();
+        self.keep_each_held(self.line(number).skip(1).filter(|above| !new.contains(above)))
+    }
+
+    /// Iterates over a task and the tasks above it.
+    fn line(&self, number: u32) -> impl Iterator<Item = u32> {
+        let above = move |at: &u32| Some(self.slot(*at).parent).filter(|parent| *parent != NONE);
+        std::iter::successors(Some(number), above)
     }
 
     /// Refuses to rerun finished machine work: approved work is done once, plus the retries of its policy.

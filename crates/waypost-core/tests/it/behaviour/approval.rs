@@ -119,6 +119,13 @@ fn a_workers_refusal_is_recorded_once_and_holds_until_it_starts_or_a_person_appr
     desk.asks(&worker(), Command::RefuseStart(Box::new(of_worker))).unwrap();
     desk.asks(&worker(), ask::start("a")).unwrap();
     assert_eq!(desk.plan.state().start_refusals, [], "a worker that starts a task no longer refuses");
+    let mut desk = agents_plan();
+    desk.does(approve_digest(&desk, "sha256:1"));
+    desk.asks(&worker(), ask::queue("a")).unwrap();
+    desk.asks(&worker(), refuse("host-1", "sha256:5")).unwrap();
+    let started = Command::RecordStart { task: id("a"), attempt: 1, started_at: at(9) };
+    desk.asks(&worker(), started).unwrap();
+    assert_eq!(desk.plan.state().start_refusals.len(), 1, "the start was reserved before the refusal");
     assert!(matches!(
         agents_plan().asks(&worker(), refuse("w1", "sha256:2")),
         Err(Refusal::WrongPhase { .. })

@@ -175,6 +175,20 @@ fn a_worker_that_is_lost_with_a_queued_task_may_have_begun_it() {
 }
 
 #[test]
+fn a_task_that_is_cancelled_while_it_is_queued_may_have_begun() {
+    let release = Command::ReleaseTask { task: id("a"), attempt: Some(1), reason: String::new() };
+    for (before, expected) in [(None, true), (Some(release), false)] {
+        let mut desk = Desk::with(plan_of([by_machine("a", &[])]));
+        desk.asks(&worker(), ask::queue("a")).unwrap();
+        if let Some(command) = before {
+            desk.asks(&worker(), command).unwrap();
+        }
+        desk.does(ask::cancel("a"));
+        assert_eq!(desk.plan.task("a").unwrap().state.may_have_begun(), expected);
+    }
+}
+
+#[test]
 fn a_queued_task_can_be_given_back_cancelled_and_reported_on() {
     let ends: [(Command, &str); 3] = [
         (Command::ReleaseTask { task: id("a"), attempt: Some(1), reason: "enough".into() }, "a:ready"),

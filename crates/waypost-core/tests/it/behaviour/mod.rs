@@ -7,6 +7,7 @@ mod elsewhere;
 mod ending;
 mod failure;
 mod groups;
+mod holds;
 mod questions;
 mod readiness;
 

@@ -383,6 +383,15 @@ impl World {
                 let outcome = self.random_outcome(5);
                 (by, Command::FinishTask { task, attempt: None, outcome, retry: None })
             }
+            126 if self.dice.chance(50) => {
+                let thought_about = |task: &Task| task.spec.thinking.is_some();
+                let (task, detach) = (self.some_task_that(thought_about), self.dice.chance(50));
+                (by, Command::RollBackTask { task, detach })
+            }
+            127 => (by, Command::HoldTask { task: self.some_task(), reason: "not yet".into() }),
+            128 => {
+                (by, Command::UnholdTask { task: self.some_task_that(|task| task.state.held().is_some()) })
+            }
             123 if self.dice.chance(40) => {
                 let phase = *self.dice.pick(&[Phase::Completed, Phase::Failed, Phase::Cancelled]);
                 (by, Command::FinishPlan { phase, summary: "that is all".into() })

@@ -72,8 +72,8 @@ impl Seen {
     }
 
     fn was_broad(&self) {
-        assert_eq!(self.commands.len(), 34, "every command was accepted at least once: {:?}", self.commands);
-        assert_eq!(self.events.len(), 35, "every event happened: {:?}", self.events);
+        assert_eq!(self.commands.len(), 36, "every command was accepted at least once: {:?}", self.commands);
+        assert_eq!(self.events.len(), 37, "every event happened: {:?}", self.events);
         for code in [
             "invalid",
             "stale_attempt",
@@ -83,6 +83,7 @@ impl Seen {
             "still_running",
             "awaits_check",
             "awaits_answer",
+            "held",
             "not_a_choice",
             "no_evidence",
         ] {
@@ -304,6 +305,11 @@ impl World {
             let asking = self.plan.asking().next().map(|task| task.spec.id.clone());
             if let Some(task) = asking {
                 self.ask(&ada(), Command::AnswerQuestion { task, answer: "yes".into() }).unwrap();
+                continue;
+            }
+            let held = draft.tasks.iter().find(|task| task.state.held().is_some());
+            if let Some(task) = held.map(|task| task.spec.id.clone()) {
+                self.ask(&ada(), Command::UnholdTask { task }).unwrap();
                 continue;
             }
             let ready = self.plan.ready().next().map(|task| task.spec.id.clone());

@@ -10,7 +10,7 @@ use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, NO_HISTORY, PlanCacheEntry, Readable};
 use super::pruned;
 use super::repair;
-use super::transaction::small_files;
+use super::small_files::small_files;
 use crate::error::{Result, StoreError};
 
 /// Returns each damage as one line.

@@ -110,6 +110,13 @@ pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(StoredVersion, Option<String>)
     (found, torn)
 }
 
+/// Says why a line cannot be parsed. A line has no lines of its own, so the parser's position is left out.
+fn not_a_version(error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    let words = words.rsplit_once(" at line ").map_or(words.as_str(), |(words, _)| words);
+    format!("it is not a version ({words})")
+}
+
 /// Returns an error about damage in one line of a history.
 fn bad_line(path: &Path, number: u64, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what: format!("{} line {number}", path.display()), detail: detail.to_string() }
@@ -155,7 +162,7 @@ pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>> {
     };
     let mark: Mark = match serde_json::from_slice(&bytes) {
         Ok(mark) => mark,
-        Err(error) => return Err(bad_line(path, count_lines(path)?, error)),
+        Err(error) => return Err(bad_line(path, count_lines(path)?, not_a_version(&error))),
     };
     if mark.plan != *plan {
         return Err(bad_line(path, mark.version, format!("it belongs to plan {}", mark.plan)));
@@ -212,7 +219,8 @@ impl ReadPosition {
             if !line.ends_with(b"\n") {
                 return Err(bad_line(path, number, "the line was not written to its end"));
             }
-            let mark: Mark = serde_json::from_slice(&line).map_err(|error| bad_line(path, number, error))?;
+            let mark: Mark = serde_json::from_slice(&line)
+                .map_err(|error| bad_line(path, number, not_a_version(&error)))?;
             let before = self.lines.last().map_or(0, |&(_, sequence)| sequence);
             if mark.plan != *plan || mark.version != number || mark.sequence <= before {
                 let detail = format!("version {} of plan {} stands here", mark.version, mark.plan);
@@ -264,15 +272,26 @@ impl ReadPosition {
         file.take(end - from).read_to_end(&mut bytes).map_err(failed(path))?;
         let mut entries = Vec::new();
         for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(after + 1..) {
-            let entry: T = serde_json::from_slice(line).map_err(|error| bad_line(path, number, error))?;
-            let (found, version) = entry.place();
-            if version != number || found != plan {
-                let detail = format!("version {version} of plan {found} stands here");
-                return Err(bad_line(path, number, detail));
+            match parse::<T>(line, path, plan, number) {
+                Ok(entry) => entries.push(entry),
+                // The versions before a damaged line can be read; only a reader that needs more gets the error.
+                Err(_) if !entries.is_empty() => break,
+                Err(damage) => return Err(damage),
             }
-            entries.push(entry);
         }
         Ok(entries)
+    }
+}
+
+/// Parses the line of a version.
+fn parse<T: ReadLine>(line: &[u8], path: &Path, plan: &PlanId, number: u64) -> Result<T> {
+    let entry: T =
+        serde_json::from_slice(line).map_err(|error| bad_line(path, number, not_a_version(&error)))?;
+    match entry.place() {
+        (found, version) if version != number || found != plan => {
+            Err(bad_line(path, number, format!("version {version} of plan {found} stands here")))
+        }
+        _ => Ok(entry),
     }
 }
 

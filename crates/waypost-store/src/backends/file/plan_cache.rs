@@ -123,7 +123,7 @@ impl PlanCacheEntry {
         match &self.readable {
             Readable::Current | Readable::Reformatted => None,
             Readable::Edited(_) => Some(format!(
-                "{path} was edited by hand, and the edit has no effect until `waypost update {id} --from-file {path}` applies it"
+                "{path} was edited by hand, and the edit has no effect: to apply it, update plan {id} from this file"
             )),
             Readable::Ahead(version) => {
                 Some(format!("{} is damaged: {}", history_beside(file).display(), self.lost(*version)))
@@ -149,15 +149,28 @@ impl PlanCacheEntry {
         if let Readable::Ahead(version) = self.readable { version } else { self.tail.version }
     }
 
+    /// Returns the plan's facts for readers. Fails if the history does not lead to them.
+    pub(super) fn current(&self, path: &Path) -> Result<Option<&Arc<Facts>>> {
+        match self.readable {
+            Readable::Ahead(version) => Err(corrupt(&history_beside(path), self.lost(version))),
+            Readable::Current
+            | Readable::Reformatted
+            | Readable::Edited(_)
+            | Readable::Missing
+            | Readable::Broken(_) => Ok(self.facts.as_ref()),
+        }
+    }
+
     /// Returns the plan's facts for writers. Fails if the readable file cannot be parsed, so that a broken manual edit
     /// is not overwritten.
     pub(super) fn writable(&self, path: &Path) -> Result<Option<&Arc<Facts>>> {
         match &self.readable {
             Readable::Broken(detail) => Err(corrupt(path, detail)),
-            Readable::Ahead(version) => Err(corrupt(&history_beside(path), self.lost(*version))),
-            Readable::Current | Readable::Reformatted | Readable::Edited(_) | Readable::Missing => {
-                Ok(self.facts.as_ref())
-            }
+            Readable::Current
+            | Readable::Reformatted
+            | Readable::Edited(_)
+            | Readable::Ahead(_)
+            | Readable::Missing => self.current(path),
         }
     }
 }
@@ -220,6 +233,15 @@ impl PlanFiles {
     /// Returns the versions of a plan after `sequence` in the log, at most `limit`, as its file contains them.
     pub(super) fn log(&self, id: &PlanId, sequence: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         self.read_history(id, |marks, path| marks.read(path, id, marks.before_sequence(sequence), limit))
+    }
+
+    /// Returns the sequence numbers of a plan's readable lines after `after`.
+    pub(super) fn sequences(&self, id: &PlanId, after: u64) -> Vec<u64> {
+        let mut cache = self.cache();
+        let marks = cache.marks.entry(id.clone()).or_default();
+        // What comes before a damaged line can be read.
+        let _damage = marks.catch_up(&self.layout.history(id), id);
+        marks.sequences().filter(|&number| number > after).collect()
     }
 
     fn read_history<T>(

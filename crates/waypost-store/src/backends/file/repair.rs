@@ -14,10 +14,10 @@ use super::journal::{self, Intent, Target};
 use super::layout::{Layout, StoreFile};
 use super::plan_cache::{PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::{self, PrunedFile};
-use super::transaction::small_files;
+use super::small_files::small_files;
 use crate::clock;
 use crate::error::{Result, StoreError};
-use crate::rows::{DOCTOR, LOST, PURGED, Pruned};
+use crate::rows::{DOCTOR, LOST, PURGED, Pruned, ranges, version_words};
 use crate::stored_version::{NO_EVENTS, StoredVersion};
 
 /// The readable parts of a plan whose files are damaged.
@@ -123,6 +123,51 @@ impl Intact {
         }
     }
 
+    /// Returns the lost versions with their numbers, as [`Intact::numbers_of_lost`] does. Takes what cannot be true out
+    /// first.
+    fn plausible_numbers(&mut self, unused: &BTreeSet<u64>) -> Option<Vec<(u64, u64)>> {
+        let mut numbers = self.numbers_of_lost(unused);
+        if numbers.is_none() {
+            // The JSON file counts versions that this store never had, so it comes from another store.
+            self.draft = None;
+            numbers = self.numbers_of_lost(unused);
+        }
+        if numbers.is_none() {
+            self.torn = 0;
+            numbers = self.numbers_of_lost(unused);
+        }
+        numbers.filter(|_| self.last() > 0)
+    }
+
+    /// Returns the latest state that can be restored without the events of version `first`: that of the plan's JSON
+    /// file, or the one before that version. Events after a lost version are not applied, because they may rely on it.
+    fn restored(&self, layout: &Layout, id: &PlanId, first: u64) -> Option<Restored> {
+        let Some(draft) = &self.draft else {
+            let plan = self.replay_before(id, first)?;
+            let left_by = plan.version();
+            let draft = Draft { version: self.last(), ..plan.to_draft() };
+            let source = format!("the plan is as version {left_by} left it");
+            return Some(Restored { draft, source, left_by: Some(left_by) });
+        };
+        let mut draft = draft.clone();
+        let mut source = format!("version {} was restored from {}", self.last(), layout.plan(id).display());
+        if !self.is_draft_proven() && withdraw_approval(&mut draft, self.replay_before(id, first)) {
+            source.push_str("; no intact version says that it may run, so it needs approval again");
+        }
+        Some(Restored { draft, source, left_by: None })
+    }
+
+    /// Empties the versions from `first` on, whose events cannot be applied. Returns which.
+    fn give_up_from(&mut self, first: u64) -> Vec<u64> {
+        let mut given_up = Vec::new();
+        for (&version, (entry, file)) in self.lines.range_mut(first..) {
+            given_up.push(version);
+            (entry.command, entry.events) = (LOST.to_owned(), NO_EVENTS.to_owned());
+            (entry.hash, entry.chained_from, *file) = (None, None, None);
+        }
+        given_up
+    }
+
     /// Replays the plan up to the last version before `version`.
     fn replay_before(&self, id: &PlanId, version: u64) -> Option<Plan> {
         let kept = self.kept.as_ref().ok()?.clone();
@@ -161,12 +206,21 @@ fn skip_damage<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
     }
 }
 
+/// The state that a repair gives a damaged plan.
+struct Restored {
+    draft: Draft,
+    /// Where it comes from.
+    source: String,
+    /// The version that left it, if no later one could be restored.
+    left_by: Option<u64>,
+}
+
 /// Describes the versions and files of a damaged plan that can still be read.
 pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String> {
     let intact = Intact::read(layout, id)?;
     let mut parts = Vec::new();
     if !intact.lines.is_empty() {
-        parts.push(format!("versions {}", ranges(intact.lines.keys().copied())));
+        parts.push(version_words(&ranges(intact.lines.keys().copied())));
     }
     if let Some(draft) = &intact.draft {
         parts.push(format!("{} at version {}", layout.plan(id).display(), draft.version));
@@ -178,20 +232,27 @@ pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String> {
     })
 }
 
-/// Formats ascending numbers as ranges: `1 to 3, 5`.
-fn ranges(numbers: impl Iterator<Item = u64>) -> String {
-    let mut runs: Vec<(u64, u64)> = Vec::new();
-    for number in numbers {
-        match runs.last_mut() {
-            Some((_, end)) if *end + 1 == number => *end = number,
-            Some(_) | None => runs.push((number, number)),
-        }
+/// Returns what is intact of a damaged plan, as a repair would restore it, and where it comes from.
+pub(super) fn intact_plan(layout: &Layout, id: &PlanId) -> Result<Option<(Plan, String)>> {
+    let mut ids = layout.plan_ids()?;
+    ids.extend(layout.ids_without_history(&ids)?);
+    let Some(unused) = skip_damage(unused_numbers(layout, &ids).map(Some))? else { return Ok(None) };
+    let mut intact = Intact::read(layout, id)?;
+    if intact.plausible_numbers(&unused).is_none() || intact.is_purged() {
+        return Ok(None);
     }
-    let words = |&(first, last): &(u64, u64)| match first == last {
-        true => first.to_string(),
-        false => format!("{first} to {last}"),
-    };
-    runs.iter().map(words).collect::<Vec<_>>().join(", ")
+    let end = intact.last() + 1;
+    Ok(match intact.broken_at() {
+        Some(first) => intact.restored(layout, id, first).map(|found| {
+            let version = found.left_by.unwrap_or(found.draft.version);
+            let plan = Plan::from_trusted_draft(id.clone(), Draft { version, ..found.draft });
+            (plan, found.source)
+        }),
+        None => {
+            let plan = intact.replay_before(id, end);
+            plan.map(|plan| (plan, format!("the plan is as version {} left it", end - 1)))
+        }
+    })
 }
 
 /// Repairs whatever can be repaired, and returns the outcome for each file or plan. Requires the writers' lock.
@@ -345,40 +406,29 @@ fn repair_history(
     if is_short {
         intact.torn = unused.range(last_number(layout, id) + 1..).count() as u64;
     }
-    let mut numbers = intact.numbers_of_lost(unused);
-    if numbers.is_none() {
-        // The JSON file counts versions that this store never had, so it comes from another store.
-        intact.draft = None;
-        numbers = intact.numbers_of_lost(unused);
-    }
-    if numbers.is_none() {
-        intact.torn = 0;
-        numbers = intact.numbers_of_lost(unused);
-    }
-    let (Some(numbers), last @ 1..) = (numbers, intact.last()) else { return Ok(None) };
+    let Some(numbers) = intact.plausible_numbers(unused) else { return Ok(None) };
+    let last = intact.last();
     let mut told = format!("{} was repaired", layout.history(id).display());
-    let broken_at = intact.broken_at();
-    let state = match (broken_at, &intact.draft) {
-        (None, _) => None,
-        (Some(first), Some(draft)) => {
-            told.push_str(&format!(": version {last} was restored from {}", layout.plan(id).display()));
-            let mut draft = draft.clone();
-            if !intact.is_draft_proven() && withdraw_approval(&mut draft, intact.replay_before(id, first)) {
-                told.push_str("; no intact version says that it may run, so it needs approval again");
-            }
-            Some(draft)
-        }
-        (Some(first), None) => {
-            let Some(plan) = intact.replay_before(id, first) else { return Ok(None) };
-            told.push_str(&format!(": the plan is as version {} left it", plan.version()));
-            Some(Draft { version: last, ..plan.to_draft() })
+    let state = match intact.broken_at() {
+        None => None,
+        Some(first) => {
+            let Some(restored) = intact.restored(layout, id, first) else { return Ok(None) };
+            told.push_str(&format!(": {}", restored.source));
+            Some((first, restored))
         }
     };
-    if !numbers.is_empty() {
-        told.push_str(&format!(
-            "; lost: the events of version {}",
-            ranges(numbers.iter().map(|&(lost, _)| lost))
-        ));
+    let given_up = match &state {
+        Some((first, Restored { left_by: Some(_), .. })) => intact.give_up_from(*first),
+        Some(_) | None => Vec::new(),
+    };
+    let lost: BTreeSet<u64> = numbers.iter().map(|&(lost, _)| lost).chain(given_up.iter().copied()).collect();
+    let lost = ranges(lost.into_iter());
+    if !lost.is_empty() {
+        told.push_str(&format!("; lost: the events of {}", version_words(&lost)));
+    }
+    if !given_up.is_empty() {
+        let versions = version_words(&ranges(given_up.into_iter()));
+        told.push_str(&format!("; {versions} could be read but not applied"));
     }
     let mut is_aside = set_aside(layout, &layout.history(id))?;
     let mut intent = Intent { removals: vec![Target::Snapshot(id.clone())], ..Intent::default() };
@@ -387,7 +437,7 @@ fn repair_history(
         let entry = intact.lost_entry(id, version, sequence);
         intact.lines.insert(version, (entry, None));
     }
-    if let Some(draft) = state {
+    if let Some((from, Restored { draft, left_by, .. })) = state {
         if intact.draft.is_none() {
             is_aside |= set_aside(layout, &layout.plan(id))?;
         }
@@ -396,8 +446,7 @@ fn repair_history(
         if let Some((_, file)) = intact.lines.get_mut(&last) {
             *file = Some(fs::fingerprint(&readable));
         }
-        let from = broken_at.unwrap_or(1);
-        let pruned = Pruned { from, up_to: last, at: clock::now(), by: Actor::system(DOCTOR) };
+        let pruned = Pruned { from, lost, left_by, ..Pruned::new(last, clock::now(), Actor::system(DOCTOR)) };
         let kept = PrunedFile::new(&pruned, draft).after(intact.kept.unwrap_or_default());
         intent.files.push((Target::Plan(id.clone()), readable));
         intent.files.push((Target::Pruned(id.clone()), fs::pretty(&kept)?));

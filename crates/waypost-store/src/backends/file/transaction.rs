@@ -1,11 +1,8 @@
 //! One read or one transaction on the folder. Changes are kept in memory until the commit; reads see them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use waypost_core::{Draft, Plan, PlanId, TaskId, Timestamp, differences};
 
 use super::fs;
@@ -14,6 +11,8 @@ use super::journal::{self, Intent, Lines, Target};
 use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::PrunedFile;
+use super::repair;
+use super::small_files::{LeaseEnd, LeaseEnds, SmallFile, Subscriptions, Workers};
 use super::snapshot::{self, Label};
 use crate::backends::{hash_chain, in_memory_query};
 use crate::clock;
@@ -21,85 +20,11 @@ use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
     HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState, PlanSummary, Pruned,
-    Query, StoreState, SubscriptionFilter, TaskProgress, VersionRecord, Wait, WorkerFilter, WrittenSince,
+    Query, StoreState, SubscriptionFilter, Unreadable, VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
 use crate::store::{Append, Appended, Pruning, Read, Record, Rewrite, Transaction};
 use crate::stored_version::StoredVersion;
 use crate::workers::Worker;
-
-/// The lease of an attempt: the part that the plan's own files do not contain.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct LeaseEnd {
-    attempt: u32,
-    /// When the lease expires; `None` for a claim that never expires.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    until: Option<Timestamp>,
-    /// The queue of which the attempt takes a slot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    queue: Option<String>,
-    /// The duration of the lease in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    seconds: Option<u32>,
-    /// The latest progress of the attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    progress: Option<TaskProgress>,
-}
-
-impl LeaseEnd {
-    fn of(lease: &Lease) -> Option<Self> {
-        let (queue, progress) = (lease.queue.clone(), lease.progress.clone());
-        let end =
-            Self { attempt: lease.attempt, until: lease.until, queue, seconds: lease.seconds, progress };
-        (end.until.is_some() || end.progress.is_some()).then_some(end)
-    }
-}
-
-/// The content of `leases.json`. An end is valid as long as its attempt runs; an attempt without one never expires.
-pub(super) type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
-
-/// The content of `subscriptions.json`, by id.
-type Subscriptions = BTreeMap<String, Subscription>;
-
-/// The content of `workers.json`, by name.
-type Workers = BTreeMap<String, Worker>;
-
-/// Returns the files of the store itself that are read as a whole, and whether each can be parsed. The store works
-/// without them.
-pub(super) fn small_files(layout: &Layout) -> [(PathBuf, Result<()>); 3] {
-    fn check<T: DeserializeOwned>(path: PathBuf) -> (PathBuf, Result<()>) {
-        let checked = fs::read_json::<T>(&path).map(drop);
-        (path, checked)
-    }
-    [
-        check::<LeaseEnds>(layout.leases()),
-        check::<Subscriptions>(layout.subscriptions()),
-        check::<Workers>(layout.workers()),
-    ]
-}
-
-/// A file that is read and written as a whole.
-#[derive(Default)]
-struct SmallFile<T> {
-    content: Option<T>,
-    changed: bool,
-}
-
-impl<T: Default + Serialize + DeserializeOwned> SmallFile<T> {
-    /// Returns its content, read when it is first needed.
-    fn read(&mut self, path: &Path) -> Result<&mut T> {
-        if self.content.is_none() {
-            self.content = Some(fs::read_json(path)?.unwrap_or_default());
-        }
-        Ok(self.content.get_or_insert_default())
-    }
-
-    fn stage(&self, intent: &mut Intent, target: Target) -> Result<()> {
-        if let Some(content) = self.content.as_ref().filter(|_| self.changed) {
-            intent.files.push((target, fs::pretty(content)?));
-        }
-        Ok(())
-    }
-}
 
 /// The changes of this transaction to a plan.
 struct Staged {
@@ -142,6 +67,8 @@ pub(super) struct Session<'a> {
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
     /// The states to keep in place of pruned events.
     kept: BTreeMap<PlanId, PrunedFile>,
+    /// The damage that readers of the log met, with the sequence number up to which each plan can be read.
+    unreadable: BTreeMap<PlanId, (u64, String)>,
 }
 
 impl<'a> Session<'a> {
@@ -159,6 +86,7 @@ impl<'a> Session<'a> {
             workers: SmallFile::default(),
             snapshots: BTreeMap::new(),
             kept: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
         }
     }
 
@@ -175,7 +103,7 @@ impl<'a> Session<'a> {
                 Some(known) if self.access == Access::Write => {
                     Ok(known.writable(&self.layout.plan(id))?.cloned())
                 }
-                Some(known) => Ok(known.facts.clone()),
+                Some(known) => Ok(known.current(&self.layout.plan(id))?.cloned()),
                 None => Ok(None),
             },
         }
@@ -185,6 +113,13 @@ impl<'a> Session<'a> {
     fn all_ids(&self) -> Result<BTreeSet<PlanId>> {
         let mut ids = self.layout.plan_ids()?;
         ids.extend(self.staged.keys().cloned());
+        Ok(ids)
+    }
+
+    /// Returns the same, and the ids of plan files that have lost their history.
+    fn ids_of_files(&self) -> Result<BTreeSet<PlanId>> {
+        let mut ids = self.all_ids()?;
+        ids.extend(self.layout.ids_without_history(&ids)?);
         Ok(ids)
     }
 
@@ -198,25 +133,49 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
-    /// Returns the committed versions of one plan after `after` in the log, at most about `limit`.
+    /// Returns the committed versions of one plan after `after` in the log, at most about `limit`. Stops at damage, and
+    /// notes it.
     fn log_of_plan(
-        &self,
+        &mut self,
         id: &PlanId,
         after: u64,
         filter: &LogFilter,
         limit: usize,
     ) -> Result<Vec<VersionRecord>> {
-        let is_new = self.staged.get(id).is_some_and(|staged| staged.base.is_none());
-        let (mut found, mut from) = (Vec::new(), after);
+        let mut found = Vec::new();
+        if self.staged.get(id).is_some_and(|staged| staged.base.is_none()) {
+            return Ok(found);
+        }
+        let (known, mut damage) = match self.known(id) {
+            Ok(None) => return Ok(found),
+            Ok(known) => (known, None),
+            Err(error @ StoreError::Corrupt { .. }) => (None, Some(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        if let Some(known) = known.as_ref().filter(|known| matches!(known.readable, Readable::Ahead(_))) {
+            damage = known.warning(id, &self.layout.plan(id));
+        }
+        let end = known.map_or(u64::MAX, |known| known.tail.sequence);
+        let mut from = after;
         // Page by page until there are enough: the filter may reject most versions.
-        while !is_new && self.known(id)?.is_some_and(|known| known.tail.sequence > from) {
-            let page = self.files.log(id, from, limit.max(1))?;
+        while from < end {
+            let page = match self.files.log(id, from, limit.max(1)) {
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    damage = Some(error.to_string());
+                    break;
+                }
+                page => page?,
+            };
             let Some(last) = page.last() else { break };
             from = last.sequence;
             found.extend(page.into_iter().filter(|entry| filter.admits(entry)));
             if found.len() >= limit {
-                break;
+                // The damage comes after these.
+                return Ok(found);
             }
+        }
+        if let Some(damage) = damage {
+            self.unreadable.entry(id.clone()).or_insert((from, damage));
         }
         Ok(found)
     }
@@ -230,8 +189,9 @@ impl<'a> Session<'a> {
         }
         match self.known(id) {
             Ok(Some(known)) => {
-                warnings.extend(known.warning(id, &self.layout.plan(id)));
-                Ok(known.facts.clone())
+                let path = self.layout.plan(id);
+                warnings.extend(known.warning(id, &path));
+                Ok(known.current(&path).ok().flatten().cloned())
             }
             Ok(None) => Ok(None),
             Err(error @ StoreError::Corrupt { .. }) => {
@@ -500,11 +460,17 @@ impl Read for Session<'_> {
     }
 
     fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>> {
-        let mut ids = self.all_ids()?;
-        ids.extend(self.layout.ids_without_history(&ids)?);
+        let ids = self.ids_of_files()?;
         let (mut all, mut warnings) = (Vec::new(), Vec::new());
         for id in ids {
-            all.extend(self.listed(&id, &mut warnings)?);
+            let known = warnings.len();
+            let facts = self.listed(&id, &mut warnings)?;
+            // A list shows of a damaged plan what the plan alone shows.
+            let intact = match facts.is_none() && warnings.len() > known {
+                true => repair::intact_plan(self.layout, &id)?,
+                false => None,
+            };
+            all.extend(facts.or(intact.map(|(plan, _)| Arc::new(Facts::of(&plan)))));
             if let Ok(Some(known)) = self.known(&id) {
                 warnings.extend(self.files.history_damage(&id, &known)?);
             }
@@ -513,8 +479,7 @@ impl Read for Session<'_> {
     }
 
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>> {
-        let mut ids = self.all_ids()?;
-        ids.extend(self.layout.ids_without_history(&ids)?);
+        let ids = self.ids_of_files()?;
         let mut found = Vec::new();
         for id in ids.into_iter().filter(|id| id.as_str().starts_with(prefix)) {
             let mut damage = Vec::new();
@@ -591,16 +556,11 @@ impl Read for Session<'_> {
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
         let ids = match &filter.plan {
             Some(plan) => BTreeSet::from([plan.clone()]),
-            None => self.all_ids()?,
+            None => self.ids_of_files()?,
         };
         let mut found: Vec<VersionRecord> = Vec::new();
         for id in ids {
-            match self.log_of_plan(&id, after, filter, limit) {
-                Ok(entries) => found.extend(entries),
-                // A damaged plan does not hide the events of the others. Who asks for it alone gets the error.
-                Err(StoreError::Corrupt { .. }) if filter.plan.is_none() => {}
-                Err(error) => return Err(error),
-            }
+            found.extend(self.log_of_plan(&id, after, filter, limit)?);
             for entry in self.staged_after(&id, 0).filter(|entry| entry.sequence > after) {
                 found.extend(Some(entry.record()?).filter(|entry| filter.admits(entry)));
             }
@@ -608,6 +568,23 @@ impl Read for Session<'_> {
         found.sort_by_key(|entry| entry.sequence);
         found.truncate(limit);
         Ok(found)
+    }
+
+    /// Every sequence number belongs to a version, so the first one after the damage that no plan has is hidden by it.
+    fn unreadable(&mut self) -> Result<Unreadable> {
+        let Some(end) = self.unreadable.values().map(|&(end, _)| end).min() else {
+            return Ok(Unreadable::default());
+        };
+        let mut numbers = BTreeSet::new();
+        for id in self.all_ids()? {
+            let up_to = self.unreadable.get(&id).map_or(u64::MAX, |&(end, _)| end);
+            numbers.extend(self.files.sequences(&id, end).into_iter().filter(|&number| number <= up_to));
+        }
+        let from = (end + 1..=self.store_state()?.latest).find(|number| !numbers.contains(number));
+        Ok(Unreadable {
+            from,
+            warnings: self.unreadable.values().map(|(_, damage)| damage.clone()).collect(),
+        })
     }
 
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {

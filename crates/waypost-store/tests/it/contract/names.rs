@@ -76,7 +76,7 @@ pub(super) fn a_purged_plan_is_gone_and_only_a_person_can_purge(place: &Place) {
     );
     // Its numbers stay used, so that whoever reads the log by number misses nothing.
     let numbers: Vec<u64> =
-        plans.log(0, &LogFilter::default(), 10).unwrap().iter().map(|e| e.sequence).collect();
+        plans.log(0, &LogFilter::default(), 10).unwrap().0.iter().map(|e| e.sequence).collect();
     assert_eq!(numbers, [1, 2, 3]);
     assert!(log(&plans).iter().all(|entry| entry.plan != plan("p") || entry.events.is_empty()));
     assert_eq!(write(&plans, "stays", add("next")).unwrap().sequence, 4);

@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use waypost_account::Terminal;
 use waypost_config::Config;
-use waypost_core::{ActorKind, Difference, Draft, PlanChanges, PlanId, Problem, ProblemKind, Refusal};
+use waypost_core::{ActorKind, Difference, Draft, PlanChanges, PlanId, Problem, ProblemKind};
 use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as Entry};
-use waypost_service::{EditOp, Guard};
+use waypost_service::{EditOp, Guard, PersonAct, PersonVerb, ServiceError};
 use waypost_store::PlanStore;
 
 use crate::approval_prompt::{self, Answer};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::load_config;
 use crate::plan_input;
 use crate::view::{differences as difference_lines, text};
 
@@ -61,11 +60,12 @@ pub(crate) fn runnable_by(
     draft: Draft,
     executor: Option<&str>,
 ) -> Outcome<RunnableDraft> {
-    let by = context.actor()?.kind;
-    runnable(config, draft, executor).map_err(|failure| match &config.not_trusted {
-        Some(not_trusted) => load_config::untrusted(not_trusted, by),
-        None => failure,
-    })
+    let runnable = match (runnable(config, draft, executor), &config.not_trusted) {
+        (Err(_), Some(not_trusted)) => return Err(context.untrusted(not_trusted)?),
+        (runnable, _) => runnable?,
+    };
+    context.note_untrusted(config);
+    Ok(runnable)
 }
 
 /// Like [`runnable_by`], for a plan that an agent leaves for approval. What nobody here can run is stored with a note, and
@@ -160,14 +160,13 @@ impl RunRequest<'_> {
 pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
     let by = context.actor()?;
     if by.kind != ActorKind::Person {
-        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: by.clone() };
-        let mut failure: Failure = refusal.into();
-        failure.message = format!("plan {id} needs approval before it runs: {}", failure.message);
-        failure.hint = format!("ask a person to review it and run `waypost approve {id}`");
-        return Ok(failure);
+        let act = PersonAct::on_plan(PersonVerb::Approve, id);
+        let failure: Failure = ServiceError::NeedsPerson { what: "approve a plan", by, act }.into();
+        let message = format!("plan {id} needs approval before it runs: {}", failure.message);
+        return Ok(Failure { message, ..failure });
     }
     let message = format!("plan {id} needs approval before it runs, and there is no terminal to ask for it");
-    let hint = format!("review it and approve it with `waypost approve {id}` in a terminal");
+    let hint = format!("run `waypost approve {id}` in a terminal, or add --sign");
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
 }
 

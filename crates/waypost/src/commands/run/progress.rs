@@ -9,6 +9,7 @@ use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
 use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View, reports};
 
 use crate::context::Context;
+use crate::error::hint_text;
 use crate::output::painted;
 use crate::style::Look;
 use crate::view::{self, text};
@@ -149,8 +150,8 @@ fn describe_event(scope: &Scope, notice: &RunEvent) -> Option<EventLine> {
             let why = Some(reason.clone()).filter(|reason| !reason.is_empty());
             Some(("back", Look::Yellow, format!("{task} is released{}", said(&why))))
         }
-        RunEvent::StartRefused { plan, message, .. } => {
-            let words = format!("{}; approve it with `waypost approve {plan}`", text::one_line(message));
+        RunEvent::StartRefused { message, hint, .. } => {
+            let words = format!("{} ({})", text::one_line(message), hint_text(hint));
             Some(("refused", Look::Yellow, words))
         }
         RunEvent::QuestionAsked { task, question, choices, .. } => {

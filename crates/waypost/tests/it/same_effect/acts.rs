@@ -4,6 +4,9 @@ use serde_json::json;
 
 use super::*;
 
+const MCP_DOES_NOT_HOLD: &str = "an agent leaves a task alone, or cancels it";
+const TUI_SHOWS_HOLDS: &str = "holds are shown there, and neither set nor lifted";
+
 /// Making and editing plans.
 pub(super) fn edits() -> Vec<Act> {
     vec![
@@ -461,6 +464,64 @@ pub(super) fn work() -> Vec<Act> {
             refused: &[],
         },
         Act {
+            name: "hold a task",
+            given: Given::Active,
+            cli: &["hold", PLAN, "t1"],
+            mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
+            http: Http::Send("POST", "/tasks/t1/actions/hold", json!({})),
+            tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
+            then: "active; t1 blocked, t2(t1) blocked, t3 ready; task_held",
+            refused: &[(Worker, "needs_person")],
+        },
+        Act {
+            name: "claim a task that is held",
+            given: Given::HeldByPerson,
+            cli: &["start", PLAN, "t1"],
+            mcp: Mcp::Tool("task_next", json!({ "task": "t1" })),
+            http: Http::Send("POST", "/tasks/t1/actions/claim", json!({})),
+            tui: Tui::NotOffered(TUI_IS_FOR_PEOPLE),
+            then: "",
+            refused: const { &everyone("held") },
+        },
+        Act {
+            name: "skip a task that a person holds",
+            given: Given::HeldByPerson,
+            cli: &["skip", PLAN, "t1"],
+            mcp: Mcp::Tool("task_report", json!({ "task": "t1", "status": "skipped" })),
+            http: Http::Send("POST", "/tasks/t1/actions/skip", json!({})),
+            tui: Tui::NotOffered("the editor's skip is an edit of the plan"),
+            then: "active; t1 skipped, t2(t1) ready, t3 ready; task_skipped",
+            refused: &[
+                (Agent, "stopped_by_person"),
+                (OtherAgent, "stopped_by_person"),
+                (Worker, "needs_person"),
+            ],
+        },
+        Act {
+            name: "lift a hold",
+            given: Given::Held,
+            cli: &["unhold", PLAN, "t1"],
+            mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
+            http: Http::Send("POST", "/tasks/t1/actions/unhold", json!({})),
+            tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
+            then: "active; t1 ready, t2(t1) blocked, t3 ready; task_unheld",
+            refused: &[(Worker, "needs_person")],
+        },
+        Act {
+            name: "lift a person's hold",
+            given: Given::HeldByPerson,
+            cli: &["unhold", PLAN, "t1"],
+            mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
+            http: Http::Send("POST", "/tasks/t1/actions/unhold", json!({})),
+            tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
+            then: "active; t1 ready, t2(t1) blocked, t3 ready; task_unheld",
+            refused: &[
+                (Agent, "stopped_by_person"),
+                (OtherAgent, "stopped_by_person"),
+                (Worker, "needs_person"),
+            ],
+        },
+        Act {
             name: "retry a task",
             given: Given::Failed,
             cli: &["retry", PLAN, "t1"],
@@ -524,6 +585,20 @@ pub(super) fn phases() -> Vec<Act> {
             http: Http::Send("POST", "/actions/approve", json!({ "version": 2, "digest": SEEN })),
             tui: Tui::Run(&["?What will run", "a", "?b back", "a"]),
             then: "active of robin; t1 ready, t2(t1) blocked, t3 ready; plan_approved",
+            refused: ONLY_A_PERSON,
+        },
+        Act {
+            name: "approve and hold",
+            given: Given::AwaitingApproval,
+            cli: &["approve", PLAN, "--hold", "t1", "--yes", "--seen", SEEN],
+            mcp: Mcp::NotOffered(MCP_IS_FOR_AGENTS),
+            http: Http::Send(
+                "POST",
+                "/actions/approve",
+                json!({ "version": 2, "digest": SEEN, "hold": ["t1"] }),
+            ),
+            tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
+            then: "active of robin; t1 blocked, t2(t1) blocked, t3 ready; task_held plan_approved",
             refused: ONLY_A_PERSON,
         },
         Act {
