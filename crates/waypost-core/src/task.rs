@@ -59,6 +59,20 @@ pub struct ExternalTaskRef {
 }
 
 impl ExternalTaskRef {
+    /// Parses `plan/task` or `agent:task`. A plan id cannot contain a colon, so what stands before the first slash of
+    /// `agent:a/b` is no plan.
+    pub fn parse(text: &str) -> Option<Self> {
+        let in_plan = || {
+            let (plan, task) = text.split_once('/')?;
+            Some(Self { agent: None, plan: Some(PlanId::new(plan).ok()?), task: TaskId::new(task).ok()? })
+        };
+        let of_agent = || {
+            let (agent, task) = text.split_once(':').filter(|(agent, _)| !agent.is_empty())?;
+            Some(Self { agent: Some(agent.to_owned()), plan: None, task: TaskId::new(task).ok()? })
+        };
+        in_plan().or_else(of_agent)
+    }
+
     /// Returns the key under which the output is received: `agent:task`, `plan/task`, or `agent:plan/task` if both are
     /// set.
     pub fn key(&self) -> String {

@@ -2,11 +2,10 @@
 //!
 //! Write only. Nodes are named by the ids of their tasks; parents are clusters around their children.
 
-use waypost_core::{Draft, Status};
+use waypost_core::{Draft, EffectiveStatus};
 use waypost_text::{excerpt, one_line, reveal, wrap};
 
 use crate::graph::{Graph, Step};
-use crate::label::sign;
 use crate::mermaid::{GROUP_COLUMNS_MAX, picture_losses};
 use crate::{Dialect, Form, Unreadable, Writing};
 
@@ -40,17 +39,17 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
                 ));
             }
             Step::Task { node, level } => {
-                let task = &graph.tasks[node];
+                let (task, status) = (&graph.tasks[node], graph.statuses[node]);
                 let mut lines =
-                    vec![format!("{} {}", sign(task.state.status), id_shown(task.spec.id.as_str()))];
+                    vec![format!("{} {}", status.sign().glyph(), id_shown(task.spec.id.as_str()))];
                 lines.extend(wrap(&one_line(&task.spec.description), COLUMNS, LINES_MAX));
                 text.push_str(&format!(
                     "{}{} [label={}, tooltip={}, {}];\n",
                     margin(level),
                     name(&names[node]),
                     label(&lines),
-                    quoted(&tooltip(draft, node)),
-                    style_of(task.state.status)
+                    quoted(&tooltip(&graph, node)),
+                    style_of(status)
                 ));
             }
             Step::Close { level } => text.push_str(&format!("{}}}\n", margin(level))),
@@ -77,23 +76,34 @@ fn id_shown(id: &str) -> String {
     excerpt(id, GROUP_COLUMNS_MAX).into_owned()
 }
 
-fn tooltip(draft: &Draft, node: usize) -> String {
-    let task = &draft.tasks[node];
-    let status = task.state.status.as_str();
-    match one_line(&task.spec.description) {
+fn tooltip(graph: &Graph<'_>, node: usize) -> String {
+    let status = graph.statuses[node].as_str();
+    match one_line(&graph.tasks[node].spec.description) {
         description if description.is_empty() => status.to_owned(),
         description => format!("{status}: {description}"),
     }
 }
 
-fn style_of(status: Status) -> &'static str {
+fn style_of(status: EffectiveStatus) -> &'static str {
     match status {
-        Status::Pending => "fillcolor=\"#f6f8fa\", color=\"#57606a\"",
-        Status::Running => "fillcolor=\"#ddf4ff\", color=\"#0969da\", penwidth=2",
-        Status::Done => "fillcolor=\"#dafbe1\", color=\"#1a7f37\"",
-        Status::Failed => "fillcolor=\"#ffebe9\", color=\"#cf222e\", penwidth=2, shape=octagon, style=filled",
-        Status::Skipped => "fillcolor=\"#fff8c5\", color=\"#9a6700\", style=\"rounded,filled,dashed\"",
-        Status::Cancelled => "fillcolor=\"#eaeef2\", color=\"#6e7781\", style=\"rounded,filled,dotted\"",
+        EffectiveStatus::Ready | EffectiveStatus::Queued => "fillcolor=\"#f6f8fa\", color=\"#57606a\"",
+        EffectiveStatus::Blocked => {
+            "fillcolor=\"#f6f8fa\", color=\"#8c959f\", style=\"rounded,filled,dashed\""
+        }
+        EffectiveStatus::Held => "fillcolor=\"#eaeef2\", color=\"#57606a\", penwidth=2",
+        EffectiveStatus::Asking => "fillcolor=\"#fbefff\", color=\"#bf3989\", penwidth=2",
+        EffectiveStatus::Reported => "fillcolor=\"#ddf4ff\", color=\"#1b7c83\"",
+        EffectiveStatus::Running => "fillcolor=\"#ddf4ff\", color=\"#0969da\", penwidth=2",
+        EffectiveStatus::Done => "fillcolor=\"#dafbe1\", color=\"#1a7f37\"",
+        EffectiveStatus::Failed => {
+            "fillcolor=\"#ffebe9\", color=\"#cf222e\", penwidth=2, shape=octagon, style=filled"
+        }
+        EffectiveStatus::Skipped => {
+            "fillcolor=\"#fff8c5\", color=\"#9a6700\", style=\"rounded,filled,dashed\""
+        }
+        EffectiveStatus::Cancelled => {
+            "fillcolor=\"#eaeef2\", color=\"#6e7781\", style=\"rounded,filled,dotted\""
+        }
     }
 }
 

@@ -1,20 +1,6 @@
-//! Labels of pictures: the sign of a status, and text inside XML. `waypost-text` makes texts safe and short.
+//! Labels of pictures: text inside XML. `waypost-text` makes texts safe and short.
 
-use waypost_core::Status;
-use waypost_text::{StatusSign, is_unsafe_char};
-
-/// Returns the sign of a status, so that a status is never shown by colour alone. A picture does not know why a pending task waits.
-pub(crate) fn sign(status: Status) -> &'static str {
-    let sign = match status {
-        Status::Pending => StatusSign::Ready,
-        Status::Running => StatusSign::Running,
-        Status::Done => StatusSign::Done,
-        Status::Failed => StatusSign::Failed,
-        Status::Skipped => StatusSign::Skipped,
-        Status::Cancelled => StatusSign::Cancelled,
-    };
-    sign.glyph()
-}
+use waypost_text::is_unsafe_char;
 
 /// Escapes text for XML or HTML, in an attribute or between tags.
 pub(crate) fn xml(text: &str) -> String {

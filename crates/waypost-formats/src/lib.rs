@@ -39,3 +39,4 @@ pub use conversion::{Loss, Reading, Unreadable, Writing};
 pub use detect::sniff;
 pub use dialect::{Dialect, Form, UnknownDialect};
 pub use graph::{Places, backward, depths, places};
+pub use native::read_part;

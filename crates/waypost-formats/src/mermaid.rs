@@ -2,12 +2,11 @@
 //!
 //! Write only. A status is shown by a sign and a shape as well as by a colour.
 
-use waypost_core::{Draft, Status};
+use waypost_core::{Draft, EffectiveStatus};
 use waypost_text::{excerpt, one_line, truncate};
 
 use crate::field_writer::{losses, plan_loss, task_loss};
 use crate::graph::{Graph, Step};
-use crate::label::sign;
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
 
 /// Maximum columns of a label.
@@ -31,13 +30,13 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
                 text.push_str(&format!("{}subgraph g{node}[\"{label}\"]\n", margin(level)));
             }
             Step::Task { node, level } => {
-                let task = &graph.tasks[node];
-                let (open, close) = brackets(task.state.status);
+                let status = graph.statuses[node];
+                let (open, close) = brackets(status);
                 let label = escaped(&label(&graph, node));
                 text.push_str(&format!(
                     "{}n{node}{open}\"{label}\"{close}:::{}\n",
                     margin(level),
-                    task.state.status.as_str()
+                    status.as_str()
                 ));
             }
             Step::Close { level } => text.push_str(&format!("{}end\n", margin(level))),
@@ -74,7 +73,12 @@ fn shown_title(title: &str) -> String {
 }
 
 const CLASSES: &str = "  \
-  classDef pending fill:#f6f8fa,stroke:#57606a,color:#24292f
+  classDef ready fill:#f6f8fa,stroke:#57606a,color:#24292f
+  classDef queued fill:#f6f8fa,stroke:#57606a,color:#24292f
+  classDef blocked fill:#f6f8fa,stroke:#8c959f,color:#57606a,stroke-dasharray:4 3
+  classDef held fill:#eaeef2,stroke:#57606a,color:#24292f,stroke-width:2px
+  classDef asking fill:#fbefff,stroke:#bf3989,color:#611347,stroke-width:2px
+  classDef reported fill:#ddf4ff,stroke:#1b7c83,color:#0a3069
   classDef running fill:#ddf4ff,stroke:#0969da,color:#0a3069,stroke-width:2px
   classDef done fill:#dafbe1,stroke:#1a7f37,color:#0f5323
   classDef failed fill:#ffebe9,stroke:#cf222e,color:#82071e,stroke-width:2px
@@ -88,7 +92,8 @@ fn label(graph: &Graph<'_>, node: usize) -> String {
     let task = &graph.tasks[node];
     let (id, description) = (one_line(task.spec.id.as_str()), one_line(&task.spec.description));
     let gap = if description.is_empty() { "" } else { ": " };
-    truncate(&format!("{} {id}{gap}{description}", sign(task.state.status)), LABEL_COLUMNS_MAX).into_owned()
+    let sign = graph.statuses[node].sign().glyph();
+    truncate(&format!("{sign} {id}{gap}{description}"), LABEL_COLUMNS_MAX).into_owned()
 }
 
 /// Returns the losses of a picture that shows titles, ids, descriptions, parents, dependencies and statuses, each on one line.
@@ -110,14 +115,18 @@ fn margin(level: usize) -> String {
     "  ".repeat(level + 1)
 }
 
-fn brackets(status: Status) -> (&'static str, &'static str) {
+fn brackets(status: EffectiveStatus) -> (&'static str, &'static str) {
     match status {
-        Status::Pending => ("[", "]"),
-        Status::Running => ("([", "])"),
-        Status::Done => ("(", ")"),
-        Status::Failed => ("{{", "}}"),
-        Status::Skipped => ("[/", "/]"),
-        Status::Cancelled => ("[\\", "\\]"),
+        EffectiveStatus::Ready
+        | EffectiveStatus::Blocked
+        | EffectiveStatus::Held
+        | EffectiveStatus::Asking
+        | EffectiveStatus::Queued => ("[", "]"),
+        EffectiveStatus::Running | EffectiveStatus::Reported => ("([", "])"),
+        EffectiveStatus::Done => ("(", ")"),
+        EffectiveStatus::Failed => ("{{", "}}"),
+        EffectiveStatus::Skipped => ("[/", "/]"),
+        EffectiveStatus::Cancelled => ("[\\", "\\]"),
     }
 }
 

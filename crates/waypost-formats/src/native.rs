@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use waypost_core::{
-    Draft, FORMAT, PlanId, PlanSpec, PlanState, Problem, ProblemKind, ProblemLocation, Task, TaskId,
-    TaskSpec, TaskState,
+    Dependency, Draft, ExternalTaskRef, FORMAT, PlanId, PlanSpec, PlanState, Problem, ProblemKind,
+    ProblemLocation, Task, TaskId, TaskSpec, TaskState,
 };
 
 use self::unknown_fields::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
@@ -21,8 +21,15 @@ use crate::field_reader::{Nameless, Shown, status_of, syntax, without_position};
 use crate::field_writer::pretty;
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
-/// Reads a text of the native format.
+/// Reads a text of the native format. A dependency that names no task of the plan may name one of another plan.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
+    let mut reading = read_part(text)?;
+    reading.drafts.iter_mut().for_each(link_external);
+    Ok(reading)
+}
+
+/// Reads a text of the native format whose tasks may depend on tasks that it does not contain, by their ids.
+pub fn read_part(text: &str) -> Result<Reading, Unreadable> {
     let Entries(mut top) = serde_json::from_str(text).map_err(|error| syntax(&error))?;
     let mut report = Report::default();
     let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
@@ -58,6 +65,23 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     draft.tasks.iter_mut().for_each(Task::name_received);
     let Report { problems, notes, .. } = report;
     Ok(Reading { drafts: vec![draft], problems, notes, ..Reading::new(Dialect::Native) })
+}
+
+/// Links dependencies on `plan/task` and `agent:task`, unless a task of the plan has that id.
+fn link_external(draft: &mut Draft) {
+    let is_candidate = |on: &TaskId| on.as_str().contains(['/', ':']);
+    let here = draft.tasks.iter().flat_map(|task| &task.spec.depends_on).filter_map(Dependency::here);
+    if !here.into_iter().any(is_candidate) {
+        return;
+    }
+    let ids: HashSet<TaskId> = draft.tasks.iter().map(|task| task.spec.id.clone()).collect();
+    for on in draft.tasks.iter_mut().flat_map(|task| &mut task.spec.depends_on) {
+        if let Some(there) = on.here().filter(|on| !ids.contains(*on))
+            && let Some(there) = ExternalTaskRef::parse(there.as_str())
+        {
+            *on = Dependency::External(Box::new(there));
+        }
+    }
 }
 
 /// Writes the draft; nothing is lost.

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use waypost_core::{Draft, Status};
+use waypost_core::{Draft, EffectiveStatus};
 use waypost_text::{excerpt, one_line, truncate, wrap};
 
 use crate::field_writer::{losses, task_loss};
@@ -39,7 +39,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     let graph = Graph::of(draft);
     let by_task = draft.tasks.len() <= DRAWN_TASKS_MAX && graph.edges.len() <= DRAWN_ARROWS_MAX;
     let (body, width, height) = if by_task { tasks(&graph) } else { bands(&graph) };
-    let text = frame(draft, &body, width, height);
+    let text = frame(draft, &graph.statuses, &body, width, height);
     Ok(Writing { text, losses: what_is_lost(draft, by_task) })
 }
 
@@ -61,14 +61,14 @@ fn what_is_lost(draft: &Draft, by_task: bool) -> Vec<Loss> {
 }
 
 /// Frames every picture: style, title, the drawing itself, and the legend.
-fn frame(draft: &Draft, body: &str, width: f64, height: f64) -> String {
+fn frame(draft: &Draft, statuses: &[EffectiveStatus], body: &str, width: f64, height: f64) -> String {
     let title = match one_line(&draft.spec.title) {
         title if title.is_empty() => "Plan".into(),
         title => title,
     };
-    let counts: Vec<(Status, usize)> = Status::ALL
+    let counts: Vec<(EffectiveStatus, usize)> = EffectiveStatus::ALL
         .into_iter()
-        .map(|status| (status, draft.tasks.iter().filter(|task| task.state.status == status).count()))
+        .map(|status| (status, statuses.iter().filter(|of| **of == status).count()))
         .filter(|(_, count)| *count > 0)
         .collect();
     let legend_width: f64 = counts.iter().map(|(status, count)| legend_step(*status, *count)).sum();
@@ -117,7 +117,7 @@ fn frame(draft: &Draft, body: &str, width: f64, height: f64) -> String {
     svg
 }
 
-fn legend_step(status: Status, count: usize) -> f64 {
+fn legend_step(status: EffectiveStatus, count: usize) -> f64 {
     (count.to_string().len() + status.as_str().len()) as f64 * 7.0 + 46.0
 }
 
@@ -203,7 +203,7 @@ fn task(
 ) {
     let task = &graph.tasks[node];
     let (x, y) = layout.corners[node];
-    let status = task.state.status.as_str();
+    let status = graph.statuses[node].as_str();
     let id = one_line(task.spec.id.as_str());
     let mut tooltip = format!("{id} ({status})");
     let description = excerpt(&task.spec.description, TOOLTIP_COLUMNS);
@@ -249,9 +249,9 @@ fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
     let (levels, _) = levels(graph.tasks.len(), &graph.edges);
     let count = levels.iter().max().map_or(0, |level| level + 1);
     let levels_in_band = count.div_ceil(BANDS_MAX).max(1);
-    let mut bands = vec![[0usize; Status::ALL.len()]; count.div_ceil(levels_in_band)];
-    for (task, level) in graph.tasks.iter().zip(&levels) {
-        let kind = Status::ALL.iter().position(|status| *status == task.state.status).unwrap_or(0);
+    let mut bands = vec![[0usize; EffectiveStatus::ALL.len()]; count.div_ceil(levels_in_band)];
+    for (own, level) in graph.statuses.iter().zip(&levels) {
+        let kind = EffectiveStatus::ALL.iter().position(|status| status == own).unwrap_or(0);
         bands[level / levels_in_band][kind] += 1;
     }
     let most = bands.iter().map(|band| band.iter().sum::<usize>()).max().unwrap_or(1).max(1);
@@ -263,7 +263,7 @@ fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
         let last = (first + levels_in_band - 1).min(count);
         let name = if first == last { format!("level {first}") } else { format!("levels {first} to {last}") };
         let tasks = if total == 1 { "task" } else { "tasks" };
-        let words: Vec<String> = Status::ALL
+        let words: Vec<String> = EffectiveStatus::ALL
             .iter()
             .zip(band)
             .filter(|(_, count)| **count > 0)
@@ -280,7 +280,7 @@ fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
         }
         let _ = write!(
             svg,
-            "<g class=\"task pending\" transform=\"translate(0 {y:.1})\"><title>{name}: {}</title>\
+            "<g class=\"task ready\" transform=\"translate(0 {y:.1})\"><title>{name}: {}</title>\
              <rect width=\"{BAND_WIDTH}\" height=\"{BAND_HEIGHT}\" rx=\"7\"/>\
              <text class=\"id\" x=\"12\" y=\"19\">{name}: {total} {tasks}</text>\
              <text class=\"aside\" x=\"{:.1}\" y=\"19\">{}</text></g>",
@@ -290,7 +290,7 @@ fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
         );
         let mut x = 12.0;
         let scale = (BAND_WIDTH - 24.0) / most as f64;
-        for (status, count) in Status::ALL.iter().zip(band).filter(|(_, count)| **count > 0) {
+        for (status, count) in EffectiveStatus::ALL.iter().zip(band).filter(|(_, count)| **count > 0) {
             let width = *count as f64 * scale;
             let _ = write!(
                 svg,
@@ -310,7 +310,12 @@ fn bands(graph: &Graph<'_>) -> (String, f64, f64) {
 const SIGNS: &str = "<defs>\
 <marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"2\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\" \
 markerUnits=\"userSpaceOnUse\"><path class=\"tip\" d=\"M0 0L8 4L0 8Z\"/></marker>\
-<g id=\"sign-pending\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/></g>\
+<g id=\"sign-ready\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/></g>\
+<g id=\"sign-blocked\"><circle class=\"sign dotted\" cx=\"7\" cy=\"7\" r=\"6\"/></g>\
+<g id=\"sign-queued\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"full\" d=\"M7 7V1A6 6 0 0 1 13 7Z\"/></g>\
+<g id=\"sign-reported\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"full\" d=\"M7 1A6 6 0 0 1 7 13Z\"/></g>\
+<g id=\"sign-held\"><path class=\"sign\" d=\"M1 1H13V13H1Z\"/><path class=\"full\" d=\"M4 4H10V10H4Z\"/></g>\
+<g id=\"sign-asking\"><path class=\"stroke\" d=\"M4 4.4A3 3 0 1 1 8.4 7Q7 7.8 7 9.4\"/><circle class=\"full\" cx=\"7\" cy=\"12.4\" r=\"1.1\"/></g>\
 <g id=\"sign-running\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"full\" d=\"M7 1A6 6 0 0 0 7 13Z\"/></g>\
 <g id=\"sign-done\"><circle class=\"full\" cx=\"7\" cy=\"7\" r=\"6.6\"/><path class=\"cut\" d=\"M3.8 7.2L6.2 9.6L10.4 4.8\"/></g>\
 <g id=\"sign-failed\"><path class=\"full\" d=\"M4.2 0.4H9.8L13.6 4.2V9.8L9.8 13.6H4.2L0.4 9.8V4.2Z\"/>\
@@ -335,13 +340,22 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,
 .sign,.stroke{fill:none;stroke:currentColor;stroke-width:1.5}
 .cut{fill:none;stroke:#ffffff;stroke-width:1.8;stroke-linecap:round;stroke-linejoin:round}
 .full{fill:currentColor}
-.pending{color:#57606a}
+.ready,.queued{color:#57606a}
+.blocked{color:#8c959f}
+.held{color:#57606a}
+.asking{color:#bf3989}
+.reported{color:#1b7c83}
+.dotted{stroke-dasharray:2 2}
 .running{color:#0969da}
 .done{color:#1a7f37}
 .failed{color:#cf222e}
 .skipped{color:#9a6700}
 .cancelled{color:#6e7781}
-.pending rect{fill:#f6f8fa;stroke:#8c959f}
+.ready rect,.queued rect{fill:#f6f8fa;stroke:#8c959f}
+.blocked rect{fill:#f6f8fa;stroke:#afb8c1;stroke-dasharray:5 3}
+.held rect{fill:#eaeef2;stroke:#57606a;stroke-width:2.2}
+.asking rect{fill:#fbefff;stroke:#bf3989;stroke-width:2.2}
+.reported rect{fill:#ddf4ff;stroke:#1b7c83}
 .running rect{fill:#ddf4ff;stroke:#0969da;stroke-width:2.2}
 .done rect{fill:#dafbe1;stroke:#1a7f37}
 .failed rect{fill:#ffebe9;stroke:#cf222e;stroke-width:2.2}
@@ -357,13 +371,20 @@ text{fill:#e6edf3}
 .lines .back{stroke:#ff7b72}
 .tip{fill:#7d8590}
 .cut{stroke:#0d1117}
-.pending rect{fill:#161b22;stroke:#6e7681}
+.ready rect,.queued rect{fill:#161b22;stroke:#6e7681}
+.blocked rect{fill:#161b22;stroke:#484f58}
+.held rect{fill:#21262d;stroke:#9da7b3}
+.asking rect{fill:#3d1a2e;stroke:#ff9dd2}
+.reported rect{fill:#0c2d2f;stroke:#39c5cf}
 .running rect{fill:#0c2d52;stroke:#58a6ff}
 .done rect{fill:#0f2f1a;stroke:#3fb950}
 .failed rect{fill:#3c1113;stroke:#ff7b72}
 .skipped rect{fill:#33270a;stroke:#d29922}
 .cancelled rect{fill:#21262d;stroke:#8b949e}
-.pending{color:#9da7b3}
+.ready,.queued,.held{color:#9da7b3}
+.blocked{color:#7d8590}
+.asking{color:#ff9dd2}
+.reported{color:#39c5cf}
 .running{color:#58a6ff}
 .done{color:#3fb950}
 .failed{color:#ff7b72}

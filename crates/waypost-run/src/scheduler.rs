@@ -24,7 +24,7 @@ use waypost_core::{
     Actor, Command, Event, GateRecord, LockTable, Phase, Plan, PlanId, Proof, Refusal, Task, TaskId,
     Timestamp,
 };
-use waypost_service::{Authenticator, NotAuthentic, Service};
+use waypost_service::{Authenticator, HumanTask, NotAuthentic, Service};
 use waypost_store::VersionRecord;
 
 pub(crate) use duration_average::AHEAD_FEW;
@@ -215,7 +215,7 @@ struct Followed {
 struct CheckedGates {
     /// The digest of the work for which the tasks for people were found.
     work: Option<Hash>,
-    human: Vec<TaskId>,
+    human: Vec<HumanTask>,
     /// The records that were found to be genuine.
     genuine: BTreeMap<TaskId, GateRecord>,
     /// Those that have ended although no record shows that a person ended them.

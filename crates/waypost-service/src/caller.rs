@@ -1,6 +1,6 @@
 //! The caller of an operation: the actor whose rights count, and the name under which it holds tasks.
 
-use waypost_core::{Actor, ActorKind, GateRecord, Plan, PlanId, Proof, Refusal, Status, TaskId};
+use waypost_core::{Actor, ActorKind, GateRecord, Plan, PlanId, Proof, Refusal, Status, Task, TaskId};
 
 use crate::error::ServiceError;
 use crate::hint::{PersonAct, PersonVerb};
@@ -145,7 +145,7 @@ impl Caller {
     ) -> Result<(), ServiceError> {
         let Some(found) = plan.task(task.as_str()).filter(|_| self.only_reports) else { return Ok(()) };
         let state = &found.state;
-        if attempt.is_some_and(|attempt| attempt != state.attempt) {
+        if attempt.is_some_and(|attempt| attempt != state.attempt) || self.is_program_of(plan, found) {
             return Ok(());
         }
         let (task, status) = (task.to_string(), state.status);
@@ -159,6 +159,25 @@ impl Caller {
                 Err(Refusal::AlreadyRunning { task, worker }.into())
             }
         }
+    }
+
+    /// Refuses a caller whose agent holds the task in another session.
+    pub(crate) fn is_no_other_session(&self, task: &TaskId, holder: &str) -> Result<(), ServiceError> {
+        match self.relation_to(holder) {
+            Holder::OtherSession => {
+                let (task, agent) = (task.clone(), self.actor.name.clone());
+                Err(ServiceError::HeldByOtherSession { task, agent, until: None })
+            }
+            Holder::Caller | Holder::Other => Ok(()),
+        }
+    }
+
+    /// Whether the caller is the program of a task. Another attempt than its own is refused by the plan.
+    fn is_program_of(&self, plan: &Plan, task: &Task) -> bool {
+        let of = |program: &ProgramOf| {
+            (program.plan.as_str(), program.task.as_str()) == (plan.id().as_str(), task.spec.id.as_str())
+        };
+        task.state.status == Status::Running && self.program.as_ref().is_some_and(of)
     }
 
     /// Returns how the caller relates to the holder of a task.

@@ -1,16 +1,18 @@
 //! Edits of a plan: the small operations that all front ends share. Ids of new tasks are chosen inside the transaction.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use waypost_core::{
-    Command, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Position, Problem, ProblemKind,
-    ProblemLocation, Refusal, Status, TaskChanges, TaskId, TaskSpec,
+    Command, Dependency, ExternalTaskRef, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Position, Problem,
+    ProblemKind, ProblemLocation, Refusal, TaskChanges, TaskId, TaskSpec, Timestamp,
 };
 
 use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
-use crate::report::LEASE_SECONDS_DEFAULT;
-use crate::service::{Guard, Service, Terms, WriteResult};
+use crate::report::{LEASE_SECONDS_DEFAULT, holder_of};
+use crate::service::{Guard, Service, Terms, WriteResult, resolve_task};
 
 /// One small change of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +57,8 @@ pub enum EditOp {
         task: TaskId,
         /// The new status.
         status: StatusChange,
+        /// Also if another session of the same agent holds the task.
+        take_over: bool,
     },
     /// Activate, pause, resume or end the plan, or request its approval.
     SetPhase {
@@ -132,16 +136,23 @@ pub enum StatusChange {
 impl Service {
     /// Edits a plan: all operations in one version, or none.
     pub fn edit(&self, by: &Caller, plan: &PlanId, ops: Vec<EditOp>, guard: Guard) -> WriteResult {
-        let worker = by.worker.clone();
+        let ops = Arc::new(ops);
+        self.retry_after_expiry(plan, || self.try_edit(by, plan, &ops, guard))
+    }
+
+    fn try_edit(&self, by: &Caller, plan: &PlanId, ops: &Arc<Vec<EditOp>>, guard: Guard) -> WriteResult {
+        let (caller, ops) = (by.clone(), Arc::clone(ops));
         // A task set to running is leased like a claimed one.
         let terms = Terms { guard, lease_seconds: Some(LEASE_SECONDS_DEFAULT), ..Terms::default() };
-        let (mut reply, added) = self.write_with(by, plan, terms, move |plan| {
-            let mut edit = Edit::default();
-            for op in &ops {
-                edit.push(plan, op, &worker)?;
-            }
-            Ok((edit.commands, edit.added))
-        })?;
+        let (mut reply, added) = self
+            .write_with(by, plan, terms, move |plan| {
+                let mut edit = Edit::new(plan, &caller);
+                for op in &*ops {
+                    edit.push(op)?;
+                }
+                Ok((edit.commands, edit.added))
+            })
+            .map_err(|error| self.with_lease_end(plan, error))?;
         if reply.changed {
             reply.added = added;
         }
@@ -149,8 +160,10 @@ impl Service {
     }
 }
 
-#[derive(Default)]
-struct Edit {
+struct Edit<'a> {
+    /// The plan before the first operation.
+    before: &'a Plan,
+    by: &'a Caller,
     commands: Vec<Command>,
     added: Vec<TaskId>,
     /// Ids that earlier operations of the same edit have taken.
@@ -159,24 +172,31 @@ struct Edit {
     parents: BTreeMap<TaskId, Option<TaskId>>,
 }
 
-impl Edit {
-    fn push(&mut self, plan: &Plan, op: &EditOp, worker: &str) -> Result<(), ServiceError> {
+impl<'a> Edit<'a> {
+    fn new(before: &'a Plan, by: &'a Caller) -> Self {
+        let (commands, added) = (Vec::new(), Vec::new());
+        Self { before, by, commands, added, taken: BTreeSet::new(), parents: BTreeMap::new() }
+    }
+
+    fn push(&mut self, op: &EditOp) -> Result<(), ServiceError> {
         let command = match op.clone() {
-            EditOp::AddTasks { tasks, position } => self.add(plan, tasks, position)?,
-            EditOp::ReviseTask { task, changes } => Command::ReviseTask { task, changes },
+            EditOp::AddTasks { tasks, position } => self.add(tasks, position)?,
+            EditOp::ReviseTask { task, changes } => self.revise(task, changes)?,
             EditOp::RemoveTask { task, drop_dependencies } => {
-                Command::RemoveTask { task, detach: drop_dependencies }
+                Command::RemoveTask { task: self.named(task)?, detach: drop_dependencies }
             }
-            EditOp::MoveTask { task, parent, position } => {
-                let parent = parent.or_else(|| sibling(&position).map(|beside| self.parent_of(plan, beside)));
-                if let Some(parent) = &parent {
-                    self.parents.insert(task.clone(), parent.clone());
-                }
-                Command::MoveTask { task, parent, place: position }
-            }
+            EditOp::MoveTask { task, parent, position } => self.relocate(task, parent, position)?,
             EditOp::RevisePlan(changes) => Command::RevisePlan(changes),
-            EditOp::SetStatus { task, status } => set_status(plan, task, status, worker),
-            EditOp::SetPhase { phase, summary } => set_phase(plan, phase, summary)?,
+            EditOp::SetStatus { task, status, take_over } => {
+                let (task, plan) = (self.named(task)?, self.plan_now());
+                // Whoever may cancel a task may cancel one that another session works on.
+                if !take_over && !matches!(status, StatusChange::Cancelled { .. }) {
+                    let holder = holder_of(&plan, &task);
+                    holder.map_or(Ok(()), |(_, holder)| self.by.is_no_other_session(&task, &holder))?;
+                }
+                set_status(&plan, task, status, self.by)
+            }
+            EditOp::SetPhase { phase, summary } => set_phase(&self.plan_now(), phase, summary)?,
             EditOp::SetArchived(true) => Command::Archive,
             EditOp::SetArchived(false) => Command::Unarchive,
         };
@@ -184,7 +204,18 @@ impl Edit {
         Ok(())
     }
 
-    fn add(&mut self, plan: &Plan, tasks: Vec<NewTask>, position: Position) -> Result<Command, ServiceError> {
+    /// Returns the plan after the operations so far. If one of them is refused, the write will say so.
+    fn plan_now(&self) -> Cow<'a, Plan> {
+        let mut plan = Cow::Borrowed(self.before);
+        let at = self.before.state().updated_at.unwrap_or(Timestamp::from_micros(0));
+        for command in &self.commands {
+            let Ok(events) = plan.decide(&self.by.actor, at, command) else { break };
+            plan.to_mut().advance(&events, at);
+        }
+        plan
+    }
+
+    fn add(&mut self, mut tasks: Vec<NewTask>, position: Position) -> Result<Command, ServiceError> {
         let blank =
             tasks.iter().position(|task| task.id.is_none() && task.spec.description.trim().is_empty());
         if let Some(at) = blank {
@@ -192,32 +223,110 @@ impl Edit {
             let problems = vec![Problem { place, wrong: ProblemKind::Missing { field } }];
             return Err(ServiceError::Invalid { subject: Subject::Write, problems });
         }
-        self.taken.extend(tasks.iter().filter_map(|task| task.id.clone()));
-        let implied = sibling(&position).and_then(|beside| self.parent_of(plan, beside));
-        let mut free = plan.free_task_ids();
+        self.choose_ids(&mut tasks);
+        let position = self.position(position)?;
+        let implied = sibling(&position).and_then(|beside| self.parent_of(beside));
         let mut specs = Vec::with_capacity(tasks.len());
-        for NewTask { id, mut spec, prefix } in tasks {
-            let is_free = |id: &TaskId| !self.taken.contains(id);
-            let found = match (id, prefix) {
-                (Some(id), _) => Some(id),
-                (None, None) => free.find(is_free),
-                (None, Some(prefix)) => plan.free_numbered_ids(prefix).find(is_free),
+        for NewTask { mut spec, .. } in tasks {
+            spec.parent = match spec.parent.take() {
+                Some(parent) => Some(self.named(parent)?),
+                None => implied.clone(),
             };
-            spec.id = found.unwrap_or_else(|| spec.id.clone());
-            self.taken.insert(spec.id.clone());
-            self.added.push(spec.id.clone());
-            if spec.parent.is_none() {
-                spec.parent.clone_from(&implied);
-            }
+            self.link(&mut spec.depends_on)?;
             self.parents.insert(spec.id.clone(), spec.parent.clone());
             specs.push(*spec);
         }
         Ok(Command::AddTasks { tasks: specs, place: position })
     }
 
+    /// Gives every task its id.
+    fn choose_ids(&mut self, tasks: &mut [NewTask]) {
+        self.taken.extend(tasks.iter().filter_map(|task| task.id.clone()));
+        let mut free = self.before.free_task_ids();
+        for NewTask { id, spec, prefix } in tasks {
+            let is_free = |id: &TaskId| !self.taken.contains(id);
+            let found = match (id.take(), *prefix) {
+                (Some(id), _) => Some(id),
+                (None, None) => free.find(is_free),
+                (None, Some(prefix)) => self.before.free_numbered_ids(prefix).find(is_free),
+            };
+            spec.id = found.unwrap_or_else(|| spec.id.clone());
+            self.taken.insert(spec.id.clone());
+            self.added.push(spec.id.clone());
+        }
+    }
+
+    fn revise(&self, task: TaskId, mut changes: Box<TaskChanges>) -> Result<Command, ServiceError> {
+        if let Some(depends_on) = &mut changes.depends_on {
+            self.link(depends_on)?;
+        }
+        self.link(&mut changes.add_dependencies)?;
+        self.link(&mut changes.remove_dependencies)?;
+        Ok(Command::ReviseTask { task: self.named(task)?, changes })
+    }
+
+    fn relocate(
+        &mut self,
+        task: TaskId,
+        parent: Option<Option<TaskId>>,
+        position: Position,
+    ) -> Result<Command, ServiceError> {
+        let (task, place) = (self.named(task)?, self.position(position)?);
+        let parent = match parent {
+            Some(Some(parent)) => Some(Some(self.named(parent)?)),
+            Some(None) => Some(None),
+            None => sibling(&place).map(|beside| self.parent_of(beside)),
+        };
+        if let Some(parent) = &parent {
+            self.parents.insert(task.clone(), parent.clone());
+        }
+        Ok(Command::MoveTask { task, parent, place })
+    }
+
     /// Returns the parent of a task after the operations so far.
-    fn parent_of(&self, plan: &Plan, task: &TaskId) -> Option<TaskId> {
-        self.parents.get(task).cloned().unwrap_or_else(|| plan.task(task.as_str())?.spec.parent.clone())
+    fn parent_of(&self, task: &TaskId) -> Option<TaskId> {
+        self.parents
+            .get(task)
+            .cloned()
+            .unwrap_or_else(|| self.before.task(task.as_str())?.spec.parent.clone())
+    }
+
+    /// Whether the plan has the task, or an operation so far adds it.
+    fn is_here(&self, task: &TaskId) -> bool {
+        self.taken.contains(task) || self.before.task(task.as_str()).is_some()
+    }
+
+    /// Returns the task with this id or id prefix. The write refuses a task that is not there.
+    fn named(&self, task: TaskId) -> Result<TaskId, ServiceError> {
+        if self.is_here(&task) {
+            return Ok(task);
+        }
+        match resolve_task(self.before, task.as_str()) {
+            Err(ServiceError::Refused(Refusal::NoSuchTask { .. })) => Ok(task),
+            found => found,
+        }
+    }
+
+    fn position(&self, position: Position) -> Result<Position, ServiceError> {
+        Ok(match position {
+            Position::First | Position::Last => position,
+            Position::Before(beside) => Position::Before(self.named(beside)?),
+            Position::After(beside) => Position::After(self.named(beside)?),
+        })
+    }
+
+    /// Resolves dependencies: a task of this plan, else `plan/task` or `agent:task`.
+    fn link(&self, dependencies: &mut [Dependency]) -> Result<(), ServiceError> {
+        for on in dependencies {
+            let Dependency::Task(named) = &*on else { continue };
+            let task = self.named(named.clone())?;
+            let there = if self.is_here(&task) { None } else { ExternalTaskRef::parse(task.as_str()) };
+            *on = match there {
+                Some(there) => Dependency::External(Box::new(there)),
+                None => Dependency::Task(task),
+            };
+        }
+        Ok(())
     }
 }
 
@@ -228,15 +337,15 @@ fn sibling(position: &Position) -> Option<&TaskId> {
     }
 }
 
-fn set_status(plan: &Plan, task: TaskId, status: StatusChange, worker: &str) -> Command {
-    let is_running = plan.task(task.as_str()).is_some_and(|task| task.state.status == Status::Running);
+fn set_status(plan: &Plan, task: TaskId, status: StatusChange, by: &Caller) -> Command {
+    let is_running = holder_of(plan, &task).is_some();
     let finish = |task, outcome| Command::FinishTask { task, attempt: None, outcome, retry: None };
     match status {
         StatusChange::Pending { reason } if is_running => {
             Command::ReleaseTask { task, attempt: None, reason }
         }
         StatusChange::Pending { .. } => Command::RetryTask { task },
-        StatusChange::Running => Command::StartTask { task, worker: worker.to_owned() },
+        StatusChange::Running => Command::StartTask { task, worker: by.worker.clone() },
         StatusChange::Done { result, output } => {
             finish(task, Outcome::Done { result, output, evidence: None })
         }

@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use waypost_config::{Config, ResolvedWork, resolve};
 use waypost_core::canonical::sha256;
 use waypost_core::{
-    ActorKind, Command, Draft, GateOutcome, GateRecord, Json, Outcome, Plan, PlanId, Refusal, Status, TaskId,
-    TaskState, Timestamp, Work,
+    ActorKind, Command, Draft, GateOutcome, GateRecord, Json, Outcome, Phase, Plan, PlanId, Refusal, Status,
+    TaskId, TaskState, Timestamp, Work,
 };
 use waypost_text::hex;
 
@@ -23,23 +24,44 @@ pub(crate) fn is_human(config: &Config, work: &Work) -> bool {
     matches!(resolve(config, work), Ok(ResolvedWork::Human))
 }
 
-/// Returns the tasks of a plan that are for people, for [`unproved_gates`]. It changes with the plan's work alone.
-pub fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
+/// Returns the tasks of a plan that are for people, for [`unproved_gates`]. As far as workers are concerned, they change with
+/// the plan's work alone.
+pub fn gates_of(config: &Config, plan: &Plan) -> Vec<HumanTask> {
+    let of_task = |id: TaskId| HumanTask { plain_behind: plan.plain_tasks_behind(id.as_str()), id };
+    human_tasks(config, plan).into_iter().map(of_task).collect()
+}
+
+/// Returns the tasks of a plan that are for people.
+pub(crate) fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
     let tasks = plan.tasks().map(|(task, _)| task);
     let for_people =
         tasks.filter(|task| task.spec.work.as_deref().is_some_and(|work| is_human(config, work)));
     for_people.map(|task| task.spec.id.clone()).collect()
 }
 
-/// Returns the tasks for people that have ended although no record that is proved shows that a person ended them. A task
-/// that was skipped because another one failed, or that its author skips, was not ended by anyone.
+/// A task for people, and the tasks without work that wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HumanTask {
+    /// The id of the task.
+    pub id: TaskId,
+    /// Those that wait for it, directly or through others of their kind.
+    pub plain_behind: Vec<TaskId>,
+}
+
+/// Returns the tasks for people that have ended although no record that is proved shows that a person ended them, or that
+/// are open although a task that waits for them was ended. A task that was skipped because another one failed, or that its
+/// author skips, was not ended by anyone.
 pub fn unproved_gates(
     plan: &Plan,
-    human: &[TaskId],
+    human: &[HumanTask],
     is_proved: &mut dyn FnMut(&TaskId, &GateRecord) -> bool,
 ) -> Vec<TaskId> {
-    let mut is_unproved = |id: &&TaskId| {
+    let mut is_unproved = |HumanTask { id, plain_behind }: &&HumanTask| {
         plan.task(id.as_str()).is_some_and(|task| {
+            let is_open = !task.state.status.is_finished();
+            if is_open && plain_behind.iter().any(|task| plan.was_ended(task.as_str())) {
+                return true;
+            }
             let state = &task.state;
             let is_decided = state.status.is_finished()
                 && !(state.status == Status::Skipped && (task.spec.skip || state.because_of.is_some()));
@@ -47,7 +69,7 @@ pub fn unproved_gates(
             is_decided && !state.gate().is_some_and(is_proof)
         })
     };
-    human.iter().filter(|id| is_unproved(id)).cloned().collect()
+    human.iter().filter(|task| is_unproved(task)).map(|task| task.id.clone()).collect()
 }
 
 /// Whether the record explains how a task ended. A check of the task may have run since, in a later attempt.
@@ -74,7 +96,7 @@ impl Gatekeeper<'_> {
     pub(crate) fn admit(
         &self,
         commands: Vec<Command>,
-        config: impl Fn() -> Result<std::sync::Arc<Config>, ServiceError>,
+        config: impl Fn() -> Result<Arc<Config>, ServiceError>,
     ) -> Result<Vec<Command>, ServiceError> {
         self.bind_program(&commands)?;
         let commands = match commands.iter().any(|command| self.needs_configuration(command)) {
@@ -83,13 +105,67 @@ impl Gatekeeper<'_> {
         };
         self.only_reports(&commands)?;
         self.keep_stops(&commands)?;
+        self.keep_behind_gates(&commands, config)?;
         Ok(commands)
     }
 
-    /// The program of a task does nothing in other plans.
+    /// Agents and workers take nothing out from behind a task for people that is open: what waits for it may be waited
+    /// for from other plans, and ends without it. Before the plan was approved, it is being written.
+    fn keep_behind_gates(
+        &self,
+        commands: &[Command],
+        config: impl Fn() -> Result<Arc<Config>, ServiceError>,
+    ) -> Result<(), ServiceError> {
+        let state = self.plan.state();
+        let is_person = matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System);
+        if is_person || state.approval.is_none() && state.phase != Phase::Active {
+            return Ok(());
+        }
+        let mut plan = Cow::Borrowed(self.plan);
+        for command in commands {
+            let is_plain = |task: &&TaskId| {
+                plan.task(task.as_str())
+                    .is_some_and(|task| task.spec.work.is_none() && task.spec.check.is_none())
+            };
+            let mut behind: Vec<(TaskId, Vec<TaskId>)> = Vec::new();
+            for task in loosened(&plan, command).iter().filter(is_plain) {
+                let mut before = plan.open_work_before(task.as_str());
+                if !before.is_empty() {
+                    let config = config()?;
+                    before.retain(|gate| is_gate(&config, &plan, gate));
+                    behind.push((task.clone(), before));
+                }
+            }
+            // What is refused is refused again when the write is decided.
+            let Ok(events) = plan.decide(&self.by.actor, self.now, command) else { return Ok(()) };
+            if behind.is_empty() && commands.len() == 1 {
+                return Ok(());
+            }
+            let changed = plan.to_mut();
+            events.iter().for_each(|event| changed.evolve(event, self.now));
+            for (task, gates) in behind {
+                let Some(found) = changed.task(task.as_str()) else { continue };
+                let now = if found.state.status.is_finished() {
+                    Vec::new()
+                } else {
+                    changed.open_work_before(task.as_str())
+                };
+                let passed =
+                    gates.iter().find(|gate| !now.contains(gate) && changed.task(gate.as_str()).is_some());
+                if let Some(gate) = passed {
+                    return Err(self.refuse(gate, "a person".to_owned(), "let tasks pass it"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The program of a task does nothing in other plans, and starts nothing.
     fn bind_program(&self, commands: &[Command]) -> Result<(), ServiceError> {
-        let is_foreign = self.by.program.as_ref().is_some_and(|own| own.plan != self.plan.id().as_str());
-        if is_foreign && !commands.is_empty() { Err(self.not_its_task()) } else { Ok(()) }
+        let Some(own) = &self.by.program else { return Ok(()) };
+        let is_foreign = own.plan != self.plan.id().as_str() && !commands.is_empty();
+        let starts = |command: &Command| matches!(acted_on(command), Some((_, Act::Start)));
+        if is_foreign || commands.iter().any(starts) { Err(self.not_its_task()) } else { Ok(()) }
     }
 
     /// A caller that only reports claims, finishes, releases and asks, and nothing else.
@@ -136,9 +212,10 @@ impl Gatekeeper<'_> {
                     added.insert(task.clone());
                 }
             }
+            let work_of =
+                |task: &TaskId| self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
             let is_for_people = |task: &TaskId| {
-                let known = self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
-                added.contains(task) || known.is_some_and(|work| is_human(config, work))
+                added.contains(task) || work_of(task).is_some_and(|work| is_human(config, work))
             };
             let mut gates = Vec::new();
             match acted_on(&command) {
@@ -147,15 +224,14 @@ impl Gatekeeper<'_> {
                         self.only_people(task, "take it")?;
                     }
                     self.is_defined(config, task)?;
-                    let known = self.plan.task(task.as_str());
-                    if self.by.program.is_some() && known.is_some_and(|task| task.spec.work.is_some()) {
-                        return Err(self.not_its_task());
-                    }
                 }
                 Some((task, Act::End(outcome))) if is_for_people(task) => {
                     gates.push(self.end(config, task, outcome, "end it", PersonVerb::Answer)?);
                 }
                 Some((task, Act::Cancel)) => {
+                    self.open_members(task)
+                        .iter()
+                        .try_for_each(|member| self.is_no_gate_elsewhere(config, member, "cancel it"))?;
                     for member in self.open_members(task).iter().filter(|member| is_for_people(member)) {
                         let end = (GateOutcome::Cancelled, None);
                         gates.push(self.end(config, member, end, "cancel it", PersonVerb::Cancel)?);
@@ -165,7 +241,12 @@ impl Gatekeeper<'_> {
                     let end = (GateOutcome::Answered, Some(answer));
                     gates.push(self.end(config, task, end, "answer it", PersonVerb::Answer)?);
                 }
-                Some((task, Act::Reopen)) if is_for_people(task) => self.only_people(task, "reopen it")?,
+                Some((task, Act::Reopen)) => {
+                    self.is_no_gate_elsewhere(config, task, "reopen it")?;
+                    if is_for_people(task) {
+                        self.only_people(task, "reopen it")?;
+                    }
+                }
                 None if command == Command::RetryPlan => {
                     let failed = |task: &&TaskId| {
                         self.plan.task(task.as_str()).is_some_and(|task| task.state.status == Status::Failed)
@@ -184,7 +265,7 @@ impl Gatekeeper<'_> {
                         gates.push(self.end(config, task, end, "cancel it", PersonVerb::Cancel)?);
                     }
                 }
-                Some((_, Act::End(_) | Act::Answer(_) | Act::Reopen)) | None => {}
+                Some((_, Act::End(_) | Act::Answer(_))) | None => {}
             }
             // An archived plan takes no more commands.
             if command == Command::Archive {
@@ -212,6 +293,26 @@ impl Gatekeeper<'_> {
                 Err(self.refuse(task, whom, "take it"))
             }
             (Some(_) | None, _) => Ok(()),
+        }
+    }
+
+    /// In a plan that was approved, an executor that nothing here defines may be a person where it was.
+    fn is_no_gate_elsewhere(
+        &self,
+        config: &Config,
+        task: &TaskId,
+        wanted: &'static str,
+    ) -> Result<(), ServiceError> {
+        let work = self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
+        let is_person = matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System);
+        match work {
+            Some(work)
+                if !is_person && self.plan.state().approval.is_some() && resolve(config, work).is_err() =>
+            {
+                let whom = format!("executor {}, which is not defined here", work.executor);
+                Err(self.refuse(task, whom, wanted))
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -353,6 +454,46 @@ pub(crate) enum Act {
     Cancel,
     Answer(String),
     Reopen,
+}
+
+/// Whether a task is for people.
+fn is_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
+    let work = plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
+    work.is_some_and(|work| is_human(config, work))
+}
+
+/// Returns the tasks that may wait for less after a command, or have ended.
+fn loosened(plan: &Plan, command: &Command) -> Vec<TaskId> {
+    if let Command::ReviseTask { task, changes } = command {
+        let waits =
+            changes.depends_on.is_some() || !changes.remove_dependencies.is_empty() || changes.when.is_some();
+        return if waits { members(plan, task) } else { Vec::new() };
+    }
+    if let Command::MoveTask { task, parent: Some(_), .. }
+    | Command::CancelTask { task, .. }
+    | Command::FinishTask { task, outcome: Outcome::Skipped { .. }, .. } = command
+    {
+        return members(plan, task);
+    }
+    match command {
+        Command::Replace(_) => plan.tasks().map(|(task, _)| task.spec.id.clone()).collect(),
+        Command::RemoveTask { task, .. } => {
+            plan.tasks_behind(std::slice::from_ref(task)).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns a task with everything below it.
+fn members(plan: &Plan, task: &TaskId) -> Vec<TaskId> {
+    let mut tasks = vec![task.clone()];
+    let mut at = 0;
+    while let Some(task) = tasks.get(at) {
+        let children = plan.children(task.as_str());
+        tasks.extend(children.iter().map(|child| child.spec.id.clone()));
+        at += 1;
+    }
+    tasks
 }
 
 /// Whether a command ends a plan, or puts it away, with the tasks that are open.

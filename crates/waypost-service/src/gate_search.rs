@@ -10,7 +10,7 @@ use waypost_store::{ArchiveFilter, Query};
 use crate::authenticity::Signing;
 use crate::caller::{Caller, ProvedAct, SignedGate};
 use crate::error::ServiceError;
-use crate::gate::{Act, Gatekeeper, acted_on, human_tasks, is_human, unproved_gates};
+use crate::gate::{Act, Gatekeeper, acted_on, gates_of, is_human, unproved_gates};
 use crate::hint::{PersonAct, PersonVerb};
 use crate::service::Service;
 
@@ -121,14 +121,14 @@ impl Service {
             let mut is_proved = |task: &TaskId, gate: &GateRecord| {
                 authenticator.is_gate_proved(&config.approval, (plan.id(), task), gate, now)
             };
-            let human = human_tasks(&config, plan);
+            let human = gates_of(&config, plan);
             let mut unproved = unproved_gates(plan, &human, &mut is_proved);
             let is_open = |task: &waypost_core::Task| !task.state.status.is_finished();
             if plan.task(task.as_str()).is_some_and(is_open) {
                 let is_cancelled = |id: &TaskId, gate: &GateRecord| {
                     gate.outcome == GateOutcome::Cancelled && is_proved(id, gate)
                 };
-                unproved.extend(human.into_iter().filter(|id| {
+                unproved.extend(human.into_iter().map(|task| task.id).filter(|id| {
                     let found = plan.task(id.as_str()).filter(|task| is_open(task));
                     found.is_some_and(|task| !task.state.gate().is_some_and(|gate| is_cancelled(id, gate)))
                 }));
@@ -148,11 +148,11 @@ impl Service {
             let is_proved = |task: &TaskId, gate: &GateRecord| {
                 authenticator.is_gate_proved(&config.approval, (plan.id(), task), gate, now)
             };
-            let mut human = human_tasks(&config, plan);
+            let mut human = gates_of(&config, plan);
             // A plan that was brought when it had ended has no records.
             let has_ended = plan.state().phase.is_finished();
             human.retain(|task| {
-                !has_ended || plan.task(task.as_str()).is_some_and(|task| task.state.gate().is_some())
+                !has_ended || plan.task(task.id.as_str()).is_some_and(|task| task.state.gate().is_some())
             });
             let unproved = unproved_gates(plan, &human, &mut { is_proved });
             let problem =

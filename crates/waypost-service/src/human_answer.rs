@@ -1,7 +1,9 @@
 //! What a person's answer does to a task: it answers a question, or finishes a task that a person does. Writes nothing.
 
 use serde_json::json;
-use waypost_core::{Actor, ActorKind, Command, Json, Outcome, Plan, Refusal, Status, Task, TaskId};
+use waypost_core::{
+    Actor, ActorKind, Command, Json, Outcome, Plan, Problem, ProblemKind, Refusal, Status, Task, TaskId,
+};
 
 use waypost_config::{Config, Executor};
 
@@ -28,6 +30,10 @@ pub(crate) fn answer_command(
     }
     if by.kind != ActorKind::Person {
         return Err(Refusal::OnlyAPerson { what: "answer what is for a person to do", by: by.clone() });
+    }
+    if answer.trim().is_empty() {
+        let problem = Problem::task(task, ProblemKind::Missing { field: "answer".to_owned() });
+        return Err(Refusal::Invalid { problems: vec![problem] });
     }
     let outcome = match answer.trim().to_lowercase().as_str() {
         "no" | "n" => Outcome::Failed { error: format!("answered no by {by}"), evidence: None },

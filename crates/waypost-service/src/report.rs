@@ -4,7 +4,8 @@
 
 use serde::Serialize;
 use waypost_core::{
-    Command, Json, Outcome, Plan, PlanId, QuestionRequest, Refusal, Status, TaskId, Timestamp,
+    Command, Json, Outcome, Plan, PlanId, Problem, ProblemKind, QuestionRequest, Refusal, Status, TaskId,
+    Timestamp,
 };
 use waypost_store::{Lease, LeaseFilter, LeaseUpdate, StoreError, TaskProgress};
 
@@ -80,6 +81,24 @@ pub enum TaskReport {
     Question(Box<QuestionRequest>),
 }
 
+impl TaskReport {
+    /// Refuses a report that lacks its text. That of a question is checked with its other limits.
+    fn says_something(&self, task: &TaskId) -> Result<(), ServiceError> {
+        let (field, text) = match self {
+            Self::Progress(text) => ("progress", text),
+            Self::Failed { error } => ("error", error),
+            Self::Done { .. } | Self::Skipped { .. } | Self::Released { .. } | Self::Question(_) => {
+                return Ok(());
+            }
+        };
+        if text.trim().is_empty() {
+            let problem = Problem::task(task, ProblemKind::Missing { field: field.to_owned() });
+            return Err(ServiceError::Invalid { subject: Subject::Report, problems: vec![problem] });
+        }
+        Ok(())
+    }
+}
+
 /// A task of a plan, and the attempt that reports. Without an attempt only the holder of the task or a person may
 /// report.
 #[derive(Clone, Copy, Debug)]
@@ -124,12 +143,8 @@ impl Service {
                         let (task, attempt) = (wanted.clone(), Some(attempt));
                         Ok((vec![Command::ReleaseTask { task, attempt, reason }, start], false))
                     }
-                    Holder::OtherSession => Err(ServiceError::HeldByOtherSession {
-                        task: wanted.clone(),
-                        agent: caller.actor.name.clone(),
-                        until: None,
-                    }),
-                    Holder::Other => {
+                    Holder::OtherSession | Holder::Other => {
+                        caller.is_no_other_session(&wanted, &holder)?;
                         Err(Refusal::AlreadyRunning { task: wanted.to_string(), worker: holder }.into())
                     }
                 }
@@ -151,11 +166,20 @@ impl Service {
         report: TaskReport,
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
-        match self.try_report(by, task, report.clone(), guard) {
-            // The other session may be gone: once its lease has expired, it no longer holds the task.
+        self.retry_after_expiry(task.plan, || self.try_report(by, task, report.clone(), guard))
+    }
+
+    /// Writes once more if another session holds the task. It may be gone: once its lease has expired, it no longer holds
+    /// the task.
+    pub(crate) fn retry_after_expiry(
+        &self,
+        plan: &PlanId,
+        write: impl Fn() -> Result<WriteReply, ServiceError>,
+    ) -> Result<WriteReply, ServiceError> {
+        match write() {
             Err(ServiceError::HeldByOtherSession { .. }) => {
-                self.reclaim_expired_leases(Some(task.plan))?;
-                self.try_report(by, task, report, guard)
+                self.reclaim_expired_leases(Some(plan))?;
+                write()
             }
             written => written,
         }
@@ -182,6 +206,7 @@ impl Service {
         report: TaskReport,
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
+        report.says_something(task.task)?;
         let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
         let progress = if let TaskReport::Progress(text) = &report { Some(text.clone()) } else { None };
         let (mut reply, attempt) = self
@@ -200,11 +225,8 @@ impl Service {
                     }
                 }
                 // A caller that names the attempt knows it from the claim, so its session is not compared.
-                if let (None, Some((_, holder))) = (named, &running)
-                    && caller.relation_to(holder) == Holder::OtherSession
-                {
-                    let (task, agent) = (wanted.clone(), caller.actor.name.clone());
-                    return Err(ServiceError::HeldByOtherSession { task, agent, until: None });
+                if let (None, Some((_, holder))) = (named, &running) {
+                    caller.is_no_other_session(&wanted, holder)?;
                 }
                 let command = match &report {
                     TaskReport::Progress(text) => {
@@ -335,7 +357,7 @@ impl Service {
     }
 
     /// Adds the end of the other session's lease to the error.
-    fn with_lease_end(&self, plan: &PlanId, error: ServiceError) -> ServiceError {
+    pub(crate) fn with_lease_end(&self, plan: &PlanId, error: ServiceError) -> ServiceError {
         let ServiceError::HeldByOtherSession { task, agent, until: None } = error else { return error };
         let attempt = self.read(plan, |plan| holder_of(plan, &task).map(|(attempt, _)| attempt));
         let lease =
@@ -346,7 +368,7 @@ impl Service {
 }
 
 /// Returns the running attempt of a task, and its holder.
-fn holder_of(plan: &Plan, task: &TaskId) -> Option<(u32, String)> {
+pub(crate) fn holder_of(plan: &Plan, task: &TaskId) -> Option<(u32, String)> {
     let running = plan.task(task.as_str()).filter(|task| task.state.status == Status::Running)?;
     Some((running.state.attempt, running.state.worker.clone().unwrap_or_default()))
 }

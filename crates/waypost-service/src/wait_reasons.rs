@@ -9,6 +9,7 @@ use waypost_core::{
     StartRefusalReason, Status, TaskId, Timestamp,
 };
 use waypost_store::{HeldLock, PlanStore, WriteError};
+use waypost_text::quote;
 
 use crate::active_workers::{no_worker, workers_of};
 use crate::approval::start_refusal_text;
@@ -128,10 +129,16 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
             let by = by.map(|report| report.by.to_string()).unwrap_or_default();
             ("check", format!("its check: {by} reported it as done"))
         }
-        BlockReason::Held { task, by } => ("hold", format!("the hold of {task} to end: held by {by}")),
+        BlockReason::Held { task, by, reason } => ("hold", hold_text(&task, &by, &reason)),
         BlockReason::Until(at) => ("retry", format!("its next attempt at {}", at.to_the_second())),
     };
     Reason { kind, words, fact }
+}
+
+/// Says who holds a task that another, or the task itself, waits for.
+pub fn hold_text(task: &str, by: &str, reason: &str) -> String {
+    let why = if reason.is_empty() { String::new() } else { format!(" ({})", quote(reason)) };
+    format!("the hold of {task} to end: held by {by}{why}")
 }
 
 /// Returns the executor of a task that a machine could start now.
@@ -141,6 +148,7 @@ fn startable(plan: &Plan, task: &TaskId) -> Option<String> {
         EffectiveStatus::Ready => found.spec.work.as_deref(),
         EffectiveStatus::Reported => found.spec.check.as_deref(),
         EffectiveStatus::Blocked
+        | EffectiveStatus::Held
         | EffectiveStatus::Asking
         | EffectiveStatus::Queued
         | EffectiveStatus::Running

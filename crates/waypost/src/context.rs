@@ -209,6 +209,7 @@ impl Context {
             let plan = caller.actor.name.clone();
             let attempt = evidence().attempt_of(&plan);
             caller.program = attempt.map(|(task, attempt)| ProgramOf { plan, task, attempt });
+            caller.only_reports = true;
         }
         if caller.actor != Actor::person(account().name.as_str()) {
             return Ok(caller);

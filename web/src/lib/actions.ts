@@ -19,7 +19,7 @@ export type PlanAction =
   | "unarchive"
   | "finish";
 
-export type TaskAction = "claim" | "progress" | "done" | "fail" | "skip" | "retry" | "cancel" | "answer" | "release";
+export type TaskAction = "claim" | "progress" | "done" | "fail" | "skip" | "retry" | "cancel" | "hold" | "unhold" | "answer" | "release";
 
 const spoken = (words: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(words).filter(([, value]) => value !== "" && value !== undefined));

@@ -8,6 +8,7 @@ export const STANDINGS: Standing[] = [
   "running",
   "queued",
   "asking",
+  "held",
   "reported",
   "failed",
   "ready",
@@ -29,6 +30,7 @@ const LETTERS: Record<string, Standing> = {
   s: "skipped",
   c: "cancelled",
   q: "asking",
+  h: "held",
   p: "reported",
 };
 

@@ -13,6 +13,7 @@ export type Standing =
   | "skipped"
   | "cancelled"
   | "asking"
+  | "held"
   | "reported";
 
 export interface Counts {

@@ -15,6 +15,7 @@ mod slot;
 mod snapshot;
 mod task_index;
 mod work_digest;
+mod work_order;
 mod work_tree;
 
 use std::cmp::Reverse;

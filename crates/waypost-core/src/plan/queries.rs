@@ -80,6 +80,8 @@ pub enum EffectiveStatus {
     Reported,
     /// Waiting for a person's answer.
     Asking,
+    /// Held until somebody releases it.
+    Held,
     /// Reserved by a worker; not known to have begun.
     Queued,
     /// Being worked on.
@@ -96,11 +98,12 @@ pub enum EffectiveStatus {
 
 impl EffectiveStatus {
     /// All statuses.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Blocked,
         Self::Ready,
         Self::Reported,
         Self::Asking,
+        Self::Held,
         Self::Queued,
         Self::Running,
         Self::Done,
@@ -121,6 +124,7 @@ impl EffectiveStatus {
             Self::Ready => StatusSign::Ready,
             Self::Reported => StatusSign::Reported,
             Self::Asking => StatusSign::Asking,
+            Self::Held => StatusSign::Held,
             Self::Queued => StatusSign::Queued,
             Self::Running => StatusSign::Running,
             Self::Done => StatusSign::Done,
@@ -153,6 +157,9 @@ pub enum BlockReason {
         task: String,
         /// The actor that holds it.
         by: String,
+        /// Why it is held.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        reason: String,
     },
 }
 
@@ -300,6 +307,7 @@ impl Plan {
         let slot = self.slot(number);
         Some(match slot.status {
             Status::Pending if slot.is_parent() && self.has_begun(number) => EffectiveStatus::Running,
+            Status::Pending if slot.held => EffectiveStatus::Held,
             Status::Pending if slot.is_parent() && slot.inside == ParentGate::Open => EffectiveStatus::Ready,
             Status::Pending if slot.asking => EffectiveStatus::Asking,
             Status::Pending if slot.ready && slot.reported => EffectiveStatus::Reported,
@@ -350,8 +358,8 @@ impl Plan {
                 waiting.push(BlockReason::Dependencies(self.unmet_names(at_number, NAMES_MAX)));
             }
             if let Some(hold) = self.hold_of(at_number) {
-                let (task, by) = (self.name(at_number), hold.by.to_string());
-                waiting.push(BlockReason::Held { task, by });
+                let (task, by, reason) = (self.name(at_number), hold.by.to_string(), hold.reason.clone());
+                waiting.push(BlockReason::Held { task, by, reason });
             }
             at_number = self.slot(at_number).parent;
         }
@@ -393,13 +401,21 @@ impl Plan {
         outputs
     }
 
-    /// Resolves an id or an unambiguous prefix of one. On failure returns up to 10 candidates.
+    /// Resolves an id or an unambiguous prefix of one. A number is not cut short: `t1` does not stand for `t10`. On failure
+    /// returns up to 10 candidates.
     pub fn resolve(&self, text: &str) -> Result<TaskId, Vec<TaskId>> {
         if let Some(number) = self.find(text) {
             return Ok(self.task_id(number));
         }
         let mut found: Vec<TaskId> =
-            self.live_ids().filter(|id| id.starts_with(text)).take(10).map(TaskId::trusted).collect();
+            self.live_ids().filter(|id| is_prefix(text, id)).take(10).map(TaskId::trusted).collect();
         if found.len() == 1 { Ok(found.remove(0)) } else { Err(found) }
     }
+}
+
+/// Whether the id begins with the text, and no number is cut short.
+fn is_prefix(text: &str, id: &str) -> bool {
+    let is_number_cut = |rest: &str| rest.starts_with(|next: char| next.is_ascii_digit());
+    let ends_in_digit = text.ends_with(|last: char| last.is_ascii_digit());
+    !text.is_empty() && id.strip_prefix(text).is_some_and(|rest| !(ends_in_digit && is_number_cut(rest)))
 }

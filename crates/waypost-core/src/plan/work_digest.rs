@@ -1,7 +1,8 @@
 //! The digest of everything that machines would do for a plan, and in which order: the object of an approval.
 //!
 //! It covers nothing that changes while the plan runs. It also leaves out tasks that no machine works on or reads:
-//! people may edit their own items without another approval. The task hashes are grouped in buckets, so that one edit
+//! people may edit their own items without another approval. Of those that stand between machine tasks, it covers what they
+//! wait for: without it, a task could be taken out from behind another one. The task hashes are grouped in buckets, so that one edit
 //! hashes one task, one bucket and the list of buckets, whatever the size of the plan. They are computed when the
 //! digest is first requested, and never stored: anyone who can write the store could write them too.
 
@@ -44,7 +45,7 @@ impl Plan {
     }
 
     /// Reads a task without keeping it: a plan of 100,000 tasks does not grow in memory.
-    fn with_spec<R>(&self, number: u32, read: impl FnOnce(&TaskSpec) -> R) -> R {
+    pub(super) fn with_spec<R>(&self, number: u32, read: impl FnOnce(&TaskSpec) -> R) -> R {
         let slot = self.slot(number);
         match slot.task.get() {
             Some(task) => read(&task.spec),
@@ -56,6 +57,10 @@ impl Plan {
 impl HashedTasks for Plan {
     fn count(&self) -> usize {
         self.slots.len()
+    }
+
+    fn alive(&self) -> usize {
+        self.len()
     }
 
     fn is_alive(&self, number: u32) -> bool {
@@ -77,6 +82,34 @@ impl HashedTasks for Plan {
     fn hash(&self, number: u32) -> Hash {
         self.with_spec(number, hash_of_task)
     }
+
+    fn hash_of_order(&self, number: u32) -> Hash {
+        self.with_spec(number, hash_of_order)
+    }
+
+    fn between_work(&self, is_work: &dyn Fn(u32) -> bool) -> BTreeSet<u32> {
+        Plan::between_work(self, is_work)
+    }
+}
+
+/// Hashes what a task without work waits for.
+fn hash_of_order(spec: &TaskSpec) -> Hash {
+    let mut hasher = CanonicalHasher::new("order", 1);
+    hasher.text(spec.id.as_str());
+    hash_waits(&mut hasher, spec);
+    hasher.finish()
+}
+
+/// Adds what a task waits for.
+fn hash_waits(hasher: &mut CanonicalHasher, spec: &TaskSpec) {
+    hasher.optional(spec.parent.as_ref(), |hasher, parent| hasher.text(parent.as_str()));
+    let depends_on: BTreeSet<[&str; 3]> = spec.depends_on.iter().map(parts_of_dependency).collect();
+    hasher.list(depends_on.iter(), |hasher, [agent, plan, task]| hasher.text(agent).text(plan).text(task));
+    hasher.text(match spec.when {
+        DependencyRule::AllDone => "all_done",
+        DependencyRule::AllFinished => "all_finished",
+        DependencyRule::AnyDone => "any_done",
+    });
 }
 
 /// Hashes what machines would do for one task. Each field is either hashed or named as left out: a new field needs a
@@ -85,9 +118,9 @@ pub(super) fn hash_of_task(spec: &TaskSpec) -> Hash {
     let TaskSpec {
         id,
         description,
-        parent,
-        depends_on,
-        when,
+        parent: _,
+        depends_on: _,
+        when: _,
         complexity,
         notes,
         tools,
@@ -104,14 +137,7 @@ pub(super) fn hash_of_task(spec: &TaskSpec) -> Hash {
     } = spec;
     let mut hasher = CanonicalHasher::new("task", 1);
     hasher.text(id.as_str());
-    hasher.optional(parent.as_ref(), |hasher, parent| hasher.text(parent.as_str()));
-    let depends_on: BTreeSet<[&str; 3]> = depends_on.iter().map(parts_of_dependency).collect();
-    hasher.list(depends_on.iter(), |hasher, [agent, plan, task]| hasher.text(agent).text(plan).text(task));
-    hasher.text(match when {
-        DependencyRule::AllDone => "all_done",
-        DependencyRule::AllFinished => "all_finished",
-        DependencyRule::AnyDone => "any_done",
-    });
+    hash_waits(&mut hasher, spec);
     hasher.flag(*skip);
     let locks: BTreeSet<(&str, bool)> =
         locks.iter().map(|Lock { key, mode }| (key.as_str(), *mode == LockMode::Shared)).collect();

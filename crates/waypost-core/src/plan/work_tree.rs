@@ -9,6 +9,8 @@ use crate::canonical::{CanonicalHasher, Hash, sha256};
 pub(super) trait HashedTasks {
     /// The number of tasks that the plan has had.
     fn count(&self) -> usize;
+    /// The number of tasks in the plan.
+    fn alive(&self) -> usize;
     /// Whether the task is still in the plan.
     fn is_alive(&self, number: u32) -> bool;
     /// The number of its parent, or [`NONE`].
@@ -17,6 +19,10 @@ pub(super) trait HashedTasks {
     /// Whether it has work or a check.
     fn has_work(&self, number: u32) -> bool;
     fn hash(&self, number: u32) -> Hash;
+    /// Hashes only what a task waits for.
+    fn hash_of_order(&self, number: u32) -> Hash;
+    /// Returns the tasks that are not work, that wait for work, and that work waits for.
+    fn between_work(&self, is_work: &dyn Fn(u32) -> bool) -> BTreeSet<u32>;
 }
 
 const BUCKETS: usize = 1024;
@@ -28,6 +34,10 @@ pub(super) struct WorkTree {
     entries: Vec<Entry>,
     buckets: Vec<Bucket>,
     leaves: u64,
+    /// The number of tasks that are hashed as work.
+    works: usize,
+    /// The tasks of which only the order is hashed.
+    between: BTreeSet<u32>,
     pub(super) root: Hash,
     /// Tasks that changed since the root was computed.
     pub(super) touched: Vec<u32>,
@@ -39,6 +49,8 @@ struct Entry {
     /// The number of tasks with work or a check among this one and its descendants.
     machine_tasks: u32,
     has_work: bool,
+    /// Whether it is hashed as work.
+    is_work: bool,
     leaf: Option<Hash>,
 }
 
@@ -54,6 +66,8 @@ impl WorkTree {
             entries: Vec::new(),
             buckets: vec![Bucket::default(); BUCKETS],
             leaves: 0,
+            works: 0,
+            between: BTreeSet::new(),
             root: Hash::default(),
             touched: tasks,
         }
@@ -64,7 +78,7 @@ impl WorkTree {
         if touched.is_empty() && self.root != Hash::default() {
             return;
         }
-        let blank = Entry { parent: NONE, machine_tasks: 0, has_work: false, leaf: None };
+        let blank = Entry { parent: NONE, machine_tasks: 0, has_work: false, is_work: false, leaf: None };
         self.entries.resize(tasks.count(), blank);
         // First all are removed, then all are added: in between, the recorded parents have no cycle.
         let mut changed = touched.clone();
@@ -82,16 +96,31 @@ impl WorkTree {
             let machine_tasks = i64::from(entry.machine_tasks);
             self.add_above(number, machine_tasks, &mut changed);
         }
+        for &number in &changed {
+            let entry = &mut self.entries[number as usize];
+            let is_work = tasks.is_alive(number) && entry.machine_tasks > 0;
+            self.works = self.works + usize::from(is_work) - usize::from(entry.is_work);
+            entry.is_work = is_work;
+        }
+        // Most plans are for machines as a whole, or not at all.
+        let between = match self.works == 0 || self.works == tasks.alive() {
+            true => BTreeSet::new(),
+            false => tasks.between_work(&|number| self.entries[number as usize].is_work),
+        };
+        changed.extend(self.between.symmetric_difference(&between));
         let mut stale = BTreeSet::new();
         for number in changed {
             let entry = &mut self.entries[number as usize];
-            let is_leaf = tasks.is_alive(number) && entry.machine_tasks > 0;
-            if is_leaf == entry.leaf.is_some() && !touched.contains(&number) {
+            let is_order = between.contains(&number);
+            let was = (entry.leaf.is_some(), self.between.contains(&number));
+            let is_leaf = entry.is_work || is_order;
+            if (is_leaf, is_order) == was && !touched.contains(&number) {
                 continue;
             }
             let bucket = bucket_of(tasks.id(number));
             self.leaves = self.leaves + u64::from(is_leaf) - u64::from(entry.leaf.is_some());
-            entry.leaf = is_leaf.then(|| tasks.hash(number));
+            let hash = || if is_order { tasks.hash_of_order(number) } else { tasks.hash(number) };
+            entry.leaf = is_leaf.then(hash);
             if is_leaf {
                 self.buckets[bucket].tasks.insert(number);
             } else {
@@ -99,6 +128,7 @@ impl WorkTree {
             }
             stale.insert(bucket);
         }
+        self.between = between;
         for &bucket in &stale {
             self.buckets[bucket].hash = self.hash_of_bucket(bucket);
         }

@@ -5,17 +5,37 @@
 
 use std::collections::{HashMap, HashSet};
 
-use waypost_core::{Dependency, Draft, Task, TaskId};
+use waypost_core::{Dependency, Draft, EffectiveStatus, Plan, PlanId, Status, Task, TaskId, validate};
 
 use crate::markdown::task_parser::first_places;
 
 /// Maximum nesting of groups in a picture. Deeper tasks go into the deepest group.
 pub(crate) const GROUP_LEVELS_MAX: usize = 8;
 
+/// Returns the status of each task. A draft that is no valid plan has only the statuses that it names.
+fn statuses(draft: &Draft) -> Vec<EffectiveStatus> {
+    let plan = PlanId::new("drawn").ok().filter(|_| validate(draft).is_empty());
+    let plan = plan.map(|id| Plan::from_trusted_draft(id, draft.clone()));
+    let of_task = |task: &Task| {
+        let derived = plan.as_ref().and_then(|plan| plan.effective_status(task.spec.id.as_str()));
+        derived.unwrap_or(match task.state.status {
+            Status::Pending => EffectiveStatus::Ready,
+            Status::Running => EffectiveStatus::Running,
+            Status::Done => EffectiveStatus::Done,
+            Status::Failed => EffectiveStatus::Failed,
+            Status::Skipped => EffectiveStatus::Skipped,
+            Status::Cancelled => EffectiveStatus::Cancelled,
+        })
+    };
+    draft.tasks.iter().map(of_task).collect()
+}
+
 /// The nodes and edges of a draft.
 pub(crate) struct Graph<'a> {
     /// The tasks; a node is an index into them.
     pub(crate) tasks: &'a [Task],
+    /// The status of each task, including what follows from the graph.
+    pub(crate) statuses: Vec<EffectiveStatus>,
     /// Pairs of a task and the task that waits for it. Each pair once, in the order of the waiting tasks.
     pub(crate) edges: Vec<(usize, usize)>,
     /// The parent of each task, if it is in the draft.
@@ -51,7 +71,7 @@ impl<'a> Graph<'a> {
                 parent.filter(|&parent| parent != n)
             })
             .collect();
-        Self { tasks, edges, parents, outside }
+        Self { tasks, statuses: statuses(draft), edges, parents, outside }
     }
 
     /// Returns a unique name for each task: its id, followed by a number where an id occurs twice.

@@ -48,11 +48,6 @@ pub(crate) struct ActionBody {
     take_over: bool,
 }
 
-fn required(value: Option<String>, name: &str) -> Result<String, Problem> {
-    let value = value.filter(|value| !value.trim().is_empty());
-    value.ok_or_else(|| Problem::bad(format!("{name} is missing"), format!("send {{\"{name}\": …}}")))
-}
-
 /// `POST /plans/{plan}/actions/{action}`
 pub(crate) fn on_plan(
     api: &Api,
@@ -124,20 +119,20 @@ pub(crate) fn on_task(
             let options = ClaimOptions { lease_seconds, take_over, reopen: false };
             service.claim(&by, &id, &task, options, guard)?.written
         }
-        "progress" => report(TaskReport::Progress(required(body.progress, "progress")?))?,
+        "progress" => report(TaskReport::Progress(body.progress.unwrap_or_default()))?,
         "done" => {
             let output = body.output.as_ref().map(Json::of);
             report(TaskReport::Done { result: body.result, output })?
         }
-        "fail" => report(TaskReport::Failed { error: required(body.error, "error")? })?,
+        "fail" => report(TaskReport::Failed { error: body.error.unwrap_or_default() })?,
         "skip" => report(TaskReport::Skipped { reason: body.reason })?,
         "release" => report(TaskReport::Released { reason: body.reason.unwrap_or_default() })?,
         "ask" => {
-            let text = required(body.question, "question")?;
+            let text = body.question.unwrap_or_default();
             let ask = QuestionRequest { text, choices: body.choices, state: None };
             report(TaskReport::Question(Box::new(ask)))?
         }
-        "answer" => service.answer(&by, &id, &task, &required(body.answer, "answer")?, guard)?,
+        "answer" => service.answer(&by, &id, &task, &body.answer.unwrap_or_default(), guard)?,
         "retry" => service.retry_task(&by, &id, &task, guard)?,
         "cancel" => service.cancel_task(&by, &id, &task, &body.reason.unwrap_or_default(), guard)?,
         "hold" => service.hold_tasks(&by, &id, from_ref(&task), &body.reason.unwrap_or_default(), guard)?,

@@ -62,6 +62,7 @@ fn letter(standing: EffectiveStatus) -> char {
         EffectiveStatus::Ready => 'r',
         EffectiveStatus::Reported => 'p',
         EffectiveStatus::Asking => 'q',
+        EffectiveStatus::Held => 'h',
         EffectiveStatus::Queued => 'u',
         EffectiveStatus::Running => 'R',
         EffectiveStatus::Done => 'd',
@@ -188,14 +189,14 @@ fn groups(level: &[usize], standing: &str) -> Value {
     Value::from(told)
 }
 
-/// Counts the letters by status. Asking and reported tasks count as running.
+/// Counts the letters by status, as a plan counts its tasks: reported ones are ready, and what waits for a person is blocked.
 fn counts(letters: &str) -> Counts {
     let mut counts = Counts { total: u32::try_from(letters.len()).unwrap_or(u32::MAX), ..Counts::default() };
     for letter in letters.chars() {
         match letter {
-            'r' => counts.ready += 1,
+            'r' | 'p' => counts.ready += 1,
             'u' => counts.queued += 1,
-            'R' | 'q' | 'p' => counts.running += 1,
+            'R' => counts.running += 1,
             'd' => counts.done += 1,
             'f' => counts.failed += 1,
             's' => counts.skipped += 1,

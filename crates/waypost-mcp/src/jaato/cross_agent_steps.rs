@@ -115,7 +115,7 @@ fn link(
     if status == Status::Running {
         // A waiting step cannot be worked on; the agent that linked it claims it again once it is unblocked.
         let status = StatusChange::Pending { reason: "waits for other agents".to_owned() };
-        ops.push(EditOp::SetStatus { task: spec.id.clone(), status });
+        ops.push(EditOp::SetStatus { task: spec.id.clone(), status, take_over: true });
     }
     let changes = TaskChanges {
         add_dependencies: added,

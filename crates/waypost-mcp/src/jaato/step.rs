@@ -97,7 +97,8 @@ fn write_report(call: &Call, plan: &PlanId, id: &str, report: StatusChange) -> R
     }
     let pending = StatusChange::Pending { reason: String::new() };
     let changes = is_finished.then_some(pending).into_iter().chain([report]);
-    let ops = changes.map(|status| EditOp::SetStatus { task: task.clone(), status }).collect();
+    let ops =
+        changes.map(|status| EditOp::SetStatus { task: task.clone(), status, take_over: true }).collect();
     call.service().edit(&agent, plan, ops, Guard::NONE)?;
     Ok(task)
 }

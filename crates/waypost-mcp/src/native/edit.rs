@@ -1,7 +1,5 @@
 //! `plan_edit`: small operations on a plan, applied in one version, all or none.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Dependency, Json, Phase, Plan, PlanChanges, Position, Status, TaskChanges, TaskId};
@@ -126,8 +124,6 @@ struct Edit {
     ops: Vec<EditOp>,
     /// Tasks added without a position, collected until another operation follows.
     adding: Vec<(String, Value)>,
-    /// Ids of added tasks that came with an id.
-    named: HashSet<String>,
     /// For each added task, whether it came without an id.
     unnamed: Vec<bool>,
 }
@@ -148,11 +144,11 @@ impl Edit {
             fields.shift_remove("op");
             let arguments = Arguments::of(&fields, &op.fields(), within.as_str())?;
             if op != Op::Add {
-                edit.settle(plan)?;
+                edit.settle()?;
             }
             match op {
-                Op::Add => edit.add(plan, &fields, &arguments, at)?,
-                Op::Revise => edit.ops.push(revise(plan, &arguments)?),
+                Op::Add => edit.add(&fields, &arguments, at)?,
+                Op::Revise => edit.ops.push(revise(&arguments)?),
                 Op::Remove => {
                     let (task, drop_dependencies) = (task(&arguments, "task")?, arguments.flag("detach")?);
                     edit.ops.push(EditOp::RemoveTask { task, drop_dependencies });
@@ -162,13 +158,12 @@ impl Edit {
                 Op::Plan => edit.ops.extend(of_plan(plan, &arguments)?),
             }
         }
-        edit.settle(plan)?;
+        edit.settle()?;
         Ok(edit)
     }
 
     fn add(
         &mut self,
-        plan: &Plan,
         fields: &Map<String, Value>,
         arguments: &Arguments<'_>,
         at: usize,
@@ -181,20 +176,18 @@ impl Edit {
             self.adding.push(entry);
             return Ok(());
         }
-        self.settle(plan)?;
-        self.put(plan, &[entry], place)
+        self.settle()?;
+        self.put(&[entry], place)
     }
 
     /// Adds the collected tasks together, so that they may depend on each other in any order.
-    fn settle(&mut self, plan: &Plan) -> Result<(), ToolError> {
+    fn settle(&mut self) -> Result<(), ToolError> {
         let adding = std::mem::take(&mut self.adding);
-        if adding.is_empty() { Ok(()) } else { self.put(plan, &adding, Position::Last) }
+        if adding.is_empty() { Ok(()) } else { self.put(&adding, Position::Last) }
     }
 
-    fn put(&mut self, plan: &Plan, entries: &[(String, Value)], position: Position) -> Result<(), ToolError> {
-        let is_here = |id: &str| plan.task(id).is_some() || self.named.contains(id);
-        let tasks = task_args::read_added(entries, &is_here)?;
-        self.named.extend(tasks.iter().filter_map(|task| task.id.as_ref()).map(ToString::to_string));
+    fn put(&mut self, entries: &[(String, Value)], position: Position) -> Result<(), ToolError> {
+        let tasks = task_args::read_added(entries)?;
         self.unnamed.extend(tasks.iter().map(|task| task.id.is_none()));
         self.ops.push(EditOp::AddTasks { tasks, position });
         Ok(())
@@ -225,8 +218,8 @@ fn relocate(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     Ok(EditOp::MoveTask { task: task(arguments, "task")?, parent, position: place(arguments)? })
 }
 
-fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
-    let depends = |name: &str| dependencies(plan, arguments, name);
+fn revise(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
+    let depends = |name: &str| dependencies(arguments, name);
     let changes = TaskChanges {
         description: arguments.text("description")?.map(str::to_owned),
         depends_on: depends("depends_on")?,
@@ -257,21 +250,13 @@ fn owned(text: Option<&str>) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// Parses dependencies. A text that names no task of the plan may name one in another plan.
-fn dependencies(
-    plan: &Plan,
-    arguments: &Arguments<'_>,
-    name: &str,
-) -> Result<Option<Vec<Dependency>>, ToolError> {
+fn dependencies(arguments: &Arguments<'_>, name: &str) -> Result<Option<Vec<Dependency>>, ToolError> {
     let Some(list) = arguments.list(name)? else { return Ok(None) };
-    let mut found = Vec::with_capacity(list.len());
-    for (at, value) in list.iter().enumerate() {
-        let text = value.as_str().filter(|text| plan.task(text).is_none());
-        let value = text.and_then(task_args::external_ref).unwrap_or_else(|| value.clone());
-        let read = serde_json::from_value(value);
-        found.push(read.map_err(|error| arguments.type_mismatch(&format!("{name}[{at}]"), &error))?);
-    }
-    Ok(Some(found))
+    let read = |(at, value): (usize, &Value)| {
+        serde_json::from_value(value.clone())
+            .map_err(|error| arguments.type_mismatch(&format!("{name}[{at}]"), &error))
+    };
+    list.iter().enumerate().map(read).collect::<Result<_, _>>().map(Some)
 }
 
 fn status(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
@@ -290,7 +275,7 @@ fn status(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
         Status::Skipped => StatusChange::Skipped { reason },
         Status::Cancelled => StatusChange::Cancelled { reason: reason.unwrap_or_default() },
     };
-    Ok(EditOp::SetStatus { task, status })
+    Ok(EditOp::SetStatus { task, status, take_over: false })
 }
 
 /// Refuses a task as done if its result admits failure, unless the caller is sure.

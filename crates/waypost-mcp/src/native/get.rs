@@ -139,7 +139,8 @@ fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Tool
             EffectiveStatus::Blocked
             | EffectiveStatus::Ready
             | EffectiveStatus::Reported
-            | EffectiveStatus::Asking,
+            | EffectiveStatus::Asking
+            | EffectiveStatus::Held,
         ) => why.reasons,
         Some(
             EffectiveStatus::Queued

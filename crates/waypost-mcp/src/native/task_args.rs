@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 use waypost_core::{FORMAT, Status, Task};
-use waypost_formats::Dialect;
+use waypost_formats::{Dialect, Reading, Unreadable};
 use waypost_service::NewTask;
 
 use super::arguments::{Arguments, kind};
@@ -26,14 +26,12 @@ pub(super) fn task_fields() -> impl Iterator<Item = &'static str> {
 pub(super) fn read_draft(values: &[(String, Value)]) -> Result<(Vec<Task>, Vec<String>), ToolError> {
     let mut fields = fields(values)?;
     let made = name_by_position(&mut fields);
-    Ok((parse(fields, &|_| false)?, made))
+    let reading = waypost_formats::read(&text_of(fields), Some(Dialect::Native), None);
+    Ok((tasks_of(reading)?, made))
 }
 
 /// Parses tasks to be added to a plan. Tasks without an id get one when they are written.
-pub(super) fn read_added(
-    values: &[(String, Value)],
-    is_here: &dyn Fn(&str) -> bool,
-) -> Result<Vec<NewTask>, ToolError> {
+pub(super) fn read_added(values: &[(String, Value)]) -> Result<Vec<NewTask>, ToolError> {
     let mut fields = fields(values)?;
     let mut unnamed = Vec::with_capacity(fields.len());
     for ((place, _), task) in values.iter().zip(&mut fields) {
@@ -43,7 +41,7 @@ pub(super) fn read_added(
             task.insert("id".to_owned(), json!(place));
         }
     }
-    let tasks = parse(fields, is_here)?;
+    let tasks = tasks_of(waypost_formats::read_part(&text_of(fields)))?;
     if let Some(task) = tasks.iter().find(|task| task.state.status != Status::Pending) {
         let message = format!("task {} cannot be added with a status", task.spec.id);
         return Err(ToolError::new(message, "add it, then set its status with a separate op"));
@@ -79,17 +77,13 @@ fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolErr
     Ok(fields)
 }
 
-fn parse(
-    mut fields: Vec<Map<String, Value>>,
-    is_here: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Task>, ToolError> {
-    let given: HashSet<String> = fields.iter().filter_map(id_of).map(str::to_owned).collect();
-    for task in &mut fields {
-        resolve_external(task, &|id| given.contains(id) || is_here(id));
-    }
-    let text = json!({ "format": FORMAT, "tasks": fields }).to_string();
-    let reading = waypost_formats::read(&text, Some(Dialect::Native), None)
-        .map_err(|error| ToolError::new(format!("the tasks cannot be read: {error}"), ""))?;
+fn text_of(fields: Vec<Map<String, Value>>) -> String {
+    json!({ "format": FORMAT, "tasks": fields }).to_string()
+}
+
+fn tasks_of(reading: Result<Reading, Unreadable>) -> Result<Vec<Task>, ToolError> {
+    let reading =
+        reading.map_err(|error| ToolError::new(format!("the tasks cannot be read: {error}"), ""))?;
     if !reading.problems.is_empty() {
         return Err(ToolError::invalid(&reading.problems));
     }
@@ -127,22 +121,4 @@ fn name_by_position(fields: &mut [Map<String, Value>]) -> Vec<String> {
         made.push(id);
     }
     made
-}
-
-/// Resolves dependencies that name no task of the plan: `agent:task` or `plan/task` names one in another plan.
-fn resolve_external(task: &mut Map<String, Value>, is_here: &dyn Fn(&str) -> bool) {
-    let Some(Value::Array(dependencies)) = task.get_mut("depends_on") else { return };
-    for dependency in dependencies {
-        if let Some(there) = dependency.as_str().filter(|name| !is_here(name)).and_then(external_ref) {
-            *dependency = there;
-        }
-    }
-}
-
-/// Parses the name of a task in another plan.
-pub(super) fn external_ref(name: &str) -> Option<Value> {
-    if let Some((agent, task)) = name.split_once(':') {
-        return Some(json!({ "agent": agent, "task": task }));
-    }
-    name.split_once('/').map(|(plan, task)| json!({ "plan": plan, "task": task }))
 }

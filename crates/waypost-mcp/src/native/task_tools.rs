@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Json, Phase, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState, Timestamp};
-use waypost_service::{ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport};
+use waypost_service::{
+    ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport, resolve_task,
+};
 use waypost_text::quote;
 
 use super::arguments::Arguments;
@@ -70,6 +72,7 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     }
     let task = task_named(arguments)?;
     let plan = plan_of(call, arguments, &task)?;
+    let task = call.read(&plan, |plan| resolve_task(plan, task.as_str()))??;
     let options = ClaimOptions { take_over: arguments.flag("take_over")?, ..ClaimOptions::default() };
     call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
     call.remember(&plan)?;
@@ -243,26 +246,23 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
         arguments.one_of("status", ReportStatus::iter())?.ok_or_else(|| arguments.missing("status"))?;
     let attempt = arguments.small("attempt")?;
     let plan = plan_of(call, &arguments, &task)?;
+    let task = call.read(&plan, |plan| resolve_task(plan, task.as_str()))??;
     let report = match status {
-        ReportStatus::Progress => TaskReport::Progress(required_text(&arguments)?),
+        ReportStatus::Progress => TaskReport::Progress(text_of(&arguments)?),
         ReportStatus::Done => {
             let result = text_or(&arguments, "result")?;
             check_false_done(result.as_deref(), &arguments)?;
             TaskReport::Done { result, output: arguments.value("output").map(Json::of) }
         }
         ReportStatus::Failed => {
-            let error = text_or(&arguments, "error")?.filter(|error| !error.is_empty());
-            let error = error.ok_or_else(|| {
-                ToolError::new("a task that failed needs a reason", "give text: what went wrong")
-            })?;
-            TaskReport::Failed { error }
+            TaskReport::Failed { error: text_or(&arguments, "error")?.unwrap_or_default() }
         }
         ReportStatus::Skipped => TaskReport::Skipped { reason: text_or(&arguments, "reason")? },
         ReportStatus::Release => {
             TaskReport::Released { reason: text_or(&arguments, "reason")?.unwrap_or_default() }
         }
         ReportStatus::Question => {
-            let (text, choices) = (required_text(&arguments)?, arguments.texts("choices")?);
+            let (text, choices) = (text_of(&arguments)?, arguments.texts("choices")?);
             TaskReport::Question(Box::new(QuestionRequest { text, choices, state: None }))
         }
     };
@@ -311,8 +311,8 @@ fn text_or(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>, Tool
     Ok(if named.is_some() { named } else { arguments.text("text")? }.map(str::to_owned))
 }
 
-fn required_text(arguments: &Arguments<'_>) -> Result<String, ToolError> {
-    text_or(arguments, "text")?.ok_or_else(|| arguments.missing("text"))
+fn text_of(arguments: &Arguments<'_>) -> Result<String, ToolError> {
+    Ok(arguments.text("text")?.unwrap_or_default().to_owned())
 }
 
 /// The reply to a report: its effect, and the next ready tasks.

@@ -51,6 +51,13 @@ impl Person {
     fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
+
+    /// Waits until they are asked, for a bounded time: a call that does not wait for them may have been answered before.
+    fn first_question(&self, line: &Line<Self>) -> String {
+        let asked = async { tokio::time::timeout(BOUND, self.was_asked.notified()).await };
+        line.runtime.block_on(asked).expect("a question");
+        self.asked()[0].clone()
+    }
 }
 
 impl ClientHandler for Person {
@@ -145,8 +152,9 @@ fn the_person_is_told_what_would_run_as_one_would_type_it() {
     let tasks = json!([work("a", "make"), work("b", "make"), work("c", "hook"), checked, past]);
     let id = plan(&world, json!({ "title": "Ship", "owner": "planner", "tasks": tasks }));
     let person = Person::answering(ElicitResult::new(ElicitationAction::Decline));
-    start(&line(&world, &person, Era::Old), &id, 0);
-    let asked = person.asked();
+    let client = line(&world, &person, Era::Old);
+    start(&client, &id, 0);
+    let asked = person.first_question(&client);
     let environment = "\n      environment: PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR, TERM";
     let limits = "\n    attempts: 1\n    time limit: none";
     let expected = format!(
@@ -160,13 +168,15 @@ fn the_person_is_told_what_would_run_as_one_would_type_it() {
          - d: (nothing) [used once, no time limit]\n    \
          executor: noop\n    check: lint{environment}{limits}\n    check: lint -q"
     );
-    assert!(asked[0].contains(&expected), "{}", asked[0]);
+    assert!(asked.contains(&expected), "{asked}");
     // More than anybody reads in a question cannot be approved by answering it.
     let tasks: Vec<Value> = (0..51).map(|number| work(&format!("t{number}"), "make")).collect();
     let id = plan(&world, json!({ "title": "Ship", "owner": "planner", "tasks": tasks }));
     let person = Person::answering(accept(json!({ "decision": "approve" })));
-    start(&line(&world, &person, Era::Old), &id, 1);
-    assert!(person.asked()[0].contains("51 tasks, too many to show here"), "{:?}", person.asked());
+    let client = line(&world, &person, Era::Old);
+    start(&client, &id, 1);
+    let asked = person.first_question(&client);
+    assert!(asked.contains("51 tasks, too many to show here"), "{asked}");
     assert_eq!(phase(&world, &id), Phase::AwaitingApproval);
 }
 
@@ -228,8 +238,10 @@ fn whatever_is_not_plainly_an_approval_leaves_the_plan_waiting() {
         for answer in &answers {
             let plan = machine_plan(&world);
             let person = Person::answering(answer.clone());
-            let said = start(&line(&world, &person, era), &plan, 1);
+            let client = line(&world, &person, era);
+            let said = start(&client, &plan, 1);
             assert!(said.starts_with("awaiting_approval"), "{era:?} {answer:?}: {said}");
+            person.first_question(&client);
             assert_eq!(person.asked().len(), 1, "{era:?} {answer:?}");
             assert_eq!(phase(&world, &plan), Phase::AwaitingApproval, "{era:?} {answer:?}");
         }

@@ -7,7 +7,7 @@ use waypost_config::Definitions;
 use waypost_core::{
     Command, GateRecord, Phase, Plan, PlanId, StartRefusal, StartRefusalReason, Task, TaskId, Timestamp,
 };
-use waypost_service::{human_tasks, may_start, needs_record, unproved_gates};
+use waypost_service::{gates_of, may_start, needs_record, unproved_gates};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
 
@@ -97,7 +97,7 @@ impl Scheduler {
             let work = plan.work_digest();
             let is_same_work = gates.work == Some(work);
             if !is_same_work {
-                (gates.work, gates.human) = (Some(work), human_tasks(&self.config, plan));
+                (gates.work, gates.human) = (Some(work), gates_of(&self.config, plan));
                 gates.external = external_tasks(plan);
             }
             let (settings, known) = (&self.config.approval, &mut gates.genuine);

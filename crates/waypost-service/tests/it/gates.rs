@@ -10,7 +10,7 @@ use waypost_core::{
 use waypost_service::submit::SubmitError;
 use waypost_service::{
     Caller, ClaimFilter, ClaimOptions, Claimed, CreateOptions, EditOp, Guard, NewTask, Presence, ProgramOf,
-    Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, human_tasks, unproved_gates,
+    Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, gates_of, unproved_gates,
 };
 use waypost_store::{MemoryStore, PlanStore};
 use waypost_testkit::{id, plan_of, task};
@@ -117,7 +117,7 @@ impl Desk {
             let mut is_proved = |task: &TaskId, gate: &GateRecord| {
                 authenticator.is_gate_proved(&config.approval, (plan.id(), task), gate, gate.at)
             };
-            unproved_gates(plan, &human_tasks(&config, plan), &mut is_proved)
+            unproved_gates(plan, &gates_of(&config, plan), &mut is_proved)
         };
         self.service.read(&self.plan, find).unwrap()
     }
@@ -132,7 +132,7 @@ fn skipped() -> TaskReport {
 }
 
 fn set(task: &str, status: StatusChange) -> Vec<EditOp> {
-    vec![EditOp::SetStatus { task: id(task), status }]
+    vec![EditOp::SetStatus { task: id(task), status, take_over: false }]
 }
 
 type Tried = fn(&Desk, &Caller) -> Result<(), ServiceError>;

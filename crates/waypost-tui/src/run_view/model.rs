@@ -104,7 +104,7 @@ impl PlanSnapshot {
             order.push((group, latest, place, task, standing));
         }
         order.sort_by_key(|&(group, latest, place, _, standing)| {
-            (group, standing == EffectiveStatus::Blocked, latest, place)
+            (group, matches!(standing, EffectiveStatus::Blocked | EffectiveStatus::Held), latest, place)
         });
         let left_out = total.saturating_sub(ROWS_MAX);
         let rows = order.into_iter().take(ROWS_MAX);
@@ -143,6 +143,7 @@ fn group(standing: EffectiveStatus, for_people: bool) -> Group {
         EffectiveStatus::Running => Group::Running,
         EffectiveStatus::Failed => Group::Failed,
         EffectiveStatus::Blocked
+        | EffectiveStatus::Held
         | EffectiveStatus::Ready
         | EffectiveStatus::Reported
         | EffectiveStatus::Queued => Group::Waiting,

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use serde_json::Map;
-use waypost_core::{BadId, Plan, Position, TaskId, TaskSpec};
+use waypost_core::{BadId, Position, TaskId, TaskSpec};
 use waypost_service::{EditOp, NewTask};
 
 use super::task_options::TaskOptions;
-use crate::context::{Context, task_of};
+use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::Guard;
@@ -45,6 +45,13 @@ pub(crate) struct Add {
     guard: Guard,
 }
 
+/// Parses the id of a task, or a prefix, that an option names. The task is found when the plan is written.
+fn task_ref(option: &str, text: &str) -> Outcome<TaskId> {
+    let wrong =
+        |error: BadId| Failure::usage(format!("{option} {text:?}: {error}"), "name a task such as t1");
+    TaskId::new(text).map_err(wrong)
+}
+
 /// Parses the task id of `--id`.
 pub(crate) fn task_id(text: &str) -> Outcome<TaskId> {
     let wrong = |error: BadId| {
@@ -58,7 +65,7 @@ impl Add {
         let found = context.find(&self.plan)?;
         let id = self.id.as_deref().map(task_id).transpose()?;
         let mut spec = self.spec()?;
-        let position = found.read(|plan| self.complete(plan, &mut spec))??;
+        let position = self.complete(&mut spec)?;
         let tasks = vec![NewTask { id, ..NewTask::unnamed(spec) }];
         let ops = vec![EditOp::AddTasks { tasks, position }];
         let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
@@ -92,12 +99,12 @@ impl Add {
     }
 
     /// Fills in the references to other tasks, and returns the position.
-    fn complete(&self, plan: &Plan, spec: &mut TaskSpec) -> Outcome<Position> {
-        spec.depends_on = self.options.dependencies(plan)?;
-        spec.parent = self.parent.as_deref().map(|parent| task_of(plan, parent)).transpose()?;
+    fn complete(&self, spec: &mut TaskSpec) -> Outcome<Position> {
+        spec.depends_on = self.options.dependencies()?;
+        spec.parent = self.parent.as_deref().map(|parent| task_ref("--parent", parent)).transpose()?;
         Ok(match (&self.before, &self.below) {
-            (Some(sibling), _) => Position::Before(task_of(plan, sibling)?),
-            (None, Some(sibling)) => Position::After(task_of(plan, sibling)?),
+            (Some(sibling), _) => Position::Before(task_ref("--before", sibling)?),
+            (None, Some(sibling)) => Position::After(task_ref("--below", sibling)?),
             (None, None) => Position::Last,
         })
     }

@@ -278,7 +278,8 @@ impl Unhold {
         let (found, by, guard) = self.on.find(context)?;
         let tasks = found.tasks(&self.tasks)?;
         let reply = found.service.unhold_tasks(&by, &found.id, &tasks, guard)?;
-        context.done(&found, &reply, &format!("{} no longer held", names_are(&tasks)))
+        let said = if reply.changed { "no longer held" } else { "not held" };
+        context.done(&found, &reply, &format!("{} {said}", names_are(&tasks)))
     }
 }
 

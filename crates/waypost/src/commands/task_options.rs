@@ -3,11 +3,10 @@
 use clap::Args;
 use clap::builder::PossibleValue;
 use waypost_core::{
-    BadId, Complexity, Dependency, DependencyRule, ExternalTaskRef, Json, Lock, LockMode, Plan, PlanId,
-    Retry, TaskId, Work,
+    BadId, Complexity, Dependency, DependencyRule, ExternalTaskRef, Json, Lock, LockMode, PlanId, Retry,
+    TaskId, Work,
 };
 
-use crate::context::task_of;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
 use crate::options::{enum_parser, seconds};
@@ -91,9 +90,12 @@ impl TaskOptions {
         exclusive.chain(self.shared_locks.iter().map(lock(LockMode::Shared))).collect()
     }
 
-    /// All dependencies. References to tasks of this plan are resolved.
-    pub(crate) fn dependencies(&self, plan: &Plan) -> Outcome<Vec<Dependency>> {
-        let named = self.depends_on.iter().map(|text| dependency(plan, text));
+    /// All dependencies. A task of this plan is found when the plan is written.
+    pub(crate) fn dependencies(&self) -> Outcome<Vec<Dependency>> {
+        let named = self.depends_on.iter().map(|text| {
+            let task = TaskId::new(text.as_str());
+            task.map(Dependency::Task).map_err(|error| malformed("--depends-on", text, &error.to_string()))
+        });
         let in_plans = self.on.iter().map(|text| {
             in_plan(text)
                 .unwrap_or_else(|| Err(malformed("--on", text, "there is no slash between plan and task")))
@@ -121,24 +123,6 @@ impl TaskOptions {
             &self.check_shape,
             before,
         )
-    }
-}
-
-/// Parses a dependency: a task of this plan, PLAN/TASK or AGENT:TASK. Task ids may contain slashes and colons, so a
-/// task of this plan takes precedence.
-fn dependency(plan: &Plan, text: &str) -> Outcome<Dependency> {
-    let here = task_of(plan, text).map(Dependency::Task);
-    match here {
-        Ok(here) => Ok(here),
-        Err(unknown) => match in_plan(text) {
-            Some(Ok(there)) => Ok(there),
-            // A plan id cannot contain a colon, so this may still name an agent.
-            Some(Err(_)) | None => of_agent(text).unwrap_or_else(|| match TaskId::new(text) {
-                // The service refuses a task that is not there, as for every other front end.
-                Ok(task) if unknown.code == "no_such_task" => Ok(Dependency::Task(task)),
-                Ok(_) | Err(_) => Err(unknown),
-            }),
-        },
     }
 }
 

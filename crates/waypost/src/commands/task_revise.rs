@@ -87,7 +87,7 @@ impl Revise {
         let options = &self.options;
         let mut changes = TaskChanges {
             description: self.description.as_deref().map(files::text_argument).transpose()?,
-            add_dependencies: options.dependencies(plan)?,
+            add_dependencies: options.dependencies()?,
             remove_dependencies: self.no_more(plan, now)?,
             when: options.when,
             complexity: options.complexity.map(Some),

@@ -3,6 +3,7 @@
 use waypost_core::{
     BlockReason, DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work,
 };
+use waypost_service::hold_text;
 
 use super::{phase_words, sign_look, text};
 use crate::output::Output;
@@ -27,7 +28,7 @@ pub(crate) fn waiting_words(waiting: &BlockReason) -> String {
         BlockReason::Dependencies(names) => names.join(", "),
         BlockReason::Answer(question) => format!("a person's answer to: {}", text::one_line(question)),
         BlockReason::Check => "its check: it is reported as done".to_owned(),
-        BlockReason::Held { task, by } => format!("the hold of {task} to end: held by {by}"),
+        BlockReason::Held { task, by, reason } => hold_text(task, by, reason),
         BlockReason::Until(until) => format!("its next attempt at {} UTC", until.to_the_second()),
     }
 }

@@ -211,6 +211,10 @@ fn below(task: &Task, standing: EffectiveStatus) -> Vec<String> {
         EffectiveStatus::Asking => {
             lines.extend(state.question().map(|question| format!("asks: {}", question.text)));
         }
+        EffectiveStatus::Held => lines.extend(state.held().map(|hold| match hold.reason.as_str() {
+            "" => format!("held by {}", hold.by),
+            reason => format!("held by {}: {reason}", hold.by),
+        })),
         EffectiveStatus::Blocked | EffectiveStatus::Ready | EffectiveStatus::Queued => {
             lines.extend(state.error.as_ref().map(|error| format!("last attempt: {error}")));
         }

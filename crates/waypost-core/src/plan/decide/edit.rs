@@ -295,25 +295,60 @@ impl Plan {
             return (title.is_some() || goal.is_some() || queue.is_some()) && self.has_machine_work();
         }
         if let Event::TasksAdded { tasks, .. } = event {
-            return tasks.iter().any(has_work);
+            return tasks.iter().any(has_work) || self.adds_order(tasks);
         }
         if let Event::TaskRevised { task } = event {
             return self.find(task.id.as_str()).is_some_and(|number| {
-                (has_work(task) || self.is_for_machines(number))
-                    && hash_of_task(self.spec_of(number)) != hash_of_task(task)
+                let old = self.spec_of(number);
+                match has_work(task) || self.is_for_machines(number) {
+                    true => hash_of_task(old) != hash_of_task(task),
+                    false => {
+                        (&old.depends_on, old.when) != (&task.depends_on, task.when)
+                            && self.is_waited_for_by_work(number)
+                            && (self.waits_for_work([number]) || self.depends_on_work(task))
+                    }
+                }
             });
         }
         if let Event::TasksRemoved { tasks } = event {
-            return self.families(tasks).any(|number| {
-                let mut after = self.slot(number).after.iter();
-                has_work(self.spec_of(number)) || after.any(|&next| self.is_for_machines(next))
-            });
+            return self
+                .families(tasks)
+                .any(|number| has_work(self.spec_of(number)) || self.is_waited_for_by_work(number));
         }
         if let Event::TaskMoved { task, parent, .. } = event {
             let moved = self.find(task.as_str()).filter(|&number| self.spec_of(number).parent != *parent);
-            return moved.is_some_and(|number| self.is_for_machines(number));
+            return moved.is_some_and(|number| {
+                let there = parent.as_ref().and_then(|parent| self.find(parent.as_str()));
+                let places = || there.into_iter().chain([number]);
+                self.is_for_machines(number)
+                    || places().any(|place| self.is_waited_for_by_work(place))
+                        && self.waits_for_work(places())
+            });
         }
         false
+    }
+
+    /// Whether new tasks without work come between tasks with work.
+    fn adds_order(&self, tasks: &[TaskSpec]) -> bool {
+        let parents = || {
+            let parents = tasks.iter().filter_map(|task| task.parent.as_ref());
+            parents.filter_map(|parent| self.find(parent.as_str()))
+        };
+        parents().any(|parent| self.is_waited_for_by_work(parent))
+            && (self.waits_for_work(parents()) || tasks.iter().any(|task| self.depends_on_work(task)))
+    }
+
+    /// Whether a task may depend on work or on another plan, directly or through tasks without work. What the same write
+    /// adds may be anything.
+    fn depends_on_work(&self, task: &TaskSpec) -> bool {
+        let mut known = Vec::new();
+        for on in &task.depends_on {
+            match on.here().and_then(|on| self.find(on.as_str())) {
+                Some(number) => known.push(number),
+                None => return true,
+            }
+        }
+        self.waits_for_work(known)
     }
 
     /// Iterates over tasks with all their descendants.

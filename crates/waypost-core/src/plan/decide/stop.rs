@@ -16,6 +16,12 @@ impl Plan {
             if let Event::TasksRetried { tasks } = event {
                 self.keeps_machine_work_ended(by, tasks)?;
             }
+            if let Event::TaskSkipped { task, .. } = event {
+                self.keeps_order(task, false)?;
+            }
+            if let Event::TasksCancelled { tasks, .. } = event {
+                tasks.iter().try_for_each(|task| self.keeps_order(task, true))?;
+            }
         }
         Ok(())
     }
@@ -46,7 +52,10 @@ impl Plan {
                     self.keep_each_held(self.families(tasks))?;
                 }
                 Event::TaskUnheld { task } => self.keep_each_held(self.find(task.as_str()).into_iter())?,
-                // What is passed over lets others start, as if it had been done.
+                // What is passed over lets others start, as if it had been done; what is cancelled may let them.
+                Event::TasksCancelled { tasks, .. } => {
+                    tasks.iter().try_for_each(|task| self.keeps_held_pending(task))?;
+                }
                 Event::TaskSkipped { task, .. } => self.keeps_held_pending(task)?,
                 Event::TaskRevised { task } if task.skip => self.keeps_held_pending(&task.id)?,
                 Event::TasksReset { tasks } | Event::TasksRetried { tasks } => {
@@ -73,7 +82,6 @@ impl Plan {
                 | Event::QuestionAsked { .. }
                 | Event::QuestionAnswered { .. }
                 | Event::GateRecorded { .. }
-                | Event::TasksCancelled { .. }
                 | Event::TaskRefined { .. }
                 | Event::DigestAttached { .. }
                 | Event::TokensCharged { .. }
@@ -165,6 +173,24 @@ impl Plan {
     fn line(&self, number: u32) -> impl Iterator<Item = u32> {
         let above = move |at: &u32| Some(self.slot(*at).parent).filter(|parent| *parent != NONE);
         std::iter::successors(Some(number), above)
+    }
+
+    /// Refuses to end a task without work before its turn, if work waits for it: nobody approved the work in that order.
+    fn keeps_order(&self, task: &TaskId, is_cancelled: bool) -> Result<(), Refusal> {
+        let Some(number) = self.find(task.as_str()) else { return Ok(()) };
+        let opens = |number| !is_cancelled || self.is_opened_by_any_end(number);
+        if self.slot(number).status != Status::Pending
+            || !self.is_waited_for_by_work(number)
+            || !opens(number)
+        {
+            return Ok(());
+        }
+        let waits_for: Vec<String> =
+            self.open_work_before(task.as_str()).iter().map(ToString::to_string).collect();
+        match waits_for.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Blocked { task: task.to_string(), waits_for }),
+        }
     }
 
     /// Refuses to rerun finished machine work: approved work is done once, plus the retries of its policy.

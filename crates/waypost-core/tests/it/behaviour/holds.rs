@@ -20,8 +20,9 @@ fn a_held_task_does_not_start_until_the_hold_is_lifted() {
     let digest = desk.plan.work_digest();
     desk.does(ask::hold("a"));
     assert_eq!(desk.does(ask::hold("a")), [], "it is held already");
-    assert_eq!(desk.standings(), "a:blocked b:ready");
-    let held = BlockReason::Held { task: "a".into(), by: "person:ada".into() };
+    assert_eq!(desk.standings(), "a:held b:ready");
+    let held =
+        BlockReason::Held { task: "a".into(), by: "person:ada".into(), reason: "not before Monday".into() };
     assert_eq!(desk.plan.waiting("a", desk.now), [held]);
     let refusal = desk.asks(&worker(), ask::start("a")).unwrap_err();
     assert_eq!(refusal.to_string(), "task a is held by person:ada (\"not before Monday\")");
