@@ -127,9 +127,14 @@ impl Caller {
         Self { actor, worker, presence: None, program: None, signed: None, only_reports: false }
     }
 
+    /// Whether the caller only claims tasks and reports on those that it holds. The program of a task does not even claim.
+    pub(crate) fn only_reports(&self) -> bool {
+        self.only_reports || self.program.is_some()
+    }
+
     /// Refuses a caller that only reports on tasks.
     pub(crate) fn may_edit(&self) -> Result<(), ServiceError> {
-        match self.only_reports {
+        match self.only_reports() {
             true => Err(ServiceError::NotForWorkers { by: self.actor.clone() }),
             false => Ok(()),
         }
@@ -143,7 +148,7 @@ impl Caller {
         task: &TaskId,
         attempt: Option<u32>,
     ) -> Result<(), ServiceError> {
-        let Some(found) = plan.task(task.as_str()).filter(|_| self.only_reports) else { return Ok(()) };
+        let Some(found) = plan.task(task.as_str()).filter(|_| self.only_reports()) else { return Ok(()) };
         let state = &found.state;
         if attempt.is_some_and(|attempt| attempt != state.attempt) || self.is_program_of(plan, found) {
             return Ok(());

@@ -170,7 +170,7 @@ impl Gatekeeper<'_> {
 
     /// A caller that only reports claims, finishes, releases and asks, and nothing else.
     fn only_reports(&self, commands: &[Command]) -> Result<(), ServiceError> {
-        for command in commands.iter().filter(|_| self.by.only_reports) {
+        for command in commands.iter().filter(|_| self.by.only_reports()) {
             if let Command::FinishTask {
                 task,
                 attempt,

@@ -578,7 +578,7 @@ fn what_can_be_worked_on_is_listed_taken_and_ended_by_whoever_took_it() {
     let act = |action: &str, body: Value| {
         desk.by(&desk.agent, "POST", &format!("/plans/p/tasks/a/actions/{action}"), &[], &body)
     };
-    act("ask", json!({})).problem(400);
+    act("ask", json!({})).problem(422);
     act("ask", json!({ "question": "which?", "choices": ["this", "that"] })).ok();
     let asking = desk.get("/plans/p").ok();
     assert_eq!(asking["questions"][0]["choices"], json!(["this", "that"]), "{asking}");

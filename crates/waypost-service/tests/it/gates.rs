@@ -5,7 +5,7 @@ use std::sync::Arc;
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::{
     Actor, Dependency, DependencyRule, Draft, Evidence, ExternalTaskRef, GateOutcome, GateRecord, Json,
-    Phase, Plan, PlanId, Proof, Retry, Status, Task, TaskId, TaskSpec, Work,
+    Phase, Plan, PlanId, Proof, Retry, Status, Task, TaskChanges, TaskId, TaskSpec, Work,
 };
 use waypost_service::submit::SubmitError;
 use waypost_service::{
@@ -467,7 +467,14 @@ fn a_program_does_nothing_in_other_plans_and_starts_no_other_work() {
     for (name, act) in acts {
         assert_eq!(code(act(&desk, &other)), "not_its_task", "{name}");
     }
-    assert_eq!(code(desk.claim(&own, "two")), "not_its_task", "machine work is for workers");
+    for task in ["two", "todo"] {
+        assert_eq!(code(desk.claim(&own, task)), "not_its_task", "{task}");
+    }
+    assert_eq!(code(desk.report(&own, "todo", done())), "wrong_status", "it is not its task");
+    assert_eq!(code(desk.service.pause(&own, &desk.plan, "", Guard::NONE).map(drop)), "not_for_workers");
+    let draft = plan_of([task("a", &[])]);
+    let made = desk.service.create(&own, draft, CreateOptions::default()).map(drop);
+    assert_eq!(code(made), "not_for_workers");
 }
 
 fn elsewhere(agent: Option<&str>, plan: Option<PlanId>, task: &str) -> Dependency {
@@ -579,4 +586,89 @@ fn the_next_task_of_an_agent_or_a_worker_is_never_a_gate() {
         let claimed = desk.service.claim_next(&by, filter, None).unwrap();
         assert!(matches!(claimed, Claimed::Nothing { .. }), "{claimed:?}");
     }
+}
+
+fn no_more_waits(task: &str) -> Vec<EditOp> {
+    let changes = TaskChanges { depends_on: Some(Vec::new()), ..TaskChanges::default() };
+    vec![EditOp::ReviseTask { task: id(task), changes: Box::new(changes) }]
+}
+
+/// `note` waits for `gate`, which is for a person; a task of another plan could wait for `note`.
+fn noted(more: Vec<TaskSpec>) -> Desk {
+    let tasks = [with_work("gate", "human", &[]), task("note", &["gate"]), task("group", &[])];
+    let desk = Desk::of(&present(), plan_of(tasks.into_iter().chain(more)));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    desk
+}
+
+#[test]
+fn no_agent_takes_anything_out_from_behind_a_gate_that_is_open() {
+    let acts: [(&str, Tried); 6] = [
+        ("waits for nothing", |desk, by| desk.edit(by, no_more_waits("note"))),
+        ("skip", |desk, by| desk.report(by, "note", skipped())),
+        ("skip by an edit", |desk, by| desk.edit(by, set("note", StatusChange::Skipped { reason: None }))),
+        ("cancel", |desk, by| {
+            desk.service.cancel_task(by, &desk.plan, &id("note"), "", Guard::NONE).map(drop)
+        }),
+        ("update", |desk, by| {
+            let text = r#"{"format":"waypost/1","tasks":[{"id":"gate","work":{"executor":"human"}},
+                {"id":"note","description":"note"},{"id":"group","description":"group"}]}"#;
+            let (format, file_name, name) = (None, None, "text".to_owned());
+            let source = SourceText { text: text.to_owned(), format, file_name, name };
+            desk.service.update(by, &desk.plan, source, Guard::NONE).map(drop)
+        }),
+        ("twice in one edit", |desk, by| {
+            let ops = [set("note", StatusChange::Skipped { reason: None }), no_more_waits("note")];
+            desk.edit(by, ops.into_iter().rev().flatten().collect())
+        }),
+    ];
+    for (name, act) in acts {
+        let desk = noted(Vec::new());
+        let refused = act(&desk, &agent()).unwrap_err();
+        assert_eq!(refused.code(), "human_gate", "{name}: {refused}");
+        act(&desk, &present()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let desk = noted(Vec::new());
+    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.report(&agent(), "note", skipped()).unwrap();
+}
+
+#[test]
+fn a_gate_that_is_open_holds_what_was_ended_behind_it() {
+    let desk = noted(vec![task("second", &["note"]), with_work("after", "build", &["second"])]);
+    assert_eq!(desk.unproved(), []);
+    desk.report(&present(), "second", skipped()).unwrap();
+    assert_eq!(desk.unproved(), [id("gate")], "nobody has said yes");
+    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    assert_eq!(desk.unproved(), []);
+    // One good end is enough for what is content with any.
+    let any = TaskSpec { when: DependencyRule::AnyDone, ..task("any", &["note", "free"]) };
+    let desk = noted(vec![task("free", &[]), any, with_work("after", "build", &["any"])]);
+    desk.report(&agent(), "free", done()).unwrap();
+    desk.report(&agent(), "any", done()).unwrap();
+    assert_eq!(desk.unproved(), []);
+}
+
+#[test]
+fn an_executor_that_is_not_defined_here_may_be_a_person_elsewhere() {
+    let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
+    let with = |text: &str| {
+        let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
+        Service::new(Arc::clone(&plans), Arc::new(Config::load(&[layer], []).unwrap()))
+    };
+    let (there, here) = (with("[executors.sign]\nkind = \"human\"\n"), with(""));
+    let draft = plan_of([with_work("gate", "sign", &[]), task("after", &["gate"])]);
+    let plan = there.create(&agent(), draft, CreateOptions::default()).unwrap().plan;
+    // Before it was approved, it is its author's.
+    here.cancel_task(&agent(), &plan, &id("gate"), "", Guard::NONE).unwrap();
+    here.retry_task(&agent(), &plan, &id("gate"), Guard::NONE).unwrap();
+    let seen = there.preview(&plan).unwrap().seen();
+    there.approve(&present(), &plan, seen, "", Guard::NONE).unwrap();
+    for service in [&here, &there] {
+        let refused = service.cancel_task(&agent(), &plan, &id("gate"), "", Guard::NONE).unwrap_err();
+        assert_eq!(refused.code(), "human_gate", "{refused}");
+    }
+    there.cancel_task(&present(), &plan, &id("gate"), "", Guard::NONE).unwrap();
+    let refused = here.retry_task(&agent(), &plan, &id("gate"), Guard::NONE).unwrap_err();
+    assert_eq!(refused.code(), "human_gate", "{refused}");
 }

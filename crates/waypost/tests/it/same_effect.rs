@@ -24,6 +24,9 @@ const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How the terminal UI shows the refusals with the codes `needs_person` and `stopped_by_person`.
 const ONLY_A_PERSON_WORDS: &str = "only a person";
 
+/// How the terminal UI shows the refusal with the code `not_for_workers`.
+const NOT_FOR_WORKERS_WORDS: &str = "can do nothing else";
+
 /// How the terminal UI shows the refusal with the code `human_gate`.
 const HUMAN_GATE_WORDS: &str = "is for a person;";
 
@@ -228,8 +231,7 @@ const STOPPED_BY_PERSON: &[(Caller, &str)] =
     &[(Agent, "stopped_by_person"), (OtherAgent, "stopped_by_person"), (Worker, "stopped_by_person")];
 /// Nobody speaks for another's attempt but a person.
 const ONLY_THE_HOLDER: &[(Caller, &str)] = &[(OtherAgent, "already_running"), (Worker, "already_running")];
-/// What a worker's token is answered as the program of a task is: claims, reports on what others hold, and what is for
-/// people. It does nothing else.
+/// What a worker may do: claim, and report on what it holds. What is for people is refused as such. It does nothing else.
 const AS_ELSEWHERE: &[&str] = &[
     "claim",
     "claim the next task",
@@ -257,7 +259,7 @@ const AS_ELSEWHERE: &[&str] = &[
     // Not even looked at as an edit.
     "add a task without a description",
 ];
-/// A program of a task reports this; a worker's token reports only on what it holds.
+/// A worker reports only on what it holds.
 const REPORT_UNHELD: &str = "done, where nobody works on it";
 /// The text that a plan is updated from, and the file that holds it.
 const TEXT: &str = r#"{"format":"waypost/1","title":"P","tasks":[{"id":"t1","description":"other"},{"id":"t2","description":"two","depends_on":["t1"]},{"id":"t3","description":"three"}]}"#;
@@ -289,8 +291,8 @@ impl Act {
         }
     }
 
-    fn code(&self, front_end: FrontEnd, caller: Caller) -> Option<&'static str> {
-        if (front_end, caller) == (FrontEnd::Http, Worker) && !AS_ELSEWHERE.contains(&self.name) {
+    fn code(&self, caller: Caller) -> Option<&'static str> {
+        if caller == Worker && !AS_ELSEWHERE.contains(&self.name) {
             return Some(if self.name == REPORT_UNHELD { "wrong_status" } else { "not_for_workers" });
         }
         self.refused.iter().find(|(refused, _)| *refused == caller).map(|(_, code)| *code)
@@ -362,18 +364,20 @@ impl Act {
         tmux.line(&format!("clear; {program}; echo left-$?"));
         for key in keys {
             // Words that stand there before are no answer.
-            assert!(!tmux.screen().contains(ONLY_A_PERSON_WORDS), "{}", tmux.screen());
+            let words = [ONLY_A_PERSON_WORDS, NOT_FOR_WORKERS_WORDS];
+            assert!(!words.iter().any(|words| tmux.screen().contains(words)), "{}", tmux.screen());
             match (key.strip_prefix('?'), key.strip_prefix('=')) {
                 (Some(text), _) => drop(tmux.wait(text)),
                 (None, Some(text)) => tmux.type_in(text),
                 (None, None) => tmux.press(&[key]),
             }
         }
-        let refused = self.code(FrontEnd::Tui, caller);
+        let refused = self.code(caller);
         match refused {
             // The screen shows words, not codes.
             Some("needs_person" | "stopped_by_person") => drop(tmux.wait(ONLY_A_PERSON_WORDS)),
             Some("human_gate") => drop(tmux.wait(HUMAN_GATE_WORDS)),
+            Some("not_for_workers") => drop(tmux.wait(NOT_FOR_WORKERS_WORDS)),
             Some(code) => panic!("{}: no words are known for {code}", self.name),
             None => {
                 let begun = Instant::now();
@@ -487,7 +491,7 @@ fn wrong(bench: &Bench<'_>, act: &Act, front_end: FrontEnd, caller: Caller) -> O
     }
     let found = observe(front_ends, &plan, version, caller);
     let answer = reply.code();
-    let (expected_answer, expected) = match act.code(front_end, caller) {
+    let (expected_answer, expected) = match act.code(caller) {
         Some(code) => (code, before),
         None => ("accepted", act.expected(caller)),
     };

@@ -303,7 +303,7 @@ fn a_plan_is_approved_with_holds_that_only_a_person_lifts() {
     assert!(held.contains("plan_approved"), "one version approves and holds: {held}");
     assert_eq!(place.work().0, ["good1"]);
     let (why, _) = text(&place.command("home", &["why", "p", "good2"]).output().unwrap());
-    assert!(why.contains("held by person:ada (`waypost unhold p good2`)"), "{why}");
+    assert!(why.contains("(\"held when the plan was approved\") (`waypost unhold p good2`)"), "{why}");
     let (preview, _) = text(&place.command("home", &["preview", "p"]).output().unwrap());
     assert!(preview.contains("held: by person:ada"), "{preview}");
     let (shown, _) = text(&place.command("home", &["show", "p", "--json"]).output().unwrap());

@@ -71,7 +71,7 @@ fn a_held_group_holds_all_its_tasks_also_later_ones() {
     desk.does(ask::hold("g"));
     let more = Command::AddTasks { tasks: vec![child("c", "g", &[])], place: Position::Last };
     desk.asks(&agent(), more).unwrap();
-    assert_eq!(desk.standings(), "g:blocked a:blocked c:blocked b:blocked");
+    assert_eq!(desk.standings(), "g:held a:blocked c:blocked b:blocked");
     assert!(is_held(&desk.asks(&agent(), ask::start("c")).unwrap_err()));
     let out = Command::MoveTask { task: id("a"), parent: Some(None), place: Position::Last };
     assert!(is_stopped(&desk.asks(&agent(), out).unwrap_err()));
@@ -89,7 +89,7 @@ fn what_runs_goes_on_and_a_hold_survives_a_failure_and_a_retry() {
     assert!(is_held(&desk.asks(&worker(), ask::start("a")).unwrap_err()));
     desk.does(ask::cancel("a"));
     desk.does(ask::retry("a"));
-    assert_eq!(desk.standings(), "a:blocked");
+    assert_eq!(desk.standings(), "a:held");
     desk.does(unhold("a"));
     desk.asks(&worker(), ask::start("a")).unwrap();
     desk.asks(&worker(), ask::finish("a", done())).unwrap();

@@ -8,6 +8,7 @@ mod ending;
 mod failure;
 mod groups;
 mod holds;
+mod order;
 mod questions;
 mod readiness;
 

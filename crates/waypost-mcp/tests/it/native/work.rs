@@ -121,9 +121,12 @@ fn reports_that_say_too_little_are_refused() {
     plan(&session, json!(["a"]));
     take(&session);
     let refused = |status: &str| session.refused("task_report", json!({ "task": "t1", "status": status }));
-    assert_eq!(refused("failed"), "a task that failed needs a reason; give text: what went wrong");
-    assert_eq!(refused("progress"), "text is missing; give text");
-    assert_eq!(refused("question"), "text is missing; give text");
+    assert_eq!(
+        refused("failed"),
+        "invalid plan: task t1: `error` is missing (add `error`); fix all of them, then retry"
+    );
+    assert!(refused("progress").contains("`progress` is missing"));
+    assert!(refused("question").contains("`question` is missing"));
     assert_eq!(
         refused("finished"),
         "status cannot be \"finished\"; use one of progress, done, failed, skipped, release, question"

@@ -470,7 +470,7 @@ pub(super) fn work() -> Vec<Act> {
             mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
             http: Http::Send("POST", "/tasks/t1/actions/hold", json!({})),
             tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
-            then: "active; t1 blocked, t2(t1) blocked, t3 ready; task_held",
+            then: "active; t1 held, t2(t1) blocked, t3 ready; task_held",
             refused: &[(Worker, "needs_person")],
         },
         Act {
@@ -598,7 +598,7 @@ pub(super) fn phases() -> Vec<Act> {
                 json!({ "version": 2, "digest": SEEN, "hold": ["t1"] }),
             ),
             tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
-            then: "active of robin; t1 blocked, t2(t1) blocked, t3 ready; task_held plan_approved",
+            then: "active of robin; t1 held, t2(t1) blocked, t3 ready; task_held plan_approved",
             refused: ONLY_A_PERSON,
         },
         Act {
