@@ -369,7 +369,7 @@ pub(crate) fn may_start_with(
         Some(Err(NotAuthentic::Revoked)) => {
             return Err((StartRefusalReason::NotAuthentic, Some("it was revoked".to_owned())));
         }
-        Some(Err(NotAuthentic::StoreChanged(location))) => {
+        Some(Err(NotAuthentic::StoreChanged(location) | NotAuthentic::StoreUnknown(location))) => {
             return Err((StartRefusalReason::StoreChanged, Some(location)));
         }
     };

@@ -73,6 +73,8 @@ pub enum NotAuthentic {
     Signature(String),
     /// The store at this location is another one than before.
     StoreChanged(String),
+    /// The account has not used the store at this location: it may be a copy.
+    StoreUnknown(String),
     /// It was revoked on this account; an older copy of the store still has it.
     Revoked,
 }
@@ -85,6 +87,9 @@ impl std::fmt::Display for NotAuthentic {
             Self::Revoked => f.write_str("it was revoked"),
             Self::Signature(why) => f.write_str(why),
             Self::StoreChanged(location) => write!(f, "{location} is another store than before"),
+            Self::StoreUnknown(location) => {
+                write!(f, "this account has not used the store {location} before")
+            }
         }
     }
 }
@@ -253,6 +258,11 @@ impl Authenticator {
         }
     }
 
+    /// Whether the store consists of files of this machine that the account keeps records of.
+    pub(crate) fn is_in_files(&self) -> bool {
+        matches!(self.location, Location::Files(_)) && self.account.home.is_some()
+    }
+
     /// Whether the account has noted another store at this location.
     pub fn is_other_store(&self) -> bool {
         matches!(self.changed_store(), Ok(Some(_)))
@@ -264,6 +274,20 @@ impl Authenticator {
         let noted = StoreRecords::of(&self.account).noted(path)?;
         let is_other = noted.is_some_and(|id| id != self.store);
         Ok(is_other.then(|| path.display().to_string()))
+    }
+
+    /// Refuses a store that took the place of another one, or that the account has not used where it is now. A key that
+    /// several accounts share counts wherever it is configured.
+    fn is_used_store(&self, settings: &ApprovalSettings) -> Result<(), NotAuthentic> {
+        let Location::Files(path) = &self.location else { return Ok(()) };
+        let location = path.display().to_string();
+        match StoreRecords::of(&self.account).noted(path) {
+            Ok(Some(id)) if id == self.store => Ok(()),
+            Ok(Some(_)) => Err(NotAuthentic::StoreChanged(location)),
+            Ok(None) if self.account.home.is_none() || settings.seal_key.is_some() => Ok(()),
+            Ok(None) => Err(NotAuthentic::StoreUnknown(location)),
+            Err(_) => Err(NotAuthentic::NotSealedHere),
+        }
     }
 
     fn needs_seal(&self, rule: SealRule) -> bool {
@@ -395,11 +419,7 @@ impl Authenticator {
         if !self.needs_seal(settings.seal) {
             return Ok(work.proof.min(Proof::Presence));
         }
-        match self.changed_store() {
-            Ok(None) => {}
-            Ok(Some(location)) => return Err(NotAuthentic::StoreChanged(location)),
-            Err(_) => return Err(NotAuthentic::NotSealedHere),
-        }
+        self.is_used_store(settings)?;
         let sealed = self.sealed_text(Approved::of(plan, approval), work, attestation);
         let seal = attestation.seal.as_deref().unwrap_or_default();
         match (sealed, self.seal_key(settings)) {

@@ -45,7 +45,7 @@ impl Service {
         let matters = self.read(plan, |plan| {
             let state = plan.state();
             let renews = state.approval.as_ref().is_some_and(|approval| approval.is_own());
-            !state.approval_required && (renews || rule == RecordRule::Leave)
+            !state.approval_required && (renews || rule != RecordRule::Renew)
         });
         match matters {
             Ok(true) => {}
@@ -77,7 +77,7 @@ impl OwnRecord {
     pub(crate) fn observe(&self, plan: &Plan) {
         let fits = match self.rule {
             RecordRule::Renew => self.good_with(plan),
-            RecordRule::Leave => None,
+            RecordRule::Leave | RecordRule::LeaveNamed => None,
         };
         *self.fits.lock().unwrap_or_else(PoisonError::into_inner) = fits;
     }
@@ -119,7 +119,7 @@ impl OwnRecord {
                 // The rest of the plan was started with the earlier proof.
                 (found, known.proof)
             }
-            RecordRule::Leave => {
+            RecordRule::Leave | RecordRule::LeaveNamed => {
                 let is_good = state.approval.is_some() && self.good_with(plan).is_some();
                 if is_good || !self.may_leave(plan) {
                     return Ok(Vec::new());
@@ -147,13 +147,15 @@ impl OwnRecord {
     }
 
     /// Whether the person can say that the plan is their own. A record that was not given on this account shows that the
-    /// plan came from elsewhere, as does another author, or a store that the account has not used before. What has
-    /// changed since the record, only a person who is present can say again.
+    /// plan came from elsewhere, as does another author, or a store that the account has not used before. Whoever writes
+    /// the files of a store also writes the name of the author: there the person names the file that the plan came from, or
+    /// looks at it and approves. What has changed since the record, only a person who is present can say again.
     pub(crate) fn may_leave(&self, plan: &Plan) -> bool {
         let state = plan.state();
         let Some(approval) = &state.approval else {
             let is_author = state.created_by.as_ref() == Some(&self.by);
-            return is_author && self.authenticator.knew_store_before(self.created);
+            let is_known = self.rule == RecordRule::LeaveNamed || !self.authenticator.is_in_files();
+            return is_author && is_known && self.authenticator.knew_store_before(self.created);
         };
         let verified = self.authenticator.verify(&self.settings, plan.id(), approval, self.now);
         let renews = self.presence.proof > Proof::Account || self.good_with(plan).is_some();

@@ -1,12 +1,12 @@
 //! Everything that machines would do for a plan, resolved, and the digest to which an approval is bound. Runs nothing.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use waypost_config::{Definition, DefinitionRole, Definitions};
 use waypost_core::canonical::CanonicalHasher;
-use waypost_core::{Json, Plan, PlanId, ProblemKind, Task, TaskId, TaskSpec, Work};
+use waypost_core::{Dependency, Json, Plan, PlanId, ProblemKind, Task, TaskId, TaskSpec, Work};
 use waypost_text::hex;
 
 use crate::approval_preview::{ApprovalPreview, INPUTS, approval_preview, settings};
@@ -127,6 +127,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
     let mut used = UsedDefinitions::default();
     let mut groups: BTreeMap<GroupKey, PreviewGroup> = BTreeMap::new();
     let mut parents: HashSet<TaskId> = HashSet::new();
+    let mut through = OrderThrough::default();
     let mut total = 0;
     for (task, _) in plan.tasks() {
         let spec = &task.spec;
@@ -142,7 +143,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         let values: Vec<&Value> = found.iter().map(|definition| definition.value).collect();
         let ApprovalPreview { program, particulars } = approval_preview(definitions, spec);
         let risks = risks(definitions, spec, &program, &particulars, &values);
-        let particulars = with_hold(task, particulars);
+        let particulars = with_hold(task, through.add(plan, spec, particulars));
         let key = group_key(spec, program, &found, risks);
         let group = groups.entry(key).or_insert_with_key(|key| PreviewGroup {
             program: key.program.clone(),
@@ -219,6 +220,33 @@ fn group_of_parents(
         }
     }
     (!group.tasks.is_empty()).then_some(group)
+}
+
+/// The work that tasks wait for through tasks without work, which are not shown.
+#[derive(Default)]
+struct OrderThrough(HashMap<TaskId, Vec<TaskId>>);
+
+impl OrderThrough {
+    fn add(
+        &mut self,
+        plan: &Plan,
+        spec: &TaskSpec,
+        mut particulars: Vec<(&'static str, String)>,
+    ) -> Vec<(&'static str, String)> {
+        let direct: BTreeSet<&TaskId> = spec.depends_on.iter().filter_map(Dependency::here).collect();
+        let mut through: BTreeSet<&TaskId> = BTreeSet::new();
+        for on in &direct {
+            self.0.entry((*on).clone()).or_insert_with_key(|on| plan.work_through(on.as_str()));
+        }
+        for on in &direct {
+            through.extend(self.0.get(*on).into_iter().flatten().filter(|work| !direct.contains(work)));
+        }
+        if !through.is_empty() {
+            let names: Vec<&str> = through.into_iter().map(TaskId::as_str).collect();
+            particulars.push(("and through those", names.join(", ")));
+        }
+        particulars
+    }
 }
 
 /// Adds that a task is held. No part of the digest: a hold changes nothing that runs.

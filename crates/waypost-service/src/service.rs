@@ -128,6 +128,8 @@ pub(crate) enum RecordRule {
     Renew,
     /// Starting or resuming the plan leaves one.
     Leave,
+    /// Starting a plan by its file leaves one: what the person named is what is stored.
+    LeaveNamed,
 }
 
 impl From<Guard> for Terms {

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use waypost_config::{Config, Definitions};
 use waypost_core::{
-    ActorKind, Approval, Command, Difference, Draft, Event, Json, Phase, Plan, PlanId, Problem, Refusal,
-    Status, Task, TaskChanges, TaskId, Work, differences,
+    ActorKind, Command, Difference, Draft, Event, Json, Phase, Plan, PlanId, Problem, Refusal, Status, Task,
+    TaskChanges, TaskId, Work, differences,
 };
 use waypost_store::{NewPlan, WriteError};
 
@@ -185,16 +185,23 @@ pub enum Start {
 }
 
 impl Service {
+    /// Whether a plan asks machines to do exactly what a draft says.
+    pub fn is_as_written(&self, plan: &PlanId, draft: &Draft) -> Result<bool, ServiceError> {
+        let written = Plan::from_trusted_draft(plan.clone(), draft.clone()).work_digest();
+        self.read(plan, |plan| plan.work_digest() == written)
+    }
+
     /// Activates a plan, unless a person must approve it first. A person who starts their own plan leaves the record that
-    /// workers ask for.
-    pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
+    /// workers ask for; `named` says that they named the file that it was stored from.
+    pub fn start(&self, by: &Caller, plan: &PlanId, named: bool) -> Result<Start, ServiceError> {
+        let rule = if named { RecordRule::LeaveNamed } else { RecordRule::Leave };
         let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
         if archived {
             return Err(Refusal::Archived {}.into());
         }
         let (version, may_start) = self.may_start_here(plan)?;
         if !may_start {
-            let record = self.own_record(by, plan, RecordRule::Leave)?;
+            let record = self.own_record(by, plan, rule)?;
             let leaves_one = |record| self.read(plan, |plan| OwnRecord::may_leave(&record, plan));
             if !record.map(leaves_one).transpose()?.unwrap_or(false) {
                 return Ok(Start::NeedsApproval { version });
@@ -203,7 +210,7 @@ impl Service {
         if may_start && phase == Phase::Active {
             return Ok(Start::Runs);
         }
-        self.write(by, plan, vec![Command::Activate], Terms::starting(Guard::NONE))?;
+        self.write(by, plan, vec![Command::Activate], Terms { record: rule, ..Terms::default() })?;
         match self.may_start_here(plan)? {
             (_, true) => Ok(Start::Runs),
             (version, false) => Ok(Start::NeedsApproval { version }),
@@ -242,46 +249,32 @@ fn assign_in_draft(draft: &mut Draft, executor: &str) {
 impl Service {
     /// Assigns every pending task of a stored plan that has neither work nor subtasks to an executor. This is a normal
     /// write: the history shows the actor, and the rules of approval apply. A to-do list that was not written by a person
-    /// was never meant for machines, so assigning it needs a person's approval. `confirmed` means that the person who
-    /// calls has agreed, which suffices for an active plan.
-    pub fn assign(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        executor: &str,
-        confirmed: bool,
-    ) -> Result<(), SubmitError> {
-        let (mut commands, phase, asks, own) = self.read(plan, |plan| {
+    /// was never meant for machines: a person who is present assigns it, and then has to approve what they see.
+    pub fn assign(&self, by: &Caller, plan: &PlanId, executor: &str) -> Result<(), SubmitError> {
+        let (mut commands, phase, is_approved, own) = self.read(plan, |plan| {
             let state = plan.state();
             let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
-            // An explicit approval is void once tasks get work; that a plan is a person's own would be said again.
-            let says_so = own && state.approval.as_ref().is_none_or(Approval::is_own);
-            (assignments(plan, executor), state.phase, !own && state.approval.is_none(), says_so)
+            (assignments(plan, executor), state.phase, state.approval.is_some(), own)
         })?;
         if commands.is_empty() {
             return Ok(());
         }
-        let agreed = confirmed && by.actor.kind == ActorKind::Person;
-        if own && !agreed && self.machines_wrote(plan, &commands)? {
-            let (plan, executor) = (plan.clone(), executor.to_owned());
-            return Err(SubmitError::NotForMachines { plan, executor });
-        }
-        match phase {
-            Phase::Draft if asks => {
-                let message = format!("tasks without work are to be done by {executor}");
-                commands.push(Command::RequestApproval { message });
-            }
-            Phase::Active if asks && !agreed => {
+        if !own || self.machines_wrote(plan, &commands)? {
+            let is_over = phase.is_finished();
+            if phase != Phase::Draft && !is_over && !by.is_present() {
                 let (plan, executor) = (plan.clone(), executor.to_owned());
                 return Err(SubmitError::NotForMachines { plan, executor });
             }
-            Phase::Draft
-            | Phase::AwaitingApproval
-            | Phase::Active
-            | Phase::Paused
-            | Phase::Completed
-            | Phase::Failed
-            | Phase::Cancelled => {}
+            // Words that nobody has seen as work get no record: what the plan had counts no more.
+            match phase {
+                Phase::Draft => {
+                    let message = format!("tasks without work are to be done by {executor}");
+                    commands.push(Command::RequestApproval { message });
+                }
+                Phase::Active | Phase::Paused if is_approved => commands.insert(0, Command::Revoke),
+                Phase::Active | Phase::Paused => commands.push(Command::Revoke),
+                Phase::AwaitingApproval | Phase::Completed | Phase::Failed | Phase::Cancelled => {}
+            }
         }
         self.write(by, plan, commands, Guard::NONE)?;
         Ok(())

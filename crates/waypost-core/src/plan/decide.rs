@@ -255,6 +255,10 @@ impl Plan {
         only_a_person(by, "revoke an approval")?;
         match (self.state.phase, &self.state.approval) {
             (Phase::Active | Phase::Paused, Some(_)) => Ok(vec![Event::ApprovalVoided {}]),
+            // A person's own plan runs without one where nothing asks for it.
+            (Phase::Active | Phase::Paused, None) if self.has_machine_work() => {
+                Ok(vec![Event::ApprovalVoided {}])
+            }
             (Phase::Active | Phase::Paused, None) => Ok(Vec::new()),
             (phase, _) => Err(Refusal::WrongPhase { phase, wanted: "revoked" }),
         }

@@ -10,9 +10,6 @@ use super::Plan;
 use super::slot::NONE;
 use crate::{DependencyRule, Status, TaskId};
 
-/// Maximum number of names in a refusal.
-const NAMES_MAX: usize = 20;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Node {
     End(u32),
@@ -136,18 +133,40 @@ impl Plan {
         self.search(from, Direction::Up, |node, is_work| is_work || is_elsewhere(node))
     }
 
-    /// Returns the unfinished tasks with work that a task waits for, directly or through tasks without work.
-    pub fn open_work_before(&self, task: &str) -> Vec<TaskId> {
-        let Some(own) = self.find(task) else { return Vec::new() };
-        let mut open = BTreeSet::new();
-        self.search(vec![Node::Entry(own)], Direction::Up, |node, is_work| {
-            let is_open = !self.slot(node.task()).status.is_finished();
-            if is_work && is_open && matches!(node, Node::End(_)) && node.task() != own {
-                open.insert(node.task());
+    /// Returns the tasks with work that a task waits for, directly or through tasks without work.
+    pub fn work_before(&self, task: &str) -> Vec<TaskId> {
+        self.find(task).map(|own| self.work_above(own, Node::Entry(own))).unwrap_or_default()
+    }
+
+    /// Returns the tasks with work that must end before a task that has none, and contains none, ends.
+    pub fn work_through(&self, task: &str) -> Vec<TaskId> {
+        let plain = self.find(task).filter(|&own| !self.is_for_machines(own));
+        plain.map(|own| self.work_above(own, Node::End(own))).unwrap_or_default()
+    }
+
+    fn work_above(&self, own: u32, from: Node) -> Vec<TaskId> {
+        let mut found = BTreeSet::new();
+        let mut stack = vec![from];
+        let mut seen: HashSet<Node> = HashSet::new();
+        while let Some(node) = stack.pop() {
+            let number = node.task();
+            if !seen.insert(node) {
+                continue;
             }
-            open.len() == NAMES_MAX
-        });
-        open.into_iter().map(|number| self.task_id(number)).collect()
+            if number != own && self.has_work(number) {
+                found.insert(number);
+            } else {
+                self.add_neighbours(node, Direction::Up, &mut stack);
+            }
+        }
+        found.into_iter().map(|number| self.task_id(number)).collect()
+    }
+
+    /// Returns those of [`Self::work_before`] that have not finished.
+    pub fn open_work_before(&self, task: &str) -> Vec<TaskId> {
+        let mut open = self.work_before(task);
+        open.retain(|task| self.task(task.as_str()).is_some_and(|task| !task.state.status.is_finished()));
+        open
     }
 
     /// Returns the tasks without work that wait for a task, directly or through others of their kind, and none of which is

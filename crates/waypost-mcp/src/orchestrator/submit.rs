@@ -59,7 +59,7 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
         None => call.service().submit(&call.caller, draft).map_err(not_entered)?,
     };
     if let Some(executor) = executor {
-        let assigned = call.service().assign(&call.caller, &entered.plan, executor, false);
+        let assigned = call.service().assign(&call.caller, &entered.plan, executor);
         assigned.map_err(not_entered)?;
     }
     let next = begin(call, &entered.plan)?;
@@ -72,7 +72,7 @@ fn begin(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
     match phase {
         Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => Ok(None),
         Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
-            match call.service().start(&call.caller, plan)? {
+            match call.service().start(&call.caller, plan, false)? {
                 Start::Runs => Ok(None),
                 // It was approved, and is asked for by what a person sees of it.
                 Start::NeedsApproval { .. } if phase == Phase::Active => Ok(Some(format!(

@@ -7,7 +7,7 @@ use waypost_core::{
     Actor, Dependency, DependencyRule, Draft, Evidence, ExternalTaskRef, GateOutcome, GateRecord, Json,
     Phase, Plan, PlanId, Proof, Retry, Status, Task, TaskChanges, TaskId, TaskSpec, Work,
 };
-use waypost_service::submit::SubmitError;
+use waypost_service::submit::{Start, SubmitError};
 use waypost_service::{
     Caller, ClaimFilter, ClaimOptions, Claimed, CreateOptions, EditOp, Guard, NewTask, Presence, ProgramOf,
     Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, gates_of, unproved_gates,
@@ -549,18 +549,34 @@ fn a_name_of_an_agent_opens_no_gate() {
 }
 
 #[test]
-fn words_that_an_agent_wrote_get_no_executor_without_a_persons_yes() {
-    let desk = Desk::of(&present(), plan_of([task("mine", &[])]));
-    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
-    let tasks = vec![NewTask::named(task("theirs", &[]))];
-    desk.edit(&agent(), vec![EditOp::AddTasks { tasks, position: Default::default() }]).unwrap();
-    for by in [present(), unattended()] {
-        let refused = desk.service.assign(&by, &desk.plan, "build", false);
-        assert!(matches!(refused, Err(SubmitError::NotForMachines { .. })), "{refused:?}");
+fn words_that_an_agent_wrote_get_an_executor_only_from_a_person_who_then_has_to_look() {
+    for more in [None, Some(with_work("made", "build", &[]))] {
+        only_a_person_assigns(Desk::of(&present(), plan_of([task("todo", &[])].into_iter().chain(more))));
     }
-    desk.service.assign(&present(), &desk.plan, "build", true).unwrap();
-    let own = Desk::of(&present(), plan_of([task("mine", &[])]));
-    own.service.assign(&unattended(), &own.plan, "build", false).unwrap();
+    // A person's own words are the person's own work.
+    let own = Desk::of(&present(), plan_of([task("todo", &[])]));
+    own.service.assign(&unattended(), &own.plan, "build").unwrap();
+}
+
+fn only_a_person_assigns(desk: Desk) {
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    desk.edit(
+        &agent(),
+        vec![EditOp::AddTasks {
+            tasks: vec![NewTask::named(task("evil", &[]))],
+            position: Default::default(),
+        }],
+    )
+    .unwrap();
+    for by in [agent(), unattended(), named()] {
+        let refused = desk.service.assign(&by, &desk.plan, "build");
+        assert!(matches!(refused, Err(SubmitError::NotForMachines { .. })), "{by:?}");
+    }
+    desk.service.assign(&present(), &desk.plan, "build").unwrap();
+    let state = desk.service.read(&desk.plan, |plan| plan.state().clone()).unwrap();
+    assert!(state.approval.is_none() && state.phase != Phase::Active, "{state:?}");
+    let started = desk.service.start(&present(), &desk.plan, false).unwrap();
+    assert!(matches!(started, Start::NeedsApproval { .. }), "nobody has seen it");
 }
 
 #[test]

@@ -70,9 +70,9 @@ impl ActiveRuns {
         let since = plans.latest()?;
         check_runnable(workspace, &service, plan)?;
         if let Some(executor) = &workspace.config.default_executor {
-            service.assign(by, &plan.id, executor, false)?;
+            service.assign(by, &plan.id, executor)?;
         }
-        match service.start(by, &plan.id)? {
+        match service.start(by, &plan.id, false)? {
             Start::Runs => {}
             Start::NeedsApproval { .. } if by.actor.kind != ActorKind::Person => {
                 return Err(ErrorMessage {

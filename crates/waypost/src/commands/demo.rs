@@ -72,10 +72,10 @@ impl Demo {
         let draft: Draft = serde_json::from_str(PLAN).map_err(|error| broken(&error))?;
         let service = Service::new(Arc::clone(&plans), Arc::clone(&config));
         // The store is the demo's own, and nothing binds the program of a task there.
-        let by = Caller { program: None, ..context.caller()? };
+        let by = Caller { program: None, only_reports: false, ..context.caller()? };
         let entered = service.submit(&by, prepare::runnable(&config, draft, None)?);
         let id = entered.map_err(|error| broken(&error))?.plan;
-        service.start(&by, &id)?;
+        service.start(&by, &id, true)?;
         let options = Options::plans(vec![id.clone()]);
         let around = folders.execution_env();
         let mut runner = Runner::with(Arc::clone(&plans), Arc::clone(&config), around, options)

@@ -128,7 +128,7 @@ impl Run {
         let since = webhooks::since(context, &config)?;
         let begin = RunRequest { executor: executor.as_deref(), ..self.begin() };
         let entered = begin.enter(context, &config, draft)?;
-        let (plans, id) = (entered.plans, entered.id);
+        let (plans, id) = (Arc::clone(&entered.plans), entered.id.clone());
         if !self.watch && self.is_over_already(context, &plans, &id)? {
             if let Some(back) = &mut back {
                 plans.with_plan(&id, |plan| back.finish(context, plan))?;
@@ -137,13 +137,15 @@ impl Run {
         }
         begin.assign(context, &plans, &id)?;
         if self.tui {
+            // Whatever has to be approved first is shown there.
+            context.service_with(&plans, &config)?.start(&context.caller()?, &id, entered.named)?;
             tui::show(context, Start::Run(tui::key(&id), Intent::Execute), false)?;
             let summary =
                 Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };
             return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
         }
         let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
-        if !over && self.begin().activate(context, &config, &plans, &id)? == Approval::Awaited {
+        if !over && self.begin().activate(context, &config, &entered)? == Approval::Awaited {
             return Err(prepare::not_approved(context, &id)?);
         }
         let relay = webhooks::start(context, &folders, &config, &plans, since)?;

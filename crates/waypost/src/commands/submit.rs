@@ -70,7 +70,7 @@ impl Submit {
             executor,
         };
         let entered = begin.enter(context, &config, draft)?;
-        let found = context.found(entered.plans, entered.id);
+        let found = context.found(Arc::clone(&entered.plans), entered.id.clone());
         begin.assign(context, &found.plans, &found.id)?;
         let (phase, before) = found.read(|plan| (plan.state().phase, plan.version()))?;
         let mut said = if entered.made {
@@ -84,7 +84,7 @@ impl Submit {
                 said.push_str(&format!(", and is {}", phase.as_str()));
             }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
-                match begin.activate(context, &config, &found.plans, &found.id)? {
+                match begin.activate(context, &config, &entered)? {
                     Approval::Given => runs = true,
                     Approval::Awaited => {
                         if phase == Phase::Draft {

@@ -363,7 +363,7 @@ impl Plan {
     }
 
     /// Whether machines work on a task or one of its descendants: agents also read the texts of parents.
-    fn is_for_machines(&self, number: u32) -> bool {
+    pub(in super::super) fn is_for_machines(&self, number: u32) -> bool {
         self.family(number).iter().any(|&member| has_work(self.spec_of(member)))
     }
 

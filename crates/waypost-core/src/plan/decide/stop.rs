@@ -2,6 +2,7 @@
 
 use super::super::Plan;
 use super::super::slot::NONE;
+use super::NAMES_MAX;
 use crate::{Actor, ActorKind, Event, Hold, Phase, Refusal, Status, TaskId};
 
 impl Plan {
@@ -185,8 +186,8 @@ impl Plan {
         {
             return Ok(());
         }
-        let waits_for: Vec<String> =
-            self.open_work_before(task.as_str()).iter().map(ToString::to_string).collect();
+        let open = self.open_work_before(task.as_str());
+        let waits_for: Vec<String> = open.iter().take(NAMES_MAX).map(ToString::to_string).collect();
         match waits_for.is_empty() {
             true => Ok(()),
             false => Err(Refusal::Blocked { task: task.to_string(), waits_for }),

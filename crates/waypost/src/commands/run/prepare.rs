@@ -37,6 +37,8 @@ pub(crate) struct SubmittedPlan {
     pub(crate) id: PlanId,
     /// Whether it is new.
     pub(crate) made: bool,
+    /// Whether the caller named the file that it is stored from.
+    pub(crate) named: bool,
 }
 
 /// The state of a plan's approval.
@@ -102,24 +104,21 @@ impl RunRequest<'_> {
                 let ops = vec![EditOp::RevisePlan(Box::new(changes))];
                 found.service.edit(&context.caller()?, &found.id, ops, Guard::NONE)?;
             }
-            return Ok(SubmittedPlan { plans: found.plans, id: found.id, made: false });
+            return Ok(SubmittedPlan { plans: found.plans, id: found.id, made: false, named: false });
         }
         let plans = context.plans_to_add_to()?;
         let service = context.service_with(&plans, config)?;
+        let written = draft.draft().clone();
         let entered = service.submit(&context.caller()?, draft);
         let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
-        Ok(SubmittedPlan { plans, id, made })
+        let named = made || service.is_as_written(&id, &written)?;
+        Ok(SubmittedPlan { plans, id, made, named })
     }
 
     /// Assigns the executor, if there is one, to tasks without work.
     pub(crate) fn assign(&self, context: &Context, plans: &Arc<PlanStore>, id: &PlanId) -> Outcome {
         let Some(executor) = self.executor else { return Ok(()) };
-        let assigned = context.service(plans).assign(
-            &context.caller()?,
-            id,
-            executor,
-            self.answer.yes && Terminal::open().is_ok(),
-        );
+        let assigned = context.service(plans).assign(&context.caller()?, id, executor);
         assigned.map_err(|error| not_entered(self.what, error))
     }
 
@@ -128,11 +127,10 @@ impl RunRequest<'_> {
         &self,
         context: &Context,
         config: &Arc<Config>,
-        plans: &Arc<PlanStore>,
-        id: &PlanId,
+        SubmittedPlan { plans, id, named, .. }: &SubmittedPlan,
     ) -> Outcome<Approval> {
         let service = context.service_with(plans, config)?;
-        if service.start(&context.caller()?, id)? == Start::Runs {
+        if service.start(&context.caller()?, id, *named)? == Start::Runs {
             return Ok(Approval::Given);
         }
         if !self.can_ask(context)? {
@@ -143,7 +141,7 @@ impl RunRequest<'_> {
         // Approves what was shown: if the plan has changed since, nothing is approved.
         service.approve(&by, id, preview.seen(), "", Guard::NONE)?;
         // The plan may have been active before, with an approval of something else.
-        match service.start(&by, id)? {
+        match service.start(&by, id, false)? {
             Start::Runs => Ok(Approval::Given),
             Start::NeedsApproval { .. } => Ok(Approval::Awaited),
         }
@@ -175,7 +173,7 @@ fn not_entered(what: &str, error: SubmitError) -> Failure {
     match error {
         SubmitError::OtherContent { plan, differences } => other_content(what, &plan, &differences),
         SubmitError::NotForMachines { ref plan, .. } => {
-            let hint = format!("review it (`waypost show {plan}`); a person can use --yes");
+            let hint = format!("a person runs `waypost run {plan}` in a terminal, which shows it and asks");
             Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
         }
         SubmitError::Service(error) => error.into(),

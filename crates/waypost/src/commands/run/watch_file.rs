@@ -12,7 +12,7 @@ use waypost_run::{Controller, RunObserver};
 use waypost_service::{Caller, Guard, Seen};
 use waypost_store::{PlanStore, watch_file};
 
-use super::prepare::{self, Approval, RunRequest};
+use super::prepare::{self, Approval, RunRequest, SubmittedPlan};
 use crate::approval_prompt::{self, Answer};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -139,7 +139,10 @@ impl FileWatcher {
         let needed =
             plans.with_plan(id, |plan| plan.state().approval_required && plan.state().approval.is_none())?;
         if !needed || begin.answer.yes || !begin.can_ask(context)? {
-            if begin.activate(context, &self.config, plans, id)? == Approval::Awaited {
+            // The file has just been written into the plan.
+            let entered =
+                SubmittedPlan { plans: Arc::clone(plans), id: id.clone(), made: false, named: true };
+            if begin.activate(context, &self.config, &entered)? == Approval::Awaited {
                 context
                     .out
                     .note(format!("the changed plan needs approval before it runs: `waypost approve {id}`"));
