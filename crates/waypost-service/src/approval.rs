@@ -411,7 +411,7 @@ pub fn start_refusal_text(plan: &Plan, refusal: &StartRefusal) -> String {
             format!("the approval of plan {id} was not given on this account")
         }
         StartRefusalReason::NotAuthentic => format!("the approval of plan {id} does not count: {detail}"),
-        StartRefusalReason::StoreChanged => format!("{detail} is another store than before"),
+        StartRefusalReason::StoreChanged => format!("{detail} is not the store that this account used there"),
         StartRefusalReason::Expired => {
             let attestation = approval.and_then(|work| work.attestation.as_ref());
             let ended = attestation.and_then(|attestation| attestation.expires_at);

@@ -86,9 +86,11 @@ impl std::fmt::Display for NotAuthentic {
             Self::NotSealedHere => f.write_str("it was not given on this account"),
             Self::Revoked => f.write_str("it was revoked"),
             Self::Signature(why) => f.write_str(why),
-            Self::StoreChanged(location) => write!(f, "{location} is another store than before"),
+            Self::StoreChanged(location) => {
+                write!(f, "{location} is not the store that this account used there")
+            }
             Self::StoreUnknown(location) => {
-                write!(f, "this account has not used the store {location} before")
+                write!(f, "{location} is not the store that this account used there")
             }
         }
     }
@@ -116,7 +118,7 @@ pub enum AttestError {
     #[error("{} does not exist", .0.display())]
     NoSealKey(PathBuf),
     /// The store at this location is another one than before.
-    #[error("{0} is another store than before")]
+    #[error("{0} is not the store that this account used there")]
     StoreChanged(String),
     /// The record is not one that can be verified.
     #[error("the approval has no valid digest")]

@@ -133,7 +133,7 @@ impl Caller {
     }
 
     /// Refuses a caller that only reports on tasks.
-    pub(crate) fn may_edit(&self) -> Result<(), ServiceError> {
+    pub fn may_edit(&self) -> Result<(), ServiceError> {
         match self.only_reports() {
             true => Err(ServiceError::NotForWorkers { by: self.actor.clone() }),
             false => Ok(()),

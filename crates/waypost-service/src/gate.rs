@@ -160,12 +160,10 @@ impl Gatekeeper<'_> {
         Ok(())
     }
 
-    /// The program of a task does nothing in other plans, and starts nothing.
+    /// The program of a task does nothing in other plans.
     fn bind_program(&self, commands: &[Command]) -> Result<(), ServiceError> {
-        let Some(own) = &self.by.program else { return Ok(()) };
-        let is_foreign = own.plan != self.plan.id().as_str() && !commands.is_empty();
-        let starts = |command: &Command| matches!(acted_on(command), Some((_, Act::Start)));
-        if is_foreign || commands.iter().any(starts) { Err(self.not_its_task()) } else { Ok(()) }
+        let is_foreign = self.by.program.as_ref().is_some_and(|own| own.plan != self.plan.id().as_str());
+        if is_foreign && !commands.is_empty() { Err(self.not_its_task()) } else { Ok(()) }
     }
 
     /// A caller that only reports claims, finishes, releases and asks, and nothing else.
@@ -183,6 +181,8 @@ impl Gatekeeper<'_> {
                 self.by.may_report(self.plan, task, *attempt)?;
             } else if !matches!(command, Command::StartTask { .. }) {
                 self.by.may_edit()?;
+            } else if self.by.program.is_some() {
+                return Err(self.not_its_task());
             }
         }
         Ok(())

@@ -178,7 +178,12 @@ fn every_refusal_of_a_worker_has_a_text_without_commands_and_a_hint() {
             "SHA256:x is unknown",
             Hint::ApproveOrAllowSigner(plan()),
         ),
-        (Reason::StoreChanged, "a.db", "a.db is another store than before", Hint::TrustStore),
+        (
+            Reason::StoreChanged,
+            "a.db",
+            "a.db is not the store that this account used there",
+            Hint::TrustStore,
+        ),
         (Reason::Expired, "", "ended on", Hint::Approve(plan())),
         (Reason::ProofTooLow, "a signature", "w1 needs a signature", sign(false)),
         (Reason::ProofTooLow, "a signature with touch", "presence is not enough", sign(true)),

@@ -9,8 +9,8 @@ use waypost_core::{ActorKind, Phase, Plan};
 use waypost_run::{
     Control, Controller, Options, RunError, RunEvent, RunObserver, RunWarning, Runner, View, WebhookOutbox,
 };
-use waypost_service::Service;
 use waypost_service::submit::{RunnableDraft, Start};
+use waypost_service::{Guard, Service};
 
 use super::context::EffectContext;
 use super::workspace::Workspace;
@@ -80,7 +80,13 @@ impl ActiveRuns {
                     hint: format!("ask a person to approve plan {}", plan.id),
                 });
             }
-            Start::NeedsApproval { .. } => return Ok(Started::NeedsApproval),
+            Start::NeedsApproval { .. } => {
+                // The screen shows what would run once the plan waits for approval.
+                if service.read(&plan.id, |plan| plan.state().phase)? == Phase::Draft {
+                    service.request_approval(by, &plan.id, "", Guard::NONE)?;
+                }
+                return Ok(Started::NeedsApproval);
+            }
         }
         let relay = WebhookOutbox::start(&plans, &workspace.config, &workspace.around, since)?;
         let authenticator = workspace.authenticator.clone();

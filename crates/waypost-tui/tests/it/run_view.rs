@@ -188,7 +188,7 @@ fn the_summary_says_who_approved_the_plan_and_why_a_worker_refuses_it() {
     };
     story.write(&Actor::worker("here:1"), Command::RefuseStart(Box::new(refusal)));
     reply(&mut app, story.stands());
-    let refused = "a.db is another store than before (if you replaced it, run `waypost trust` in a shell)";
+    let refused = "a.db is not the store that this account used there (if you replaced it, run `waypost trust` in a shell)";
     assert!(text(&app).contains(refused), "{}", text(&app));
 }
 

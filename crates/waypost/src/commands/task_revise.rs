@@ -72,6 +72,7 @@ enum Field {
 impl Revise {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
+        context.caller()?.may_edit()?;
         let (task, changes) = found.read(|plan| self.changes(plan))??;
         if changes == TaskChanges::default() {
             let hint = "name a change, for example --description 'Write the tests first'";

@@ -104,7 +104,7 @@ fn an_approval_that_another_account_gave_lets_nothing_run() {
 fn a_plan_that_another_account_started_is_not_ones_own() {
     let place = Place::new();
     succeeds(&place.elsewhere(&["submit", "p.json"]));
-    place.runs_nothing("p", "was not given on this account");
+    place.runs_nothing("p", "is not the store that this account used there");
     // The person at the terminal sees what it would run, and approves that.
     succeeds(&place.workspace.at_terminal(&["run", "p"]));
     assert!(place.ran());
@@ -152,7 +152,7 @@ fn a_store_that_was_put_in_place_of_another_lets_nothing_run() {
         let _absent = fs::remove_file(format!("{}{ending}", place.database().display()));
     }
     fs::copy(other.database(), place.database()).unwrap();
-    place.runs_nothing("p", "is another store than before");
+    place.runs_nothing("p", "is not the store that this account used there");
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn a_draft_that_this_account_did_not_write_is_not_ones_own() {
     let (_, err) = text(&run);
     assert!(run.status.code() == Some(1) && err.contains("needs approval"), "{err}");
     assert!(!place.ran());
-    // One's own plan in the same store is.
+    // One's own file is, also if it was stored before.
     succeeds(&place.workspace.waypost(&["import", "q.json"]));
-    succeeds(&place.workspace.waypost(&["run", "q"]));
+    succeeds(&place.workspace.waypost(&["run", "q.json"]));
     assert!(place.ran());
 
     // A plan of another person in one's own store.
@@ -209,6 +209,51 @@ fn a_draft_that_this_account_did_not_write_is_not_ones_own() {
     // The person sees it, and approves it.
     succeeds(&place.workspace.at_terminal(&["run", "p"]));
     assert!(place.ran());
+}
+
+#[test]
+fn the_name_of_an_author_in_the_database_makes_no_plan_ones_own() {
+    let place = Place::new();
+    configure(
+        &place.workspace,
+        &format!("{CONFIG}[executors.evil]\nkind = \"process\"\ncommand = [\"touch\", \"evil\"]\n"),
+    );
+    succeeds(&place.workspace.waypost(&["import", "p.json"]));
+    // Nobody is asked about a file that is named; a name in a store is shown first.
+    let run = place.workspace.waypost(&["run", "p"]);
+    let (_, err) = text(&run);
+    assert!(run.status.code() == Some(1) && err.contains("needs approval"), "{err}");
+    place.forge(r#"UPDATE log SET events = replace(events, '"executor":"run"', '"executor":"evil"')"#);
+    for words in [["run", "p"], ["run", "p.json"]] {
+        let run = place.workspace.waypost(&words);
+        assert_eq!(run.status.code(), Some(1), "{:?}", text(&run));
+    }
+    assert!(!place.ran() && !place.workspace.work().join("evil").exists());
+    // The person sees what it would run.
+    succeeds(&place.workspace.at_terminal(&["run", "p"]));
+    let (history, _) = text(&place.workspace.waypost(&["history", "p"]));
+    assert!(history.contains("approved version"), "{history}");
+}
+
+#[test]
+fn a_store_that_was_copied_to_another_folder_brings_no_approvals() {
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    Connection::open(place.database()).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    // The same account trusts another folder, which has no store yet.
+    let other = Place::new();
+    let home = place.workspace.root.join("home");
+    succeeds(&other.at_home(&home, &["trust"]));
+    fs::copy(place.database(), other.database()).unwrap();
+    let mut work = other.command(&["worker", "--until-idle"]);
+    let idle = work.env("WAYPOST_INJECTED_HOME", &home).output().unwrap();
+    succeeds(&idle);
+    assert!(!other.ran(), "{:?}", text(&idle));
+    succeeds(&other.at_home(&home, &["approve", "p"]));
+    let mut work = other.command(&["worker", "--until-idle"]);
+    succeeds(&work.env("WAYPOST_INJECTED_HOME", &home).output().unwrap());
+    assert!(other.ran());
 }
 
 #[test]

@@ -225,7 +225,8 @@ fn a_gate_that_the_database_calls_done_opens_nothing() {
     assert!(workspace.waypost(&["done", "p", "gate"]).status.success());
     configure(&workspace, &format!("{CONFIG}[executors.sign]\nkind = \"human\"\n"));
     let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
-    let mut run = command.args(["run", "p"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    command.env("WAYPOST_INJECTED_TERMINAL", "yes").args(["run", "p"]);
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
     let refused = lines.by_ref().find(|line| line.starts_with("refused")).unwrap();
     assert!(refused.contains("starts nothing behind gate"), "{refused}");

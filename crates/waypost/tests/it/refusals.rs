@@ -161,10 +161,10 @@ fn a_store_that_was_replaced_can_be_trusted() {
     succeeds(&other.at_terminal(&["approve", "p"]));
     fs::copy(other.work().join(database), workspace.work().join(database)).unwrap();
     let trust = "if you replaced it, run `waypost trust`";
-    check_refused(&workspace, "is another store than before", trust);
+    check_refused(&workspace, "is not the store that this account used there", trust);
     let approve = workspace.at_terminal(&["approve", "p"]);
     let (_, err) = text(&approve);
-    assert!(err.contains("is another store than before") && err.contains(trust), "{err}");
+    assert!(err.contains("is not the store that this account used there") && err.contains(trust), "{err}");
     let (said, _) = text(&workspace.at_terminal(&["trust"]));
     assert!(said.contains("waypost.db is trusted in place of the store that was there"), "{said}");
     let (said, _) = text(&workspace.at_terminal(&["trust"]));

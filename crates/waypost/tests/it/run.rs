@@ -260,7 +260,7 @@ fn programs_get_json_lines_and_why_and_events_tell_the_rest() {
         text(&workspace.waypost(&["why", "p", "b"]))
     };
     assert!(why.contains("a (ready)"), "{why}");
-    let (out, _) = text(&workspace.waypost(&["run", "p", "--json"]));
+    let (out, _) = text(&workspace.waypost(&["run", "p.json", "--json"]));
     let events: Vec<serde_json::Value> =
         out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();

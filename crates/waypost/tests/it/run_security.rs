@@ -270,7 +270,9 @@ fn an_agents_list_of_things_to_do_goes_to_machines_only_on_a_persons_word() {
     place.nothing_ran();
     check(&place.workspace.waypost(&["run", "p", "--executor", "rum"]), 4, "no executor is called rum");
     place.nothing_ran();
-    assert_eq!(place.workspace.waypost(&["run", "p", "--executor", "run"]).status.code(), Some(0));
+    check(&place.workspace.waypost(&["run", "p", "--executor", "run"]), 1, "needs approval");
+    place.nothing_ran();
+    assert_eq!(place.workspace.at_terminal(&["run", "p", "--executor", "run"]).status.code(), Some(0));
     assert!(place.workspace.work().join("ran").exists());
 }
 

@@ -24,9 +24,6 @@ const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How the terminal UI shows the refusals with the codes `needs_person` and `stopped_by_person`.
 const ONLY_A_PERSON_WORDS: &str = "only a person";
 
-/// How the terminal UI shows the refusal with the code `not_for_workers`.
-const NOT_FOR_WORKERS_WORDS: &str = "can do nothing else";
-
 /// How the terminal UI shows the refusal with the code `human_gate`.
 const HUMAN_GATE_WORDS: &str = "is for a person;";
 
@@ -287,7 +284,8 @@ impl Act {
             FrontEnd::Cli | FrontEnd::Http => true,
             // Whoever calls there is an agent.
             FrontEnd::Mcp => caller.is_agent() && !matches!(self.mcp, Mcp::NotOffered(_)),
-            FrontEnd::Tui => !matches!(self.tui, Tui::NotOffered(_)),
+            // A worker is a program, and has no screen.
+            FrontEnd::Tui => caller != Worker && !matches!(self.tui, Tui::NotOffered(_)),
         }
     }
 
@@ -364,8 +362,7 @@ impl Act {
         tmux.line(&format!("clear; {program}; echo left-$?"));
         for key in keys {
             // Words that stand there before are no answer.
-            let words = [ONLY_A_PERSON_WORDS, NOT_FOR_WORKERS_WORDS];
-            assert!(!words.iter().any(|words| tmux.screen().contains(words)), "{}", tmux.screen());
+            assert!(!tmux.screen().contains(ONLY_A_PERSON_WORDS), "{}", tmux.screen());
             match (key.strip_prefix('?'), key.strip_prefix('=')) {
                 (Some(text), _) => drop(tmux.wait(text)),
                 (None, Some(text)) => tmux.type_in(text),
@@ -377,7 +374,6 @@ impl Act {
             // The screen shows words, not codes.
             Some("needs_person" | "stopped_by_person") => drop(tmux.wait(ONLY_A_PERSON_WORDS)),
             Some("human_gate") => drop(tmux.wait(HUMAN_GATE_WORDS)),
-            Some("not_for_workers") => drop(tmux.wait(NOT_FOR_WORKERS_WORDS)),
             Some(code) => panic!("{}: no words are known for {code}", self.name),
             None => {
                 let begun = Instant::now();

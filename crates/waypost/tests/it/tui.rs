@@ -34,6 +34,16 @@ fn workspace() -> Workspace {
     workspace
 }
 
+/// Runs a plan of the store: it is shown first, and approved.
+fn runs_after_a_look(tmux: &Tmux) {
+    tmux.press(&["x"]);
+    tmux.wait("Run: Rename a type");
+    tmux.wait("What will run");
+    tmux.press(&["a"]);
+    tmux.wait("approve and run");
+    tmux.press(&["a"]);
+}
+
 /// What a command prints.
 #[track_caller]
 fn says(workspace: &Workspace, words: &[&str]) -> String {
@@ -109,8 +119,7 @@ fn a_plan_is_edited_broken_mended_saved_and_run_while_another_process_edits_it()
     let shown = says(&workspace, &["show", "demo"]);
     assert!(shown.contains("Tell the others") && shown.contains("From another shell"), "{shown}");
     // It runs here, is seen running, and ends.
-    tmux.press(&["x"]);
-    tmux.wait("Run: Rename a type");
+    runs_after_a_look(&tmux);
     tmux.wait("4/4 done (100%)");
     tmux.wait("completed");
     for task in ["read", "write"] {
@@ -148,7 +157,7 @@ fn a_plan_of_an_agent_runs_nothing_before_the_person_at_the_terminal_has_seen_an
 fn what_others_run_is_followed_paused_and_resumed_and_history_is_restored() {
     let workspace = workspace();
     says(&workspace, &["task", "revise", "demo", "read", "--description", "Read it twice"]);
-    says(&workspace, &["submit", "demo"]);
+    assert!(workspace.at_terminal(&["submit", "demo"]).status.success());
     let tmux = Tmux::new(&workspace, 100, 30);
     tmux.line("waypost tui demo --watch");
     tmux.wait("nothing is running");
@@ -252,7 +261,7 @@ fn a_window_that_says_twice_that_it_is_closed_leaves_no_task_that_seems_to_run()
     let tmux = Tmux::new(&workspace, 100, 30);
     tmux.line("waypost tui demo");
     tmux.wait("Write it anew");
-    tmux.press(&["x"]);
+    runs_after_a_look(&tmux);
     tmux.wait("words of read");
     let process = process_of(&workspace);
     kill_process(process, Signal::HUP).unwrap();
@@ -398,7 +407,9 @@ fn approving_takes_an_answer_that_is_typed_at_the_terminal_after_everything_was_
     tmux.press(&["Enter"]);
     tmux.wait("ended-1");
     assert!(!workspace.work().join("ran-read").exists());
-    tmux.line("clear; waypost run theirs; echo ended-$?");
+    // What is typed before the question is no answer, so the first question has to be gone.
+    tmux.line("clear; echo once''more; waypost run theirs; echo ended-$?");
+    tmux.wait("oncemore");
     tmux.wait("Type yes to approve");
     tmux.type_in("yes");
     tmux.press(&["Enter"]);
@@ -433,7 +444,7 @@ fn leaving_while_something_runs_asks_and_stops_it_and_the_plan_can_go_on() {
     let tmux = Tmux::new(&workspace, 100, 30);
     tmux.line("waypost tui demo; echo ended-$?");
     tmux.wait("Write it anew");
-    tmux.press(&["x"]);
+    runs_after_a_look(&tmux);
     tmux.wait("words of read");
     tmux.press(&["Escape"]);
     tmux.wait("keep running");

@@ -385,7 +385,7 @@ pub(super) fn work() -> Vec<Act> {
             mcp: Mcp::Tool("task_next", json!({ "task": "t1" })),
             http: Http::Send("POST", "/tasks/t1/actions/claim", json!({})),
             tui: Tui::NotOffered(TUI_IS_FOR_PEOPLE),
-            then: "active; t1 running 1 CALLER, t2(t1) blocked, t3 ready; task_started plan_approved",
+            then: "active; t1 running 1 CALLER, t2(t1) blocked, t3 ready; task_started",
             refused: HUMAN_GATE,
         },
         Act {
