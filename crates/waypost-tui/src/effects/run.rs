@@ -82,7 +82,9 @@ impl ActiveRuns {
             }
             Start::NeedsApproval { .. } => {
                 // The screen shows what would run once the plan waits for approval.
-                if service.read(&plan.id, |plan| plan.state().phase)? == Phase::Draft {
+                let is_own_draft =
+                    |plan: &Plan| plan.state().phase == Phase::Draft && !plan.state().approval_required;
+                if service.read(&plan.id, is_own_draft)? {
                     service.request_approval(by, &plan.id, "", Guard::NONE)?;
                 }
                 return Ok(Started::NeedsApproval);

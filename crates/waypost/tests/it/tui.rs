@@ -87,7 +87,7 @@ fn process_of(workspace: &Workspace) -> Pid {
 fn a_plan_is_edited_broken_mended_saved_and_run_while_another_process_edits_it() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 120, 35);
-    tmux.line("waypost tui");
+    tmux.line("waypost tui; echo left-$?");
     tmux.wait("Rename a type");
     tmux.press(&["Enter"]);
     tmux.wait("Write it anew");
@@ -128,7 +128,6 @@ fn a_plan_is_edited_broken_mended_saved_and_run_while_another_process_edits_it()
     // The log of a task that is done can still be read.
     tmux.wait("words of write");
     tmux.press(&["C-c"]);
-    tmux.line("echo left-$?");
     tmux.wait("left-0");
     is_sane(&tmux);
     let history = says(&workspace, &["history", "demo"]);
@@ -185,7 +184,7 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_comes_back() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 100, 30);
     let before = settings(&tmux, &workspace, "before");
-    tmux.line("waypost tui demo");
+    tmux.line("waypost tui demo; echo left-$?");
     tmux.wait("Write it anew");
     tmux.press(&["C-z"]);
     tmux.wait("Stopped");
@@ -198,7 +197,6 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_comes_back() {
     assert_eq!(tmux.value("alternate_on"), "1");
     tmux.press(&["C-c"]);
     tmux.wait_gone("Written meanwhile");
-    tmux.line("echo left-$?");
     tmux.wait("left-0");
     assert_eq!(settings(&tmux, &workspace, "after"), before);
 }
