@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use waypost_config::{Definition, DefinitionRole, Definitions};
 use waypost_core::canonical::CanonicalHasher;
-use waypost_core::{Json, Plan, PlanId, ProblemKind, Retry, Task, TaskId, TaskSpec, Work};
+use waypost_core::{ApprovedWork, Json, Plan, PlanId, ProblemKind, Retry, Task, TaskId, TaskSpec, Work};
 use waypost_text::hex;
 
 use crate::approval_preview::{ApprovalPreview, INPUTS, approval_preview, settings};
@@ -59,6 +59,9 @@ pub struct Preview {
     /// What differs from the latest approval, a line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub since_approval: Vec<String>,
+    /// The version that was approved last, if something else would run now, and what authors changed since, a line each.
+    #[serde(skip)]
+    pub changes: Option<(u64, Vec<String>)>,
     /// The tasks, grouped by what they run: rare and risky groups first, then small ones.
     pub groups: Vec<PreviewGroup>,
 }
@@ -181,7 +184,8 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         resolved_by: None,
         disagreeing: Vec::new(),
         total,
-        since_approval: since_approval(plan, &now),
+        since_approval: since_approval(approved_work(plan), &now),
+        changes: None,
         unresolved: used.unresolved,
         definitions: now,
         groups,
@@ -315,9 +319,13 @@ pub(crate) fn definitions_kept(kept: &Json) -> Option<Definitions> {
     Some(found)
 }
 
-/// Returns how the definitions differ from those of the latest approval, a line each.
-pub(crate) fn since_approval(plan: &Plan, now: &BTreeMap<String, Value>) -> Vec<String> {
-    let approved = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
+/// Returns what the approval of a plan covers.
+pub(crate) fn approved_work(plan: &Plan) -> Option<&ApprovedWork> {
+    plan.state().approval.as_ref()?.work.as_deref()
+}
+
+/// Returns how the definitions differ from those of an approval, a line each.
+pub(crate) fn since_approval(approved: Option<&ApprovedWork>, now: &BTreeMap<String, Value>) -> Vec<String> {
     let Some(Value::Object(before)) = approved.map(|work| work.definitions.value()) else {
         return Vec::new();
     };
