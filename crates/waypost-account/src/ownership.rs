@@ -24,8 +24,12 @@ impl ForeignOwner {
     pub fn hint(&self) -> String {
         let path = self.path.display();
         match self.why == IS_LINK {
-            true => format!("put the file itself at {path}, or name other ones: --store URL --config FILE"),
-            false => format!("chown -R $(id -u) {path}, or name other ones: --store URL --config FILE"),
+            true => format!(
+                "put the file itself at {path}, or name both a store and a configuration: --store URL --config FILE"
+            ),
+            false => format!(
+                "chown -R $(id -u) {path}, or name both a store and a configuration: --store URL --config FILE"
+            ),
         }
     }
 }

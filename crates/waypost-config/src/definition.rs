@@ -112,6 +112,21 @@ impl Definitions {
         }
     }
 
+    /// Adds what an executor stands for, by the name of its [`Definition`].
+    pub fn add_executor(&mut self, name: &str, value: Value) {
+        if let Some((executor, _)) = name.split_once('/') {
+            let dispatch = || json!({ DISPATCH: [] });
+            self.executors.entry(executor.to_owned()).or_insert_with(dispatch);
+        }
+        self.executors.insert(name.to_owned(), value);
+    }
+
+    /// Adds the revision of an executor, by the name of its [`Definition`].
+    pub fn add_revision(&mut self, name: &str, revision: &str) {
+        let executor = name.split_once('/').map_or(name, |(executor, _)| executor);
+        self.revisions.insert(executor.to_owned(), revision.to_owned());
+    }
+
     /// Returns what the executor of some work stands for.
     pub fn of_work(&self, work: &Work) -> Result<Definition<'_>, ProblemKind> {
         let unknown = |executor: &str| ProblemKind::UnknownExecutor { executor: executor.to_owned() };

@@ -84,7 +84,10 @@ impl Config {
         for layer in layers {
             read_from.borrow_mut().push(PathBuf::from(&layer.name));
             match layer.name.ends_with(".json") {
-                true => todo::apply(&mut config, &layer.name, &layer.text, variables, &mut problems),
+                true => {
+                    let file = (layer.name.as_str(), layer.text.as_str(), layer.origin);
+                    todo::apply(&mut config, file, variables, &mut problems);
+                }
                 false => file::apply(&mut config, layer, &noting, variables, &mut problems),
             }
         }

@@ -186,7 +186,8 @@ impl Table<'_> {
         let Some((at, file)) = self.text_at("todo") else { return };
         match self.reader.read_beside(&file) {
             (name, Ok(text)) => {
-                todo::apply(config, &name, &text, variables, &mut self.reader.problems.borrow_mut());
+                let file = (name.as_str(), text.as_str(), self.reader.layer.origin);
+                todo::apply(config, file, variables, &mut self.reader.problems.borrow_mut());
                 // The store must be chosen before any configuration is read.
                 if todo::todo_store(&text).is_some() {
                     let why = "only a .waypost/todo.json chooses the store; say --store file:DIR";

@@ -57,7 +57,7 @@ fn in_worktree(
         .and_then(|()| worktree.directory(&agent.process.directory))
         .and_then(|directory| asked(attempt, agent, facts.clone(), directory));
     // Before any git command: it would read what the agent wrote.
-    let asked = worktree.check_git_files().and(asked);
+    let asked = worktree.check_git_files(attempt).and(asked);
     let kept = match asked {
         Ok(AttemptOutcome::Done { result, output }) => {
             let title = format!("{}: {}", attempt.job.key.task, facts.get("description"));

@@ -25,6 +25,9 @@ use waypost_store::log_file_name as file_name;
 const BEING_MADE: &str = "locked initializing";
 /// Why a folder is left out of a commit.
 const NESTED: &str = "it is a git repository of its own, or cannot be listed";
+/// Settings that git itself writes while people and agents work, and that name nothing which our commands run.
+const HARMLESS_SETTINGS: [&str; 7] =
+    ["branch.", "remote.", "user.", "author.", "committer.", "submodule.", "lfs.repositoryformatversion"];
 /// Bytes of the first line of a commit message.
 const TITLE_BYTES_MAX: usize = 72;
 
@@ -76,6 +79,21 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// Returns the settings that git would use, each with the file that it is from. Filters, for example, name programs.
+    fn settings(&self, attempt: &mut Attempt<'_>) -> Result<Vec<(String, String)>, String> {
+        let list = self.run(attempt, &["config", "--list", "--null", "--show-origin"])?;
+        let mut parts = list.split('\0').map(str::to_owned);
+        let mut settings = Vec::new();
+        while let (Some(origin), Some(setting)) = (parts.next(), parts.next()) {
+            if !HARMLESS_SETTINGS.iter().any(|harmless| setting.starts_with(harmless)) {
+                settings.push((origin, setting));
+            }
+        }
+        Ok(settings)
+    }
+}
+
 fn output(result: Result<String, String>, words: &[&str]) -> Result<String, String> {
     result.map_err(|error| {
         let word = words.iter().find(|word| !word.starts_with('-') && !word.contains('=')).unwrap_or(&"");
@@ -116,6 +134,8 @@ pub(super) struct Worktree {
     own: Repository,
     /// The files that lead from the worktree to its git directory, and from there to the repository's.
     git_files: [GitFile; 2],
+    /// The settings of git before the agent ran.
+    settings: Vec<(String, String)>,
     /// The directory of the workspace inside the worktree.
     workspace: PathBuf,
     branch: String,
@@ -142,7 +162,8 @@ impl Worktree {
         let git_files = [git_file, GitFile::read(git_dir.join("commondir"))?];
         let workspace = root.join(prefix);
         let own = Repository { git: main.git.clone(), git_dir: text(&git_dir)?.to_owned(), root };
-        Ok(Self { main, own, git_files, workspace, branch, base })
+        let settings = own.settings(attempt)?;
+        Ok(Self { main, own, git_files, settings, workspace, branch, base })
     }
 
     pub(super) fn branch(&self) -> &str {
@@ -171,12 +192,18 @@ impl Worktree {
         }
     }
 
-    /// Refuses a worktree whose agent led git to another repository, which could name programs for git to run.
-    pub(super) fn check_git_files(&self) -> Result<(), String> {
-        match self.git_files.iter().find(|file| !file.is_unchanged()) {
-            Some(file) => {
-                Err(format!("the agent changed the repository's git files ({})", file.path.display()))
-            }
+    /// Refuses a worktree whose agent led git to another repository, or changed its settings: either could name programs
+    /// for git to run.
+    pub(super) fn check_git_files(&self, attempt: &mut Attempt<'_>) -> Result<(), String> {
+        let changed = |file: &str| Err(format!("the agent changed the repository's git files ({file})"));
+        if let Some(file) = self.git_files.iter().find(|file| !file.is_unchanged()) {
+            return changed(&file.path.display().to_string());
+        }
+        let now = self.own.settings(attempt)?;
+        let other = self.settings.iter().zip(&now).position(|(before, now)| before != now);
+        let other = other.or((self.settings.len() != now.len()).then(|| self.settings.len().min(now.len())));
+        match other.and_then(|at| now.get(at).or(self.settings.get(at))) {
+            Some((origin, _)) => changed(origin.strip_prefix("file:").unwrap_or(origin)),
             None => Ok(()),
         }
     }
@@ -257,7 +284,7 @@ impl Worktree {
 
     fn is_untouched(&self, attempt: &mut Attempt<'_>) -> bool {
         // `git status` is safe only where there is no other repository.
-        self.check_git_files().is_ok()
+        self.check_git_files(attempt).is_ok()
             && self.nested().is_ok_and(|nested| nested.is_empty())
             && self
                 .own

@@ -13,8 +13,10 @@ use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
 use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::{ServiceError, proof_text};
 use crate::hint::{Hint, PersonAct, PersonVerb};
+use crate::last_approval::LastApproval;
 use crate::preview::{
-    Preview, Seen, kept_definitions, plan_preview, preview_digest, resolved, short_digest, since_approval,
+    Preview, Seen, approved_work, kept_definitions, plan_preview, preview_digest, resolved, short_digest,
+    since_approval,
 };
 use crate::service::{Guard, Service, WriteResult};
 
@@ -68,7 +70,17 @@ impl Service {
             let disagreeing = names.collect();
             Some(Preview { resolved_by: worker.clone(), disagreeing, ..plan_preview(definitions, plan) })
         })?;
-        preview.ok_or_else(|| ServiceError::NoSuchPlan(plan.to_string()))
+        let mut preview = preview.ok_or_else(|| ServiceError::NoSuchPlan(plan.to_string()))?;
+        let is_other =
+            |last: &LastApproval| last.work.as_ref().is_none_or(|work| work.digest != preview.digest);
+        if let Some(last) = self.last_approval(plan)?.filter(is_other) {
+            let changes = self.changes_since(plan, last.version);
+            preview.since_approval = since_approval(last.work.as_deref(), &preview.definitions);
+            // The lines about tasks and texts say more.
+            preview.since_approval.retain(|line| changes.is_empty() || !line.starts_with("plan: "));
+            preview.changes = Some((last.version, changes));
+        }
+        Ok(preview)
     }
 
     /// Returns the local definitions first, then those of the plan's workers.
@@ -190,6 +202,10 @@ impl Service {
         new: NewApproval<'_>,
         guard: Guard,
     ) -> WriteResult {
+        self.approve_seen(by, plan, new, guard).map_err(|error| self.with_changes(error))
+    }
+
+    fn approve_seen(&self, by: &Caller, plan: &PlanId, new: NewApproval<'_>, guard: Guard) -> WriteResult {
         let NewApproval { seen, note, hold, signing } = new;
         let settings = self.config()?.approval.clone();
         let act = ProvedAct::approval(plan);
@@ -259,7 +275,9 @@ fn is_as_seen(plan: &Plan, seen: &Seen) -> Result<(), ServiceError> {
     let (current, id) = (plan.version(), plan.id().clone());
     match current == seen.version {
         true => Ok(()),
-        false => Err(ServiceError::ChangedSinceSeen { plan: id, seen: seen.version, current }),
+        false => {
+            Err(ServiceError::ChangedSinceSeen { plan: id, seen: seen.version, current, changes: Vec::new() })
+        }
     }
 }
 
@@ -274,7 +292,8 @@ fn seen_work(
     let as_seen = |(_, definitions): &&Source| preview_digest(definitions, plan).0 == seen.digest;
     let Some((_, definitions)) = sources.iter().find(as_seen) else {
         let (id, version) = (plan.id().clone(), seen.version);
-        return Err(ServiceError::ChangedSinceSeen { plan: id, seen: version, current: version });
+        let changes = Vec::new();
+        return Err(ServiceError::ChangedSinceSeen { plan: id, seen: version, current: version, changes });
     };
     let resolved = resolved(definitions, plan);
     if !resolved.unresolved.is_empty() {
@@ -329,7 +348,7 @@ pub fn may_start(
     let (digest, now) = preview_digest(definitions, plan);
     may_start_with(settings, &digest, plan, facts).map_err(|(reason, detail)| {
         let differences = match reason {
-            StartRefusalReason::DigestMismatch => since_approval(plan, &now),
+            StartRefusalReason::DigestMismatch => since_approval(approved_work(plan), &now),
             StartRefusalReason::NoDigest
             | StartRefusalReason::GateNotProved
             | StartRefusalReason::NoRecord

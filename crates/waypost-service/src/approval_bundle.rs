@@ -2,15 +2,15 @@
 //! is allowed and the same work would run.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use waypost_config::{ApprovalSettings, Definitions};
-use waypost_core::{Approval, ApprovedWork, Attestation, Command, PlanId, Proof, Timestamp};
-use waypost_formats::{Dialect, Form, write};
+use waypost_core::{Approval, ApprovedWork, Attestation, Command, Plan, PlanId, Proof, Timestamp};
+use waypost_formats::{Dialect, Form, read, write};
 
 use crate::authenticity::{Approved, AttestError, Authenticator};
 use crate::caller::{Caller, ProvedAct};
 use crate::error::ServiceError;
-use crate::preview::preview_digest;
+use crate::preview::{definitions_kept, kept_definitions, preview_digest};
 use crate::service::{Guard, Service, WriteResult};
 
 /// The value of a bundle's field `format`.
@@ -66,6 +66,28 @@ impl ApprovalBundle {
     }
 }
 
+impl ApprovalBundle {
+    /// Compares what the file shows with what was signed: the plan with the definitions gives the digest.
+    pub fn verify_content(&self) -> Result<(), AttestError> {
+        let (work, _) = portable(&self.approval).ok_or(AttestError::NotPortable)?;
+        let definitions = definitions_kept(&work.definitions).ok_or(AttestError::NoDefinitions)?;
+        let plan = self.shown_plan().ok_or(AttestError::OtherContent)?;
+        let (digest, shown) = preview_digest(&definitions, &plan);
+        // Nothing else stands beside it, which a reader would take for signed.
+        match digest == work.digest && work.definitions.value() == json!(shown) {
+            true => Ok(()),
+            false => Err(AttestError::OtherContent),
+        }
+    }
+
+    fn shown_plan(&self) -> Option<Plan> {
+        let reading = read(&self.plan.to_string(), Some(Dialect::Native), None).ok()?;
+        let readable = reading.all_problems().is_empty();
+        let draft = reading.drafts.into_iter().next().filter(|_| readable)?;
+        Some(Plan::from_trusted_draft(self.plan_id()?, draft))
+    }
+}
+
 /// Returns what an approval covers, and who vouches for it, if it counts in every store.
 fn portable(approval: &Approval) -> Option<(&ApprovedWork, &Attestation)> {
     let work = approval.work.as_deref()?;
@@ -111,9 +133,11 @@ impl Service {
         }
         let (definitions, approval) = (Definitions::of(&config), bundle.approval.clone());
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
-            let digest = preview_digest(&definitions, plan).0;
+            let (digest, definitions) = preview_digest(&definitions, plan);
             let work = approval.work.clone().filter(|work| work.digest == digest);
-            let Some(work) = work else { return Err(AttestError::OtherWork.into()) };
+            let Some(mut work) = work else { return Err(AttestError::OtherWork.into()) };
+            // Not those of the file: the signature covers their digest only.
+            work.definitions = kept_definitions(&definitions);
             let (version, note) = (plan.version(), approval.note.clone());
             Ok((vec![Command::Approve { version, note, work: Some(work) }], ()))
         })?;

@@ -129,6 +129,12 @@ pub enum AttestError {
     /// The message of a bundle is not that of its record.
     #[error("the message in the bundle is not the one of its approval")]
     OtherMessage,
+    /// The plan or the definitions of a bundle are not those that were signed.
+    #[error("the plan or the definitions in the bundle are not those that were signed")]
+    OtherContent,
+    /// A bundle lacks the definitions that were signed.
+    #[error("the bundle does not have the definitions that were signed")]
+    NoDefinitions,
     /// The approval of a bundle does not count here, for this reason.
     #[error("the approval does not count: {0}")]
     NotGenuine(String),
@@ -146,8 +152,10 @@ impl AttestError {
             Self::Sign(_) => "not_signed",
             Self::StoreChanged(_) => "store_changed",
             Self::TooLong(_) | Self::Random(_) | Self::NoSealKey(_) | Self::Malformed => "not_sealed",
-            Self::NotPortable | Self::OtherMessage | Self::NotGenuine(_) => "not_authentic",
-            Self::OtherWork => "digest_mismatch",
+            Self::NotPortable | Self::OtherMessage | Self::NoDefinitions | Self::NotGenuine(_) => {
+                "not_authentic"
+            }
+            Self::OtherContent | Self::OtherWork => "digest_mismatch",
         }
     }
 
@@ -166,7 +174,10 @@ impl AttestError {
             }
             Self::Sign(_) => return Hint::NameKey,
             Self::TooLong(_) | Self::Random(_) | Self::Malformed => "look at it again, and retry",
-            Self::OtherMessage => "export it again: somebody changed the file",
+            Self::NoDefinitions => {
+                "approve it again where it runs: the definitions may be too large to be kept"
+            }
+            Self::OtherMessage | Self::OtherContent => "export it again: somebody changed the file",
             Self::NotGenuine(_) => "a signer whom this account allows signs it again",
             Self::OtherWork => "compare the plan and the definitions in the bundle with those here",
         };

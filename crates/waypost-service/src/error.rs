@@ -89,6 +89,8 @@ pub enum ServiceError {
         seen: u64,
         /// The newest version.
         current: u64,
+        /// What authors changed in between, a line each.
+        changes: Vec<String>,
     },
     /// An approval does not name what the person has seen.
     #[error("an approval names the version and the digest that were seen")]
@@ -286,7 +288,9 @@ impl ServiceError {
                 json!({ "task": task, "agent": agent, "until": until })
             }
             Self::Invalid { problems, .. } => json!({ "problems": problems }),
-            Self::ChangedSinceSeen { seen, current, .. } => json!({ "seen": seen, "current": current }),
+            Self::ChangedSinceSeen { seen, current, changes, .. } => {
+                json!({ "seen": seen, "current": current, "changes": changes })
+            }
             Self::UnresolvedExecutor { names, .. } => json!({ "names": names }),
             Self::NeedsStrongerProof { needed, .. } => json!({ "needed": needed }),
             Self::NeedsTerminal { what, .. } => json!({ "what": what }),

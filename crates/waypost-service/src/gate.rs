@@ -351,7 +351,8 @@ impl Gatekeeper<'_> {
                 == (&gate.digest, &gate.attempt, &gate.outcome, &gate.answer);
             if signed.task != *task || !as_signed {
                 let (plan, seen) = (self.plan.id().clone(), signed.gate.version);
-                return Err(ServiceError::ChangedSinceSeen { plan, seen, current: self.plan.version() });
+                let (current, changes) = (self.plan.version(), Vec::new());
+                return Err(ServiceError::ChangedSinceSeen { plan, seen, current, changes });
             }
             return Ok(Command::RecordGate { task: task.clone(), gate: Box::new(signed.gate.clone()) });
         }

@@ -20,6 +20,7 @@ mod gate;
 mod gate_search;
 mod hint;
 mod human_answer;
+mod last_approval;
 mod lifecycle;
 mod own_record;
 mod preview;

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use waypost_config::{Definition, DefinitionRole, Definitions};
 use waypost_core::canonical::CanonicalHasher;
-use waypost_core::{Dependency, Json, Plan, PlanId, ProblemKind, Task, TaskId, TaskSpec, Work};
+use waypost_core::{
+    ApprovedWork, Dependency, Json, Plan, PlanId, ProblemKind, Retry, Task, TaskId, TaskSpec, Work,
+};
 use waypost_text::hex;
 
 use crate::approval_preview::{ApprovalPreview, INPUTS, approval_preview, settings};
@@ -19,6 +21,7 @@ const SMALL_GROUP_TASKS_MAX: usize = 10;
 /// The keys under which an approval keeps what else its digest covers.
 const DEFAULTS: &str = "defaults";
 const THE_PLAN: &str = "plan";
+const REVISIONS: &str = "revisions";
 /// Hex digits of a digest in its short form.
 const SHORT_DIGEST_DIGITS: usize = 12;
 
@@ -58,6 +61,9 @@ pub struct Preview {
     /// What differs from the latest approval, a line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub since_approval: Vec<String>,
+    /// The version that was approved last, if something else would run now, and what authors changed since, a line each.
+    #[serde(skip)]
+    pub changes: Option<(u64, Vec<String>)>,
     /// The tasks, grouped by what they run: rare and risky groups first, then small ones.
     pub groups: Vec<PreviewGroup>,
 }
@@ -181,7 +187,8 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         resolved_by: None,
         disagreeing: Vec::new(),
         total,
-        since_approval: since_approval(plan, &now),
+        since_approval: since_approval(approved_work(plan), &now),
+        changes: None,
         unresolved: used.unresolved,
         definitions: now,
         groups,
@@ -312,9 +319,43 @@ pub(crate) fn kept_definitions(definitions: &BTreeMap<String, Value>) -> Json {
     if kept.as_str().len() > KEPT_DEFINITIONS_BYTES_MAX { Json::empty_object() } else { kept }
 }
 
-/// Returns how the definitions differ from those of the latest approval, a line each.
-pub(crate) fn since_approval(plan: &Plan, now: &BTreeMap<String, Value>) -> Vec<String> {
-    let approved = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
+/// Reads definitions as an approval keeps them; `None` if they are not all there. With the plan, they give the digest.
+pub(crate) fn definitions_kept(kept: &Json) -> Option<Definitions> {
+    let Value::Object(kept) = kept.value() else { return None };
+    let limits = kept.get(DEFAULTS)?.get("limits")?;
+    let limit = |name: &str| u32::try_from(limits.get(name)?.as_u64()?).ok();
+    let mut found = Definitions {
+        executors: BTreeMap::new(),
+        checks: BTreeMap::new(),
+        revisions: BTreeMap::new(),
+        retry: Retry {
+            attempts: limit("retry.attempts")?,
+            backoff_seconds: limit("retry.backoff_seconds")?,
+            backoff_seconds_max: limit("retry.backoff_seconds_max")?,
+        },
+        timeout_seconds: limit("limits.timeout_seconds"),
+    };
+    for (name, value) in &kept {
+        if let Some(name) = name.strip_prefix("executor ") {
+            found.add_executor(name, value.clone());
+        } else if let Some(name) = name.strip_prefix("check ") {
+            found.checks.insert(name.to_owned(), value.clone());
+        }
+    }
+    let revisions = kept.get(REVISIONS).and_then(|revisions| revisions.get(REVISIONS)?.as_object());
+    for (name, revision) in revisions.into_iter().flatten() {
+        found.add_revision(name, revision.as_str()?);
+    }
+    Some(found)
+}
+
+/// Returns what the approval of a plan covers.
+pub(crate) fn approved_work(plan: &Plan) -> Option<&ApprovedWork> {
+    plan.state().approval.as_ref()?.work.as_deref()
+}
+
+/// Returns how the definitions differ from those of an approval, a line each.
+pub(crate) fn since_approval(approved: Option<&ApprovedWork>, now: &BTreeMap<String, Value>) -> Vec<String> {
     let Some(Value::Object(before)) = approved.map(|work| work.definitions.value()) else {
         return Vec::new();
     };
@@ -418,7 +459,16 @@ impl<'a> UsedDefinitions<'a> {
         let work = hex(&plan.work_digest());
         let words =
             json!({ "plan": { "title": spec.title, "goal": spec.goal, "queue": spec.queue, "tasks": work }});
-        named.chain([(DEFAULTS.to_owned(), defaults), (THE_PLAN.to_owned(), words)]).collect()
+        let mut values: BTreeMap<String, Value> =
+            named.chain([(DEFAULTS.to_owned(), defaults), (THE_PLAN.to_owned(), words)]).collect();
+        let revision = |((_, name), found): (&(DefinitionRole, String), &Definition<'_>)| {
+            Some((name.clone(), json!(found.revision?)))
+        };
+        let revisions: Map<String, Value> = self.definitions.iter().filter_map(revision).collect();
+        if !revisions.is_empty() {
+            values.insert(REVISIONS.to_owned(), json!({ REVISIONS: revisions }));
+        }
+        values
     }
 
     fn digest(&self, definitions: &Definitions, plan: &Plan) -> String {

@@ -29,6 +29,11 @@ pub(crate) struct Answer<'a> {
 pub(crate) fn lines(preview: &Preview) -> Vec<String> {
     let Preview { plan, version, total, digest, resolved_by, .. } = preview;
     let mut lines = vec![format!("plan {plan}, version {version}: {} for machines", count(*total, "task"))];
+    if let Some((approved, changes)) = &preview.changes {
+        lines.push(format!("changed since version {approved} was approved (everything is shown below):"));
+        lines.extend(changes.iter().chain(&preview.since_approval).map(|line| format!("  {}", reveal(line))));
+        lines.push(String::new());
+    }
     add_texts(2, &preview.about, &mut lines);
     if let Some(worker) = resolved_by {
         lines.push(format!("as worker {} would run it", reveal(worker)));
@@ -38,10 +43,6 @@ pub(crate) fn lines(preview: &Preview) -> Vec<String> {
     }
     for name in &preview.unresolved {
         lines.push(format!("nobody defines {}", reveal(name)));
-    }
-    if !preview.since_approval.is_empty() {
-        lines.push("since it was approved:".to_owned());
-        lines.extend(preview.since_approval.iter().map(|line| format!("  {}", reveal(line))));
     }
     for group in &preview.groups {
         add_group(group, &mut lines);

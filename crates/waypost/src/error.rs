@@ -8,6 +8,8 @@ use waypost_formats::Unreadable;
 use waypost_service::{Hint, PersonAct, PersonVerb, ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
 
+use waypost_text::reveal;
+
 use crate::view::differences;
 
 /// Maximum number of problems shown to people; programs get all of them.
@@ -260,7 +262,11 @@ impl From<ServiceError> for Failure {
             | ServiceError::Ambiguous { .. }
             | ServiceError::NoSuchVersion { .. } => Self::not_found(error.to_string(), hint),
             ServiceError::NotOnePlan { .. } => return Self::usage(error.to_string(), hint),
-            ServiceError::ChangedSinceSeen { .. } => Self::new(Exit::Conflict, error.to_string(), hint),
+            ServiceError::ChangedSinceSeen { changes, .. } => {
+                let mut failure = Self::new(Exit::Conflict, error.to_string(), hint);
+                failure.details.extend(changes.iter().map(|line| format!("  {}", reveal(line))));
+                failure
+            }
             ServiceError::IdUsed(_)
             | ServiceError::HeldByOtherSession { .. }
             | ServiceError::NotApproved { .. }

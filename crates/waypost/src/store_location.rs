@@ -146,6 +146,11 @@ fn main_checkout(folder: &Path) -> Option<PathBuf> {
     // `.git` is a file in worktrees and submodules, and names the repository.
     let text = fs::read_to_string(folder.join(".git")).ok()?;
     let git_folder = folder.join(text.strip_prefix("gitdir:")?.trim());
+    // Any folder can name the git folder of a worktree, which names its worktree in turn.
+    let back = fs::read_to_string(git_folder.join("gitdir")).ok()?;
+    if fs::canonicalize(git_folder.join(back.trim())).ok()? != fs::canonicalize(folder.join(".git")).ok()? {
+        return None;
+    }
     let common = fs::read_to_string(git_folder.join("commondir")).ok()?;
     let common = fs::canonicalize(git_folder.join(common.trim())).ok()?;
     if let Some(checkout) = configured_checkout(&common) {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::address::is_address;
 use crate::executor::Header;
+use crate::layer::Origin;
 use crate::parse::values::stays_inside;
 use crate::problem::ConfigProblem;
 use crate::settings::{Config, Report, Reporter, Webhook};
@@ -19,15 +20,21 @@ const MEANINGLESS: [&str; 4] = ["display", "config_path", "agent_name", "storage
 /// Adds its reporter, unless there is already one with that name.
 pub(crate) fn apply(
     config: &mut Config,
-    file: &str,
-    text: &str,
+    (file, text, origin): (&str, &str, Origin),
     variables: &[(&str, &str)],
     problems: &mut Vec<ConfigProblem>,
 ) {
     let mut todo = Todo { file, problems };
     let Some(fields) = todo.fields(text) else { return };
     let token = variables.iter().find(|(name, value)| *name == TOKEN_VARIABLE && !value.is_empty());
-    if let Some(report) = todo.report(&fields, token.map(|(_, value)| *value)) {
+    let sent = token.filter(|_| !origin.is_of_workspace());
+    if let Some(report) = todo.report(&fields, sent.map(|(_, value)| *value)) {
+        // The workspace's file can come with a repository: it would choose who gets the secret.
+        if let (Report::Webhook(_), Some(_), None) = (&report, token, sent) {
+            config.ignored.push(format!(
+                "{file}: {TOKEN_VARIABLE} is not sent to an address that a workspace's file names; configure the webhook in ~/.config/waypost/config.toml"
+            ));
+        }
         config.reporters.entry(NAME.to_owned()).or_insert(Reporter { report, events: Vec::new() });
     }
     todo.storage(&fields);

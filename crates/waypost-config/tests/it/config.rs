@@ -399,7 +399,11 @@ fn a_webhook_is_read_with_its_secrets_by_name() {
 }
 
 fn todo(text: &str) -> Result<Config, Vec<String>> {
-    let layer = Layer { origin: Origin::Workspace, name: "todo.json".to_owned(), text: text.to_owned() };
+    todo_of(Origin::User, text)
+}
+
+fn todo_of(origin: Origin, text: &str) -> Result<Config, Vec<String>> {
+    let layer = Layer { origin, name: "todo.json".to_owned(), text: text.to_owned() };
     Config::load(&[layer], [("TODO_WEBHOOK_TOKEN", "t0ken")])
         .map_err(|bad| bad.problems.iter().map(ToString::to_string).collect())
 }
@@ -436,6 +440,25 @@ fn a_todo_json_is_read_flat_and_nested() {
     assert_eq!(console.reporters["todo"].report, Report::Console);
     assert!(console.ignored[0].contains("storage `memory`"), "{:?}", console.ignored);
     assert_eq!(todo_store(r#"{ "storage_type": "memory" }"#), None);
+}
+
+#[test]
+fn the_token_of_a_todo_json_is_not_sent_where_a_workspace_says() {
+    let webhook = r#"{ "reporter": { "type": "webhook", "url": "https://x/y" } }"#;
+    let config = todo_of(Origin::Workspace, webhook).unwrap();
+    assert_eq!(config.reporters["todo"].report, Report::Webhook(Webhook::to(text("https://x/y"))));
+    assert!(
+        config.ignored[0].contains("TODO_WEBHOOK_TOKEN is not sent to an address"),
+        "{:?}",
+        config.ignored
+    );
+    // The same where the workspace's configuration names the file.
+    let read = |_: &std::path::Path| Ok(webhook.to_owned());
+    let layer = layer(Origin::Workspace, "[compat]\ntodo = \"todo.json\"\n");
+    let config = Config::load_with(&[layer], [("TODO_WEBHOOK_TOKEN", "t0ken")], &read).unwrap();
+    assert_eq!(config.reporters["todo"].report, Report::Webhook(Webhook::to(text("https://x/y"))));
+    let file = todo_of(Origin::Workspace, r#"{ "reporter_type": "console" }"#).unwrap();
+    assert_eq!(file.ignored, [""; 0], "nothing is sent");
 }
 
 #[test]

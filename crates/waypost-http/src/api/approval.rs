@@ -3,12 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Difference, Event, PlanId, differences};
+use waypost_core::{Difference, differences};
 use waypost_service::PreviewGroup;
-use waypost_store::StoreError;
 
 use super::extract::{Parameters, PlanPath, page_size};
-use super::response::{Problem, Reply, Versioned};
+use super::response::{Reply, Versioned};
 use super::state::Api;
 
 /// Tasks of each group of a preview on a page, by default and at most.
@@ -16,8 +15,6 @@ const GROUP_TASKS_DEFAULT: usize = 100;
 const GROUP_TASKS_MAX: usize = 1_000;
 /// Maximum number of differences since the last approval, and of problems, that are listed.
 const DIFFERENCES_MAX: usize = 200;
-/// Maximum number of versions searched for the last approval.
-const VERSIONS_SEARCHED_MAX: u64 = 5_000;
 
 /// `GET /plans/{plan}/approval`: what a person needs to know before deciding.
 pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
@@ -26,7 +23,7 @@ pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
     let problems = api.service.problems(&draft)?;
     value["problems"] =
         problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();
-    if let Some(approved) = last_approved(api, &id, version)? {
+    if let Some(approved) = api.service.last_approval(&id)?.map(|last| last.version) {
         let before = api.plans().at_version(&id, approved)?.to_draft();
         let mut found = differences(&before, &draft);
         found.retain(|difference| !is_progress(difference));
@@ -83,27 +80,4 @@ fn group_json(number: usize, group: &PreviewGroup, offset: usize, limit: usize) 
 /// Whether a difference is only execution state.
 fn is_progress(difference: &Difference) -> bool {
     matches!(difference, Difference::Task { field: "state" | "status", .. })
-}
-
-/// Returns the version that a person approved last, if that is among the versions searched.
-fn last_approved(api: &Api, id: &PlanId, version: u64) -> Result<Option<u64>, Problem> {
-    let mut before = version;
-    let stop = version.saturating_sub(VERSIONS_SEARCHED_MAX);
-    while before > stop {
-        let from = before.saturating_sub(500).max(stop);
-        let entries = match api.plans().history(id, from, usize::try_from(before - from).unwrap_or(500)) {
-            // The versions before the damage may still say it.
-            Err(StoreError::Corrupt { .. }) => Vec::new(),
-            entries => entries?,
-        };
-        for entry in entries.iter().rev().filter(|entry| entry.version <= before) {
-            for event in &entry.events {
-                if let Event::PlanApproved { version, .. } = event {
-                    return Ok(Some(*version));
-                }
-            }
-        }
-        before = from;
-    }
-    Ok(None)
 }

@@ -220,10 +220,10 @@ fn add_group(text: &mut String, group: &PreviewGroup) {
     }
 }
 
-/// Shows a text by others whole, on one line and without double quotes, so that nothing in it can pass for Waypost's own
+/// Shows a text by others exactly, on one line below what it is about, so that nothing in it can pass for Waypost's own
 /// text.
 fn shown(text: &str) -> String {
-    reveal(&text.replace('"', "'")).into_owned()
+    reveal(text).into_owned()
 }
 
 /// Reduces a text by others to one line without double quotes, so that nothing in it can pass for Waypost's own text.

@@ -191,7 +191,7 @@ fn the_person_at_the_client_approves_the_version_that_they_were_shown() {
         assert!(said.starts_with("active"), "{era:?}: {said}");
         let expected = format!(
             "May this plan run? \"Ship\u{fffd} 'it' now\" (plan {plan}, version 2, 3 tasks, digest DIGEST)\n\
-             title: Ship\\u{{202e}} 'it'\\u{{a}}now\n\
+             title: Ship\\u{{202e}} \"it\"\\u{{a}}now\n\
              Machines would run:\n- b: cargo test [no time limit]\n    executor: tests\n      \
              environment: PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR, TERM\n    attempts: 1\n    \
              time limit: none\n    depends on: a\n\

@@ -125,6 +125,32 @@ fn an_agent_that_leads_the_git_directory_to_another_repository_fails() {
 }
 
 #[test]
+fn an_agent_that_names_programs_in_the_repositorys_settings_fails() {
+    for (names, file) in [
+        ("git config filter.x.clean 'sh MARK clean'", "/work/.git/config)"),
+        (
+            "printf '[filter \"x\"]\\n clean = sh MARK clean\\n' >> \"$(sed 's/^gitdir: //' .git)/../../config\"",
+            "/work/.git/config)",
+        ),
+        (
+            "git config extensions.worktreeConfig true; git config --worktree filter.x.clean 'sh MARK clean'",
+            "config)",
+        ),
+        (
+            "printf '[filter \"x\"]\\n clean = sh MARK clean\\n' > more; git config include.path \"$PWD/more\"",
+            "config)",
+        ),
+    ] {
+        let trapped = Trapped::new();
+        let plan = trapped.run(&format!("{names}; echo '* filter=x' > .gitattributes; echo more >> text"));
+        let error = error(&plan);
+        assert!(error.starts_with("the agent changed the repository's git files ("), "{names}: {error}");
+        assert!(error.contains(file), "{names}: {error}");
+        assert_eq!(trapped.marks(), [""; 0], "{names}");
+    }
+}
+
+#[test]
 fn nested_repositories_are_left_out_of_a_commit_and_nothing_of_them_runs() {
     let trapped = Trapped::new();
     let plan = trapped.run(

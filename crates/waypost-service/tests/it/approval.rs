@@ -121,11 +121,29 @@ fn nothing_is_approved_that_was_not_seen() {
     let ops = vec![EditOp::ReviseTask { task, changes: Box::new(note) }];
     desk.service.edit(&robin, &desk.plan, ops, Guard::NONE).unwrap();
     let refused = desk.approve(&ada(), &seen);
-    assert!(
-        matches!(refused, Err(ServiceError::ChangedSinceSeen { seen: 1, current: 2, .. })),
-        "{refused:?}"
-    );
+    let Err(ServiceError::ChangedSinceSeen { seen: 1, current: 2, changes, .. }) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(changes, ["~ a notes: (none) → !"]);
     desk.approve(&ada(), &desk.preview().seen()).unwrap();
+}
+
+#[test]
+fn a_preview_says_what_changed_since_the_last_approval_even_if_that_is_void() {
+    let desk = Desk::new([build("a"), build("b")]);
+    assert_eq!(desk.preview().changes, None, "nobody has approved it");
+    desk.approve(&ada(), &desk.preview().seen()).unwrap();
+    assert_eq!(desk.preview().changes, None, "it is what was approved");
+    let robin = Caller::new(Actor::agent("robin"));
+    let words = TaskChanges { notes: Some("rm -rf".into()), ..TaskChanges::default() };
+    let task = waypost_core::TaskId::new("b").unwrap();
+    let ops = vec![EditOp::ReviseTask { task, changes: Box::new(words) }];
+    desk.service.edit(&robin, &desk.plan, ops, Guard::NONE).unwrap();
+    let approval = desk.service.read(&desk.plan, |plan| plan.state().approval.clone()).unwrap();
+    assert_eq!(approval, None, "it is void");
+    let preview = desk.preview();
+    assert_eq!(preview.changes, Some((1, vec!["~ b notes: (none) → rm -rf".to_owned()])));
+    assert_eq!(preview.since_approval, [""; 0]);
 }
 
 #[test]

@@ -148,7 +148,12 @@ impl PreviewedTask {
 impl Preview {
     /// Shows what machines would run, risky tasks first.
     pub fn of(found: &waypost_service::Preview) -> Self {
-        let (version, digest, about) = (found.version, found.digest.clone(), found.about.clone());
+        let (version, digest, mut about) = (found.version, found.digest.clone(), found.about.clone());
+        if let Some((_, changes)) = &found.changes {
+            let changes = [changes.as_slice(), &found.since_approval].concat().join("\n");
+            let changes = text::head_bytes(&changes, PARTICULAR_BYTES_MAX).to_owned();
+            about.insert(0, ("changed since the last approval", changes));
+        }
         let mut preview = Self { version, digest, about, ..Self::default() };
         let (mut bytes, mut is_full) = (0, false);
         for group in &found.groups {

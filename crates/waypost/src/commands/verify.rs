@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use waypost_account::fingerprint;
 use waypost_core::PlanId;
-use waypost_service::{ApprovalBundle, Authenticator, Service, ServiceError, VerifiedApproval};
+use waypost_service::{ApprovalBundle, Authenticator, Service, ServiceError, VerifiedApproval, short_digest};
 use waypost_store::{Anchor, PlanStore, Verified};
 
 use crate::actor::account;
@@ -167,6 +167,7 @@ impl Verify {
         let anywhere = Authenticator::new(account(), "");
         let proof = bundle.verify(&anywhere, &config.approval, &id, text::now());
         let proof = proof.map_err(ServiceError::from)?;
+        bundle.verify_content().map_err(ServiceError::from)?;
         let (plan, approval) = (&bundle.plan["id"], &bundle.approval);
         let signature = approval.work.as_ref().and_then(|work| work.attestation.as_ref()?.signature.as_ref());
         let signer = signature.map(|signature| signature.principal.clone()).unwrap_or_default();
@@ -174,7 +175,9 @@ impl Verify {
             let report = json!({ "plan": plan, "by": approval.by, "proof": proof, "signer": signer });
             return context.out.value(&report);
         }
-        context.out.line(format!("plan {id} was approved by {} (signed by {signer})", approval.by));
+        // Who the file says approved it is not signed.
+        let digest = approval.work.as_ref().map_or("", |work| short_digest(&work.digest));
+        context.out.line(format!("plan {id} was approved as {digest} (signed by {signer})"));
         Ok(())
     }
 

@@ -210,6 +210,9 @@ fn an_agents_configuration_and_a_strangers_folder_are_refused_with_the_ways_out(
         // Another user than the one whose folder this is.
         _ => drop(list.env("WAYPOST_INJECTED_UID", "4242")),
     }
-    let ways = format!("chown -R $(id -u) {}, or name other ones: --store URL --config FILE", path.display());
+    let ways = format!(
+        "chown -R $(id -u) {}, or name both a store and a configuration: --store URL --config FILE",
+        path.display()
+    );
     check(&list.output().unwrap(), 1, "foreign_owner", "and is not used", &ways);
 }

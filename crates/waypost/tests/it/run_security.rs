@@ -186,7 +186,12 @@ fn a_command_that_was_changed_after_approval_runs_nothing_until_it_is_approved_a
     let (history, _) = text(&place.workspace.waypost(&["history", "p"]));
     assert_eq!(history.matches("starts nothing").count(), 1, "{history}");
     let (preview, _) = text(&place.workspace.waypost(&["preview", "p"]));
-    assert!(preview.contains("since it was approved:\n  executor run: command"), "{preview}");
+    assert!(
+        preview.contains(
+            "\nchanged since version 1 was approved (everything is shown below):\n  executor run: command\n\n"
+        ),
+        "{preview}"
+    );
     assert!(place.workspace.at_terminal(&["approve", "p"]).status.success());
     check(&place.workspace.waypost(&["worker", "--until-idle"]), 0, "");
     assert!(place.workspace.work().join("ran").exists());

@@ -340,6 +340,37 @@ fn a_bundle_is_verified_without_a_store_and_with_its_own_message_only() {
     fs::write(place.database(), "this is not a database, and nobody opens it").unwrap();
     succeeds(&verify());
     let mut changed: Value = serde_json::from_str(&fs::read_to_string(&bundle).unwrap()).unwrap();
+    // What the file shows is what was signed.
+    let command = serde_json::json!(["rm", "-rf", "/"]);
+    let with = |pointer: &str, value: Value| {
+        let mut changed = changed.clone();
+        *changed.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = value;
+        changed
+    };
+    let mut added = changed.clone();
+    added["plan"]["tasks"]
+        .as_array_mut()
+        .unwrap()
+        .push(serde_json::json!({ "id": "evil", "work": { "executor": "run" } }));
+    let mut beside = changed.clone();
+    beside["approval"]["work"]["definitions"]["executor harmless"] = "noop".into();
+    let forged = [
+        added,
+        with("/plan/title", "another".into()),
+        with("/plan/tasks/0/work/executor", "b".into()),
+        with("/approval/work/definitions/executor run/process/command", command),
+        with("/approval/work/definitions/defaults/limits/retry.attempts", 50.into()),
+        with("/approval/work/definitions", serde_json::json!({})),
+        with("/approval/work/definitions/defaults", serde_json::json!({ "limits": {}, "more": {} })),
+        beside,
+    ];
+    for forged in forged {
+        fs::write(&bundle, forged.to_string()).unwrap();
+        let refused = verify();
+        assert_eq!(refused.status.code(), Some(1), "{forged}");
+        let said = text(&refused).1;
+        assert!(said.contains("digest_mismatch") || said.contains("not_authentic"), "{said}");
+    }
     let message = changed["message"].as_str().unwrap().replace("plan p\n", "plan q\n");
     changed["message"] = message.into();
     fs::write(&bundle, changed.to_string()).unwrap();

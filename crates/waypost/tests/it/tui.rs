@@ -184,7 +184,7 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_comes_back() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 100, 30);
     let before = settings(&tmux, &workspace, "before");
-    tmux.line("waypost tui demo; echo left-$?");
+    tmux.line("waypost tui demo");
     tmux.wait("Write it anew");
     tmux.press(&["C-z"]);
     tmux.wait("Stopped");
@@ -197,6 +197,7 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_comes_back() {
     assert_eq!(tmux.value("alternate_on"), "1");
     tmux.press(&["C-c"]);
     tmux.wait_gone("Written meanwhile");
+    tmux.line("echo left-$?");
     tmux.wait("left-0");
     assert_eq!(settings(&tmux, &workspace, "after"), before);
 }

@@ -52,6 +52,7 @@ fn all_worktrees_share_the_store_of_the_main_checkout() {
     let workspace = Workspace::new();
     let (main, tree) = (workspace.work().join("main"), workspace.work().join("tree"));
     put(&main.join(".git/worktrees/tree/commondir"), "../..\n");
+    put(&main.join(".git/worktrees/tree/gitdir"), &format!("{}/.git\n", tree.display()));
     put(&main.join(".git/config"), "[core]\n\tbare = false\n");
     put(&tree.join(".git"), &format!("gitdir: {}/.git/worktrees/tree\n", main.display()));
     fs::create_dir_all(tree.join("src")).unwrap();
@@ -63,10 +64,25 @@ fn all_worktrees_share_the_store_of_the_main_checkout() {
 }
 
 #[test]
+fn a_folder_that_only_says_to_be_a_worktree_of_another_repository_is_none() {
+    let workspace = Workspace::new();
+    let (main, tree) = (workspace.work().join("main"), workspace.work().join("tree"));
+    let unpacked = workspace.work().join("unpacked");
+    put(&main.join(".git/worktrees/tree/commondir"), "../..\n");
+    put(&main.join(".git/worktrees/tree/gitdir"), &format!("{}/.git\n", tree.display()));
+    for folder in [&tree, &unpacked] {
+        put(&folder.join(".git"), &format!("gitdir: {}/.git/worktrees/tree\n", main.display()));
+    }
+    assert_eq!(store_from(&workspace, &tree), "/repo/main/.waypost/waypost.db");
+    assert_eq!(store_from(&workspace, &unpacked), "/repo/unpacked/.waypost/waypost.db");
+}
+
+#[test]
 fn a_folder_of_ours_that_was_committed_inside_a_worktree_does_not_count() {
     let workspace = Workspace::new();
     let (main, tree) = (workspace.work().join("main"), workspace.work().join("tree"));
     put(&main.join(".git/worktrees/tree/commondir"), "../..\n");
+    put(&main.join(".git/worktrees/tree/gitdir"), &format!("{}/.git\n", tree.display()));
     put(&tree.join(".git"), &format!("gitdir: {}/.git/worktrees/tree\n", main.display()));
     put(&tree.join(".waypost/config.toml"), "approval = 1\n");
     put(&tree.join("part/.waypost/config.toml"), "approval = 1\n");
@@ -82,11 +98,13 @@ fn worktrees_of_a_bare_repository_share_a_store_too() {
     let workspace = Workspace::new();
     let (bare, tree) = (workspace.work().join("project.git"), workspace.work().join("tree"));
     put(&bare.join("worktrees/tree/commondir"), "../..\n");
+    put(&bare.join("worktrees/tree/gitdir"), "../../../tree/.git\n");
     put(&tree.join(".git"), "gitdir: ../project.git/worktrees/tree\n");
     assert_eq!(store_from(&workspace, &tree), "/repo/project.git/.waypost/waypost.db");
 
     let (hidden, tree) = (workspace.work().join("other/.bare"), workspace.work().join("other/tree"));
     put(&hidden.join("worktrees/tree/commondir"), "../..\n");
+    put(&hidden.join("worktrees/tree/gitdir"), "../../../tree/.git\n");
     put(&tree.join(".git"), "gitdir: ../.bare/worktrees/tree\n");
     assert_eq!(store_from(&workspace, &tree), "/repo/other/.waypost/waypost.db");
 }

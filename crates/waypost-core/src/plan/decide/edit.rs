@@ -60,6 +60,11 @@ impl Plan {
             if !task.state.status.is_finished() {
                 task.state.finished_at = None;
             }
+            // The store delivers what tasks of other plans have come to. Done work of a plan that has ended keeps what it
+            // received: only a person has it done again.
+            if !(ended && task.state.status == Status::Done) {
+                task.state.received.clear();
+            }
             // Nor can it carry evidence, reports or people's answers: only what happens here counts. The service has
             // replaced the records of people that the draft brought by those of its caller.
             let gate = task.state.aside.take().and_then(|aside| aside.gate);

@@ -126,3 +126,20 @@ fn a_cause_elsewhere_with_a_very_long_name_is_still_a_cause() {
     desk.does(hear("a", far, Status::Failed, None));
     assert_eq!(desk.because_of("b").as_deref(), Some("far"));
 }
+
+#[test]
+fn a_draft_brings_no_outcomes_of_other_plans_unless_it_is_history() {
+    let far = there(None, Some("other"), "far");
+    let came = |status: Status, phase: Phase| {
+        let mut draft = plan_of([after("a", far.clone())]);
+        draft.state.phase = phase;
+        draft.tasks[0].state.status = status;
+        let done = UpstreamResult { status: Status::Done, ..UpstreamResult::default() };
+        draft.tasks[0].state.received.insert("other/far".to_owned(), done);
+        Desk::made_by(&ada(), draft).plan.task("a").unwrap().state.received.len()
+    };
+    assert_eq!(came(Status::Pending, Phase::Draft), 0);
+    assert_eq!(came(Status::Done, Phase::Active), 0, "it may be done again");
+    assert_eq!(came(Status::Failed, Phase::Failed), 0, "it may be retried");
+    assert_eq!(came(Status::Done, Phase::Completed), 1);
+}

@@ -31,16 +31,15 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
     }
 }
 
-/// Reports external dependencies that can never be satisfied: the agent's name is empty or `*`, and no plan is named. A
-/// dependency that was already received is valid.
+/// Reports external dependencies that can never be satisfied: the agent's name is empty or `*`, and no plan is named. What
+/// has ended waits for nothing.
 pub(super) fn nowhere(draft: &Draft) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for Task { spec, state } in &draft.tasks {
+    let ended = draft.has_ended();
+    for Task { spec, .. } in draft.tasks.iter().filter(|_| !ended) {
         for there in spec.depends_on.iter().filter_map(Dependency::external) {
             let agent = there.agent.as_deref().filter(|agent| *agent == "*" || agent.trim().is_empty());
-            if let (Some(agent), None, false) =
-                (agent, &there.plan, state.received.contains_key(&there.key()))
-            {
+            if let (Some(agent), None) = (agent, &there.plan) {
                 let why = format!("{agent:?} names no agent");
                 let wrong = ProblemKind::ImpossibleExternal { dependency: there.key(), why };
                 problems.push(Problem::task(&spec.id, wrong));

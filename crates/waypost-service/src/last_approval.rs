@@ -1,0 +1,107 @@
+//! How a plan differs from what was approved last, also after that approval became void.
+
+use waypost_core::{Difference, Event, PlanId, differences};
+use waypost_store::StoreError;
+
+use crate::diff_text::{Texts, difference_lines};
+use crate::error::ServiceError;
+use crate::service::Service;
+use waypost_core::ApprovedWork;
+use waypost_text::reveal;
+
+/// Maximum number of versions searched for the last approval.
+const VERSIONS_SEARCHED_MAX: u64 = 5_000;
+/// Versions read at a time.
+const VERSIONS_READ: u64 = 500;
+/// Maximum number of lines that say what changed. Everything is in the preview.
+const LINES_MAX: usize = 400;
+
+/// The approval that a plan had last.
+#[derive(Clone, Debug)]
+pub struct LastApproval {
+    /// The version that was seen.
+    pub version: u64,
+    /// What was approved; records of early versions have none.
+    pub(crate) work: Option<Box<ApprovedWork>>,
+}
+
+impl Service {
+    /// Returns the approval that a plan had last, if that is among the versions searched.
+    pub fn last_approval(&self, plan: &PlanId) -> Result<Option<LastApproval>, ServiceError> {
+        let newest = self.view(plan, |plan, _| plan.version())?;
+        let (mut before, stop) = (newest, newest.saturating_sub(VERSIONS_SEARCHED_MAX));
+        while before > stop {
+            let from = before.saturating_sub(VERSIONS_READ).max(stop);
+            let limit = usize::try_from(before - from).unwrap_or(usize::MAX);
+            let entries = match self.plans().history(plan, from, limit) {
+                // The versions before the damage may still say it.
+                Err(StoreError::Corrupt { .. }) => Vec::new(),
+                entries => entries?,
+            };
+            for event in
+                entries.iter().filter(|entry| entry.version <= before).rev().flat_map(|one| &one.events)
+            {
+                if let Event::PlanApproved { version, work, .. } = event {
+                    return Ok(Some(LastApproval { version: *version, work: work.clone() }));
+                }
+            }
+            before = from;
+        }
+        Ok(None)
+    }
+
+    /// Returns what authors changed since a version, a line each. A version that cannot be read shows nothing.
+    pub(crate) fn changes_since(&self, plan: &PlanId, version: u64) -> Vec<String> {
+        let before = self.plans().at_version(plan, version).map(|plan| plan.to_draft());
+        let now = self.view(plan, |plan, _| plan.to_draft());
+        let (Ok(before), Ok(now)) = (before, now) else { return Vec::new() };
+        let mut found = differences(&before, &now);
+        found.retain(is_authored);
+        let lines = difference_lines(&found, Texts::ByLine, &|text| reveal(text).into_owned());
+        let mut lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
+        if lines.len() > LINES_MAX {
+            let more = lines.len() - LINES_MAX;
+            lines.truncate(LINES_MAX);
+            lines.push(format!("… {more} more lines"));
+        }
+        lines
+    }
+
+    /// Adds to a refusal what changed while a person was reading.
+    pub(crate) fn with_changes(&self, error: ServiceError) -> ServiceError {
+        match error {
+            ServiceError::ChangedSinceSeen { plan, seen, current, .. } if seen != current => {
+                let changes = self.changes_since(&plan, seen);
+                ServiceError::ChangedSinceSeen { plan, seen, current, changes }
+            }
+            error => error,
+        }
+    }
+}
+
+/// Whether a difference is the work of an author, and not what came of it.
+fn is_authored(difference: &Difference) -> bool {
+    const OF_PLAN: [&str; 3] = ["title", "goal", "queue"];
+    const OF_TASK: [&str; 14] = [
+        "description",
+        "parent",
+        "depends_on",
+        "when",
+        "complexity",
+        "notes",
+        "tools",
+        "skip",
+        "locks",
+        "work",
+        "check",
+        "retry",
+        "timeout_seconds",
+        "provides",
+    ];
+    match difference {
+        Difference::Added { .. } | Difference::Removed { .. } => true,
+        Difference::Plan { field, .. } => OF_PLAN.contains(field),
+        Difference::Task { field, .. } => OF_TASK.contains(field),
+        Difference::Reordered {} => false,
+    }
+}
