@@ -7,6 +7,7 @@ use waypost_core::{Problem, Refusal};
 use waypost_formats::Unreadable;
 use waypost_service::{Hint, PersonAct, PersonVerb, ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
+use waypost_text::sanitize;
 
 use crate::view::differences;
 
@@ -162,9 +163,10 @@ impl Failure {
     pub(crate) fn to_json(&self, notes: &[String]) -> Value {
         let mut error = Map::new();
         error.insert("code".to_owned(), self.code.clone().into());
-        error.insert("message".to_owned(), self.message.clone().into());
+        // These are shown to people, also by programs; the facts stay as they are.
+        error.insert("message".to_owned(), sanitize(&self.message).into());
         if !self.hint.is_empty() {
-            error.insert("hint".to_owned(), self.hint.clone().into());
+            error.insert("hint".to_owned(), sanitize(&self.hint).into());
         }
         error.extend((*self.facts).clone());
         if !notes.is_empty() {
@@ -180,8 +182,8 @@ fn problem_json((file, problem): &(Option<String>, Problem)) -> Value {
         if let Some(file) = file {
             fields.insert("file".to_owned(), file.clone().into());
         }
-        fields.insert("message".to_owned(), problem.to_string().into());
-        fields.insert("hint".to_owned(), problem.hint().into());
+        fields.insert("message".to_owned(), sanitize(&problem.to_string()).into());
+        fields.insert("hint".to_owned(), sanitize(&problem.hint()).into());
     }
     value
 }

@@ -219,7 +219,7 @@ pub(super) fn hint_text(hint: Hint) -> String {
 }
 
 fn problem_entry(problem: &PlanProblem) -> Value {
-    let mut value = json!({ "message": problem.to_string(), "hint": problem.hint() });
+    let mut value = json!({ "message": sanitize(&problem.to_string()), "hint": sanitize(&problem.hint()) });
     if let ProblemLocation::Task(task) = &problem.place {
         value["task"] = json!(task);
     }
