@@ -127,7 +127,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::WrongStatus { .. }
         | Refusal::WrongPhase { .. }
         | Refusal::NeedsApproval {}
-        | Refusal::Archived {}
+        | Refusal::Archived { .. }
         | Refusal::IsParent { .. }
         | Refusal::AwaitsCheck { .. }
         | Refusal::AwaitsAnswer { .. }

@@ -2,7 +2,7 @@
 //! because the next step is a command in one and a tool call in another.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Actor, PlanId, Problem, Proof, Refusal, TaskId, Timestamp};
+use waypost_core::{Actor, Phase, PlanId, Problem, Proof, Refusal, TaskId, Timestamp};
 use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
 
@@ -313,6 +313,8 @@ impl ServiceError {
             Self::Refused(Refusal::HumanGate { plan, task, .. }) => {
                 Hint::AskPerson(PersonAct::on_task(PersonVerb::Answer, plan, task))
             }
+            Self::Refused(Refusal::HasDependants { .. }) => Hint::DropDependencies,
+            Self::Refused(Refusal::WrongPhase { phase: Phase::Draft, .. }) => Hint::StartPlan,
             Self::Refused(refusal) => Hint::Text(refusal.hint()),
             Self::NotApproved { plan, .. } => Hint::Approve(plan.clone()),
             Self::Conflict(conflict) => {

@@ -190,7 +190,7 @@ impl Service {
     pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
         let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
         if archived {
-            return Err(Refusal::Archived {}.into());
+            return Err(self.read(plan, |plan| plan.archived_refusal(&by.actor))?.into());
         }
         let (version, may_start) = self.may_start_here(plan)?;
         if !may_start {

@@ -353,6 +353,10 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
             format!("`waypost retry {plan} {task}`, then `waypost answer {plan} {task} yes`")
         }
         Hint::TrustStore => "if you replaced it, run `waypost trust`".to_owned(),
+        Hint::StartPlan => "start the plan first: `waypost run` or `waypost submit`".to_owned(),
+        Hint::DropDependencies => {
+            "change what they depend on first, or remove it with --drop-dependencies".to_owned()
+        }
         Hint::CheckStore => "nothing was changed; `waypost doctor` checks the store".to_owned(),
         Hint::ReadLatest(plan) => format!("its latest state is kept: `waypost show {plan}` shows it"),
         Hint::NameKey => "name your key with --key, and see what ssh-keygen printed".to_owned(),

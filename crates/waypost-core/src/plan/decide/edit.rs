@@ -224,7 +224,8 @@ impl Plan {
             if on == &spec.id {
                 report.add(Problem::task(&spec.id, ProblemKind::SelfDependency));
             } else if self.find(on.as_str()).is_none() && !new.contains(on.as_str()) {
-                let names = || self.live_ids().chain(new.iter().copied());
+                let others = |name: &&str| *name != spec.id.as_str();
+                let names = || self.live_ids().chain(new.iter().copied()).filter(others);
                 let near = report.suggests().then(|| crate::nearest(on.as_str(), names())).flatten();
                 let wrong = ProblemKind::UnknownDependency { dependency: on.to_string(), nearest: near };
                 report.add(Problem::task(&spec.id, wrong));

@@ -22,6 +22,7 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
         | ProblemKind::WorkOnParent
         | ProblemKind::WrongType { .. }
         | ProblemKind::Missing { .. }
+        | ProblemKind::Empty { .. }
         | ProblemKind::UnknownExecutor { .. }
         | ProblemKind::UnknownQueue { .. }
         | ProblemKind::UnknownShape { .. }
@@ -103,6 +104,7 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
             | ProblemKind::WorkOnParent
             | ProblemKind::WrongType { .. }
             | ProblemKind::Missing { .. }
+            | ProblemKind::Empty { .. }
             | ProblemKind::UnknownExecutor { .. }
             | ProblemKind::UnknownQueue { .. }
             | ProblemKind::UnknownShape { .. }
