@@ -157,6 +157,9 @@ pub enum ProblemKind {
         /// The maximum.
         max: usize,
     },
+    /// The task is to be placed before or after itself.
+    #[error("cannot be placed next to itself")]
+    BesideItself,
     /// A problem specific to one format.
     #[error("{detail}")]
     Format {
@@ -223,6 +226,7 @@ impl Problem {
             }
             ProblemKind::DuplicateLock { .. } => "name each lock once".into(),
             ProblemKind::OverLimit { max, .. } => format!("stay within {max}"),
+            ProblemKind::BesideItself => "name another task".into(),
             ProblemKind::Format { .. } => "correct it".into(),
         }
     }

@@ -132,7 +132,7 @@ mod tests {
         let mut errors: Vec<ServiceError> = all_refusals().into_iter().map(ServiceError::Refused).collect();
         errors.extend([
             ServiceError::NoSuchPlan("kq3".to_owned()),
-            ServiceError::Ambiguous { what, prefix, candidates },
+            ServiceError::Ambiguous { what, prefix, candidates, more: false },
             ServiceError::NoSuchVersion { plan: plan(), wanted: 9, current: 2 },
             ServiceError::IdUsed(plan()),
             ServiceError::HeldByOtherSession { task, agent, until: None },

@@ -23,14 +23,16 @@ pub enum ServiceError {
     #[error("no plan is called {}", shown(.0))]
     NoSuchPlan(String),
     /// The id prefix matches several plans or tasks.
-    #[error("{} could be any of {}{}", shown(prefix), what.plural(), candidates.join(", "))]
+    #[error("{} could be any of {}{}{}", shown(prefix), what.plural(), candidates.join(", "), if *more { " and others" } else { "" })]
     Ambiguous {
         /// Whether the id is that of a plan or a task.
         what: IdOf,
         /// The prefix that was given.
         prefix: String,
-        /// The ids that begin with the prefix.
+        /// The first ids that begin with the prefix.
         candidates: Vec<String>,
+        /// Whether there are more of them.
+        more: bool,
     },
     /// The plan has no such version.
     #[error("plan {plan} has versions 1 to {current}, and no version {wanted}")]
@@ -396,9 +398,10 @@ impl From<WriteError> for ServiceError {
             WriteError::Refused(refusal) => refusal.into(),
             WriteError::Conflict(conflict) => Self::Conflict(conflict),
             WriteError::NotFound(plan) => Self::NoSuchPlan(plan),
-            WriteError::Ambiguous { prefix, candidates } => Self::Ambiguous {
+            WriteError::Ambiguous { prefix, candidates, more } => Self::Ambiguous {
                 what: IdOf::Plan,
                 prefix,
+                more,
                 candidates: candidates.iter().map(ToString::to_string).collect(),
             },
             WriteError::NoSuchVersion { plan, wanted, current } => {

@@ -357,7 +357,8 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::DropDependencies => {
             "change what they depend on first, or remove it with --drop-dependencies".to_owned()
         }
-        Hint::CheckStore => "nothing was changed; `waypost doctor` checks the store".to_owned(),
+        Hint::CheckStore => "nothing was changed; `waypost doctor` names the damage, and `waypost doctor --repair` repairs what it can"
+            .to_owned(),
         Hint::ReadLatest(plan) => format!("its latest state is kept: `waypost show {plan}` shows it"),
         Hint::NameKey => "name your key with --key, and see what ssh-keygen printed".to_owned(),
         Hint::SignPortable => "sign it with --sign --portable".to_owned(),

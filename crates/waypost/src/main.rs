@@ -68,7 +68,7 @@ fn misread(error: clap::Error) -> ExitCode {
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let for_programs =
         std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
-    let text = error.render().to_string();
+    let text = plain_words(&error.render().to_string());
     if !asked_for && for_programs {
         let mut paragraphs = text.split("\n\n");
         let message = paragraphs.next().unwrap_or("").trim_start_matches("error: ").trim();
@@ -76,7 +76,8 @@ fn misread(error: clap::Error) -> ExitCode {
             Failure::usage(message.replace('\n', " "), "`waypost help` shows the commands and their options");
         return ended(Output::new(true, Color::Never), Err(failure));
     }
-    if text.contains(|shown| shown != '\n' && waypost_text::is_unsafe_char(shown)) {
+    let is_changed = text != error.render().to_string();
+    if is_changed || text.contains(|shown| shown != '\n' && waypost_text::is_unsafe_char(shown)) {
         return ended(
             Output::new(false, Color::Auto),
             Err(Failure::usage(text.trim_start_matches("error: "), "")),
@@ -85,4 +86,12 @@ fn misread(error: clap::Error) -> ExitCode {
     // If the terminal is gone, there is nowhere to report it.
     let _gone = error.print();
     if asked_for { ExitCode::SUCCESS } else { ExitCode::from(error::Exit::Usage as u8) }
+}
+
+/// Replaces what the parser of numbers says by words for people.
+fn plain_words(text: &str) -> String {
+    text.replace("invalid digit found in string", "it is not a whole number")
+        .replace("cannot parse integer from empty string", "it is not a whole number")
+        .replace("number too large to fit in target type", "the number is too large")
+        .replace("number too small to fit in target type", "the number is too small")
 }

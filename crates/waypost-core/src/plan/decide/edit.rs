@@ -432,10 +432,7 @@ impl Plan {
     ) -> Decision {
         let number = self.number(task)?;
         if matches!(place, Position::Before(beside) | Position::After(beside) if beside == task) {
-            let detail = "cannot be placed next to itself".to_owned();
-            return Err(Refusal::Invalid {
-                problems: vec![Problem::task(task, ProblemKind::Format { detail })],
-            });
+            return Err(Refusal::Invalid { problems: vec![Problem::task(task, ProblemKind::BesideItself)] });
         }
         let old_parent = self.slot(number).parent;
         let new_parent = match parent {

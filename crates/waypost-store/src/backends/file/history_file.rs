@@ -112,9 +112,12 @@ pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(StoredVersion, Option<String>)
 
 /// Says why a line cannot be parsed. A line has no lines of its own, so the parser's position is left out.
 fn not_a_version(error: &serde_json::Error) -> String {
+    if !error.is_data() {
+        return "it is not a version (it is not valid JSON)".to_owned();
+    }
     let words = error.to_string();
     let words = words.rsplit_once(" at line ").map_or(words.as_str(), |(words, _)| words);
-    format!("it is not a version ({words})")
+    format!("it is not a version ({})", waypost_text::plain_parse_error("", words))
 }
 
 /// Returns an error about damage in one line of a history.

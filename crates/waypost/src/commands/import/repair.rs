@@ -28,6 +28,7 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
         | ProblemKind::UnknownShape { .. }
         | ProblemKind::InputsDoNotFit { .. }
         | ProblemKind::OverLimit { .. }
+        | ProblemKind::BesideItself
         | ProblemKind::Format { .. } => false,
     }
 }
@@ -110,6 +111,7 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
             | ProblemKind::UnknownShape { .. }
             | ProblemKind::InputsDoNotFit { .. }
             | ProblemKind::OverLimit { .. }
+            | ProblemKind::BesideItself
             | ProblemKind::Format { .. } => continue,
         }
         done.push(format!("{problem}; dropped"));
