@@ -33,7 +33,9 @@ pub(super) fn show(call: &Call) -> Reply {
         })?,
     };
     let shown = call.workspace.plans().with_plan(&plan, |plan| shown(plan, after.as_deref()))?;
-    shown.ok_or_else(|| error(format!("Step not found: {}", after.unwrap_or_default())).with_fact("code", NO_SUCH_TASK))
+    shown.ok_or_else(|| {
+        error(format!("Step not found: {}", after.unwrap_or_default())).with_fact("code", NO_SUCH_TASK)
+    })
 }
 
 /// Returns the plan with the steps after `after`, or `None` if it has no such step.

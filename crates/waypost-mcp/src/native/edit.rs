@@ -311,10 +311,13 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolEr
     if changes != PlanChanges::default() {
         ops.push(EditOp::RevisePlan(Box::new(changes)));
     }
+    if let Some("draft" | "awaiting_approval") = arguments.name("phase")? {
+        return Err(arguments.bad("phase", "use plan_start"));
+    }
     if let Some(phase) = arguments.one_of("phase", PHASES)? {
         let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
         let may_resume = matches!(plan.state().phase, Phase::Paused | Phase::Active);
-        if matches!(phase, Phase::Draft | Phase::AwaitingApproval) || phase == Phase::Active && !may_resume {
+        if phase == Phase::Active && !may_resume {
             return Err(arguments.bad("phase", "use plan_start"));
         }
         ops.push(EditOp::SetPhase { phase, summary });

@@ -52,7 +52,10 @@ pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
     }
     let seconds = asked.seconds.unwrap_or(SECONDS);
     if seconds > SECONDS_MAX {
-        return Err(ToolError::new(format!("seconds: must be at most {SECONDS_MAX}"), "call it again to wait on"));
+        return Err(ToolError::new(
+            format!("seconds: must be at most {SECONDS_MAX}"),
+            "call it again to wait on",
+        ));
     }
     wait(call, &id, since, asked.until, Duration::from_secs(seconds))?;
     answer(call, &id, since)

@@ -11,6 +11,10 @@ const REFUSAL_BYTES_MAX: usize = 5 * 1024;
 /// Bytes of the longest answer of the jaato tools.
 const JAATO_BYTES_MAX: usize = 200 * 1024;
 
+/// A plan in the native format.
+const ONE_TASK: &str =
+    r#"{"format": "waypost/1", "id": "p", "title": "P", "tasks": [{"id": "a", "description": "x"}]}"#;
+
 #[test]
 fn what_is_said_again_of_a_call_is_cut() {
     for toolset in Toolset::ALL {
@@ -61,7 +65,7 @@ fn an_argument_that_does_not_fit_is_named_by_every_set_of_tools() {
 fn a_wait_beyond_the_limit_is_refused_by_every_tool_that_waits() {
     let world = World::new();
     let native = world.session(Toolset::Native, "main");
-    native.call("plan_create", json!({ "id": "p", "title": "P", "tasks": [{ "description": "x" }] }));
+    native.call("plan_create", json!({ "text": ONE_TASK }));
     let runs = world.session(Toolset::Orchestrator, "main");
     for (session, tool, arguments) in [
         (&native, "events", json!({ "wait": 601 })),
@@ -79,15 +83,15 @@ fn what_is_not_there_has_the_same_code_in_every_set_of_tools() {
     let world = World::new();
     let session = |toolset| world.session(toolset, "main");
     session(Toolset::Jaato).call("createPlan", json!({ "title": "P", "steps": ["one"] }));
-    let plan = world.plans.heads(&waypost_store::Query::default()).unwrap().items[0].id.to_string();
+    session(Toolset::Native).call("plan_create", json!({ "text": ONE_TASK }));
     for (toolset, tool, arguments, code) in [
         (Toolset::Native, "plan_get", json!({ "plan": "nope" }), "no_such_plan"),
         (Toolset::Jaato, "getPlanStatus", json!({ "plan_id": "nope" }), "no_such_plan"),
         (Toolset::Plans, "read_plan", json!({ "name": "nope" }), "no_such_plan"),
         (Toolset::Orchestrator, "run_status", json!({ "plan": "nope" }), "no_such_plan"),
-        (Toolset::Native, "plan_get", json!({ "plan": plan, "task": "nope" }), "no_such_task"),
+        (Toolset::Native, "plan_get", json!({ "plan": "p", "task": "nope" }), "no_such_task"),
         (Toolset::Jaato, "getPlanStatus", json!({ "after_step_id": "nope" }), "no_such_task"),
-        (Toolset::Orchestrator, "run_log", json!({ "plan": plan, "task": "step_1" }), "not_found"),
+        (Toolset::Orchestrator, "run_log", json!({ "plan": "p", "task": "a" }), "not_found"),
     ] {
         let said = session(toolset).ask(tool, arguments);
         assert_eq!(said.value["code"], code, "{tool}: {} {}", said.text, said.value);
@@ -98,7 +102,7 @@ fn what_is_not_there_has_the_same_code_in_every_set_of_tools() {
 fn an_archived_plan_offers_no_task_and_says_why() {
     let world = World::new();
     let session = world.session(Toolset::Native, "main");
-    session.call("plan_create", json!({ "id": "p", "title": "P", "tasks": [{ "description": "x" }] }));
+    session.call("plan_create", json!({ "text": ONE_TASK }));
     world.person("p", waypost_core::Command::Archive);
     assert_eq!(session.call("task_next", json!({ "plan": "p" })).text, "nothing: the plan is archived");
 }
