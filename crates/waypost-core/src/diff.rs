@@ -126,7 +126,6 @@ fn task_differences(old: &Task, new: &Task, found: &mut Vec<Difference>) {
         ("output", json(&old.state.output), json(&new.state.output)),
         ("error", text(&old.state.error), text(&new.state.error)),
         ("reason", text(&old.state.reason), text(&new.state.reason)),
-        ("progress", text(&old.state.progress), text(&new.state.progress)),
         ("received", json(&old.state.received), json(&new.state.received)),
         ("reported", json(&old.state.reported()), json(&new.state.reported())),
         ("evidence", json(&old.state.evidence()), json(&new.state.evidence())),

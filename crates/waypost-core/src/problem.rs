@@ -109,6 +109,12 @@ pub enum ProblemKind {
         /// The name of the field.
         field: String,
     },
+    /// A text that has to say something is empty.
+    #[error("{what} is empty")]
+    Empty {
+        /// The text, such as `the question`.
+        what: String,
+    },
     /// The plan names an executor that the configuration does not have.
     #[error("no executor is called {executor}")]
     UnknownExecutor {
@@ -151,6 +157,9 @@ pub enum ProblemKind {
         /// The maximum.
         max: usize,
     },
+    /// The task is to be placed before or after itself.
+    #[error("cannot be placed next to itself")]
+    BesideItself,
     /// A problem specific to one format.
     #[error("{detail}")]
     Format {
@@ -202,6 +211,7 @@ impl Problem {
             ProblemKind::WorkOnParent => "move the work into a child".into(),
             ProblemKind::WrongType { .. } => "write a value of the expected type".into(),
             ProblemKind::Missing { field } => format!("add `{field}`"),
+            ProblemKind::Empty { what } => format!("write {what}"),
             ProblemKind::UnknownExecutor { .. } => {
                 "name an executor of the configuration, or configure this one".into()
             }
@@ -216,6 +226,7 @@ impl Problem {
             }
             ProblemKind::DuplicateLock { .. } => "name each lock once".into(),
             ProblemKind::OverLimit { max, .. } => format!("stay within {max}"),
+            ProblemKind::BesideItself => "name another task".into(),
             ProblemKind::Format { .. } => "correct it".into(),
         }
     }

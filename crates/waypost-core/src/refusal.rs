@@ -24,14 +24,20 @@ pub enum Refusal {
         nearest: Option<String>,
     },
     /// The task's status does not allow the command.
-    #[error("task {task} is {}", cannot_be(status.as_str(), wanted))]
+    #[error("task {task} is {}", cannot_be(if *queued { "queued" } else { status.as_str() }, wanted))]
     WrongStatus {
         /// The id of the task.
         task: String,
         /// The current status.
         status: Status,
+        /// Whether a worker has reserved the task and has not recorded its start.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        queued: bool,
         /// The requested change, as a participle.
         wanted: &'static str,
+        /// The person who stopped it, if the caller is not a person and so cannot undo that.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stopped_by: Option<Actor>,
     },
     /// The plan's phase does not allow the command.
     #[error("the plan is {}", cannot_be(phase.as_str(), wanted))]
@@ -40,6 +46,9 @@ pub enum Refusal {
         phase: Phase,
         /// The requested change, as a participle.
         wanted: &'static str,
+        /// The person who stopped it, if the caller is not a person and so cannot undo that.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stopped_by: Option<Actor>,
     },
     /// The plan has not been approved.
     #[error("the plan needs a person's approval before anything runs")]
@@ -203,10 +212,10 @@ pub enum Refusal {
         /// The external task whose result was delivered.
         dependency: String,
     },
-    /// Tasks are still running.
-    #[error("{} still running", plural(running))]
+    /// Tasks are still running or queued.
+    #[error("{} still in progress", plural(running))]
     StillRunning {
-        /// The ids of the running tasks.
+        /// The ids of the tasks in progress.
         running: Vec<String>,
     },
     /// Another task holds a lock that this one needs.
@@ -231,7 +240,11 @@ pub enum Refusal {
     },
     /// The plan is archived.
     #[error("the plan is archived")]
-    Archived {},
+    Archived {
+        /// The person who archived it, if the caller is not a person and so cannot undo that.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stopped_by: Option<Actor>,
+    },
     /// The plan exists already.
     #[error("the plan exists already")]
     AlreadyExists {},
@@ -270,7 +283,16 @@ fn depend(names: &[String]) -> String {
     }
 }
 
+fn only_a_person_can(act: &str, by: &Actor) -> String {
+    format!("only a person can {act}: ask {}", by.name)
+}
+
 impl Refusal {
+    /// Creates the refusal of a command that the phase does not allow.
+    pub fn wrong_phase(phase: Phase, wanted: &'static str) -> Self {
+        Self::WrongPhase { phase, wanted, stopped_by: None }
+    }
+
     /// Whether the command is refused until a person approves the plan.
     pub fn awaits_approval(&self) -> bool {
         matches!(self, Self::NeedsApproval {} | Self::WrongPhase { phase: Phase::AwaitingApproval, .. })
@@ -282,14 +304,24 @@ impl Refusal {
             Self::Invalid { problems } => problems.first().map(Problem::hint).unwrap_or_default(),
             Self::NoSuchTask { nearest: Some(near), .. } => format!("did you mean {near}?"),
             Self::NoSuchTask { .. } => "show the plan to see the ids of its tasks".into(),
+            Self::WrongStatus { stopped_by: Some(by), .. } => only_a_person_can("run it again", by),
+            Self::WrongStatus { status: Status::Pending, wanted: "retried", .. } => {
+                "it has not ended, so it needs no retry".into()
+            }
             Self::WrongStatus { status, .. } => match status {
                 Status::Pending => "claim it first".into(),
                 Status::Running => "wait until it ends, or cancel it".into(),
                 Status::Skipped => "retry it, or clear its `skip`, to run it after all".into(),
                 Status::Done | Status::Failed | Status::Cancelled => "retry it to run it again".into(),
             },
-            Self::WrongPhase { phase, wanted: "cancelled" } if phase.is_finished() => {
+            Self::WrongPhase { phase, wanted: "cancelled", .. } if phase.is_finished() => {
                 "it has already ended; archive it to hide it".into()
+            }
+            Self::WrongPhase { phase: Phase::Paused, stopped_by: Some(by), .. } => {
+                only_a_person_can("resume it", by)
+            }
+            Self::WrongPhase { phase, stopped_by: Some(by), .. } if phase.is_finished() => {
+                only_a_person_can("reopen it", by)
             }
             Self::WrongPhase { phase, .. } => match phase {
                 Phase::Draft => "start the plan first".into(),
@@ -315,7 +347,7 @@ impl Refusal {
             Self::AlreadyRunning { .. } => "take another task".into(),
             Self::Blocked { .. } => "finish those first".into(),
             Self::Held { by, .. } => format!("wait until {by} lifts the hold"),
-            Self::HasDependants { .. } => "change what they depend on first, or detach them".into(),
+            Self::HasDependants { .. } => "change what they depend on first".into(),
             Self::IsParent { .. } => "work on its children".into(),
             Self::MachineWork { .. } => "leave it to a worker".into(),
             Self::AwaitsCheck { .. } => {
@@ -329,7 +361,8 @@ impl Refusal {
             Self::StillRunning { .. } => "wait for them, or cancel them".into(),
             Self::LockHeld { .. } => "wait until it is released".into(),
             Self::QueueFull { .. } => "wait until a task of the queue has ended".into(),
-            Self::Archived {} => "unarchive it first".into(),
+            Self::Archived { stopped_by: Some(by) } => only_a_person_can("restore it", by),
+            Self::Archived { stopped_by: None } => "unarchive it first".into(),
             Self::AlreadyExists {} => "choose another id, or edit the plan that exists".into(),
             Self::NotCreated {} => "create it first".into(),
         }

@@ -241,7 +241,10 @@ impl Shape {
             None => {
                 let near = problems
                     .suggests()
-                    .then(|| nearest(on.as_str(), tasks.iter().map(|t| t.spec.id.as_str())))
+                    .then(|| {
+                        let all = tasks.iter().map(|other| other.spec.id.as_str());
+                        nearest(on.as_str(), all.filter(|id| *id != task.spec.id.as_str()))
+                    })
                     .flatten();
                 let wrong = ProblemKind::UnknownDependency { dependency: on.to_string(), nearest: near };
                 problems.add(Problem::task(&task.spec.id, wrong));

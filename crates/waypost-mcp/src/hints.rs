@@ -104,7 +104,9 @@ pub(crate) fn ask_person(hint: Hint) -> String {
         }
         Hint::TrustStore => "ask a person whether the store was replaced".to_owned(),
         Hint::Text(text) => format!("ask a person: {text}"),
-        Hint::CheckStore
+        Hint::StartPlan
+        | Hint::DropDependencies
+        | Hint::CheckStore
         | Hint::ReadLatest(_)
         | Hint::NameKey
         | Hint::SignPortable
@@ -157,12 +159,22 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         Refusal::NoSuchTask { nearest: Some(near), .. } => return format!("did you mean {near}?"),
         Refusal::NotAChoice { choices, .. } => return format!("answer one of {}", choices.join(", ")),
         Refusal::NoSuchTask { nearest: None, .. } | Refusal::NoQuestion { .. } => ways.look,
+        Refusal::WrongStatus { stopped_by: Some(_), .. } => "ask a person to run it again",
+        Refusal::WrongStatus { status: Status::Pending, wanted: "retried", .. } => {
+            "it has not ended, so it needs no reopening"
+        }
         Refusal::WrongStatus { status, .. } => match status {
             Status::Pending => ways.begin,
             Status::Running => ways.stop,
             Status::Done | Status::Failed | Status::Skipped | Status::Cancelled => ways.retry,
         },
-        Refusal::WrongPhase { phase, wanted: "cancelled" } if phase.is_finished() => "it has ended already",
+        Refusal::WrongPhase { phase, wanted: "cancelled", .. } if phase.is_finished() => {
+            "it has ended already"
+        }
+        Refusal::WrongPhase { phase: Phase::Paused, stopped_by: Some(_), .. } => "ask a person to resume it",
+        Refusal::WrongPhase { phase, stopped_by: Some(_), .. } if phase.is_finished() => {
+            "ask a person to reopen it"
+        }
         Refusal::WrongPhase { phase, .. } => match phase {
             Phase::Draft => ways.start,
             Phase::AwaitingApproval => ways.wait,
@@ -194,7 +206,8 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         Refusal::StillRunning { .. } => ways.stop,
         Refusal::LockHeld { .. } => "wait until it is released, or claim another",
         Refusal::QueueFull { .. } => "wait until a task of the queue ends, or claim another",
-        Refusal::Archived {} => ways.unarchive,
+        Refusal::Archived { stopped_by: Some(_) } => "ask a person to restore it",
+        Refusal::Archived { stopped_by: None } => ways.unarchive,
         Refusal::AlreadyExists {} => "choose another id, or change the plan that exists",
         Refusal::NotCreated {} => "create it first",
     };

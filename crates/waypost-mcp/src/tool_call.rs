@@ -67,10 +67,10 @@ impl Call {
     pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         serde_path_to_error::deserialize(Value::Object(self.arguments.clone())).map_err(|error| {
             let path = error.path().to_string();
-            let what = if path == "." { "invalid arguments".to_owned() } else { path };
-            let why = waypost_text::plain_parse_error("", &error.into_inner().to_string());
+            let why = waypost_text::plain_parse_error(&path, &error.into_inner().to_string());
+            let what = if why.starts_with(&format!("{path}: ")) { "" } else { "invalid arguments: " };
             let why = reply_text::cut(&why, MISFIT_BYTES);
-            ToolError::new(format!("{what}: {why}"), "see the tool's input schema")
+            ToolError::new(format!("{what}{why}"), "see the tool's input schema")
         })
     }
 

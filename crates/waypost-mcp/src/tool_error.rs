@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use waypost_core::{Problem, Refusal};
-use waypost_service::ServiceError;
+use waypost_service::{ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::hints::{self, HintPhrases};
@@ -43,12 +43,19 @@ impl ToolError {
 
     /// The error for an invalid draft.
     pub(crate) fn invalid(problems: &[Problem]) -> Self {
+        Self::of_problems("plan", problems)
+    }
+
+    fn of_problems(what: &str, problems: &[Problem]) -> Self {
+        if let [one] = problems {
+            return Self::new(format!("invalid {what}: {one}"), one.hint()).with_fact("code", "invalid");
+        }
         let named = problems.iter().take(PROBLEMS_NAMED_MAX);
         let mut lines: Vec<String> = named.map(|problem| format!("{problem} ({})", problem.hint())).collect();
         if problems.len() > lines.len() {
             lines.push(format!("and {} more", problems.len() - lines.len()));
         }
-        Self::new(format!("invalid plan: {}", lines.join("; ")), "fix all of them, then retry")
+        Self::new(format!("invalid {what}: {}", lines.join("; ")), "fix all of them, then retry")
             .with_fact("code", "invalid")
     }
 
@@ -99,6 +106,9 @@ impl ToolError {
 impl From<ServiceError> for ToolError {
     fn from(error: ServiceError) -> Self {
         match &error {
+            ServiceError::Invalid { subject: Subject::Report, problems } => {
+                Self::of_problems("report", problems)
+            }
             ServiceError::Invalid { problems, .. } | ServiceError::Refused(Refusal::Invalid { problems }) => {
                 Self::invalid(problems)
             }

@@ -108,13 +108,17 @@ mod tests {
             Refusal::StillRunning { running: vec![task()] },
             Refusal::LockHeld { task: task(), key: "k".to_owned(), holder: "t2".to_owned() },
             Refusal::QueueFull { task: task(), queue: "default".to_owned(), concurrency: 1 },
-            Refusal::Archived {},
+            Refusal::Archived { stopped_by: None },
+            Refusal::Archived { stopped_by: Some(Actor::person("ada")) },
             Refusal::AlreadyExists {},
             Refusal::NotCreated {},
         ];
-        all.extend(Status::ALL.map(|status| Refusal::WrongStatus { task: task(), status, wanted: "done" }));
-        all.extend(Phase::ALL.map(|phase| Refusal::WrongPhase { phase, wanted: "paused" }));
-        all.extend(Phase::ALL.map(|phase| Refusal::WrongPhase { phase, wanted: "cancelled" }));
+        all.extend(Status::ALL.map(|status| {
+            let (queued, wanted, stopped_by) = (false, "done", None);
+            Refusal::WrongStatus { task: task(), status, queued, wanted, stopped_by }
+        }));
+        all.extend(Phase::ALL.map(|phase| Refusal::wrong_phase(phase, "paused")));
+        all.extend(Phase::ALL.map(|phase| Refusal::wrong_phase(phase, "cancelled")));
         let kinds: HashSet<_> = all.iter().map(std::mem::discriminant).collect();
         assert_eq!(kinds.len(), Refusal::COUNT, "each variant is there");
         all
@@ -128,7 +132,7 @@ mod tests {
         let mut errors: Vec<ServiceError> = all_refusals().into_iter().map(ServiceError::Refused).collect();
         errors.extend([
             ServiceError::NoSuchPlan("kq3".to_owned()),
-            ServiceError::Ambiguous { what, prefix, candidates },
+            ServiceError::Ambiguous { what, prefix, candidates, more: false },
             ServiceError::NoSuchVersion { plan: plan(), wanted: 9, current: 2 },
             ServiceError::IdUsed(plan()),
             ServiceError::HeldByOtherSession { task, agent, until: None },

@@ -74,7 +74,7 @@ impl Observer {
             self.watched.insert(id, plan);
         }
         // Progress reported before the start is shown, but causes no event.
-        for lease in self.progress.poll(&self.plans)? {
+        for lease in self.progress.poll(&self.plans, Instant::now())? {
             self.show_progress(&lease);
         }
         Ok(())
@@ -100,13 +100,19 @@ impl Observer {
                 return Ok(());
             }
             let shown = self.shown.map_or(Duration::ZERO, |at| at.elapsed());
-            match self.messages.recv_timeout(watcher.interval().saturating_sub(shown)) {
+            let patience = watcher.interval().saturating_sub(shown);
+            let patience = self.progress.wait(Instant::now()).map_or(patience, |due| due.min(patience));
+            match self.messages.recv_timeout(patience) {
                 Ok(Message::Control(_)) => return Ok(()),
                 Ok(_) => {
                     self.changed.store(false, Ordering::Release);
                     self.read(watcher).map_err(of_store)?;
                 }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    if self.progress.wait(Instant::now()).is_some_and(|due| due.is_zero()) {
+                        self.deliver_progress(watcher).map_err(of_store)?;
+                    }
+                }
             }
             if self.clock_set.elapsed() > CLOCK_INTERVAL {
                 self.clock_set = Instant::now();
@@ -128,7 +134,11 @@ impl Observer {
                 break;
             }
         }
-        for lease in self.progress.poll(&self.plans)? {
+        self.deliver_progress(watcher)
+    }
+
+    fn deliver_progress(&mut self, watcher: &mut dyn RunObserver) -> Result<(), StoreError> {
+        for lease in self.progress.poll(&self.plans, Instant::now())? {
             if let Some(event) = self.show_progress(&lease) {
                 watcher.on_event(&event);
             }

@@ -507,7 +507,7 @@ impl Scheduler {
             | Refusal::NotAwaited { .. }
             | Refusal::StillRunning { .. }
             | Refusal::QueueFull { .. }
-            | Refusal::Archived {}
+            | Refusal::Archived { .. }
             | Refusal::AlreadyExists {}
             | Refusal::NotCreated {} => None,
         };

@@ -156,7 +156,8 @@ impl Caller {
         let (task, status) = (task.to_string(), state.status);
         match &state.worker {
             _ if status != Status::Running => {
-                Err(Refusal::WrongStatus { task, status, wanted: "reported on" }.into())
+                let (queued, wanted, stopped_by) = (false, "reported on", None);
+                Err(Refusal::WrongStatus { task, status, queued, wanted, stopped_by }.into())
             }
             Some(worker) if self.relation_to(worker) == Holder::Caller => Ok(()),
             holder => {

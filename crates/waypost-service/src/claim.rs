@@ -46,7 +46,7 @@ pub enum Claimed {
     },
     /// No task could be claimed.
     Nothing {
-        /// The refusals of the first few tasks that were tried, each once, and plans that are damaged.
+        /// The refusals of the first few tasks that were tried, each once, the end of the plan, and plans that are damaged.
         reasons: Vec<String>,
     },
 }
@@ -75,6 +75,10 @@ impl Service {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if let (Some(plan), true) = (filter.plan, reasons.is_empty()) {
+            let phase = self.view(plan, |plan, _| plan.state().phase)?;
+            reasons.extend(phase.is_finished().then(|| format!("the plan is {}", phase.as_str())));
         }
         reasons.extend(warnings);
         Ok(Claimed::Nothing { reasons })
@@ -127,7 +131,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::WrongStatus { .. }
         | Refusal::WrongPhase { .. }
         | Refusal::NeedsApproval {}
-        | Refusal::Archived {}
+        | Refusal::Archived { .. }
         | Refusal::IsParent { .. }
         | Refusal::AwaitsCheck { .. }
         | Refusal::AwaitsAnswer { .. }

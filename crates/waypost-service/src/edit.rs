@@ -362,8 +362,6 @@ fn set_phase(plan: &Plan, phase: Phase, summary: String) -> Result<Command, Serv
         Phase::Active => Ok(Command::Activate),
         Phase::AwaitingApproval => Ok(Command::RequestApproval { message: summary }),
         Phase::Completed | Phase::Failed | Phase::Cancelled => Ok(Command::FinishPlan { phase, summary }),
-        Phase::Draft => {
-            Err(Refusal::WrongPhase { phase: plan.state().phase, wanted: "made a draft again" }.into())
-        }
+        Phase::Draft => Err(Refusal::wrong_phase(plan.state().phase, "made a draft again").into()),
     }
 }

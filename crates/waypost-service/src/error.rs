@@ -2,7 +2,7 @@
 //! because the next step is a command in one and a tool call in another.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Actor, PlanId, Problem, Proof, Refusal, TaskId, Timestamp};
+use waypost_core::{Actor, Phase, PlanId, Problem, Proof, Refusal, TaskId, Timestamp};
 use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
 
@@ -23,14 +23,16 @@ pub enum ServiceError {
     #[error("no plan is called {}", shown(.0))]
     NoSuchPlan(String),
     /// The id prefix matches several plans or tasks.
-    #[error("{} could be any of {}{}", shown(prefix), what.plural(), candidates.join(", "))]
+    #[error("{} could be any of {}{}{}", shown(prefix), what.plural(), candidates.join(", "), if *more { " and others" } else { "" })]
     Ambiguous {
         /// Whether the id is that of a plan or a task.
         what: IdOf,
         /// The prefix that was given.
         prefix: String,
-        /// The ids that begin with the prefix.
+        /// The first ids that begin with the prefix.
         candidates: Vec<String>,
+        /// Whether there are more of them.
+        more: bool,
     },
     /// The plan has no such version.
     #[error("plan {plan} has versions 1 to {current}, and no version {wanted}")]
@@ -317,6 +319,8 @@ impl ServiceError {
             Self::Refused(Refusal::HumanGate { plan, task, .. }) => {
                 Hint::AskPerson(PersonAct::on_task(PersonVerb::Answer, plan, task))
             }
+            Self::Refused(Refusal::HasDependants { .. }) => Hint::DropDependencies,
+            Self::Refused(Refusal::WrongPhase { phase: Phase::Draft, .. }) => Hint::StartPlan,
             Self::Refused(refusal) => Hint::Text(refusal.hint()),
             Self::NotApproved { plan, .. } => Hint::Approve(plan.clone()),
             Self::Conflict(conflict) => {
@@ -398,9 +402,10 @@ impl From<WriteError> for ServiceError {
             WriteError::Refused(refusal) => refusal.into(),
             WriteError::Conflict(conflict) => Self::Conflict(conflict),
             WriteError::NotFound(plan) => Self::NoSuchPlan(plan),
-            WriteError::Ambiguous { prefix, candidates } => Self::Ambiguous {
+            WriteError::Ambiguous { prefix, candidates, more } => Self::Ambiguous {
                 what: IdOf::Plan,
                 prefix,
+                more,
                 candidates: candidates.iter().map(ToString::to_string).collect(),
             },
             WriteError::NoSuchVersion { plan, wanted, current } => {

@@ -71,6 +71,10 @@ pub enum Hint {
     },
     /// Trust the store in the place of the earlier one, if that is intended.
     TrustStore,
+    /// Start the plan, or ask for its approval.
+    StartPlan,
+    /// Change what the dependants depend on, or drop these dependencies.
+    DropDependencies,
     /// Check the store for damage.
     CheckStore,
     /// Read the latest state of the plan.

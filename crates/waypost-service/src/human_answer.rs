@@ -32,7 +32,7 @@ pub(crate) fn answer_command(
         return Err(Refusal::OnlyAPerson { what: "answer what is for a person to do", by: by.clone() });
     }
     if answer.trim().is_empty() {
-        let problem = Problem::task(task, ProblemKind::Missing { field: "answer".to_owned() });
+        let problem = Problem::task(task, ProblemKind::Empty { what: "the answer".to_owned() });
         return Err(Refusal::Invalid { problems: vec![problem] });
     }
     let outcome = match answer.trim().to_lowercase().as_str() {

@@ -84,15 +84,15 @@ pub enum TaskReport {
 impl TaskReport {
     /// Refuses a report that lacks its text. That of a question is checked with its other limits.
     fn says_something(&self, task: &TaskId) -> Result<(), ServiceError> {
-        let (field, text) = match self {
-            Self::Progress(text) => ("progress", text),
-            Self::Failed { error } => ("error", error),
+        let (what, text) = match self {
+            Self::Progress(text) => ("the progress", text),
+            Self::Failed { error } => ("the error", error),
             Self::Done { .. } | Self::Skipped { .. } | Self::Released { .. } | Self::Question(_) => {
                 return Ok(());
             }
         };
         if text.trim().is_empty() {
-            let problem = Problem::task(task, ProblemKind::Missing { field: field.to_owned() });
+            let problem = Problem::task(task, ProblemKind::Empty { what: what.to_owned() });
             return Err(ServiceError::Invalid { subject: Subject::Report, problems: vec![problem] });
         }
         Ok(())

@@ -327,6 +327,9 @@ fn admit(config: &ConfigSource, commands: &[Command]) -> Result<Vec<Problem>, Se
     }
 }
 
+/// Maximum number of tasks that an ambiguous prefix names.
+const CANDIDATES_MAX: usize = 10;
+
 /// Returns the task with this id or id prefix.
 pub fn resolve_task(plan: &Plan, text: &str) -> Result<TaskId, ServiceError> {
     let candidates = match plan.resolve(text) {
@@ -334,8 +337,9 @@ pub fn resolve_task(plan: &Plan, text: &str) -> Result<TaskId, ServiceError> {
         Err(candidates) => candidates,
     };
     if candidates.len() > 1 {
-        let candidates = candidates.iter().map(ToString::to_string).collect();
-        return Err(ServiceError::Ambiguous { what: IdOf::Task, prefix: text.to_owned(), candidates });
+        let (prefix, more) = (text.to_owned(), candidates.len() > CANDIDATES_MAX);
+        let candidates = candidates.iter().take(CANDIDATES_MAX).map(ToString::to_string).collect();
+        return Err(ServiceError::Ambiguous { what: IdOf::Task, prefix, candidates, more });
     }
     Err(plan.no_such_task(text).into())
 }

@@ -197,7 +197,7 @@ impl Service {
         let rule = if named { RecordRule::LeaveNamed } else { RecordRule::Leave };
         let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
         if archived {
-            return Err(Refusal::Archived {}.into());
+            return Err(self.read(plan, |plan| plan.archived_refusal(&by.actor))?.into());
         }
         let (version, may_start) = self.may_start_here(plan)?;
         if !may_start {

@@ -458,14 +458,18 @@ impl PlanStore {
         {
             return Ok(id);
         }
-        let mut ids = self.store.query(|read| read.ids(prefix, CANDIDATES_MAX))?;
+        let mut ids = self.store.query(|read| read.ids(prefix, CANDIDATES_MAX + 1))?;
         if let Some(exact) = ids.iter().position(|id| id.as_str() == prefix) {
             return Ok(ids.swap_remove(exact));
         }
         match ids.len() {
             0 => Err(WriteError::NotFound(prefix.to_owned())),
             1 if !prefix.is_empty() => Ok(ids.remove(0)),
-            _ => Err(WriteError::Ambiguous { prefix: prefix.to_owned(), candidates: ids }),
+            found => {
+                ids.truncate(CANDIDATES_MAX);
+                let (prefix, more) = (prefix.to_owned(), found > CANDIDATES_MAX);
+                Err(WriteError::Ambiguous { prefix, candidates: ids, more })
+            }
         }
     }
 }

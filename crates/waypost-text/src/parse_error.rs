@@ -9,9 +9,9 @@ const TYPES: [(&str, &str); 12] = [
     ("a string", "text"),
     ("string or map", "text or an object"),
     ("u64", "a whole number from 0"),
-    ("u32", "a whole number from 0"),
+    ("u32", "a whole number from 0 to 4294967295"),
     ("usize", "a whole number from 0"),
-    ("i32", "a whole number"),
+    ("i32", "a whole number from -2147483648 to 2147483647"),
     ("i64", "a whole number"),
     ("f64", "a number"),
 ];
@@ -26,7 +26,10 @@ pub fn plain_parse_error(path: &str, message: &str) -> String {
         Some(position) => format!("it is not valid JSON at line {position}"),
         None => message.to_owned(),
     });
-    if path.is_empty() || path == "." { words } else { format!("{path}: {words}") }
+    // The words name an unknown field, which is then also the end of its path.
+    let (above, last) = path.rsplit_once('.').unwrap_or(("", path));
+    let path = if words.starts_with(&format!("`{last}` is not a known field")) { above } else { path };
+    if matches!(path, "" | "." | "?") { words } else { format!("{path}: {words}") }
 }
 
 /// Rewrites what a deserializer says about a value; `None` for a syntax error.
@@ -48,6 +51,8 @@ fn sentence(message: &str) -> Option<String> {
     for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
         let Some(rest) = message.strip_prefix(prefix) else { continue };
         let (found, expected) = rest.rsplit_once(", expected ")?;
+        // Only a list has a length.
+        let found = if prefix == "invalid length " { "sequence" } else { found };
         let found = ["string ", "integer ", "floating point ", "boolean "]
             .iter()
             .find_map(|kind| found.strip_prefix(kind))
@@ -57,7 +62,8 @@ fn sentence(message: &str) -> Option<String> {
                 found => found,
             });
         let known = TYPES.iter().find(|(name, _)| *name == expected).map(|(_, words)| *words);
-        let expected = known.unwrap_or(if expected.starts_with("struct ") { "an object" } else { expected });
+        let is_object = expected.starts_with("struct ") || expected.contains("tagged enum ");
+        let expected = known.unwrap_or(if is_object { "an object" } else { expected });
         return Some(format!("must be {expected}, not {found}"));
     }
     if message.starts_with("invalid digit") || message.starts_with("cannot parse integer") {
@@ -98,13 +104,34 @@ mod tests {
             (
                 "limit",
                 "invalid value: integer `-1`, expected u32",
-                "limit: must be a whole number from 0, not `-1`",
+                "limit: must be a whole number from 0 to 4294967295, not `-1`",
             ),
             (
                 "",
                 "invalid type: sequence, expected struct Edits at line 1 column 0",
                 "must be an object, not a list",
             ),
+            (
+                "",
+                "invalid length 0, expected struct Edits with 1 element at line 1 column 2",
+                "must be an object, not a list",
+            ),
+            (
+                "operations[0]",
+                "invalid type: string \"x\", expected internally tagged enum Operation",
+                "operations[0]: must be an object, not \"x\"",
+            ),
+            (
+                "?",
+                "EOF while parsing an object at line 1 column 1",
+                "it is not valid JSON at line 1, column 1",
+            ),
+            (
+                "operations[0].foo",
+                "unknown field `foo`, expected `op`",
+                "operations[0]: `foo` is not a known field; use one of op",
+            ),
+            ("foo", "unknown field `foo`, expected `op`", "`foo` is not a known field; use one of op"),
             ("limit", "invalid digit found in string", "limit: must be a whole number"),
             ("", "expected value at line 1 column 2", "it is not valid JSON at line 1, column 2"),
             (

@@ -14,8 +14,6 @@ pub enum StatusSign {
     Failed,
     /// In progress.
     Running,
-    /// Reported as done; the check is running.
-    Checking,
     /// Ready to start.
     Ready,
     /// Reserved by a worker, not started yet.
@@ -24,8 +22,6 @@ pub enum StatusSign {
     Reported,
     /// Held by a person.
     Held,
-    /// Two copies disagree; a person decides.
-    Disputed,
     /// Not started, because it differs from the approved version.
     Refused,
     /// Waiting for other tasks.
@@ -34,8 +30,6 @@ pub enum StatusSign {
     Idle,
     /// A plan that a person paused.
     Paused,
-    /// A plan that a person rejected.
-    Rejected,
     /// A plan that is being written.
     Draft,
     /// Ended with success.
@@ -97,21 +91,18 @@ impl StatusSign {
     const fn row(self) -> Row {
         match self {
             Self::Approval => row("approval", "!", "!", "needs approval", Role::You),
-            Self::Asking => row("asking", "?", "?", "asks a question", Role::You),
+            Self::Asking => row("asking", "?", "?", "asking", Role::You),
             Self::Person => row("person", "@", "@", "waits for a person", Role::You),
             Self::Failed => row("failed", "✗", "x", "failed", Role::Failed),
             Self::Running => row("running", "◐", ">", "running", Role::Running),
-            Self::Checking => row("checking", "◕", "%", "checking", Role::Checking),
             Self::Ready => row("ready", "○", "o", "ready", Role::Ready),
             Self::Queued => row("queued", "◔", ",", "queued", Role::Ready),
-            Self::Reported => row("reported", "◑", "*", "reported done", Role::Checking),
+            Self::Reported => row("reported", "◑", "*", "reported", Role::Checking),
             Self::Held => row("held", "▣", "h", "held", Role::Stopped),
-            Self::Disputed => row("disputed", "≠", "&", "disputed", Role::You),
             Self::Refused => row("refused", "▲", "^", "start refused", Role::Risk),
             Self::Blocked => row("blocked", "◌", ".", "blocked", Role::Blocked),
             Self::Idle => row("idle", "…", "~", "idle", Role::Blocked),
             Self::Paused => row("paused", "‖", "=", "paused", Role::Stopped),
-            Self::Rejected => row("rejected", "←", "<", "rejected", Role::Stopped),
             Self::Draft => row("draft", "✎", "-", "draft", Role::Blocked),
             Self::Done => row("done", "✓", "+", "done", Role::Done),
             Self::Skipped => row("skipped", "⊘", "/", "skipped", Role::Skipped),

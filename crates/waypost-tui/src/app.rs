@@ -333,7 +333,16 @@ impl App {
             (Action::Help, _) if !matches!(top, Screen::Help(_)) => self.open(Destination::Help(place)),
             (Action::Watch, Some(plan)) => self.open(Destination::Run(plan, Intent::Watch)),
             (Action::History, Some(plan)) => self.open(Destination::History(plan)),
-            (action, _) => self.dispatch_top(Event::Action(action)),
+            (action, _) => {
+                let (depth, shown) = (self.screens.len(), self.note.clone());
+                let effects = self.dispatch_top(Event::Action(action));
+                let is_wrong = shown.as_ref().is_some_and(|(note, _)| note.kind == NoteKind::Wrong);
+                // An error of the screen that was left would seem to be one of the screen below it.
+                if is_wrong && self.screens.len() < depth && self.note == shown {
+                    self.note = None;
+                }
+                effects
+            }
         }
     }
 

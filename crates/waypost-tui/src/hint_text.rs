@@ -28,7 +28,12 @@ pub(crate) fn hint_text(hint: Hint) -> String {
         }
         Hint::AnswerAgain { task, .. } => format!("retry {task} (t), then answer it again (i)"),
         Hint::TrustStore => "if you replaced it, run `waypost trust` in a shell".to_owned(),
-        Hint::CheckStore => "`waypost doctor` in a shell checks the store".to_owned(),
+        Hint::StartPlan => "x runs it".to_owned(),
+        Hint::DropDependencies => "change what they depend on first".to_owned(),
+        Hint::CheckStore => {
+            "in a shell: `waypost doctor` names the damage, `waypost doctor --repair` repairs what it can"
+                .to_owned()
+        }
         Hint::ReadLatest(_) => "its latest state is kept".to_owned(),
         // Screens do not accept ids, keys, named texts or tasks held by another session, so these hints cannot occur.
         Hint::None

@@ -223,6 +223,15 @@ impl Context {
         PlanHandle { service: self.service(&plans), plans, id }
     }
 
+    /// Notes the damage to files of the store, and what to do about it.
+    pub(crate) fn note_damage(&mut self, warnings: &[String]) {
+        warnings.iter().for_each(|warning| self.out.note(warning));
+        if warnings.iter().any(|warning| warning.contains(" is damaged: ")) {
+            self.out
+                .note("`waypost doctor` names all damage, and `waypost doctor --repair` repairs what it can");
+        }
+    }
+
     /// Finds a plan by its id or an unambiguous prefix.
     pub(crate) fn find(&self, id: &str) -> Outcome<PlanHandle> {
         let plans = self.plans()?;
@@ -423,15 +432,15 @@ impl PlanHandle {
         look: impl FnOnce(&Plan, &mut Context) -> R,
     ) -> Outcome<R> {
         Ok(self.plans.view(&self.id, |plan, warnings| {
-            warnings.iter().for_each(|warning| context.out.note(warning));
+            context.note_damage(warnings);
             look(plan, context)
         })?)
     }
 
     /// Notes damage to the plan's files.
     pub(crate) fn note_damage(&self, context: &mut Context) -> Outcome {
-        let damage = self.plans.store().damage(&self.id)?;
-        damage.iter().for_each(|damage| context.out.note(damage));
+        let damage: Vec<String> = self.plans.store().damage(&self.id)?.into_iter().collect();
+        context.note_damage(&damage);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use waypost_core::{Problem, Refusal};
 use waypost_formats::Unreadable;
 use waypost_service::{Hint, PersonAct, PersonVerb, ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
+use waypost_text::sanitize;
 
 use waypost_text::reveal;
 
@@ -164,9 +165,10 @@ impl Failure {
     pub(crate) fn to_json(&self, notes: &[String]) -> Value {
         let mut error = Map::new();
         error.insert("code".to_owned(), self.code.clone().into());
-        error.insert("message".to_owned(), self.message.clone().into());
+        // These are shown to people, also by programs; the facts stay as they are.
+        error.insert("message".to_owned(), sanitize(&self.message).into());
         if !self.hint.is_empty() {
-            error.insert("hint".to_owned(), self.hint.clone().into());
+            error.insert("hint".to_owned(), sanitize(&self.hint).into());
         }
         error.extend((*self.facts).clone());
         if !notes.is_empty() {
@@ -182,8 +184,8 @@ fn problem_json((file, problem): &(Option<String>, Problem)) -> Value {
         if let Some(file) = file {
             fields.insert("file".to_owned(), file.clone().into());
         }
-        fields.insert("message".to_owned(), problem.to_string().into());
-        fields.insert("hint".to_owned(), problem.hint().into());
+        fields.insert("message".to_owned(), sanitize(&problem.to_string()).into());
+        fields.insert("hint".to_owned(), sanitize(&problem.hint()).into());
     }
     value
 }
@@ -357,7 +359,12 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
             format!("`waypost retry {plan} {task}`, then `waypost answer {plan} {task} yes`")
         }
         Hint::TrustStore => "if you replaced it, run `waypost trust`".to_owned(),
-        Hint::CheckStore => "nothing was changed; `waypost doctor` checks the store".to_owned(),
+        Hint::StartPlan => "start the plan first: `waypost run` or `waypost submit`".to_owned(),
+        Hint::DropDependencies => {
+            "change what they depend on first, or remove it with --drop-dependencies".to_owned()
+        }
+        Hint::CheckStore => "nothing was changed; `waypost doctor` names the damage, and `waypost doctor --repair` repairs what it can"
+            .to_owned(),
         Hint::ReadLatest(plan) => format!("its latest state is kept: `waypost show {plan}` shows it"),
         Hint::NameKey => "name your key with --key, and see what ssh-keygen printed".to_owned(),
         Hint::SignPortable => "sign it with --sign --portable".to_owned(),

@@ -38,7 +38,7 @@ use crate::output::{Color, Output};
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misread(&error),
+        Err(error) => return misread(error),
     };
     let mut context = Context::new(cli.global, Cli::command);
     waypost_exec::traces::begin(&load_config::variables());
@@ -59,26 +59,39 @@ fn ended(mut out: Output, outcome: error::Outcome) -> ExitCode {
 }
 
 /// Prints help, or the error of the command line: as clap formats it for people, as one JSON object for programs.
-fn misread(error: &clap::Error) -> ExitCode {
+fn misread(error: clap::Error) -> ExitCode {
+    // clap drops escape sequences from its messages without a trace, and keeps other unsafe characters. So it reads the
+    // arguments again as they are shown.
+    let shown =
+        std::env::args_os().map(|word| waypost_text::sanitize_line(&word.to_string_lossy()).into_owned());
+    let error = Cli::try_parse_from(shown).err().unwrap_or(error);
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let for_programs =
         std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    let text = plain_words(&error.render().to_string());
     if !asked_for && for_programs {
-        let text = error.render().to_string();
         let mut paragraphs = text.split("\n\n");
         let message = paragraphs.next().unwrap_or("").trim_start_matches("error: ").trim();
         let failure =
             Failure::usage(message.replace('\n', " "), "`waypost help` shows the commands and their options");
         return ended(Output::new(true, Color::Never), Err(failure));
     }
-    // An argument quoted in the message must not control the terminal. The message is then shown without clap's colours.
-    let is_hostile = |word: std::ffi::OsString| word.to_string_lossy().contains(waypost_text::is_unsafe_char);
-    if !asked_for && std::env::args_os().any(is_hostile) {
-        let text = error.render().to_string();
-        let failure = Failure::usage(text.trim_start_matches("error: ").trim(), "");
-        return ended(Output::new(false, Color::Auto), Err(failure));
+    let is_changed = text != error.render().to_string();
+    if is_changed || text.contains(|shown| shown != '\n' && waypost_text::is_unsafe_char(shown)) {
+        return ended(
+            Output::new(false, Color::Auto),
+            Err(Failure::usage(text.trim_start_matches("error: "), "")),
+        );
     }
     // If the terminal is gone, there is nowhere to report it.
     let _gone = error.print();
     if asked_for { ExitCode::SUCCESS } else { ExitCode::from(error::Exit::Usage as u8) }
+}
+
+/// Replaces what the parser of numbers says by words for people.
+fn plain_words(text: &str) -> String {
+    text.replace("invalid digit found in string", "it is not a whole number")
+        .replace("cannot parse integer from empty string", "it is not a whole number")
+        .replace("number too large to fit in target type", "the number is too large")
+        .replace("number too small to fit in target type", "the number is too small")
 }

@@ -123,7 +123,7 @@ impl Output {
     pub(crate) fn note_now(&self, words: impl AsRef<str>) {
         let words = words.as_ref();
         if self.json {
-            return self.talk(&escape_json(&serde_json::json!({ "note": words }).to_string()));
+            return self.talk(&json_line(&serde_json::json!({ "note": sanitize(words) })));
         }
         let note = painted("note:", Look::Cyan, self.color_talk);
         self.talk(&format!("{note} {}", sanitize(words)));
@@ -132,7 +132,7 @@ impl Output {
     /// Prints the failure that ends the process.
     pub(crate) fn failure(&self, failure: &Failure) {
         if self.json {
-            return self.talk(&escape_json(&failure.to_json(&self.notes).to_string()));
+            return self.talk(&json_line(&failure.to_json(&self.notes)));
         }
         let error = painted("error:", Look::Red, self.color_talk);
         self.talk(&format!("{error} {}", sanitize(&failure.message)));
@@ -215,6 +215,11 @@ impl LiveOutput {
         let mut stderr = io::stderr().lock();
         let _gone = write!(stderr, "\r\u{1b}[2K{words}").and_then(|()| stderr.flush());
     }
+}
+
+/// Returns a value as one line of JSON that is inert in a terminal.
+pub(crate) fn json_line(value: &impl Serialize) -> String {
+    escape_json(&serde_json::to_string(value).unwrap_or_default()).into_owned()
 }
 
 /// Wraps a text in the escape sequences of a look, if colour is on.

@@ -43,10 +43,11 @@ impl Plan {
                 return self.keeps_stops(by, &events).map(|()| events);
             }
             (_, Command::Archive | Command::Unarchive) => {}
-            _ if self.state.archived => return Err(Refusal::Archived {}),
+            _ if self.state.archived => return Err(self.archived_refusal(by)),
             _ => {}
         }
-        let mut events = self.decide_command(by, at, command)?;
+        let mut events =
+            self.decide_command(by, at, command).map_err(|refusal| self.name_stop(by, refusal))?;
         self.keeps_stops(by, &events)?;
         let voided = self.voided(by, &events);
         events.extend(voided);
@@ -69,7 +70,7 @@ impl Plan {
                 | Phase::Paused
                 | Phase::Completed
                 | Phase::Failed
-                | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "put up for approval" }),
+                | Phase::Cancelled) => Err(Refusal::wrong_phase(phase, "put up for approval")),
             },
             Command::Approve { version, note, work } => {
                 self.decide_approve(by, *version, note, work.as_deref())
@@ -86,14 +87,14 @@ impl Plan {
                     | Phase::Paused
                     | Phase::Completed
                     | Phase::Failed
-                    | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "rejected" }),
+                    | Phase::Cancelled) => Err(Refusal::wrong_phase(phase, "rejected")),
                 }
             }
             Command::Activate => match self.state.phase {
                 Phase::Draft | Phase::AwaitingApproval => self.activation(),
                 Phase::Active => Ok(Vec::new()),
                 phase @ (Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
-                    Err(Refusal::WrongPhase { phase, wanted: "started" })
+                    Err(Refusal::wrong_phase(phase, "started"))
                 }
             },
             Command::Pause { reason } => match self.state.phase {
@@ -107,7 +108,7 @@ impl Plan {
                 }
                 Phase::Paused => Ok(Vec::new()),
                 phase @ (Phase::AwaitingApproval | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
-                    Err(Refusal::WrongPhase { phase, wanted: "paused" })
+                    Err(Refusal::wrong_phase(phase, "paused"))
                 }
             },
             Command::Resume => match self.state.phase {
@@ -121,7 +122,7 @@ impl Plan {
                 | Phase::AwaitingApproval
                 | Phase::Completed
                 | Phase::Failed
-                | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "resumed" }),
+                | Phase::Cancelled) => Err(Refusal::wrong_phase(phase, "resumed")),
             },
             Command::StartTask { task, worker } => self.decide_start(by, at, task, worker, Begin::Now),
             Command::QueueTask { task, worker } => self.decide_start(by, at, task, worker, Begin::Later),
@@ -187,7 +188,8 @@ impl Plan {
     }
 
     fn wrong_status(&self, number: u32, status: Status, wanted: &'static str) -> Refusal {
-        Refusal::WrongStatus { task: self.name(number), status, wanted }
+        let queued = status == Status::Running && self.at(number).state.is_queued();
+        Refusal::WrongStatus { task: self.name(number), status, queued, wanted, stopped_by: None }
     }
 
     fn is_running(&self, number: u32, wanted: &'static str) -> Result<(), Refusal> {
@@ -223,7 +225,7 @@ impl Plan {
             Phase::Active => Ok(Vec::new()),
             Phase::Draft | Phase::AwaitingApproval => self.activation(),
             phase @ (Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
-                Err(Refusal::WrongPhase { phase, wanted })
+                Err(Refusal::wrong_phase(phase, wanted))
             }
         }
     }
@@ -241,7 +243,7 @@ impl Plan {
             // A plan that runs can be approved again: the configuration changed since, or the record does not count.
             (Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused, _) => {}
             (phase @ (Phase::Completed | Phase::Failed | Phase::Cancelled), _) => {
-                return Err(Refusal::WrongPhase { phase, wanted: "approved" });
+                return Err(Refusal::wrong_phase(phase, "approved"));
             }
         }
         if version != self.version {
@@ -260,7 +262,7 @@ impl Plan {
                 Ok(vec![Event::ApprovalVoided {}])
             }
             (Phase::Active | Phase::Paused, None) => Ok(Vec::new()),
-            (phase, _) => Err(Refusal::WrongPhase { phase, wanted: "revoked" }),
+            (phase, _) => Err(Refusal::wrong_phase(phase, "revoked")),
         }
     }
 
@@ -277,7 +279,7 @@ impl Plan {
             | Phase::Paused
             | Phase::Completed
             | Phase::Failed
-            | Phase::Cancelled) => Err(Refusal::WrongPhase { phase, wanted: "refused by a worker" }),
+            | Phase::Cancelled) => Err(Refusal::wrong_phase(phase, "refused by a worker")),
         }
     }
 
@@ -418,10 +420,7 @@ impl Plan {
         });
         let tasks: Vec<TaskId> = failed.map(|number| self.task_id(number)).collect();
         if tasks.is_empty() {
-            return Err(Refusal::WrongPhase {
-                phase: self.state.phase,
-                wanted: "retried: nothing has failed",
-            });
+            return Err(Refusal::wrong_phase(self.state.phase, "retried: nothing has failed"));
         }
         Ok(vec![Event::TasksRetried { tasks }])
     }
@@ -489,7 +488,7 @@ impl Plan {
         let event = Event::PlanFinished { phase, summary: summary.to_owned(), by: person(by) };
         match (phase, self.state.phase) {
             (Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused, now) => {
-                Err(Refusal::WrongPhase { phase: now, wanted })
+                Err(Refusal::wrong_phase(now, wanted))
             }
             // The plan ended by itself; its author may still add a summary or override the outcome.
             (_, now) if now == phase && self.state.summary == summary && self.has_last_word() && !affirms => {
@@ -498,13 +497,13 @@ impl Plan {
             // Cancelling a cancelled plan changes nothing, and a plan that ended otherwise keeps its outcome.
             (Phase::Cancelled, Phase::Cancelled) if summary.is_empty() && !affirms => Ok(Vec::new()),
             (Phase::Cancelled, now @ (Phase::Completed | Phase::Failed)) => {
-                Err(Refusal::WrongPhase { phase: now, wanted })
+                Err(Refusal::wrong_phase(now, wanted))
             }
             (Phase::Completed, Phase::Draft | Phase::AwaitingApproval) if self.state.approval_required => {
                 Err(Refusal::NeedsApproval {})
             }
             (Phase::Completed, Phase::Failed | Phase::Cancelled) => {
-                Err(Refusal::WrongPhase { phase: self.state.phase, wanted })
+                Err(Refusal::wrong_phase(self.state.phase, wanted))
             }
             (Phase::Completed, _) => {
                 self.nothing_runs()?;

@@ -402,13 +402,13 @@ impl Plan {
     }
 
     /// Resolves an id or an unambiguous prefix of one. A number is not cut short: `t1` does not stand for `t10`. On failure
-    /// returns up to 10 candidates.
+    /// returns up to 11 candidates, so that a caller that shows ten knows whether there are more.
     pub fn resolve(&self, text: &str) -> Result<TaskId, Vec<TaskId>> {
         if let Some(number) = self.find(text) {
             return Ok(self.task_id(number));
         }
         let mut found: Vec<TaskId> =
-            self.live_ids().filter(|id| is_prefix(text, id)).take(10).map(TaskId::trusted).collect();
+            self.live_ids().filter(|id| is_prefix(text, id)).take(11).map(TaskId::trusted).collect();
         if found.len() == 1 { Ok(found.remove(0)) } else { Err(found) }
     }
 }

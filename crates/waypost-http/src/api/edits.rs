@@ -7,6 +7,7 @@ use waypost_core::{
     Complexity, Dependency, DependencyRule, Lock, Position, Retry, TaskChanges, TaskId, TaskSpec, Work,
 };
 use waypost_service::{EditOp, NewTask, SourceText};
+use waypost_text::plain_parse_error;
 
 use super::extract::{Write, nullable};
 use super::plans::{TEXT_NAME, parse_format};
@@ -164,7 +165,8 @@ impl From<Set> for TaskChanges {
 pub(crate) fn edit(api: &Api, Write { plan: id, guard, by, body: edits }: Write<Edits>) -> Reply {
     let count = edits.operations.len();
     if !(1..=OPERATIONS_MAX).contains(&count) {
-        return Err(Problem::bad(format!("{count} operations: send 1 to {OPERATIONS_MAX}"), ""));
+        let hint = format!("send 1 to {OPERATIONS_MAX} operations");
+        return Err(Problem::bad(format!("operations: {count} of them"), hint));
     }
     let ops = edits.operations.into_iter().enumerate();
     let ops = ops.map(|(number, operation)| edit_op(operation, &format!("operations[{number}]")));
@@ -231,8 +233,14 @@ fn new_task(mut task: Value, at: &str) -> Result<NewTask, Problem> {
         // A placeholder: the service chooses the id.
         fields.insert("id".to_owned(), json!("new"));
     }
-    let spec: TaskSpec = serde_json::from_value(task)
-        .map_err(|error| Problem::bad(format!("{at}.task: {error}"), "see /api/v1/openapi.json"))?;
+    let spec: TaskSpec = serde_path_to_error::deserialize(task).map_err(|error| {
+        let path = match error.path().to_string().as_str() {
+            "." | "?" => format!("{at}.task"),
+            path => format!("{at}.task.{path}"),
+        };
+        let words = plain_parse_error(&path, &error.inner().to_string());
+        Problem::bad(words, "see /api/v1/openapi.json")
+    })?;
     Ok(if is_unnamed { NewTask::unnamed(spec) } else { NewTask::named(spec) })
 }
 

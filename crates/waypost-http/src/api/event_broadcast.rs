@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, WeakSender, channel};
 use waypost_store::{Cursor, EVENTS_MAX, EventFilter, Lease, LogEvent, PlanStore, ProgressFeed, StoreError};
+use waypost_text::escape_json;
 
 use super::response::Problem;
 
@@ -45,7 +46,8 @@ impl Page {
         let mut whole = String::new();
         let place = |event: LogEvent| {
             let begin = whole.len();
-            whole.push_str(&format!("id: {}\ndata: {}\n\n", event.cursor(), json!(event)));
+            let data = json!(event).to_string();
+            whole.push_str(&format!("id: {}\ndata: {}\n\n", event.cursor(), escape_json(&data)));
             (event, begin..whole.len())
         };
         let events = events.into_iter().map(place).collect();
@@ -80,7 +82,7 @@ fn progress_frame(lease: Lease) -> Option<(Lease, Bytes)> {
         "progress": progress.text,
         "at": progress.at,
     });
-    let frame = Bytes::from(format!("event: progress\ndata: {data}\n\n"));
+    let frame = Bytes::from(format!("event: progress\ndata: {}\n\n", escape_json(&data.to_string())));
     Some((lease, frame))
 }
 
@@ -152,7 +154,7 @@ impl EventBroadcast {
         // reader.
         let begin = Cursor::after(self.plans.latest()?);
         let mut progress = ProgressFeed::default();
-        progress.poll(&self.plans)?;
+        progress.poll(&self.plans, Instant::now())?;
         let (sender, heard) = channel(PAGES_KEPT);
         let (plans, to) = (Arc::clone(&self.plans), sender.downgrade());
         let own = Arc::clone(&self.reader);
@@ -194,7 +196,7 @@ fn read(
     let mut watch = plans.watch()?;
     loop {
         let page = plans.events(cursor, &everything, EVENTS_MAX)?;
-        let reported = progress.poll(plans)?;
+        let reported = progress.poll(plans, Instant::now())?;
         let Some(sender) = to.upgrade().filter(|sender| sender.receiver_count() > 0) else { return Ok(()) };
         if !page.events.is_empty() {
             let events = Broadcast::Events(Page::of(cursor, page.cursor, page.events));
@@ -207,7 +209,8 @@ fn read(
         drop(sender);
         cursor = page.cursor;
         if !page.more {
-            watch.wait(LOOK)?;
+            // A report that was held back is delivered although nothing is written after it.
+            watch.wait(progress.wait(Instant::now()).map_or(LOOK, |due| due.min(LOOK)))?;
         }
     }
 }

@@ -43,9 +43,9 @@ fn split_list(list: Option<&str>) -> impl Iterator<Item = &str> {
 impl EventQuery {
     fn filter(&self) -> Result<EventFilter, Problem> {
         let plans = split_list(self.plan.as_deref())
-            .map(|id| PlanId::new(id).map_err(|error| Problem::bad(error.to_string(), "")));
+            .map(|id| PlanId::new(id).map_err(|error| Problem::bad(error.to_string(), "send the whole id")));
         let tasks = split_list(self.task.as_deref())
-            .map(|id| TaskId::new(id).map_err(|error| Problem::bad(error.to_string(), "")));
+            .map(|id| TaskId::new(id).map_err(|error| Problem::bad(error.to_string(), "send the whole id")));
         let filter = EventFilter {
             agents: split_list(self.agent.as_deref()).map(str::to_owned).collect(),
             kinds: split_list(self.kind.as_deref()).map(str::to_owned).collect(),

@@ -215,7 +215,7 @@ pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Re
     } else {
         Err(Problem::bad(
             format!("limit is a number from 1 to {most}, not {wanted}"),
-            "use `after` for the next page",
+            "send a number within that range, or none",
         ))
     }
 }

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use waypost_core::{Timestamp, differences};
 use waypost_formats::{Dialect, Form};
-use waypost_service::summary;
+use waypost_service::{Hint, summary};
 use waypost_text::escape_json;
 
 use super::attempts::{Attempt, attempts};
 use super::extract::{Parameters, PlanPath, page_size, parameter};
-use super::response::{Problem, Reply, Versioned};
+use super::response::{Problem, Reply, Versioned, hint_text};
 use super::state::Api;
 use super::tasks::label;
 
@@ -75,9 +75,12 @@ pub(crate) fn version(
     (PlanPath(id), Path(path)): (PlanPath, Path<Vec<(String, String)>>),
 ) -> Reply {
     let wanted = parameter(&path, "version").parse::<u64>();
-    let wanted = wanted.map_err(|_| Problem::not_found("a version is a number from 1", ""))?;
+    let wanted = wanted.map_err(|_| {
+        Problem::not_found("a version is a number from 1", hint_text(Hint::ListVersions(id.clone())))
+    })?;
     let draft = api.plans().at_version(&id, wanted)?.to_draft();
-    Ok(Versioned::at(json!(draft), wanted))
+    let warnings: Vec<String> = api.plans().store().damage(&id)?.into_iter().collect();
+    Ok(Versioned::at(json!(draft), wanted).warned(&warnings))
 }
 
 /// Selects the versions to compare; `to` is the newest by default.
@@ -121,7 +124,10 @@ pub(crate) fn export(
     let dialect =
         dialect.map_err(|error| Problem::bad(error.to_string(), "omit `format` for the native format"))?;
     let (draft, warnings) = match wanted.version {
-        Some(version) => (api.plans().at_version(&id, version)?.to_draft(), Vec::new()),
+        Some(version) => {
+            let damage = api.plans().store().damage(&id)?.into_iter().collect();
+            (api.plans().at_version(&id, version)?.to_draft(), damage)
+        }
         None => api.service.view(&id, |plan, warnings| (plan.to_draft(), warnings.to_vec()))?,
     };
     let writing = waypost_formats::write(&draft, dialect, Form::AsRead);

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, critical_path};
 use waypost_formats::{Dialect, Reading};
-use waypost_service::{Caller, CreateOptions, EditOp, ServiceError, Subject};
+use waypost_service::{Caller, CreateOptions, EditOp, Hint, ServiceError, Subject};
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 
 use super::extract::{
     Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unchanged, nullable, page_size, parameter,
 };
-use super::response::{Problem, Reply, Versioned, tag, written};
+use super::response::{Problem, Reply, Versioned, hint_text, tag, written};
 use super::state::Api;
 
 /// The name of a request's text in messages.
@@ -109,7 +109,9 @@ pub(crate) fn create(
     }
     let mut draft = read(new.text, new.format.as_deref(), new.plan)?;
     let named = new.id.map(PlanId::new).transpose();
-    let named = named.map_err(|error| Problem::bad(error.to_string(), ""))?.or_else(|| draft.id.take());
+    let named = named
+        .map_err(|error| Problem::bad(error.to_string(), hint_text(Hint::OtherId)))?
+        .or_else(|| draft.id.take());
     let keyed = key.filter(|_| named.is_none()).map(|key| keyed_id(&by, &key));
     let options = CreateOptions { id: named.or_else(|| keyed.clone()), ..CreateOptions::default() };
     draft.id = None;

@@ -210,6 +210,10 @@ pub(super) fn hint_text(hint: Hint) -> String {
             format!("a person retries task {task} of plan {plan}, and answers it again")
         }
         Hint::TrustStore => "ask the operator of this server whether the store was replaced".to_owned(),
+        Hint::StartPlan => "start the plan first, with the action `start`".to_owned(),
+        Hint::DropDependencies => {
+            "change what they depend on first, or remove it with \"detach\": true".to_owned()
+        }
         Hint::CheckStore => "ask the operator of this server to check its store".to_owned(),
         Hint::ReadLatest(plan) => format!("GET /api/v1/plans/{plan} returns its latest state"),
         // Nobody signs over HTTP.
@@ -219,7 +223,7 @@ pub(super) fn hint_text(hint: Hint) -> String {
 }
 
 fn problem_entry(problem: &PlanProblem) -> Value {
-    let mut value = json!({ "message": problem.to_string(), "hint": problem.hint() });
+    let mut value = json!({ "message": sanitize(&problem.to_string()), "hint": sanitize(&problem.hint()) });
     if let ProblemLocation::Task(task) = &problem.place {
         value["task"] = json!(task);
     }

@@ -363,7 +363,7 @@ fn a_request_that_does_not_fit_is_told_where_in_plain_words() {
     let cases = [
         (
             desk.post("/plans", &json!({ "txt": "x" })),
-            "the body: txt: `txt` is not a known field; use one of text, format, plan, id",
+            "the body: `txt` is not a known field; use one of text, format, plan, id",
         ),
         (
             edit(json!({ "op": "remove", "task": "a", "detach": 3 })),
@@ -373,6 +373,11 @@ fn a_request_that_does_not_fit_is_told_where_in_plain_words() {
             edit(json!({ "op": "dance" })),
             "the body: operations[0].op: `dance` is not a known value; use one of add, revise, remove, move, connect, disconnect",
         ),
+        (
+            edit(json!({ "op": "add", "task": { "description": "x", "depends_on": "t1" } })),
+            "operations[0].task.depends_on: must be a list, not \"t1\"",
+        ),
+        (edit(json!("x")), "the body: operations[0]: must be an object, not \"x\""),
         (desk.get("/plans?limit=many"), "limit: must be a whole number"),
         (desk.get("/plans?phase=zz"), "phase: \"zz\" is not a known value"),
         (desk.get("/plans/p/tasks?standing=ready,zz"), "standing: \"zz\" is not a known value"),

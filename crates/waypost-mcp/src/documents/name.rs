@@ -66,7 +66,7 @@ pub(super) fn find(call: &Call, name: &str) -> Result<Document, ToolError> {
 
 pub(super) fn not_found(name: &str) -> ToolError {
     ToolError::new(format!("plan {name:?} not found"), "list_plans shows the names")
-        .with_fact("code", "not_found")
+        .with_fact("code", "no_such_plan")
 }
 
 /// The version that the caller last knew, under either argument name.

@@ -71,7 +71,7 @@ fn send(
     match (call.service().edit(&call.caller, &document.id, vec![op], guard), known) {
         (Ok(written), _) => Ok(written.version),
         // Another caller deleted it in the meantime.
-        (Err(ServiceError::Refused(Refusal::Archived {})), _) => Err(name::not_found(name)),
+        (Err(ServiceError::Refused(Refusal::Archived { .. })), _) => Err(name::not_found(name)),
         (Err(ServiceError::Conflict(found)), Some(known)) => {
             Err(conflict::version_conflict(call, name, known, &found)?)
         }

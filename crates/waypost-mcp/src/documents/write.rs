@@ -206,7 +206,7 @@ impl DocumentWrite {
         let known = self.known.map(|known| known.version);
         match self.send(call, vec![EditOp::RevisePlan(Box::new(changes))], known) {
             Ok(written) => Ok(Some(written)),
-            Err(ServiceError::Refused(Refusal::Archived {})) => Ok(None),
+            Err(ServiceError::Refused(Refusal::Archived { .. })) => Ok(None),
             Err(ServiceError::Conflict(found)) => match self.known {
                 Some(known) if self.is_conflict(call, &found.plan)? => {
                     Err(conflict::version_conflict(call, &self.name, known, &found)?)

@@ -5,7 +5,7 @@ use waypost_service::ServiceError;
 use waypost_store::{PlanSummary, Query, Sort, StoreError, VersionRecord};
 
 use super::arguments;
-use super::reply::error;
+use super::reply::{NO_SUCH_PLAN, error};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
@@ -50,7 +50,8 @@ pub(super) fn named(call: &Call) -> Result<Option<PlanId>, ToolError> {
         Some(Ok(id)) => Ok(Some(id)),
         Some(Err(ServiceError::NoSuchPlan(_))) | None => Err(error(format!(
             "Plan not found: {id}. Leave plan_id out to see your own plan; events name the plans of others."
-        ))),
+        ))
+        .with_fact("code", NO_SUCH_PLAN)),
         Some(Err(other)) => Err(other.into()),
     }
 }

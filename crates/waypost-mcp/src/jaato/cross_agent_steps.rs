@@ -10,7 +10,7 @@ use waypost_store::TargetStatus;
 
 use super::active_plan::{NO_ACTIVE_PLAN, current, named, started, step};
 use super::arguments;
-use super::reply::{Reply, STEPS_MAX, error};
+use super::reply::{NO_SUCH_TASK, Reply, STEPS_MAX, error};
 use super::step::{add_step, added, new_step};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -110,7 +110,8 @@ fn link(
         let added = depend(call, plan, &mut spec, references);
         Some(added.map(|added| (spec, added, task.state.status)))
     })?;
-    let (spec, added, status) = found.ok_or_else(|| error(format!("Step '{step}' not found in plan.")))??;
+    let missing = || error(format!("Step '{step}' not found in plan.")).with_fact("code", NO_SUCH_TASK);
+    let (spec, added, status) = found.ok_or_else(missing)??;
     let mut ops = Vec::new();
     if status == Status::Running {
         // A waiting step cannot be worked on; the agent that linked it claims it again once it is unblocked.

@@ -48,6 +48,10 @@ pub(super) fn finish(told: Reply) -> Result<Answer, ToolError> {
     }
 }
 
+/// The codes of refusals for which the other front ends have one; the plugin has only words.
+pub(super) const NO_SUCH_PLAN: &str = "no_such_plan";
+pub(super) const NO_SUCH_TASK: &str = "no_such_task";
+
 /// A refusal in the plugin's wording.
 pub(super) fn error(text: impl Into<String>) -> ToolError {
     let refused = ToolError::new(text, "");

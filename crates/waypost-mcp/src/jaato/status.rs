@@ -6,7 +6,7 @@ use waypost_formats::jaato::tool_output;
 
 use super::active_plan::{current_or_recent, named};
 use super::arguments;
-use super::reply::{CUT, Reply, STEPS_MAX, error, head};
+use super::reply::{CUT, NO_SUCH_TASK, Reply, STEPS_MAX, error, head};
 use crate::approval;
 use crate::reply_text;
 use crate::tool_call::Call;
@@ -33,7 +33,9 @@ pub(super) fn show(call: &Call) -> Reply {
         })?,
     };
     let shown = call.workspace.plans().with_plan(&plan, |plan| shown(plan, after.as_deref()))?;
-    shown.ok_or_else(|| error(format!("Step not found: {}", after.unwrap_or_default())))
+    shown.ok_or_else(|| {
+        error(format!("Step not found: {}", after.unwrap_or_default())).with_fact("code", NO_SUCH_TASK)
+    })
 }
 
 /// Returns the plan with the steps after `after`, or `None` if it has no such step.

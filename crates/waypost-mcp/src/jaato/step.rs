@@ -7,7 +7,7 @@ use waypost_service::{Caller, ClaimOptions, EditOp, Guard, NewTask, StatusChange
 
 use super::active_plan::{NO_ACTIVE_PLAN, started, step};
 use super::arguments;
-use super::reply::{Reply, error};
+use super::reply::{NO_SUCH_TASK, Reply, error};
 use crate::false_done;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -107,7 +107,7 @@ fn write_report(call: &Call, plan: &PlanId, id: &str, report: StatusChange) -> R
 pub(super) fn no_step(plan: &Plan, id: &str) -> ToolError {
     let near = nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
     let near = near.map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
-    error(format!("Step not found: {id}{near}"))
+    error(format!("Step not found: {id}{near}")).with_fact("code", NO_SUCH_TASK)
 }
 
 /// The reply to a report: the step and the plan's progress.

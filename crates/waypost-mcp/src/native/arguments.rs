@@ -146,7 +146,11 @@ impl<'a> Arguments<'a> {
     }
 
     fn wrong(&self, name: &str, wanted: &str, found: &Value) -> ToolError {
-        self.bad(name, format!("must be {wanted}, not {}", kind(found)))
+        let found = match found {
+            Value::Number(number) => number.to_string(),
+            found => kind(found).to_owned(),
+        };
+        self.bad(name, format!("must be {wanted}, not {found}"))
     }
 }
 

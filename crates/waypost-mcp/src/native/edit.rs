@@ -38,6 +38,8 @@ const DEPENDENCIES: [&str; 2] = ["depends_also_on", "depends_no_more_on"];
 const STATUS: [&str; 6] = ["status", "result", "output", "error", "reason", "sure"];
 const PLAN: [&str; 10] =
     ["title", "goal", "status", "owner", "queue", "token_budget", "body", "phase", "summary", "archived"];
+/// The phases that an edit can set.
+const PHASES: [Phase; 5] = [Phase::Active, Phase::Paused, Phase::Completed, Phase::Failed, Phase::Cancelled];
 
 impl Op {
     /// The fields that the operation takes besides `op`.
@@ -309,10 +311,13 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolEr
     if changes != PlanChanges::default() {
         ops.push(EditOp::RevisePlan(Box::new(changes)));
     }
-    if let Some(phase) = arguments.one_of("phase", Phase::ALL)? {
+    if let Some("draft" | "awaiting_approval") = arguments.name("phase")? {
+        return Err(arguments.bad("phase", "use plan_start"));
+    }
+    if let Some(phase) = arguments.one_of("phase", PHASES)? {
         let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
         let may_resume = matches!(plan.state().phase, Phase::Paused | Phase::Active);
-        if matches!(phase, Phase::Draft | Phase::AwaitingApproval) || phase == Phase::Active && !may_resume {
+        if phase == Phase::Active && !may_resume {
             return Err(arguments.bad("phase", "use plan_start"));
         }
         ops.push(EditOp::SetPhase { phase, summary });

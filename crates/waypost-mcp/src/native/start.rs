@@ -7,7 +7,7 @@ use waypost_text::quote;
 
 use super::arguments::Arguments;
 use super::{plan_facts, plan_ref};
-use crate::approval::{self, ApprovalOutcome};
+use crate::approval::{self, APPROVAL_SECONDS_MAX, ApprovalOutcome};
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -21,6 +21,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let plan = plan_ref::plan(call, &arguments)?;
     let message = arguments.text("message")?.unwrap_or_default();
     let wait = arguments.number("wait")?.unwrap_or(WAIT_SECONDS_DEFAULT);
+    if wait > APPROVAL_SECONDS_MAX {
+        return Err(arguments.bad("wait", format!("must be at most {APPROVAL_SECONDS_MAX} seconds")));
+    }
     let (phase, needs_approval) =
         call.read(&plan, |plan| (plan.state().phase, approval::needs_approval(plan)))?;
     if !needs_approval || phase == Phase::Paused {

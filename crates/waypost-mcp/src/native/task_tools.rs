@@ -86,6 +86,9 @@ fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
 /// Returns why no task of this plan can be claimed at all.
 fn stopped(plan: &Plan) -> Option<String> {
     let (phase, counts) = (plan.state().phase, plan.counts());
+    if plan.state().archived {
+        return Some("the plan is archived".to_owned());
+    }
     if phase.is_finished() {
         return Some(format!("plan {}, {} of {} done", phase.as_str(), counts.done, counts.total));
     }

@@ -106,7 +106,8 @@ pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
             0 => format!("task {task} has not started"),
             latest => format!("task {task} has no attempt {attempt}: the latest is {latest}"),
         };
-        return Err(ToolError::new(message, "run_why shows what it waits for"));
+        let refused = ToolError::new(message, "run_why shows what it waits for");
+        return Err(refused.with_fact("code", "not_found"));
     }
     let worker = worker.filter(|_| attempt == latest);
     let bytes_max = bytes.unwrap_or(LOG_BYTES).min(LOG_BYTES_MAX);

@@ -50,7 +50,13 @@ pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
         let message = format!("plan {id} is at version {current}; there is no version {since}");
         return Err(ToolError::new(message, "use a version from an earlier result, or omit `since`"));
     }
-    let seconds = asked.seconds.unwrap_or(SECONDS).min(SECONDS_MAX);
+    let seconds = asked.seconds.unwrap_or(SECONDS);
+    if seconds > SECONDS_MAX {
+        return Err(ToolError::new(
+            format!("seconds: must be at most {SECONDS_MAX}"),
+            "call it again to wait on",
+        ));
+    }
     wait(call, &id, since, asked.until, Duration::from_secs(seconds))?;
     answer(call, &id, since)
 }

@@ -11,6 +11,10 @@ const REFUSAL_BYTES_MAX: usize = 5 * 1024;
 /// Bytes of the longest answer of the jaato tools.
 const JAATO_BYTES_MAX: usize = 200 * 1024;
 
+/// A plan in the native format.
+const ONE_TASK: &str =
+    r#"{"format": "waypost/1", "id": "p", "title": "P", "tasks": [{"id": "a", "description": "x"}]}"#;
+
 #[test]
 fn what_is_said_again_of_a_call_is_cut() {
     for toolset in Toolset::ALL {
@@ -42,7 +46,7 @@ fn an_argument_that_does_not_fit_is_named_by_every_set_of_tools() {
         plans,
         "write_plan",
         json!({ "name": "p", "contnt": "x" }),
-        "contnt: `contnt` is not a known field; use one of name, content",
+        "invalid arguments: `contnt` is not a known field; use one of name, content",
     );
     check(plans, "read_plan", json!({}), "invalid arguments: `name` is missing");
     let runs = Toolset::Orchestrator;
@@ -53,8 +57,54 @@ fn an_argument_that_does_not_fit_is_named_by_every_set_of_tools() {
         "since: must be a whole number from 0, not \"x\"",
     );
     check(runs, "run_why", json!({ "plan": [], "task": "a" }), "plan: must be text, not a list");
-    check(Toolset::Native, "plan_list", json!({ "text": 5 }), "text: must be text, not a number");
+    check(Toolset::Native, "plan_list", json!({ "text": 5 }), "text: must be text, not 5");
     check(Toolset::Jaato, "addStep", json!({ "description": 5 }), "description must be a string");
+}
+
+#[test]
+fn a_wait_beyond_the_limit_is_refused_by_every_tool_that_waits() {
+    let world = World::new();
+    let native = world.session(Toolset::Native, "main");
+    native.call("plan_create", json!({ "text": ONE_TASK }));
+    let runs = world.session(Toolset::Orchestrator, "main");
+    for (session, tool, arguments) in [
+        (&native, "events", json!({ "wait": 601 })),
+        (&native, "plan_start", json!({ "plan": "p", "wait": 601 })),
+        (&runs, "run_watch", json!({ "plan": "p", "seconds": 601 })),
+    ] {
+        let said = session.ask(tool, arguments);
+        assert_eq!(said.value["code"], "bad_request", "{tool}: {}", said.text);
+        assert!(said.text.contains("must be at most 600"), "{tool}: {}", said.text);
+    }
+}
+
+#[test]
+fn what_is_not_there_has_the_same_code_in_every_set_of_tools() {
+    let world = World::new();
+    let session = |toolset| world.session(toolset, "main");
+    session(Toolset::Jaato).call("createPlan", json!({ "title": "P", "steps": ["one"] }));
+    session(Toolset::Native).call("plan_create", json!({ "text": ONE_TASK }));
+    for (toolset, tool, arguments, code) in [
+        (Toolset::Native, "plan_get", json!({ "plan": "nope" }), "no_such_plan"),
+        (Toolset::Jaato, "getPlanStatus", json!({ "plan_id": "nope" }), "no_such_plan"),
+        (Toolset::Plans, "read_plan", json!({ "name": "nope" }), "no_such_plan"),
+        (Toolset::Orchestrator, "run_status", json!({ "plan": "nope" }), "no_such_plan"),
+        (Toolset::Native, "plan_get", json!({ "plan": "p", "task": "nope" }), "no_such_task"),
+        (Toolset::Jaato, "getPlanStatus", json!({ "after_step_id": "nope" }), "no_such_task"),
+        (Toolset::Orchestrator, "run_log", json!({ "plan": "p", "task": "a" }), "not_found"),
+    ] {
+        let said = session(toolset).ask(tool, arguments);
+        assert_eq!(said.value["code"], code, "{tool}: {} {}", said.text, said.value);
+    }
+}
+
+#[test]
+fn an_archived_plan_offers_no_task_and_says_why() {
+    let world = World::new();
+    let session = world.session(Toolset::Native, "main");
+    session.call("plan_create", json!({ "text": ONE_TASK }));
+    world.person("p", waypost_core::Command::Archive);
+    assert_eq!(session.call("task_next", json!({ "plan": "p" })).text, "nothing: the plan is archived");
 }
 
 #[test]

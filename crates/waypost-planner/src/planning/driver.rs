@@ -302,7 +302,7 @@ impl PlanningDriver<'_> {
     /// Charges the plan for failed calls.
     fn charge_lost<S: Session>(&self, run: &mut Run<'_, S>) -> Result<(), PlanningError> {
         match charge(self.service, &self.plan, &self.by, self.journal, self.calls_before) {
-            Err(WriteError::Refused(Refusal::Archived {}) | WriteError::NotFound(_)) => {
+            Err(WriteError::Refused(Refusal::Archived { .. }) | WriteError::NotFound(_)) => {
                 run.ending.get_or_insert(StopReason::Gone);
                 Ok(())
             }
@@ -356,7 +356,7 @@ impl PlanningDriver<'_> {
             let refusal = match written {
                 Ok(()) => None,
                 Err(WriteError::Conflict(_)) => continue,
-                Err(WriteError::Refused(Refusal::Archived {}) | WriteError::NotFound(_)) => {
+                Err(WriteError::Refused(Refusal::Archived { .. }) | WriteError::NotFound(_)) => {
                     run.ending.get_or_insert(StopReason::Gone);
                     return Ok(());
                 }

@@ -221,7 +221,7 @@ impl PlanStore {
             Ok(read) => read,
             Err(StoreError::Corrupt { what, detail }) => {
                 let what = format!("{what} is damaged: {detail}");
-                return Ok(vec![Finding { plan: None, what, repaired: false }]);
+                return Ok(vec![Finding { plan: None, what, repaired: false, repairable: true }]);
             }
             Err(error) => return Err(error),
         };
@@ -240,7 +240,7 @@ impl PlanStore {
                 })
                 .map_err(SubscriptionError::of_the_store)?;
             }
-            findings.push(Finding { plan: None, what, repaired: repair });
+            findings.push(Finding { plan: None, what, repaired: repair, repairable: true });
         }
         Ok(findings)
     }

@@ -25,6 +25,9 @@ pub struct Finding {
     pub what: String,
     /// Whether the problem was repaired.
     pub repaired: bool,
+    /// Whether a repair may help: not where a version does not follow from the one before it.
+    #[serde(skip)]
+    pub repairable: bool,
 }
 
 impl PlanStore {
@@ -33,10 +36,15 @@ impl PlanStore {
         let mut findings = Vec::new();
         if repair {
             let repaired = self.store().repair()?.into_iter();
-            findings.extend(repaired.map(|(plan, what)| Finding { plan, what, repaired: true }));
+            findings.extend(repaired.map(|(plan, what)| Finding {
+                plan,
+                what,
+                repaired: true,
+                repairable: true,
+            }));
         }
         let below = self.store().check()?.into_iter();
-        findings.extend(below.map(|what| Finding { plan: None, what, repaired: false }));
+        findings.extend(below.map(|what| Finding { plan: None, what, repaired: false, repairable: true }));
         for finding in self.check_subscriptions(repair)? {
             if !findings.iter().any(|found| found.what == finding.what) {
                 findings.push(finding);
@@ -49,7 +57,7 @@ impl PlanStore {
                     let what = error.to_string();
                     // A damaged file of the store itself affects many plans, and is reported once.
                     if !findings.iter().any(|found| found.what.starts_with(&what)) {
-                        findings.push(Finding { plan: Some(id), what, repaired: false });
+                        findings.push(Finding { plan: Some(id), what, repaired: false, repairable: true });
                     }
                     continue;
                 }
@@ -65,7 +73,9 @@ impl PlanStore {
                     transaction.replace_index(&plan, &PlanSummary::of(&plan), &rows)
                 })?;
             }
-            let found = wrong.into_iter().map(|what| Finding { plan: Some(id.clone()), what, repaired });
+            let repairable = right.is_some();
+            let found =
+                wrong.into_iter().map(|what| Finding { plan: Some(id.clone()), what, repaired, repairable });
             findings.extend(found);
         }
         Ok(findings)

@@ -225,7 +225,11 @@ fn replay_versions(
             }
         }
     }
-    Ok(Ok((plan, snapshot_break)))
+    // A line after the latest version that is not a version of the plan is damage as well.
+    match read.stored_versions(id, chain.version, 1) {
+        Err(error @ StoreError::Corrupt { .. }) => Ok(Err(chain.break_of(error.to_string()))),
+        after => after.map(|_| Ok((plan, snapshot_break))),
+    }
 }
 
 /// Returns how the snapshot of a plan's version differs from the plan.

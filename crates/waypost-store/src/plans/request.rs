@@ -101,12 +101,14 @@ pub enum WriteError {
     #[error("no plan is called {0}")]
     NotFound(String),
     /// Several plan ids begin with the prefix.
-    #[error("{prefix} could be any of {}", candidates.iter().map(PlanId::as_str).collect::<Vec<_>>().join(", "))]
+    #[error("{prefix} could be any of {}{}", candidates.iter().map(PlanId::as_str).collect::<Vec<_>>().join(", "), if *more { " and others" } else { "" })]
     Ambiguous {
         /// The prefix that was given.
         prefix: String,
         /// Ids that begin with it, at most ten.
         candidates: Vec<PlanId>,
+        /// Whether there are more of them.
+        more: bool,
     },
     /// The plan has no such version.
     #[error("plan {plan} has versions 1 to {current}, and no version {wanted}")]

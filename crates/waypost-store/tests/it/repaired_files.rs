@@ -1,6 +1,7 @@
 //! What the doctor names and restores when files of the folder are damaged or lost.
 
 use std::fs;
+use std::time::SystemTime;
 
 use waypost_core::{Command, Phase, Plan};
 use waypost_store::{Cursor, EventFilter, LogEvent, NewPlan, PlanStore, Since};
@@ -170,6 +171,46 @@ fn a_damaged_plan_is_named_wherever_it_is_asked_for() {
         assert!(found.iter().any(|finding| finding.what.contains(named)), "{name}: {found:?}");
         assert!(log(&plans).iter().any(|entry| entry.plan == plan("q")), "{name}: its events can be read");
         others_go_on(&place);
+    }
+}
+
+/// A process that reads the history before and after this must not depend on the resolution of the file system's clock.
+fn touch_history(place: &Place) {
+    if let Ok(file) = fs::File::options().write(true).open(history(place, "p")) {
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+}
+
+#[test]
+fn a_process_that_has_the_plan_in_memory_refuses_what_a_fresh_one_refuses() {
+    type Strike = fn(&Place);
+    let doubled: Strike = |place| change_history(place, |lines| lines.push(lines[2].clone()));
+    let same_length: Strike = |place| change_history(place, |lines| lines[1][..8].fill(b'x'));
+    let line_removed: Strike = |place| change_history(place, |lines| drop(lines.remove(1)));
+    let others =
+        [doubled, same_length, line_removed].map(|strike| ("another", strike, "history/p.jsonl line "));
+    for (name, strike, named) in
+        DAMAGES.iter().map(|damage| (damage.name, damage.strike, damage.named)).chain(others)
+    {
+        let place = two_plans();
+        let plans = place.plans();
+        write(&plans, "p", add("third")).unwrap();
+        strike(&place);
+        touch_history(&place);
+        let damaged = fs::read(history(&place, "p")).ok();
+        let told = damage(write(&plans, "p", add("more")));
+        assert_eq!(told, damage(write(&place.plans(), "p", add("more"))), "{name}");
+        assert_eq!(fs::read(history(&place, "p")).ok(), damaged, "{name}: it is left as it is");
+        let warnings = plans.heads(&everything()).unwrap().warnings;
+        assert_eq!(warnings, place.plans().heads(&everything()).unwrap().warnings, "{name}");
+        assert!(!warnings.is_empty(), "{name}");
+        let read = plans.store().damage(&plan("p")).unwrap();
+        assert_eq!(read, place.plans().store().damage(&plan("p")).unwrap(), "{name}");
+        assert!(read.is_some(), "{name}");
+        if named.contains(" line ") {
+            let found = plans.verify(&plan("p")).unwrap().unwrap().first_break;
+            assert!(found.is_some_and(|found| found.to_string().contains(named)), "{name}");
+        }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waypost_core::{Draft, Plan, Status, TaskId, Timestamp, differences};
 use waypost_service::{Texts, difference_lines, is_for_people, summary, why};
 use waypost_store::{FoundLog, NoLog, find_log};
-use waypost_store::{PlanStore, Query, StoreError, VersionRecord};
+use waypost_store::{PlanStore, ProgressFeed, Query, StoreError, VersionRecord};
 
 use super::context::EffectContext;
 use super::workspace::Workspace;
@@ -60,10 +60,14 @@ impl EffectContext {
             Some(seen) => seen,
             None => plans.latest()?,
         };
+        let mut progress = ProgressFeed::default();
         // The watch does not report changes made while the store could not be read.
-        let mut has_news = true;
+        let (mut has_news, mut is_quiet) = (true, true);
         while self.workspace(store).is_ok_and(|workspace| Arc::ptr_eq(&workspace.plans(), plans)) {
-            self.send(Message::Tick(now(plans)?));
+            // The screens read progress at a tick.
+            if !progress.poll(plans, Instant::now())?.is_empty() || is_quiet {
+                self.send(Message::Tick(now(plans)?));
+            }
             while has_news {
                 let written = plans.written_since(up_to, NEWS_MAX)?;
                 up_to = written.up_to;
@@ -73,7 +77,9 @@ impl EffectContext {
                     self.send(Message::Written { store, plans: written.plans });
                 }
             }
-            has_news = watch.wait(QUIET_MAX)?;
+            let held_back = progress.wait(Instant::now());
+            has_news = watch.wait(held_back.map_or(QUIET_MAX, |due| due.min(QUIET_MAX)))?;
+            is_quiet = !has_news && held_back.is_none();
         }
         Ok(())
     }

@@ -510,6 +510,18 @@ fn what_cannot_be_run_says_why_and_what_to_do() {
 }
 
 #[test]
+fn an_error_stays_on_the_screen_that_it_is_about() {
+    let mut app = watching(SIZES[0]);
+    reply(&mut app, middle().stands());
+    app.open(waypost_tui::screen::Destination::History(key()));
+    let wrong = ErrorMessage { what: "it cannot be compared".into(), hint: String::new() };
+    update(&mut app, Message::Reply(Reply::Note(wrong.note())));
+    assert!(text(&app).contains("it cannot be compared"), "{}", text(&app));
+    press(&mut app, "⎋");
+    assert!(!text(&app).contains("it cannot be compared"), "{}", text(&app));
+}
+
+#[test]
 fn a_dry_run_starts_nothing() {
     let run = Screen::Run(Box::new(RunView::new(key(), Intent::Execute)));
     let (mut app, effects) = App::new(settings(true), run, at(100), (80, 24));

@@ -164,7 +164,7 @@ impl Answer {
         loop {
             let page = plans.heads(&query)?;
             if query.after.is_none() {
-                page.warnings.iter().for_each(|warning| context.out.note(warning));
+                context.note_damage(&page.warnings);
             }
             for head in page.items.iter().filter(may_wait) {
                 rows.extend(plans.view(&head.id, |plan, _| rows_of(plan, config))?);

@@ -98,10 +98,11 @@ impl Doctor {
             }
         }
         if open > 0 {
-            let hint = if self.repair {
-                "keep a copy of the store, and restore a backup"
+            let can_help = findings.iter().any(|finding| finding.repairable && !finding.repaired);
+            let hint = if can_help && !self.repair {
+                "`waypost doctor --repair` repairs what it can from what is intact"
             } else {
-                "`waypost doctor --repair` rebuilds what is derived from the history"
+                "no repair restores it: keep a copy of the store, and restore a backup"
             };
             return Err(Failure::failed(format!("{} inconsistent", text::count(open, "thing")), hint));
         }

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
 use waypost_core::{PlanId, TaskId};
 use waypost_service::{consequence_summary, summary};
 use waypost_store::{Cursor, EventFilter, EventSource, LogEvent, LogFilter, PlanStore, VersionRecord};
@@ -12,6 +11,7 @@ use waypost_store::{Cursor, EventFilter, EventSource, LogEvent, LogFilter, PlanS
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::options::within;
+use crate::output::json_line;
 use crate::view::text;
 
 /// Versions read at a time, and the default limit.
@@ -149,7 +149,7 @@ fn print(lines: impl Iterator<Item = String>) -> io::Result<()> {
 
 fn line(for_programs: bool, entry: &VersionRecord) -> String {
     if for_programs {
-        return json!(entry).to_string();
+        return json_line(entry);
     }
     let what = match entry.is_forgotten() {
         true if entry.command == "purged" => "(its plan was purged)".to_owned(),
@@ -220,7 +220,7 @@ fn single(
 
 fn event_line(for_programs: bool, event: &LogEvent) -> String {
     if for_programs {
-        return json!(event).to_string();
+        return json_line(event);
     }
     let what = match &event.event {
         EventSource::Decided(event) => summary(std::slice::from_ref(event)),

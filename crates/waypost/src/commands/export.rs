@@ -139,7 +139,10 @@ impl Export {
         for plan in &self.plans {
             let found = context.found(Arc::clone(&plans), plans.resolve(plan)?);
             drafts.push(match self.version {
-                Some(version) => plans.at_version(&found.id, version)?.to_draft(),
+                Some(version) => {
+                    found.note_damage(context)?;
+                    plans.at_version(&found.id, version)?.to_draft()
+                }
                 None => found.view(context, |plan, _| plan.to_draft())?,
             });
         }

@@ -95,9 +95,7 @@ impl List {
         };
         let plans = context.plans()?;
         let page = plans.heads(&query)?;
-        for damage in &page.warnings {
-            context.out.note(damage);
-        }
+        context.note_damage(&page.warnings);
         if context.out.json {
             return context.out.value(&page.to_json("plans"));
         }

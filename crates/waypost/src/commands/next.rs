@@ -54,7 +54,7 @@ impl Next {
         }
         let filter = ClaimFilter { plan: plan.as_ref(), queue: self.queue.as_deref() };
         let Claimable { tasks, warnings } = context.service(&plans).claimable(filter, self.limit)?;
-        warnings.iter().for_each(|warning| context.out.note(warning));
+        context.note_damage(&warnings);
         list(context, &plans, plan.as_ref(), &tasks)
     }
 

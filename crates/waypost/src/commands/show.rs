@@ -78,7 +78,10 @@ impl Show {
         }
         let found = context.find(&self.plan)?;
         match self.version {
-            Some(version) => self.print(&found.plans.at_version(&found.id, version)?, context),
+            Some(version) => {
+                found.note_damage(context)?;
+                self.print(&found.plans.at_version(&found.id, version)?, context)
+            }
             None => found.view(context, |plan, context| self.print(plan, context))?,
         }
     }

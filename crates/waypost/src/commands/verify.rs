@@ -130,7 +130,7 @@ impl Verify {
         let found = text::count(wrong.len(), "problem");
         let hint = match verified.iter().any(|one| one.first_break.is_some()) || self.against.is_some() {
             true => {
-                "`waypost history` shows who wrote the last good version; whoever writes the store did the rest"
+                "`waypost history PLAN` shows the versions up to the break; `waypost doctor` says what can be repaired"
             }
             false => "`waypost preview PLAN` shows what would run; `waypost approve PLAN` approves it",
         };

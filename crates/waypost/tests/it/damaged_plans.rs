@@ -19,6 +19,9 @@ fn damaged() -> FrontEnds {
     ] {
         front_ends.cli(Person, words).accepted();
     }
+    // A server that has the plan in memory notices the damage as well.
+    front_ends.mcp(Agent).call("plan_get", json!({ "plan": "p" })).accepted();
+    front_ends.http(Person, Request::get("/plans/p")).accepted();
     let history = front_ends.workspace.root.join("files/history/p.jsonl");
     let text = std::fs::read_to_string(&history).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -49,6 +52,8 @@ fn every_reader_shows_what_is_intact_and_names_the_damage() {
         &["history", "p"],
         &["diff", "p", "1"],
         &["diff", "p", "1", "3"],
+        &["show", "p", "--version", "1"],
+        &["export", "p", "--version", "1"],
         &["validate", "p"],
         &["preview", "p"],
     ] {
@@ -76,6 +81,7 @@ fn every_reader_shows_what_is_intact_and_names_the_damage() {
         "/plans/p/tasks/t1",
         "/plans/p/graph",
         "/plans/p/history",
+        "/plans/p/versions/1",
         "/plans/p/diff?from=1",
         "/plans/p/timeline",
         "/plans/p/preview",

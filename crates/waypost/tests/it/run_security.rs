@@ -406,6 +406,24 @@ fn an_id_in_an_error_message_steers_no_terminal() {
     assert!(!said.trim_end().contains(waypost_text::is_unsafe_char), "{said:?}");
     let said: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(said["error"]["plan"], hostile, "a program gets what was given");
+    let shown = "\u{fffd}[31mx\u{fffd}2J";
+    assert_eq!(said["error"]["message"], format!("no plan is called {shown}"));
+    // The errors of the command line as well.
+    let output = workspace.waypost(&["--json", "list", "--phase", hostile]);
+    let said: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert!(said["error"]["message"].as_str().unwrap().contains(shown), "{said}");
+}
+
+#[test]
+fn json_lines_of_events_are_inert_in_a_terminal() {
+    let workspace = Workspace::new();
+    let hostile = "x\u{202e}y\u{e0041}\u{200b}z";
+    assert!(workspace.waypost(&["new", hostile, "--id", "p", "--task", "a"]).status.success());
+    for words in [&["events", "--json"][..], &["events", "--kind", "plan_created", "--json"]] {
+        let said = String::from_utf8(workspace.waypost(words).stdout).unwrap();
+        assert!(!said.trim_end().contains(waypost_text::is_unsafe_char), "{words:?}: {said:?}");
+        assert!(said.contains("\\u202e"), "{words:?}: a program gets every character: {said:?}");
+    }
 }
 
 #[test]

@@ -229,7 +229,8 @@ impl Plan {
             if on == &spec.id {
                 report.add(Problem::task(&spec.id, ProblemKind::SelfDependency));
             } else if self.find(on.as_str()).is_none() && !new.contains(on.as_str()) {
-                let names = || self.live_ids().chain(new.iter().copied());
+                let others = |name: &&str| *name != spec.id.as_str();
+                let names = || self.live_ids().chain(new.iter().copied()).filter(others);
                 let near = report.suggests().then(|| crate::nearest(on.as_str(), names())).flatten();
                 let wrong = ProblemKind::UnknownDependency { dependency: on.to_string(), nearest: near };
                 report.add(Problem::task(&spec.id, wrong));
@@ -436,10 +437,7 @@ impl Plan {
     ) -> Decision {
         let number = self.number(task)?;
         if matches!(place, Position::Before(beside) | Position::After(beside) if beside == task) {
-            let detail = "cannot be placed next to itself".to_owned();
-            return Err(Refusal::Invalid {
-                problems: vec![Problem::task(task, ProblemKind::Format { detail })],
-            });
+            return Err(Refusal::Invalid { problems: vec![Problem::task(task, ProblemKind::BesideItself)] });
         }
         let old_parent = self.slot(number).parent;
         let new_parent = match parent {

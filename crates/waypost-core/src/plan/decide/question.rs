@@ -20,13 +20,13 @@ impl Plan {
         self.speaks_for(by, number, attempt)?;
         let QuestionRequest { text, choices, state } = ask;
         if text.trim().is_empty() {
-            return Err(missing(task, "question"));
+            return Err(empty(task, "the question"));
         }
         within("bytes of the question", text.len(), limits::QUESTION_BYTES_MAX, task)?;
         within("choices of the question", choices.len(), limits::CHOICES_MAX, task)?;
         for choice in choices {
             if choice.trim().is_empty() {
-                return Err(missing(task, "question.choices"));
+                return Err(empty(task, "a choice"));
             }
             within("bytes of a choice", choice.len(), limits::QUESTION_BYTES_MAX, task)?;
         }
@@ -52,7 +52,7 @@ impl Plan {
         };
         within("bytes of the answer", answer.len(), limits::QUESTION_BYTES_MAX, task)?;
         let meant = question.answer(answer).ok_or_else(|| match question.choices.as_slice() {
-            [] => missing(task, "answer"),
+            [] => empty(task, "the answer"),
             choices => Refusal::NotAChoice {
                 task: self.name(number),
                 answer: answer.to_owned(),
@@ -63,7 +63,7 @@ impl Plan {
     }
 }
 
-fn missing(task: &TaskId, field: &str) -> Refusal {
-    let wrong = ProblemKind::Missing { field: field.to_owned() };
+fn empty(task: &TaskId, what: &str) -> Refusal {
+    let wrong = ProblemKind::Empty { what: what.to_owned() };
     Refusal::Invalid { problems: vec![Problem::task(task, wrong)] }
 }

@@ -27,6 +27,29 @@ impl Plan {
         Ok(())
     }
 
+    /// Returns the refusal of anything but restoring an archived plan.
+    pub fn archived_refusal(&self, by: &Actor) -> Refusal {
+        self.name_stop(by, Refusal::Archived { stopped_by: None })
+    }
+
+    /// Adds the person whose stop causes a refusal, so that an agent or a worker is not told to undo it.
+    pub(super) fn name_stop(&self, by: &Actor, mut refusal: Refusal) -> Refusal {
+        match by.kind {
+            ActorKind::Person | ActorKind::System => return refusal,
+            ActorKind::Agent | ActorKind::Worker => {}
+        }
+        let of_plan = &self.state.stopped_by;
+        if let Refusal::Archived { stopped_by } = &mut refusal {
+            stopped_by.clone_from(&self.state.archived_by);
+        } else if let Refusal::WrongPhase { stopped_by, .. } = &mut refusal {
+            stopped_by.clone_from(of_plan);
+        } else if let Refusal::WrongStatus { task, stopped_by, .. } = &mut refusal {
+            let of_task = self.task(task).and_then(|task| task.state.stopped_by().cloned());
+            *stopped_by = of_task.or_else(|| of_plan.clone().filter(|_| self.state.phase.is_finished()));
+        }
+        refusal
+    }
+
     /// Refuses events that would undo a person's stop.
     pub fn undoes_no_stop(&self, events: &[Event]) -> Result<(), Refusal> {
         for event in events {

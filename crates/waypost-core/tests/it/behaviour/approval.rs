@@ -246,6 +246,51 @@ fn what_a_person_cancelled_only_a_person_retries() {
 }
 
 #[test]
+fn nobody_is_told_to_undo_what_only_a_person_can() {
+    let stopped = || {
+        let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &[])]));
+        desk.does(Command::Activate);
+        desk
+    };
+    let cancelled = || Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() };
+    let stops = [
+        (Command::Pause { reason: String::new() }, "resume it first", "only a person can resume it: ask ada"),
+        (Command::Archive, "unarchive it first", "only a person can restore it: ask ada"),
+        (ask::cancel("a"), "retry it to run it again", "only a person can run it again: ask ada"),
+        (cancelled(), "retry it to run it again", "only a person can run it again: ask ada"),
+    ];
+    for (stop, next_of_person, next_of_agent) in stops {
+        let mut desk = stopped();
+        desk.does(stop.clone());
+        assert_eq!(desk.refuses(ask::start("a")).hint(), next_of_person, "{stop:?}");
+        assert_eq!(desk.asks(&agent(), ask::start("a")).unwrap_err().hint(), next_of_agent, "{stop:?}");
+        let mut desk = stopped();
+        desk.asks(&agent(), stop.clone()).unwrap();
+        let hint = desk.asks(&agent(), ask::start("a")).unwrap_err().hint();
+        assert_eq!(hint, next_of_person, "an agent's own stop: {stop:?}");
+    }
+    let hint = stopped().asks(&agent(), ask::retry("a")).unwrap_err().hint();
+    assert_eq!(hint, "it has not ended, so it needs no retry");
+}
+
+#[test]
+fn a_queued_task_is_not_said_to_run() {
+    let mut desk = Desk::with(plan_of([by_machine("a", &[]), by_machine("b", &[])]));
+    desk.does(Command::Activate);
+    desk.asks(&worker(), ask::queue("a")).unwrap();
+    let depends_on = vec![Dependency::Task(id("b"))];
+    let revise = TaskChanges { depends_on: Some(depends_on), ..TaskChanges::default() };
+    let refusals = [ask::retry("a"), ask::remove("a", true), ask::revise("a", revise)]
+        .map(|command| desk.refuses(command).to_string());
+    let expected = [
+        "task a is queued, and so cannot be retried",
+        "task a is still in progress",
+        "task a is queued, and so cannot be given other work or dependencies",
+    ];
+    assert_eq!(refusals, expected);
+}
+
+#[test]
 fn a_person_makes_an_agents_stop_their_own() {
     let stops: [(Command, Command); 3] = [
         (Command::Pause { reason: String::new() }, Command::Resume),

@@ -81,7 +81,7 @@ fn an_archived_plan_changes_only_when_it_is_taken_out_again() {
     desk.does(ask::finish("a", done()));
     desk.does(Command::Archive);
     assert_eq!(desk.does(Command::Archive), []);
-    assert_eq!(desk.refuses(ask::retry("a")), Refusal::Archived {});
+    assert_eq!(desk.refuses(ask::retry("a")), Refusal::Archived { stopped_by: None });
     desk.does(Command::Unarchive);
     desk.does(ask::retry("a"));
 }
@@ -111,7 +111,7 @@ fn a_plan_that_has_ended_is_not_cancelled_and_one_that_was_stays_so() {
     let cancel = |summary: &str| Command::FinishPlan { phase: Phase::Cancelled, summary: summary.to_owned() };
     let mut desk = Desk::with(plan_of([task("a", &[])]));
     desk.does(ask::finish("a", done()));
-    let ended = Refusal::WrongPhase { phase: Phase::Completed, wanted: "cancelled" };
+    let ended = Refusal::wrong_phase(Phase::Completed, "cancelled");
     assert_eq!(desk.refuses(cancel("")), ended);
     assert!(ended.hint().starts_with("it has already ended"));
     let mut desk = Desk::with(plan_of([task("a", &[])]));

@@ -96,7 +96,7 @@ fn unknown_arguments_and_wrong_types_are_named() {
     check(
         "plan_get",
         json!({ "since": -1 }),
-        &format!("since: must be a whole number from 0, not a number; {schema}"),
+        &format!("since: must be a whole number from 0, not -1; {schema}"),
     );
     check(
         "plan_list",

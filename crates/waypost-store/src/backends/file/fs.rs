@@ -153,6 +153,11 @@ impl Stamp {
             Err(error) => Err(failed(path)(error)),
         }
     }
+
+    /// Returns whether this is the same file with more bytes.
+    pub(super) fn has_grown_since(&self, before: &Self) -> bool {
+        self.inode == before.inode && self.length > before.length
+    }
 }
 
 /// Returns a hash of the bytes (FNV-1a). It detects accidents, not malice.

@@ -1,8 +1,8 @@
 //! The history of one plan: a file with one version per line, in their order, so that line 17 is version 17. Only the
 //! journal appends to it, or replaces it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use waypost_core::canonical::Hash;
 use waypost_core::{Plan, PlanId, Timestamp};
 
-use super::fs::{corrupt, failed, open_to_read};
+use super::fs::{Stamp, corrupt, failed, open_to_read};
 use crate::error::{Result, StoreError};
 use crate::rows::{PURGED, VersionRecord};
 use crate::stored_version::{StoredVersion, optional_hash};
@@ -112,9 +112,12 @@ pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(StoredVersion, Option<String>)
 
 /// Says why a line cannot be parsed. A line has no lines of its own, so the parser's position is left out.
 fn not_a_version(error: &serde_json::Error) -> String {
+    if !error.is_data() {
+        return "it is not a version (it is not valid JSON)".to_owned();
+    }
     let words = error.to_string();
     let words = words.rsplit_once(" at line ").map_or(words.as_str(), |(words, _)| words);
-    format!("it is not a version ({words})")
+    format!("it is not a version ({})", waypost_text::plain_parse_error("", words))
 }
 
 /// Returns an error about damage in one line of a history.
@@ -186,7 +189,10 @@ fn count_lines(path: &Path) -> Result<u64> {
 /// The positions of the lines of a history, as far as this process has read it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadPosition {
-    inode: u64,
+    /// The file as it was when it was last read.
+    stamp: Option<Stamp>,
+    /// The damage that was found then.
+    damage: Option<StoreError>,
     /// The bytes that have been read.
     length: u64,
     /// The last line that was read.
@@ -197,17 +203,32 @@ pub(super) struct ReadPosition {
 
 impl ReadPosition {
     /// Reads the lines that were appended since the last call, and checks that they follow each other.
+    ///
+    /// Every writer calls this before it appends, so a sound history that has grown and contains the line that was its
+    /// last one was only appended to. A file that changed in any other way is read again from its start.
     pub(super) fn catch_up(&mut self, path: &Path, plan: &PlanId) -> Result<()> {
-        let Some(file) = open_to_read(path)? else {
+        let stamp = Stamp::of(path)?;
+        if stamp.is_some() && stamp == self.stamp {
+            return self.damage.clone().map_or(Ok(()), Err);
+        }
+        let Some((file, stamp)) = open_to_read(path)?.zip(stamp) else {
             *self = Self::default();
             return Ok(());
         };
-        let data = file.metadata().map_err(failed(path))?;
         let mut reader = BufReader::new(file);
-        if data.ino() != self.inode || data.len() < self.length || !self.ends_the_same(&mut reader, path)? {
-            *self = Self { inode: data.ino(), ..Self::default() };
+        let is_sound = self.damage.is_none();
+        let has_grown = self.stamp.is_some_and(|before| stamp.has_grown_since(&before));
+        if !(is_sound && has_grown && self.ends_the_same(&mut reader, path)?) {
+            *self = Self::default();
             reader.seek(SeekFrom::Start(0)).map_err(failed(path))?;
         }
+        let read = self.read_on(&mut reader, path, plan);
+        self.stamp = Some(stamp);
+        self.damage = read.as_ref().err().cloned();
+        read
+    }
+
+    fn read_on(&mut self, reader: &mut BufReader<File>, path: &Path, plan: &PlanId) -> Result<()> {
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -234,7 +255,7 @@ impl ReadPosition {
 
     /// Returns whether the last line is unchanged: version control may have put another history here. Leaves the reader
     /// after that line.
-    fn ends_the_same(&self, reader: &mut BufReader<std::fs::File>, path: &Path) -> Result<bool> {
+    fn ends_the_same(&self, reader: &mut BufReader<File>, path: &Path) -> Result<bool> {
         let mut there = vec![0; self.last.len()];
         let from = self.length - self.last.len() as u64;
         reader

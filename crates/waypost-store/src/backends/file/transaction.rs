@@ -448,6 +448,11 @@ impl Read for Session<'_> {
     }
 
     fn plan_state(&mut self, plan: &PlanId) -> Result<PlanState> {
+        if self.access == Access::Write && !self.staged.contains_key(plan) {
+            // A writer that has the plan in memory does not read its versions, and refuses a damaged history all the
+            // same.
+            self.files.check_history(plan)?;
+        }
         let Some(facts) = self.facts(plan)? else {
             let is_used = self.staged.contains_key(plan) || self.known(plan)?.is_some();
             return Ok(if is_used { PlanState::Purged } else { PlanState::Unused });

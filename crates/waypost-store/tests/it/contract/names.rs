@@ -39,12 +39,17 @@ pub(super) fn an_unambiguous_beginning_names_a_plan(place: &Place) {
     assert_eq!(resolve("mars-").unwrap(), "mars-2");
     assert_eq!(resolve("M").unwrap(), "Mercury", "ids are told apart by case");
     match resolve("m") {
-        Err(WriteError::Ambiguous { prefix, candidates }) => {
-            assert_eq!(prefix, "m");
+        Err(WriteError::Ambiguous { prefix, candidates, more }) => {
+            assert_eq!((prefix.as_str(), more), ("m", false));
             assert_eq!(candidates, [plan("mars"), plan("mars-2"), plan("moon")]);
         }
         other => panic!("expected several, got {other:?}"),
     }
+    for number in 0..11 {
+        create_small(&plans, &format!("x{number}"));
+    }
+    let many = resolve("x").unwrap_err().to_string();
+    assert!(many.ends_with("x8 and others"), "{many}");
     for unknown in ["venus", "moons", "%", "mo_"] {
         assert!(matches!(resolve(unknown), Err(WriteError::NotFound(_))), "{unknown} names no plan");
     }

@@ -1,6 +1,6 @@
 //! Who works on the store, which slots they have, and the logs that they leave.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Command, Outcome, Refusal, Timestamp};
 use waypost_store::{
@@ -243,14 +243,32 @@ pub(super) fn progress_is_kept_with_the_lease_wakes_watchers_and_makes_no_versio
         assert_eq!(progress.latest(&id("t0"), 2), None);
         assert_eq!((now(plans, "p").version(), plans.latest().unwrap()), (version, latest));
     }
-    let mut feed = ProgressFeed::default();
-    let all = feed.poll(&plans).unwrap();
+    let (mut feed, begin) = (ProgressFeed::default(), Instant::now());
+    let after = |milliseconds: u64| begin + Duration::from_millis(milliseconds);
+    let all = feed.poll(&plans, begin).unwrap();
     let until = |name: &str| all.iter().find(|lease| lease.task == id(name)).unwrap().until;
     assert!(all.len() == 2 && until("t0").is_some() && until("t1").is_none(), "{all:?}");
-    assert_eq!(feed.poll(&plans).unwrap(), []);
-    assert!(report("t1", 1, "half"));
-    let fresh = feed.poll(&plans).unwrap();
-    assert_eq!(fresh.iter().map(|lease| lease.task.as_str()).collect::<Vec<_>>(), ["t1"]);
+    assert_eq!(feed.poll(&plans, after(1_000)).unwrap(), []);
+    assert_eq!(feed.wait(after(1_000)), None);
+    let mut deliver = |at: u64| -> Vec<String> {
+        let fresh = feed.poll(&plans, after(at)).unwrap();
+        fresh.into_iter().map(|lease| format!("{} {}", lease.task, lease.progress.unwrap().text)).collect()
+    };
+    let mut delivered = Vec::new();
+    for at in (1_000..2_000).step_by(10) {
+        assert!(report("t1", 1, &format!("at {at}")));
+        delivered.extend(deliver(at));
+    }
+    let expected = ["t1 at 1000", "t1 at 1250", "t1 at 1500", "t1 at 1750"];
+    assert_eq!(delivered, expected, "at most four a second");
+    assert!(report("t0", 1, "another task"));
+    assert_eq!(deliver(1_995), ["t0 another task"], "another task does not wait");
+    assert_eq!(deliver(1_999), [""; 0]);
+    assert_eq!(deliver(2_000), ["t1 at 1990"], "the latest report arrives");
+    assert_eq!(feed.wait(after(2_000)), None);
+    assert!(report("t1", 1, "last"));
+    assert_eq!(feed.poll(&plans, after(2_050)).unwrap(), []);
+    assert_eq!(feed.wait(after(2_050)), Some(Duration::from_millis(200)), "it is due without another write");
     plans.write(by("w1", "p", vec![end("t0")])).unwrap();
     assert_eq!(plans.progress(&plan("p")).unwrap().latest(&id("t0"), 1), None);
 }

@@ -22,11 +22,13 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
         | ProblemKind::WorkOnParent
         | ProblemKind::WrongType { .. }
         | ProblemKind::Missing { .. }
+        | ProblemKind::Empty { .. }
         | ProblemKind::UnknownExecutor { .. }
         | ProblemKind::UnknownQueue { .. }
         | ProblemKind::UnknownShape { .. }
         | ProblemKind::InputsDoNotFit { .. }
         | ProblemKind::OverLimit { .. }
+        | ProblemKind::BesideItself
         | ProblemKind::Format { .. } => false,
     }
 }
@@ -102,11 +104,13 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
             | ProblemKind::WorkOnParent
             | ProblemKind::WrongType { .. }
             | ProblemKind::Missing { .. }
+            | ProblemKind::Empty { .. }
             | ProblemKind::UnknownExecutor { .. }
             | ProblemKind::UnknownQueue { .. }
             | ProblemKind::UnknownShape { .. }
             | ProblemKind::InputsDoNotFit { .. }
             | ProblemKind::OverLimit { .. }
+            | ProblemKind::BesideItself
             | ProblemKind::Format { .. } => continue,
         }
         done.push(format!("{problem}; dropped"));

@@ -10,7 +10,7 @@ use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View, reports};
 
 use crate::context::Context;
 use crate::error::hint_text;
-use crate::output::painted;
+use crate::output::{json_line, painted};
 use crate::style::Look;
 use crate::view::{self, text};
 
@@ -231,14 +231,14 @@ struct Programs(Voice);
 
 impl RunObserver for Programs {
     fn on_event(&mut self, notice: &RunEvent) {
-        self.0.say(&serde_json::to_string(notice).unwrap_or_default());
+        self.0.say(&json_line(notice));
     }
     fn pause(&mut self) {
         self.0.speak();
     }
     fn on_warning(&mut self, remark: &RunWarning) {
         let line = serde_json::json!({ "event": remark.as_str(), "message": remark.to_string() });
-        self.0.say(&line.to_string());
+        self.0.say(&json_line(&line));
     }
 }
 
