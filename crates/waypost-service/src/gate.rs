@@ -476,12 +476,12 @@ fn loosened(plan: &Plan, command: &Command) -> Vec<TaskId> {
     {
         return members(plan, task);
     }
-    match command {
-        Command::Replace(_) => plan.tasks().map(|(task, _)| task.spec.id.clone()).collect(),
-        Command::RemoveTask { task, .. } => {
-            plan.tasks_behind(std::slice::from_ref(task)).into_iter().collect()
-        }
-        _ => Vec::new(),
+    if let Command::RemoveTask { task, .. } = command {
+        return plan.tasks_behind(std::slice::from_ref(task)).into_iter().collect();
+    }
+    match matches!(command, Command::Replace(_)) {
+        true => plan.tasks().map(|(task, _)| task.spec.id.clone()).collect(),
+        false => Vec::new(),
     }
 }
 

@@ -69,13 +69,9 @@ impl Service {
 
     /// Adds to a refusal what changed while a person was reading.
     pub(crate) fn with_changes(&self, error: ServiceError) -> ServiceError {
-        match error {
-            ServiceError::ChangedSinceSeen { plan, seen, current, .. } if seen != current => {
-                let changes = self.changes_since(&plan, seen);
-                ServiceError::ChangedSinceSeen { plan, seen, current, changes }
-            }
-            error => error,
-        }
+        let ServiceError::ChangedSinceSeen { plan, seen, current, .. } = error else { return error };
+        let changes = if seen == current { Vec::new() } else { self.changes_since(&plan, seen) };
+        ServiceError::ChangedSinceSeen { plan, seen, current, changes }
     }
 }
 
