@@ -8,14 +8,15 @@ use waypost_core::{
     ActorKind, Approval, Command, Difference, Draft, Event, Json, Phase, Plan, PlanId, Problem, Refusal,
     Status, Task, TaskChanges, TaskId, Work, differences,
 };
-use waypost_store::{NewPlan, WriteError};
+use waypost_store::{Committed, NewPlan, WriteError};
 
 use crate::admission;
 use crate::approval::may_start;
 use crate::caller::Caller;
 use crate::error::ServiceError;
+use crate::lifecycle::owned_by_creator;
 use crate::own_record::OwnRecord;
-use crate::service::{Guard, RecordRule, Service, Terms};
+use crate::service::{Guard, RecordRule, Service, Terms, WriteReply, WriteResult};
 
 /// Versions of a plan's history read at a time.
 const HISTORY_PAGE: usize = 1_000;
@@ -107,6 +108,7 @@ impl Service {
     pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
         by.may_edit()?;
         let RunnableDraft { mut draft, executor } = draft;
+        owned_by_creator(by, &mut draft);
         let (plans, config) = (self.plans(), self.config()?);
         let id = self.id_for(&config, &draft, draft.id.clone())?;
         self.take_peoples_acts(&config, by, &mut draft, id.as_ref())?;
@@ -185,13 +187,39 @@ pub enum Start {
 }
 
 impl Service {
+    /// Refuses a plan that cannot be started: an archived, paused or ended one.
+    pub fn startable(&self, plan: &PlanId) -> Result<Phase, ServiceError> {
+        let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
+        match phase {
+            _ if archived => Err(Refusal::Archived {}.into()),
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active => Ok(phase),
+            Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => {
+                Err(Refusal::WrongPhase { phase, wanted: "started" }.into())
+            }
+        }
+    }
+
+    /// Starts a plan, or requests approval if a person has to approve it first. A plan that is active stays as it is.
+    pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
+        let before = self.read(plan, Plan::version)?;
+        if let Start::NeedsApproval { .. } = self.start(by, plan, guard)?
+            && self.read(plan, |plan| plan.state().phase)? != Phase::Active
+        {
+            return self.request_approval(by, plan, "", guard);
+        }
+        let version = self.read(plan, Plan::version)?;
+        let unchanged = Committed::unchanged(plan.clone(), version);
+        Ok(WriteReply { changed: version > before, ..WriteReply::from(&unchanged) })
+    }
+
     /// Activates a plan, unless a person must approve it first. A person who starts their own plan leaves the record that
     /// workers ask for.
-    pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
-        let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
-        if archived {
-            return Err(Refusal::Archived {}.into());
+    pub fn start(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<Start, ServiceError> {
+        by.may_edit()?;
+        if guard.known_version.is_some() {
+            self.check_guard(by, plan, guard)?;
         }
+        let phase = self.startable(plan)?;
         let (version, may_start) = self.may_start_here(plan)?;
         if !may_start {
             let record = self.own_record(by, plan, RecordRule::Leave)?;
@@ -203,7 +231,7 @@ impl Service {
         if may_start && phase == Phase::Active {
             return Ok(Start::Runs);
         }
-        self.write(by, plan, vec![Command::Activate], Terms::starting(Guard::NONE))?;
+        self.write(by, plan, vec![Command::Activate], Terms::starting(guard))?;
         match self.may_start_here(plan)? {
             (_, true) => Ok(Start::Runs),
             (version, false) => Ok(Start::NeedsApproval { version }),

@@ -3,6 +3,7 @@
 use serde_json::json;
 use waypost_core::{Phase, PlanId};
 use waypost_service::Guard;
+use waypost_service::submit::Start;
 use waypost_text::quote;
 
 use super::arguments::Arguments;
@@ -21,19 +22,26 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let plan = plan_ref::plan(call, &arguments)?;
     let message = arguments.text("message")?.unwrap_or_default();
     let wait = arguments.number("wait")?.unwrap_or(WAIT_SECONDS_DEFAULT);
-    let (phase, needs_approval) =
-        call.read(&plan, |plan| (plan.state().phase, approval::needs_approval(plan)))?;
-    if !needs_approval || phase == Phase::Paused {
-        return started(call, &plan);
+    if let Some(reason) = approval::rejection(call, &plan)? {
+        return Ok(rejected(reason));
+    }
+    match call.service().start(&call.caller, &plan, Guard::NONE)? {
+        Start::Runs => return started(call, &plan),
+        Start::NeedsApproval { .. } => {}
+    }
+    match call.read(&plan, |plan| plan.state().phase)? {
+        // It was approved before; a person sees that it needs another approval.
+        Phase::Active => return started(call, &plan),
+        Phase::Draft
+        | Phase::AwaitingApproval
+        | Phase::Paused
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled => {}
     }
     match approval::ask(call, &plan, message, wait)? {
         ApprovalOutcome::Approved => started(call, &plan),
-        ApprovalOutcome::Rejected(reason) => {
-            let text = format!("rejected: {}; change the plan, then ask again", quote(&reason));
-            let value =
-                json!({ "phase": "rejected", "reason": reason, "then": "change the plan, then ask again" });
-            Ok(Answer { value, text })
-        }
+        ApprovalOutcome::Rejected(reason) => Ok(rejected(reason)),
         ApprovalOutcome::Waiting => {
             let phase = Phase::AwaitingApproval.as_str();
             let approve = call.person_runs(&format!("approve {plan}"));
@@ -44,11 +52,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     }
 }
 
+fn rejected(reason: String) -> Answer {
+    let text = format!("rejected: {}; change the plan, then ask again", quote(&reason));
+    let value = json!({ "phase": "rejected", "reason": reason, "then": "change the plan, then ask again" });
+    Answer { value, text }
+}
+
 fn started(call: &Call, plan: &PlanId) -> Result<Answer, ToolError> {
-    let phase = call.read(plan, |plan| plan.state().phase)?;
-    if phase != Phase::Completed {
-        call.service().activate(&call.caller, plan, Guard::NONE)?;
-    }
     Ok(call.read(plan, |plan| {
         let (phase, next) = (plan.state().phase.as_str(), plan_facts::next_ids(plan));
         let mut text = phase.to_owned();

@@ -9,8 +9,8 @@ use waypost_core::{ActorKind, Phase, Plan};
 use waypost_run::{
     Control, Controller, Options, RunError, RunEvent, RunObserver, RunWarning, Runner, View, WebhookOutbox,
 };
-use waypost_service::Service;
 use waypost_service::submit::{RunnableDraft, Start};
+use waypost_service::{Guard, Service};
 
 use super::context::EffectContext;
 use super::workspace::Workspace;
@@ -72,7 +72,7 @@ impl ActiveRuns {
         if let Some(executor) = &workspace.config.default_executor {
             service.assign(by, &plan.id, executor, false)?;
         }
-        match service.start(by, &plan.id)? {
+        match service.start(by, &plan.id, Guard::NONE)? {
             Start::Runs => {}
             Start::NeedsApproval { .. } if by.actor.kind != ActorKind::Person => {
                 return Err(ErrorMessage {

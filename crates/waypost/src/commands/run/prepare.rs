@@ -132,7 +132,7 @@ impl RunRequest<'_> {
         id: &PlanId,
     ) -> Outcome<Approval> {
         let service = context.service_with(plans, config)?;
-        if service.start(&context.caller()?, id)? == Start::Runs {
+        if service.start(&context.caller()?, id, Guard::NONE)? == Start::Runs {
             return Ok(Approval::Given);
         }
         if !self.can_ask(context)? {
@@ -143,7 +143,7 @@ impl RunRequest<'_> {
         // Approves what was shown: if the plan has changed since, nothing is approved.
         service.approve(&by, id, preview.seen(), "", Guard::NONE)?;
         // The plan may have been active before, with an approval of something else.
-        match service.start(&by, id)? {
+        match service.start(&by, id, Guard::NONE)? {
             Start::Runs => Ok(Approval::Given),
             Start::NeedsApproval { .. } => Ok(Approval::Awaited),
         }
