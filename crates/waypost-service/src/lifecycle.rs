@@ -154,6 +154,21 @@ impl Service {
         self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)
     }
 
+    /// Activates a plan, or requests approval if a person has to approve it first.
+    pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
+        let (reply, ()) = self.write_with(by, plan, Terms::starting(guard), |plan| {
+            let state = plan.state();
+            let is_waiting = matches!(state.phase, Phase::Draft | Phase::AwaitingApproval);
+            let needs_approval = is_waiting && state.approval_required && state.approval.is_none();
+            let command = match needs_approval {
+                true => Command::RequestApproval { message: String::new() },
+                false => Command::Activate,
+            };
+            Ok((vec![command], ()))
+        })?;
+        Ok(reply)
+    }
+
     /// Pauses a plan: no new task starts until it is resumed.
     pub fn pause(&self, by: &Caller, plan: &PlanId, reason: &str, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Pause { reason: reason.to_owned() }], guard)

@@ -8,7 +8,7 @@ use waypost_core::{
     ActorKind, Approval, Command, Difference, Draft, Event, Json, Phase, Plan, PlanId, Problem, Refusal,
     Status, Task, TaskChanges, TaskId, Work, differences,
 };
-use waypost_store::{Committed, NewPlan, WriteError};
+use waypost_store::{NewPlan, WriteError};
 
 use crate::admission;
 use crate::approval::may_start;
@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::lifecycle::owned_by_creator;
 use crate::own_record::OwnRecord;
-use crate::service::{Guard, RecordRule, Service, Terms, WriteReply, WriteResult};
+use crate::service::{Guard, RecordRule, Service, Terms};
 
 /// Versions of a plan's history read at a time.
 const HISTORY_PAGE: usize = 1_000;
@@ -188,7 +188,8 @@ pub enum Start {
 
 impl Service {
     /// Refuses a plan that cannot be started: an archived, paused or ended one.
-    pub fn startable(&self, plan: &PlanId) -> Result<Phase, ServiceError> {
+    pub fn startable(&self, by: &Caller, plan: &PlanId) -> Result<Phase, ServiceError> {
+        by.may_edit()?;
         let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
         match phase {
             _ if archived => Err(Refusal::Archived {}.into()),
@@ -199,27 +200,13 @@ impl Service {
         }
     }
 
-    /// Starts a plan, or requests approval if a person has to approve it first. A plan that is active stays as it is.
-    pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        let before = self.read(plan, Plan::version)?;
-        if let Start::NeedsApproval { .. } = self.start(by, plan, guard)?
-            && self.read(plan, |plan| plan.state().phase)? != Phase::Active
-        {
-            return self.request_approval(by, plan, "", guard);
-        }
-        let version = self.read(plan, Plan::version)?;
-        let unchanged = Committed::unchanged(plan.clone(), version);
-        Ok(WriteReply { changed: version > before, ..WriteReply::from(&unchanged) })
-    }
-
     /// Activates a plan, unless a person must approve it first. A person who starts their own plan leaves the record that
     /// workers ask for.
     pub fn start(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<Start, ServiceError> {
-        by.may_edit()?;
         if guard.known_version.is_some() {
             self.check_guard(by, plan, guard)?;
         }
-        let phase = self.startable(plan)?;
+        let phase = self.startable(by, plan)?;
         let (version, may_start) = self.may_start_here(plan)?;
         if !may_start {
             let record = self.own_record(by, plan, RecordRule::Leave)?;

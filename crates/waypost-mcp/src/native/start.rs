@@ -3,7 +3,6 @@
 use serde_json::json;
 use waypost_core::{Phase, PlanId};
 use waypost_service::Guard;
-use waypost_service::submit::Start;
 use waypost_text::quote;
 
 use super::arguments::Arguments;
@@ -25,22 +24,19 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     if let Some(reason) = approval::rejection(call, &plan)? {
         return Ok(rejected(reason));
     }
-    match call.service().start(&call.caller, &plan, Guard::NONE)? {
-        Start::Runs => return started(call, &plan),
-        Start::NeedsApproval { .. } => {}
-    }
-    match call.read(&plan, |plan| plan.state().phase)? {
-        // It was approved before; a person sees that it needs another approval.
-        Phase::Active => return started(call, &plan),
-        Phase::Draft
-        | Phase::AwaitingApproval
-        | Phase::Paused
-        | Phase::Completed
-        | Phase::Failed
-        | Phase::Cancelled => {}
+    let needs_approval = call.read(&plan, approval::needs_approval)?;
+    if !needs_approval || call.read(&plan, |plan| plan.state().phase)? == Phase::Paused {
+        call.service().activate(&call.caller, &plan, Guard::NONE)?;
+        return started(call, &plan);
     }
     match approval::ask(call, &plan, message, wait)? {
-        ApprovalOutcome::Approved => started(call, &plan),
+        ApprovalOutcome::Approved => {
+            // Approval starts a plan, unless somebody stopped it meanwhile; workers may even have finished it.
+            if call.read(&plan, |plan| plan.state().phase)? == Phase::Draft {
+                call.service().activate(&call.caller, &plan, Guard::NONE)?;
+            }
+            started(call, &plan)
+        }
         ApprovalOutcome::Rejected(reason) => Ok(rejected(reason)),
         ApprovalOutcome::Waiting => {
             let phase = Phase::AwaitingApproval.as_str();

@@ -63,7 +63,7 @@ fn what_is_paused_ended_or_archived_is_not_started() {
         assert_eq!(service.activate(&robin(), &plan, Guard::at(1)).unwrap_err().code(), "conflict");
         stop(&service, &plan).unwrap();
         for by in [robin(), ada()] {
-            assert_eq!(service.startable(&plan).unwrap_err().code(), code);
+            assert_eq!(service.startable(&by, &plan).unwrap_err().code(), code);
             assert_eq!(service.start(&by, &plan, Guard::NONE).unwrap_err().code(), code);
             assert_eq!(service.activate(&by, &plan, Guard::NONE).unwrap_err().code(), code);
         }

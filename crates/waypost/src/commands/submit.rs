@@ -56,6 +56,12 @@ pub(crate) struct Submit {
 
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if !plan_input::is_file(&self.what) {
+            // Before anything of the plan is changed.
+            let found =
+                context.find(&self.what).map_err(|failure| plan_input::or_file(&self.what, failure))?;
+            found.service.startable(&context.caller()?, &found.id)?;
+        }
         let folders = context.folders()?;
         let config = Arc::new(trust_prompt::load_config(context, &folders, self.config.as_deref())?);
         let mut draft = plan_input::one_plan(context, &self.what, self.format)?;
@@ -70,14 +76,9 @@ impl Submit {
             answer: Answer { yes: self.yes, seen: self.seen.as_deref() },
             executor,
         };
-        if !plan_input::is_file(&self.what) {
-            // Before the queue is changed.
-            let found = context.find(&self.what)?;
-            found.service.startable(&found.id)?;
-        }
         let entered = begin.enter(context, &config, draft)?;
         let found = context.found(entered.plans, entered.id);
-        found.service.startable(&found.id)?;
+        found.service.startable(&context.caller()?, &found.id)?;
         begin.assign(context, &found.plans, &found.id)?;
         let (phase, before) = found.read(|plan| (plan.state().phase, plan.version()))?;
         let mut said = if entered.made {
