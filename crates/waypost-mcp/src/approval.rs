@@ -41,7 +41,7 @@ pub(crate) fn rejection_reason(plan: &Plan) -> Option<&str> {
 
 /// Returns the reason if the plan's current version was rejected. A rejection applies to that version only: after a change,
 /// approval is requested again.
-fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
+pub(crate) fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
     let plans = call.workspace.plans();
     let (is_draft, version) =
         plans.with_plan(plan, |plan| (plan.state().phase == Phase::Draft, plan.version()))?;

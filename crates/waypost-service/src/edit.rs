@@ -60,7 +60,7 @@ pub enum EditOp {
         /// Also if another session of the same agent holds the task.
         take_over: bool,
     },
-    /// Activate, pause, resume or end the plan, or request its approval.
+    /// Pause, resume or end the plan, or request its approval.
     SetPhase {
         /// The new phase.
         phase: Phase,
@@ -358,8 +358,7 @@ fn set_status(plan: &Plan, task: TaskId, status: StatusChange, by: &Caller) -> C
 fn set_phase(plan: &Plan, phase: Phase, summary: String) -> Result<Command, ServiceError> {
     match phase {
         Phase::Paused => Ok(Command::Pause { reason: summary }),
-        Phase::Active if plan.state().phase == Phase::Paused => Ok(Command::Resume),
-        Phase::Active => Ok(Command::Activate),
+        Phase::Active => Ok(Command::Resume),
         Phase::AwaitingApproval => Ok(Command::RequestApproval { message: summary }),
         Phase::Completed | Phase::Failed | Phase::Cancelled => Ok(Command::FinishPlan { phase, summary }),
         Phase::Draft => Err(Refusal::wrong_phase(plan.state().phase, "made a draft again").into()),

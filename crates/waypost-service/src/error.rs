@@ -209,6 +209,9 @@ pub enum Subject {
     /// A report on a task.
     #[error("the report")]
     Report,
+    /// The rejection of a plan.
+    #[error("the rejection")]
+    Rejection,
     /// Content parsed from a text.
     #[error("what was read")]
     Text,

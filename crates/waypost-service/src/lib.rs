@@ -63,5 +63,5 @@ pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};
-pub use wait_reasons::{Explanation, Reason, hold_text, why};
+pub use wait_reasons::{Explanation, Reason, waiting_text, why};
 pub use worker_registry::Heartbeat;

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use waypost_config::Config;
 use waypost_core::{
-    ActorKind, Command, Draft, Event, Phase, Plan, PlanId, Problem, Refusal, TaskChanges, TaskId, validate,
+    ActorKind, Command, Draft, Event, Phase, Plan, PlanId, Problem, ProblemKind, ProblemLocation, Refusal,
+    TaskChanges, TaskId, validate,
 };
 use waypost_formats::fit_to_plan;
 use waypost_store::{NewPlan, WriteError};
@@ -33,7 +34,7 @@ pub enum OwnerRule {
     /// The owner named in the draft; otherwise the agent that creates the plan.
     #[default]
     CreatorIfUnnamed,
-    /// The owner named in the draft, or none: an imported plan keeps what its file contains.
+    /// The owner named in the draft, or none: a document says itself who its author is.
     AsWritten,
 }
 
@@ -71,9 +72,9 @@ impl Service {
         by.may_edit()?;
         let config = self.config()?;
         let not_runnable = admitted(&config, &draft)?;
-        let is_own = by.actor.kind == ActorKind::Agent && options.owner == OwnerRule::CreatorIfUnnamed;
-        if is_own && draft.spec.owner.is_empty() {
-            draft.spec.owner.clone_from(&by.actor.name);
+        match options.owner {
+            OwnerRule::CreatorIfUnnamed => owned_by_creator(by, &mut draft),
+            OwnerRule::AsWritten => {}
         }
         let approval_required = options.approval.required(&config);
         let id = self.id_for(&config, &draft, options.id)?;
@@ -142,8 +143,14 @@ impl Service {
         Ok(reply)
     }
 
-    /// Rejects a plan.
+    /// Rejects a plan. The author has to learn why, so a reason is needed.
     pub fn reject(&self, by: &Caller, plan: &PlanId, reason: &str, guard: Guard) -> WriteResult {
+        // Others are refused because they are not people.
+        if by.actor.kind == ActorKind::Person && reason.trim().is_empty() {
+            let wrong = ProblemKind::Missing { field: "reason".to_owned() };
+            let problems = vec![Problem { place: ProblemLocation::Plan, wrong }];
+            return Err(ServiceError::Invalid { subject: Subject::Rejection, problems });
+        }
         self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)
     }
 
@@ -301,6 +308,13 @@ impl Service {
     pub fn restore(&self, by: &Caller, plan: &PlanId, version: u64, guard: Guard) -> WriteResult {
         let draft = self.plans().at_version(plan, version)?.to_draft();
         self.write(by, plan, vec![Command::Replace(Box::new(draft))], guard)
+    }
+}
+
+/// Makes the agent that creates a plan its owner, unless the draft names one. People own no plans: an owner is an agent.
+pub(crate) fn owned_by_creator(by: &Caller, draft: &mut Draft) {
+    if by.actor.kind == ActorKind::Agent && draft.spec.owner.is_empty() {
+        draft.spec.owner.clone_from(&by.actor.name);
     }
 }
 

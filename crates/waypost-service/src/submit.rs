@@ -14,6 +14,7 @@ use crate::admission;
 use crate::approval::may_start;
 use crate::caller::Caller;
 use crate::error::ServiceError;
+use crate::lifecycle::owned_by_creator;
 use crate::own_record::OwnRecord;
 use crate::service::{Guard, RecordRule, Service, Terms};
 
@@ -107,6 +108,7 @@ impl Service {
     pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
         by.may_edit()?;
         let RunnableDraft { mut draft, executor } = draft;
+        owned_by_creator(by, &mut draft);
         let (plans, config) = (self.plans(), self.config()?);
         let id = self.id_for(&config, &draft, draft.id.clone())?;
         self.take_peoples_acts(&config, by, &mut draft, id.as_ref())?;
@@ -191,14 +193,34 @@ impl Service {
         self.read(plan, |plan| plan.work_digest() == written)
     }
 
+    /// Refuses a plan that cannot be started: an archived, paused or ended one.
+    pub fn startable(&self, by: &Caller, plan: &PlanId) -> Result<Phase, ServiceError> {
+        by.may_edit()?;
+        let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
+        match phase {
+            _ if archived => Err(self.read(plan, |plan| plan.archived_refusal(&by.actor))?.into()),
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active => Ok(phase),
+            Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => {
+                let refusal = Refusal::wrong_phase(phase, "started");
+                Err(self.read(plan, |plan| plan.name_stop(&by.actor, refusal))?.into())
+            }
+        }
+    }
+
     /// Activates a plan, unless a person must approve it first. A person who starts their own plan leaves the record that
     /// workers ask for; `named` says that they named the file that it was stored from.
-    pub fn start(&self, by: &Caller, plan: &PlanId, named: bool) -> Result<Start, ServiceError> {
+    pub fn start(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        named: bool,
+        guard: Guard,
+    ) -> Result<Start, ServiceError> {
         let rule = if named { RecordRule::LeaveNamed } else { RecordRule::Leave };
-        let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
-        if archived {
-            return Err(self.read(plan, |plan| plan.archived_refusal(&by.actor))?.into());
+        if guard.known_version.is_some() {
+            self.check_guard(by, plan, guard)?;
         }
+        let phase = self.startable(by, plan)?;
         let (version, may_start) = self.may_start_here(plan)?;
         if !may_start {
             let record = self.own_record(by, plan, rule)?;
@@ -210,7 +232,7 @@ impl Service {
         if may_start && phase == Phase::Active {
             return Ok(Start::Runs);
         }
-        self.write(by, plan, vec![Command::Activate], Terms { record: rule, ..Terms::default() })?;
+        self.write(by, plan, vec![Command::Activate], Terms { guard, record: rule, ..Terms::default() })?;
         match self.may_start_here(plan)? {
             (_, true) => Ok(Start::Runs),
             (version, false) => Ok(Start::NeedsApproval { version }),

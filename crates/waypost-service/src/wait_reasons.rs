@@ -9,7 +9,7 @@ use waypost_core::{
     StartRefusalReason, Status, TaskId, Timestamp,
 };
 use waypost_store::{HeldLock, PlanStore, WriteError};
-use waypost_text::quote;
+use waypost_text::{one_line, quote};
 
 use crate::active_workers::{no_worker, workers_of};
 use crate::approval::start_refusal_text;
@@ -135,8 +135,21 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
     Reason { kind, words, fact }
 }
 
+/// Says what a task waits for, as far as its plan knows.
+pub fn waiting_text(waiting: &BlockReason) -> String {
+    match waiting {
+        BlockReason::Approval => "a person's approval of the plan".to_owned(),
+        BlockReason::Phase(phase) => format!("the plan, which is {}", phase.as_str()),
+        BlockReason::Dependencies(names) => names.join(", "),
+        BlockReason::Answer(question) => format!("a person's answer to: {}", one_line(question)),
+        BlockReason::Check => "its check: it is reported as done".to_owned(),
+        BlockReason::Held { task, by, reason } => hold_text(task, by, reason),
+        BlockReason::Until(until) => format!("its next attempt at {} UTC", until.to_the_second()),
+    }
+}
+
 /// Says who holds a task that another, or the task itself, waits for.
-pub fn hold_text(task: &str, by: &str, reason: &str) -> String {
+fn hold_text(task: &str, by: &str, reason: &str) -> String {
     let why = if reason.is_empty() { String::new() } else { format!(" ({})", quote(reason)) };
     format!("the hold of {task} to end: held by {by}{why}")
 }

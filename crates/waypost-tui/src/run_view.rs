@@ -61,6 +61,8 @@ pub struct RunView {
     snapshot: Option<Box<PlanSnapshot>>,
     error: Option<ErrorMessage>,
     preview: Option<Box<Preview>>,
+    /// Whether the approval dialog opens as soon as the preview is loaded.
+    approves_preview: bool,
     /// The preview wrapped to this many columns.
     preview_lines: Option<(usize, Vec<PreviewLine>)>,
     local_run: LocalRun,
@@ -108,6 +110,7 @@ impl RunView {
             snapshot: None,
             error: None,
             preview: None,
+            approves_preview: false,
             preview_lines: None,
             local_run: LocalRun::NotRunning,
             open_dialog: None,
@@ -228,10 +231,15 @@ impl RunView {
                     self.ask(RunEffect::LoadTaskDetail(self.plan.clone(), row.id.clone()), context);
                 }
             }
-            RunReply::Preview(plan, preview) if *plan == self.plan => match preview {
-                Ok(preview) => (self.preview, self.preview_lines) = (Some(preview.clone()), None),
-                Err(error) => context.notify_error(error),
-            },
+            RunReply::Preview(plan, preview) if *plan == self.plan => {
+                match (preview, std::mem::take(&mut self.approves_preview)) {
+                    (Ok(preview), true) => self.offer_approval(preview, context),
+                    (Ok(preview), false) => {
+                        (self.preview, self.preview_lines) = (Some(preview.clone()), None);
+                    }
+                    (Err(error), _) => context.notify_error(error),
+                }
+            }
             RunReply::Started(plan, started) if *plan == self.plan => self.started(started, context),
             RunReply::Approved(plan, approved) if *plan == self.plan => {
                 match approved {

@@ -407,7 +407,7 @@ fn answer_json(plan: &Plan, committed: &WriteReply, ready: &[String]) -> Map<Str
     answer.insert("changed".to_owned(), committed.changed.into());
     answer.insert("phase".to_owned(), plan.state().phase.as_str().into());
     answer.insert("ready".to_owned(), ready.into());
-    answer.insert("ready_total".to_owned(), plan.claimable_total().into());
+    answer.insert("ready_total".to_owned(), (if may_run(plan) { plan.claimable_total() } else { 0 }).into());
     answer
 }
 

@@ -60,7 +60,7 @@ const PHASE_SIGN: Record<Exclude<Phase, "active">, StatusSign> = {
 
 /** Returns the sign of a plan. An active plan is shown as running only while a task is queued or running. */
 export function phaseSign(phase: Phase, counts: Counts): string {
-  const active = counts.running + counts.queued > 0 ? "running" : counts.ready > 0 ? "idle" : "blocked";
+  const active = counts.running + counts.queued > 0 ? "running" : counts.ready + (counts.reported ?? 0) > 0 ? "idle" : "blocked";
   return STATUS_SIGNS[phase === "active" ? active : PHASE_SIGN[phase]].glyph;
 }
 

@@ -21,7 +21,7 @@ test("tasks are counted in their group, and in the part of a level that is too w
   expect(counts).toEqual([
     { ...none, total: 2, done: 1, running: 1 },
     { ...none, total: 2, failed: 1, ready: 1 },
-    { ...none, total: 1, blocked: 1 },
+    { ...none, total: 1, asking: 1 },
     { ...none, total: 2, blocked: 1, done: 1 },
   ]);
 });

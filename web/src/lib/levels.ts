@@ -2,23 +2,9 @@
 
 import type { Counts, Graph, Group, Standing } from "./types";
 
-const FIELD: Record<Standing, keyof Counts> = {
-  ready: "ready",
-  blocked: "blocked",
-  queued: "queued",
-  running: "running",
-  asking: "blocked",
-  reported: "ready",
-  held: "blocked",
-  done: "done",
-  failed: "failed",
-  skipped: "skipped",
-  cancelled: "cancelled",
-};
-
 /** Counts the tasks of each group. The parts of a level are consecutive, and contain its tasks in plan order. */
 export function groupCounts(graph: Graph, groups: Group[], standing: Standing[]): Counts[] {
-  const counts = groups.map(() => ({ total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 }));
+  const counts = groups.map((): Counts => ({ total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 }));
   const firstOf = new Map<number, number>();
   groups.forEach((group, place) => {
     for (let level = group.level_from; level <= group.level_to; level++) if (!firstOf.has(level)) firstOf.set(level, place);
@@ -33,7 +19,8 @@ export function groupCounts(graph: Graph, groups: Group[], standing: Standing[])
     const own = counts[first + Math.floor(number / size)];
     if (!own) return;
     own.total++;
-    own[FIELD[standing[task] ?? "blocked"]]++;
+    const status = standing[task] ?? "blocked";
+    own[status] = (own[status] ?? 0) + 1;
   });
   return counts;
 }

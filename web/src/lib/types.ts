@@ -20,6 +20,10 @@ export interface Counts {
   total: number;
   ready: number;
   blocked: number;
+  /** These three are absent if none is. A list of plans counts reported tasks as ready, asking and held ones as blocked. */
+  reported?: number;
+  asking?: number;
+  held?: number;
   queued: number;
   running: number;
   done: number;

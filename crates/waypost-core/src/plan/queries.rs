@@ -19,6 +19,15 @@ pub struct Counts {
     pub ready: u32,
     /// Waiting for something.
     pub blocked: u32,
+    /// Reported as done; their checks can start. Summaries of plans count them as ready.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reported: u32,
+    /// Waiting for a person's answer. Summaries of plans count them as blocked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub asking: u32,
+    /// Held until somebody releases them. Summaries of plans count them as blocked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub held: u32,
     /// Reserved by a worker; not known to have begun.
     pub queued: u32,
     /// Being worked on.
@@ -31,6 +40,10 @@ pub struct Counts {
     pub skipped: u32,
     /// Cancelled on request.
     pub cancelled: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Counts {
@@ -57,7 +70,7 @@ impl Counts {
             Phase::AwaitingApproval => StatusSign::Approval,
             // A worker queues only tasks that it starts at once or next, so something runs.
             Phase::Active if self.in_progress() > 0 => StatusSign::Running,
-            Phase::Active if self.ready > 0 => StatusSign::Idle,
+            Phase::Active if self.ready + self.reported > 0 => StatusSign::Idle,
             Phase::Active => StatusSign::Blocked,
             Phase::Paused => StatusSign::Paused,
             Phase::Completed => StatusSign::Done,
@@ -268,7 +281,25 @@ impl Plan {
         })
     }
 
-    /// Returns the number of tasks by status.
+    /// Returns the number of tasks by effective status, as the rows of a list of them show it. Reads all tasks.
+    pub fn effective_counts(&self) -> Counts {
+        let mut counts = self.counts();
+        let pending = self.live().filter(|slot| slot.status == Status::Pending && !slot.is_parent());
+        for slot in pending {
+            let (of, from) = match slot {
+                slot if slot.held => (&mut counts.held, &mut counts.blocked),
+                slot if slot.asking => (&mut counts.asking, &mut counts.blocked),
+                slot if slot.ready && slot.reported => (&mut counts.reported, &mut counts.ready),
+                _ => continue,
+            };
+            *of += 1;
+            *from = from.saturating_sub(1);
+        }
+        counts
+    }
+
+    /// Returns the number of tasks by status. Counts reported tasks as ready, and asking and held ones as blocked, so
+    /// that it need not read them.
     pub fn counts(&self) -> Counts {
         let count = |status: Status| self.counts[status as usize];
         let ready = self.ready.len() as u32;
@@ -283,6 +314,7 @@ impl Plan {
             failed: count(Status::Failed),
             skipped: count(Status::Skipped),
             cancelled: count(Status::Cancelled),
+            ..Counts::default()
         }
     }
 

@@ -48,6 +48,65 @@ pub(crate) struct ActionBody {
     take_over: bool,
 }
 
+impl ActionBody {
+    /// Refuses fields that the action does not take: they would have no effect.
+    fn takes(&self, action: &str, fields: &[&str]) -> Result<(), Problem> {
+        let given = [
+            ("message", self.message.is_some()),
+            ("note", self.note.is_some()),
+            ("version", self.version.is_some()),
+            ("digest", self.digest.is_some()),
+            ("hold", !self.hold.is_empty()),
+            ("reason", self.reason.is_some()),
+            ("summary", self.summary.is_some()),
+            ("phase", self.phase.is_some()),
+            ("result", self.result.is_some()),
+            ("output", self.output.is_some()),
+            ("error", self.error.is_some()),
+            ("progress", self.progress.is_some()),
+            ("answer", self.answer.is_some()),
+            ("question", self.question.is_some()),
+            ("choices", !self.choices.is_empty()),
+            ("attempt", self.attempt.is_some()),
+            ("lease_seconds", self.lease_seconds.is_some()),
+            ("take_over", self.take_over),
+        ];
+        let surplus = given.iter().find(|(name, is_given)| *is_given && !fields.contains(name));
+        let Some((name, _)) = surplus else { return Ok(()) };
+        let hint = match fields {
+            [] => "leave it out".to_owned(),
+            fields => format!("{action} takes {}", fields.join(", ")),
+        };
+        Err(Problem::bad(format!("{action} takes no {name}"), hint))
+    }
+}
+
+/// Returns the fields that an action on a plan takes.
+fn plan_fields(action: &str) -> &'static [&'static str] {
+    match action {
+        "request-approval" => &["message"],
+        "approve" => &["version", "digest", "note", "hold"],
+        "reject" | "pause" | "cancel" => &["reason"],
+        "finish" => &["phase", "summary"],
+        _ => &[],
+    }
+}
+
+/// Returns the fields that an action on a task takes.
+fn task_fields(action: &str) -> &'static [&'static str] {
+    match action {
+        "claim" => &["lease_seconds", "take_over"],
+        "progress" => &["progress", "attempt"],
+        "done" => &["result", "output", "attempt"],
+        "fail" => &["error", "attempt"],
+        "skip" | "release" => &["reason", "attempt"],
+        "ask" => &["question", "choices", "attempt"],
+        "answer" => &["answer"],
+        "cancel" | "hold" => &["reason"],
+        _ => &[],
+    }
+}
+
 /// `POST /plans/{plan}/actions/{action}`
 pub(crate) fn on_plan(
     api: &Api,
@@ -55,6 +114,7 @@ pub(crate) fn on_plan(
 ) -> Reply {
     let action = parameter(&path, "action").to_owned();
     let service = &api.service;
+    body.takes(&action, plan_fields(&action))?;
     let reason = body.reason.unwrap_or_default();
     let written = match action.as_str() {
         "request-approval" => service.request_approval(&by, &id, &body.message.unwrap_or_default(), guard)?,
@@ -110,6 +170,7 @@ pub(crate) fn on_task(
 ) -> Reply {
     let action = parameter(&path, "action").to_owned();
     let service = &api.service;
+    body.takes(&action, task_fields(&action))?;
     let attempt = body.attempt;
     let report =
         |report: TaskReport| service.report(&by, TaskRef { plan: &id, task: &task, attempt }, report, guard);

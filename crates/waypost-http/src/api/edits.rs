@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{
-    Complexity, Dependency, DependencyRule, Lock, Position, Retry, TaskChanges, TaskId, TaskSpec, Work,
+    Complexity, Dependency, DependencyRule, FORMAT, Lock, Position, Retry, TaskChanges, TaskId, TaskSpec,
+    Work,
 };
-use waypost_service::{EditOp, NewTask, SourceText};
-use waypost_text::plain_parse_error;
+use waypost_formats::read_part;
+use waypost_service::{EditOp, NewTask, ServiceError, SourceText, Subject};
 
-use super::extract::{Write, nullable};
+use super::extract::{Write, null_clears, nullable};
 use super::plans::{TEXT_NAME, parse_format};
 use super::response::{Problem, Reply, Versioned, written};
 use super::state::Api;
@@ -58,6 +59,8 @@ pub(crate) enum Operation {
         after: Option<TaskId>,
         #[serde(default)]
         first: bool,
+        #[serde(default)]
+        last: bool,
     },
     /// Changes what is named.
     Revise {
@@ -72,7 +75,8 @@ pub(crate) enum Operation {
         #[serde(default)]
         detach: bool,
     },
-    /// Moves a task to another place or another parent; a parent of null makes it a root.
+    /// Moves a task to another place or another parent, where it goes last unless a place is named; a parent of null makes
+    /// it a root.
     Move {
         #[schemars(with = "String")]
         task: TaskId,
@@ -82,6 +86,8 @@ pub(crate) enum Operation {
         after: Option<TaskId>,
         #[serde(default)]
         first: bool,
+        #[serde(default)]
+        last: bool,
         #[schemars(with = "Option<String>")]
         #[serde(default, deserialize_with = "nullable")]
         parent: Option<Option<TaskId>>,
@@ -106,11 +112,15 @@ pub(crate) enum Operation {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Set {
+    #[serde(default, deserialize_with = "null_clears")]
     description: Option<String>,
+    #[serde(default, deserialize_with = "null_clears")]
     notes: Option<String>,
     #[schemars(with = "Option<Vec<Value>>")]
+    #[serde(default, deserialize_with = "null_clears")]
     depends_on: Option<Vec<Dependency>>,
     #[schemars(with = "Option<Value>")]
+    #[serde(default, deserialize_with = "null_clears")]
     when: Option<DependencyRule>,
     #[schemars(with = "Option<String>")]
     #[serde(default, deserialize_with = "nullable")]
@@ -118,8 +128,10 @@ pub(crate) struct Set {
     #[schemars(with = "Option<Vec<String>>")]
     #[serde(default, deserialize_with = "nullable")]
     tools: Option<Option<Vec<String>>>,
+    #[serde(default, deserialize_with = "null_clears")]
     skip: Option<bool>,
     #[schemars(with = "Option<Vec<Value>>")]
+    #[serde(default, deserialize_with = "null_clears")]
     locks: Option<Vec<Lock>>,
     #[schemars(with = "Option<Value>")]
     #[serde(default, deserialize_with = "nullable")]
@@ -133,6 +145,7 @@ pub(crate) struct Set {
     #[schemars(with = "Option<u32>")]
     #[serde(default, deserialize_with = "nullable")]
     timeout_seconds: Option<Option<u32>>,
+    #[serde(default, deserialize_with = "null_clears")]
     priority: Option<i32>,
     #[schemars(with = "Option<String>")]
     #[serde(default, deserialize_with = "nullable")]
@@ -180,14 +193,25 @@ pub(crate) fn edit(api: &Api, Write { plan: id, guard, by, body: edits }: Write<
 fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
     let revise = |task, changes| EditOp::ReviseTask { task, changes: Box::new(changes) };
     Ok(match operation {
-        Operation::Add { task, before, after, first } => {
-            let position = position(before, after, first, at)?;
-            EditOp::AddTasks { tasks: vec![new_task(task, at)?], position }
+        Operation::Add { task, before, after, first, last } => {
+            let position = position(before, after, (first, last), at)?;
+            EditOp::AddTasks { tasks: vec![new_task(task, at)?], position: position.unwrap_or_default() }
         }
-        Operation::Revise { task, set } => revise(task, TaskChanges::from(*set)),
+        Operation::Revise { task, set } => match TaskChanges::from(*set) {
+            nothing if nothing == TaskChanges::default() => {
+                let detail = format!("{at}.set: no changes to {task} are given");
+                return Err(Problem::bad(detail, "name the fields to change"));
+            }
+            changes => revise(task, changes),
+        },
         Operation::Remove { task, detach } => EditOp::RemoveTask { task, drop_dependencies: detach },
-        Operation::Move { task, before, after, first, parent } => {
-            EditOp::MoveTask { task, parent, position: position(before, after, first, at)? }
+        Operation::Move { task, before, after, first, last, parent } => {
+            let position = position(before, after, (first, last), at)?;
+            if position.is_none() && parent.is_none() {
+                let hint = "send one of `before`, `after`, `first`, `last` and `parent`";
+                return Err(Problem::bad(format!("{at}: no target position is given"), hint));
+            }
+            EditOp::MoveTask { task, parent, position: position.unwrap_or_default() }
         }
         Operation::Connect { from, to } => {
             let add_dependencies = vec![Dependency::Task(from)];
@@ -203,17 +227,18 @@ fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
 fn position(
     before: Option<TaskId>,
     after: Option<TaskId>,
-    first: bool,
+    (first, last): (bool, bool),
     at: &str,
-) -> Result<Position, Problem> {
-    match (before, after, first) {
-        (None, None, false) => Ok(Position::Last),
-        (None, None, true) => Ok(Position::First),
-        (Some(before), None, false) => Ok(Position::Before(before)),
-        (None, Some(after), false) => Ok(Position::After(after)),
-        (_, _, _) => Err(Problem::bad(
+) -> Result<Option<Position>, Problem> {
+    match (before, after, first, last) {
+        (None, None, false, false) => Ok(None),
+        (None, None, false, true) => Ok(Some(Position::Last)),
+        (None, None, true, false) => Ok(Some(Position::First)),
+        (Some(before), None, false, false) => Ok(Some(Position::Before(before))),
+        (None, Some(after), false, false) => Ok(Some(Position::After(after))),
+        (_, _, _, _) => Err(Problem::bad(
             format!("{at} names several places"),
-            "send one of `before`, `after` and `first`",
+            "send one of `before`, `after`, `first` and `last`",
         )),
     }
 }
@@ -233,15 +258,20 @@ fn new_task(mut task: Value, at: &str) -> Result<NewTask, Problem> {
         // A placeholder: the service chooses the id.
         fields.insert("id".to_owned(), json!("new"));
     }
-    let spec: TaskSpec = serde_path_to_error::deserialize(task).map_err(|error| {
-        let path = match error.path().to_string().as_str() {
-            "." | "?" => format!("{at}.task"),
-            path => format!("{at}.task.{path}"),
-        };
-        let words = plain_parse_error(&path, &error.inner().to_string());
-        Problem::bad(words, "see /api/v1/openapi.json")
-    })?;
+    let spec = read_task(&task)?;
     Ok(if is_unnamed { NewTask::unnamed(spec) } else { NewTask::named(spec) })
+}
+
+fn read_task(task: &Value) -> Result<TaskSpec, ServiceError> {
+    let text = json!({ "format": FORMAT, "tasks": [task] }).to_string();
+    let reading =
+        read_part(&text).map_err(|error| ServiceError::Unreadable { name: TEXT_NAME.to_owned(), error })?;
+    let problems = reading.problems;
+    let mut tasks = reading.drafts.into_iter().flat_map(|draft| draft.tasks);
+    match tasks.next().filter(|_| problems.is_empty()) {
+        Some(task) => Ok(task.spec),
+        None => Err(ServiceError::Invalid { subject: Subject::Write, problems }),
+    }
 }
 
 /// The whole content of a plan in any format.

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{PlanId, TaskId};
+use waypost_core::TaskId;
 use waypost_store::{Cursor, EVENTS_MAX, EventFilter};
 
-use super::extract::Parameters;
+use super::extract::{Parameters, page_size};
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
@@ -41,9 +41,8 @@ fn split_list(list: Option<&str>) -> impl Iterator<Item = &str> {
 }
 
 impl EventQuery {
-    fn filter(&self) -> Result<EventFilter, Problem> {
-        let plans = split_list(self.plan.as_deref())
-            .map(|id| PlanId::new(id).map_err(|error| Problem::bad(error.to_string(), "send the whole id")));
+    fn filter(&self, api: &Api) -> Result<EventFilter, Problem> {
+        let plans = split_list(self.plan.as_deref()).map(|id| api.service.resolve_plan(id));
         let tasks = split_list(self.task.as_deref())
             .map(|id| TaskId::new(id).map_err(|error| Problem::bad(error.to_string(), "send the whole id")));
         let filter = EventFilter {
@@ -63,12 +62,14 @@ pub(crate) async fn events(
     headers: HeaderMap,
     Parameters(wanted): Parameters<EventQuery>,
 ) -> Result<Response, Problem> {
-    let filter = wanted.filter()?;
+    let limit = page_size(wanted.limit, EVENTS_DEFAULT, EVENTS_MAX)?;
+    let newest = wanted.newest.map(|newest| page_size(Some(newest), newest, EVENTS_MAX)).transpose()?;
+    let after = wanted.after.clone();
+    let filter = run_blocking(Arc::clone(&api), move |api| wanted.filter(api)).await?;
     let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
     let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()).map(str::to_owned);
-    let after = last.or_else(|| wanted.after.clone()).filter(|after| !after.is_empty());
-    if let Some(newest) = wanted.newest {
-        let newest = newest.clamp(1, EVENTS_MAX);
+    let after = last.or(after).filter(|after| !after.is_empty());
+    if let Some(newest) = newest {
         return Ok(run_blocking(api, move |api| newest_of(api, &filter, newest)).await?.into_response());
     }
     let after = match after.as_deref() {
@@ -82,7 +83,6 @@ pub(crate) async fn events(
         }
     };
     if accepted.contains("application/json") && !accepted.contains("text/event-stream") {
-        let limit = wanted.limit.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX);
         let page = run_blocking(api, move |api| {
             let begin = match after {
                 None => Cursor::default(),

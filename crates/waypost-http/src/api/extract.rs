@@ -227,6 +227,13 @@ pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::<T>::deserialize(input).map(Some)
 }
 
+/// Reads null as the empty value, which clears a field, and not as an absent field.
+pub(crate) fn null_clears<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    input: D,
+) -> Result<Option<T>, D::Error> {
+    Option::<T>::deserialize(input).map(|value| Some(value.unwrap_or_default()))
+}
+
 /// Whether the caller already has this version (`If-None-Match`).
 pub(crate) fn is_unchanged(headers: &HeaderMap, version: u64) -> bool {
     let said = headers.get(IF_NONE_MATCH).and_then(|said| said.to_str().ok()).unwrap_or_default();

@@ -189,12 +189,15 @@ fn groups(level: &[usize], standing: &str) -> Value {
     Value::from(told)
 }
 
-/// Counts the letters by status, as a plan counts its tasks: reported ones are ready, and what waits for a person is blocked.
+/// Counts the letters by status, as a plan counts its tasks.
 fn counts(letters: &str) -> Counts {
     let mut counts = Counts { total: u32::try_from(letters.len()).unwrap_or(u32::MAX), ..Counts::default() };
     for letter in letters.chars() {
         match letter {
-            'r' | 'p' => counts.ready += 1,
+            'r' => counts.ready += 1,
+            'p' => counts.reported += 1,
+            'q' => counts.asking += 1,
+            'h' => counts.held += 1,
             'u' => counts.queued += 1,
             'R' => counts.running += 1,
             'd' => counts.done += 1,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use waypost_core::PlanId;
-use waypost_service::{ClaimFilter, Claimable, Claimed, new_lease_seconds, whole_task};
+use waypost_service::{ClaimFilter, Claimable, Claimed, new_lease_seconds, waiting_text, whole_task};
 
 use super::extract::{Body, Parameters, Writer, page_size};
 use super::response::{Problem, Reply, Versioned};
@@ -32,6 +32,7 @@ fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
 pub(crate) fn list(api: &Api, Parameters(listing): Parameters<OfferQuery>) -> Reply {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     let plan = plan_id(api, listing.plan)?;
+    let now = api.plans().store().query(|read| Ok(read.now()))?;
     let mut rows = Vec::new();
     let filter = ClaimFilter { plan: plan.as_ref(), queue: listing.queue.as_deref() };
     let Claimable { tasks, warnings } = api.service.claimable(filter, limit)?;
@@ -39,6 +40,10 @@ pub(crate) fn list(api: &Api, Parameters(listing): Parameters<OfferQuery>) -> Re
         let row = api.service.view(&plan, |plan, _| {
             let mut row = tasks::row(plan, plan.task(task.as_str())?);
             row["plan"] = json!(plan.id());
+            let waits = plan.waiting(task.as_str(), now);
+            if !waits.is_empty() {
+                row["waits_for"] = waits.iter().map(waiting_text).collect();
+            }
             Some(row)
         })?;
         rows.extend(row);

@@ -198,7 +198,7 @@ fn shapes() -> Value {
     let head = json!({ "$ref": "#/components/schemas/Head" });
     let head_fields = json!({
         "id": text, "version": number, "title": text, "phase": text, "status": text, "owner": text,
-        "queue": text, "counts": { "type": "object" }, "asking": number, "goals": number, "atomic": number,
+        "queue": text, "counts": { "$ref": "#/components/schemas/Counts" }, "asking": number, "goals": number, "atomic": number,
     });
     let me = json!({
         "actor": text, "role": text, "version": text, "store": text, "worker": { "type": "boolean" },
@@ -217,13 +217,17 @@ fn shapes() -> Value {
         })),
         "Me": object(&["actor", "role", "version", "store", "worker", "workspace"], me),
         "Head": object(&["id", "version", "title", "phase"], head_fields),
+        "Counts": object(&["total", "ready", "blocked", "queued", "running", "done", "failed", "skipped", "cancelled"], json!({
+            "total": number, "ready": number, "blocked": number, "reported": number, "asking": number, "held": number,
+            "queued": number, "running": number, "done": number, "failed": number, "skipped": number,
+            "cancelled": number })),
         "PlanPage": list("plans", &head),
         "Plan": { "allOf": [head, object(&["approval", "questions", "running", "failed"], json!({}))] },
         "Written": object(&["id", "version"], json!({
             "id": text, "version": number, "warnings": { "type": "array", "items": text },
             "notes": { "type": "array", "items": text }, "added": { "type": "array", "items": text },
             "changes": { "type": "object" }, "again": { "type": "array", "items": text },
-            "approval_voided": { "type": "boolean" } })),
+            "approval_voided": { "type": "boolean" }, "awaits_approval": { "type": "boolean" } })),
         "Validity": object(&["ok", "problems"], json!({ "ok": { "type": "boolean" }, "problems": { "type": "array" } })),
         "Approval": object(&["required", "standing", "problems"], json!({
             "standing": text,
@@ -238,7 +242,8 @@ fn shapes() -> Value {
         "Taken": object(&["task"], json!({
             "plan": text, "version": number, "task": { "type": ["object", "null"] }, "lease_seconds": number,
             "reasons": { "type": "array", "items": text } })),
-        "TaskPage": list("tasks", &object(&["id", "description", "standing"], json!({ "id": text, "standing": text }))),
+        "TaskPage": list("tasks", &object(&["id", "description", "standing"], json!({
+            "id": text, "standing": text, "waits_for": { "type": "array", "items": text } }))),
         "Task": object(&["id", "standing", "attempts", "why"], json!({ "id": text, "standing": text })),
         "EventPage": object(&["events", "cursor", "more"], json!({ "events": { "type": "array" }, "cursor": text })),
         "Workers": list("workers", &object(&["name", "state", "running"], json!({ "name": text }))),

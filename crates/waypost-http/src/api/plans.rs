@@ -115,7 +115,7 @@ pub(crate) fn create(
     let keyed = key.filter(|_| named.is_none()).map(|key| keyed_id(&by, &key));
     let options = CreateOptions { id: named.or_else(|| keyed.clone()), ..CreateOptions::default() };
     draft.id = None;
-    let (value, version) = match (api.service.create(&by, draft, options), keyed) {
+    let (mut value, version) = match (api.service.create(&by, draft, options), keyed) {
         (Ok(reply), _) => (written(&reply), reply.version),
         // The key was used before: the reply names the plan that was created then.
         (Err(ServiceError::Refused(Refusal::AlreadyExists {})), Some(id)) => {
@@ -124,7 +124,15 @@ pub(crate) fn create(
         }
         (Err(error), _) => return Err(error.into()),
     };
-    let location = format!("/api/v1/plans/{}", value["id"].as_str().unwrap_or_default());
+    let id = value["id"].as_str().unwrap_or_default().to_owned();
+    let awaits_approval = |plan: &Plan| plan.state().approval_required && plan.state().approval.is_none();
+    if api.service.read(&api.service.resolve_plan(&id)?, awaits_approval)? {
+        value["awaits_approval"] = json!(true);
+        if let Some(notes) = value["notes"].as_array_mut() {
+            notes.push(json!("the plan has work for executors: nothing runs until a person approves it"));
+        }
+    }
+    let location = format!("/api/v1/plans/{id}");
     let reply = Versioned { status: StatusCode::CREATED, ..Versioned::at(value, version) };
     let mut response = reply.into_response();
     if let Ok(location) = HeaderValue::from_str(&location) {
@@ -194,7 +202,7 @@ pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> 
 
 /// Returns the summary of a plan with its questions, running tasks and failed tasks.
 fn whole(plan: &Plan) -> Map<String, Value> {
-    let mut fields = match json!(PlanSummary::of(plan)) {
+    let mut fields = match json!(PlanSummary::detailed(plan)) {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
@@ -257,6 +265,9 @@ pub(crate) struct PlanPatch {
 pub(crate) fn revise(api: &Api, Write { plan: id, guard, by, body: patch }: Write<PlanPatch>) -> Reply {
     let PlanPatch { title, goal, status, owner, queue, body, token_budget } = patch;
     let changes = PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign: None };
+    if changes == PlanChanges::default() {
+        return Err(Problem::bad("no changes to the plan are given", "name the fields to change"));
+    }
     let reply = api.service.edit(&by, &id, vec![EditOp::RevisePlan(Box::new(changes))], guard)?;
     Ok(Versioned::written(&reply))
 }

@@ -45,6 +45,11 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail, hint)
     }
 
+    /// Replaces the hint.
+    pub(crate) fn with_hint(self, hint: &str) -> Self {
+        Self { hint: hint.to_owned(), ..self }
+    }
+
     /// Turns an error that is not a problem document into one, keeping its other headers. Returns all other responses
     /// unchanged.
     pub(crate) fn from_error_response(response: Response) -> Response {

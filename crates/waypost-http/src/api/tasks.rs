@@ -80,7 +80,8 @@ fn page(
     if let Some(after) = &listing.after
         && plan.task(after).is_none()
     {
-        return Err(Problem::bad(format!("no task is called {after}"), "start again without `after`"));
+        let problem = Problem::from(ServiceError::from(plan.no_such_task(after)));
+        return Err(problem.with_hint("start again without `after`"));
     }
     let mut behind = listing.after.is_none();
     let (mut rows, mut total, mut next) = (Vec::new(), 0usize, None);

@@ -663,8 +663,15 @@ fn a_workers_token_claims_and_reports_on_what_it_holds_and_does_nothing_else() {
     for answer in refused.into_iter().chain(on_plan) {
         assert_eq!(answer.problem(403)["code"], json!("not_for_workers"), "{answer:?}");
     }
-    for action in ["done", "fail", "release", "ask", "progress"] {
-        let body = json!({ "error": "x", "question": "x", "progress": "x" });
+    let reports = [
+        ("done", "result"),
+        ("fail", "error"),
+        ("release", "reason"),
+        ("ask", "question"),
+        ("progress", "progress"),
+    ];
+    for (action, field) in reports {
+        let body = json!({ field: "x" });
         assert_eq!(act("a", action, body).problem(409)["code"], json!("wrong_status"), "nobody works on it");
     }
     assert_eq!(desk.get("/plans/p").ok()["version"], before);
@@ -679,8 +686,8 @@ fn a_workers_token_claims_and_reports_on_what_it_holds_and_does_nothing_else() {
     desk.post("/plans/p/tasks/a/actions/answer", &json!({ "answer": "yes" })).ok();
     // An attempt of someone else is not its own, whoever knows the number.
     desk.by(&desk.agent, "POST", "/plans/p/tasks/a/actions/claim", &[], &json!({})).ok();
-    for action in ["done", "fail", "release", "ask", "progress"] {
-        let body = json!({ "attempt": 3, "error": "x", "question": "x", "progress": "x" });
+    for (action, field) in reports {
+        let body = json!({ "attempt": 3, field: "x" });
         assert_eq!(act("a", action, body).problem(409)["code"], json!("already_running"), "{action}");
     }
     desk.by(&desk.agent, "POST", "/plans/p/tasks/a/actions/release", &[], &json!({})).ok();
@@ -699,8 +706,14 @@ fn only_a_person_ends_a_task_for_people() {
         let act = |action: &str, body: Value| {
             desk.by(token, "POST", &format!("/plans/p/tasks/gate/actions/{action}"), &[], &body)
         };
-        for action in ["claim", "done", "fail", "skip", "cancel"] {
-            let problem = act(action, json!({ "error": "no" })).problem(403);
+        for (action, body) in [
+            ("claim", json!({})),
+            ("done", json!({})),
+            ("fail", json!({ "error": "no" })),
+            ("skip", json!({})),
+            ("cancel", json!({})),
+        ] {
+            let problem = act(action, body).problem(403);
             assert_eq!(problem["code"], json!("human_gate"), "{action}: {problem}");
             let hint =
                 "ask a person to answer task gate of plan p, in the dashboard or with a person's token";
@@ -721,13 +734,73 @@ fn only_a_person_ends_a_task_for_people() {
 fn hints_name_what_a_caller_over_http_can_do_and_no_commands() {
     let desk = Desk::new();
     gated(&desk);
-    let by_agent = |path: &str| desk.by(&desk.agent, "POST", path, &[], &json!({ "answer": "x" }));
+    let by_agent = |path: &str| desk.by(&desk.agent, "POST", path, &[], &json!({}));
     let approve = by_agent("/plans/p/actions/approve").problem(403);
     let hint = "ask a person to approve plan p, in the dashboard or with a person's token";
     assert_eq!((&approve["code"], &approve["hint"]), (&json!("needs_person"), &json!(hint)));
     desk.post("/plans/p/actions/pause", &json!({ "reason": "wrong database" })).ok();
     let resume = by_agent("/plans/p/actions/resume").problem(409);
     assert_eq!((&resume["code"], &resume["hint"]), (&json!("stopped_by_person"), &json!("ask ada")));
+}
+
+#[test]
+fn an_action_takes_only_what_it_needs() {
+    let desk = Desk::new();
+    gated(&desk);
+    let pause = desk.post("/plans/p/actions/pause", &json!({ "digest": "x" })).problem(400);
+    let told = (&pause["code"], &pause["detail"], &pause["hint"]);
+    assert_eq!(told, (&json!("bad_request"), &json!("pause takes no digest"), &json!("pause takes reason")));
+    let done = desk.post("/plans/p/tasks/a/actions/done", &json!({ "take_over": true })).problem(400);
+    assert_eq!(done["detail"], json!("done takes no take_over"));
+    assert_eq!(desk.get("/plans/p").ok()["version"], json!(2));
+}
+
+#[test]
+fn what_is_wrong_has_the_code_of_the_other_front_ends() {
+    let desk = Desk::new();
+    gated(&desk);
+    let edit = |operation: Value| desk.post("/plans/p/edits", &json!({ "operations": [operation] }));
+    let tasks = [
+        json!({ "id": "", "description": "x" }),
+        json!({ "id": "x".repeat(300), "description": "x" }),
+        json!({ "description": 5 }),
+        json!({ "description": "x", "depends_on": "a" }),
+        json!({ "description": "x", "depends_on": [""] }),
+    ];
+    for task in tasks {
+        let problem = edit(json!({ "op": "add", "task": task })).problem(422);
+        assert_eq!(problem["code"], json!("invalid"), "{task}");
+    }
+    for operation in [json!({ "op": "move", "task": "a" }), json!({ "op": "revise", "task": "a", "set": {} })]
+    {
+        assert_eq!(edit(operation.clone()).problem(400)["code"], json!("bad_request"), "{operation}");
+    }
+    edit(json!({ "op": "move", "task": "a", "last": true })).ok();
+    edit(json!({ "op": "revise", "task": "a", "set": { "notes": "n" } })).ok();
+    edit(json!({ "op": "revise", "task": "a", "set": { "notes": null } })).ok();
+    assert_eq!(desk.get("/plans/p/tasks/a").ok()["notes"], Value::Null);
+    desk.by(&desk.person, "PATCH", "/plans/p", &[], &json!({})).problem(400);
+    assert_eq!(desk.get("/plans/p/tasks?after=nope").problem(404)["code"], json!("no_such_task"));
+    let json_only = [("accept", "application/json")];
+    let events =
+        |query: &str| desk.by(&desk.person, "GET", &format!("/events?{query}"), &json_only, &Value::Null);
+    assert_eq!(events("plan=nope").problem(404)["code"], json!("no_such_plan"));
+    for query in ["limit=0", "limit=100000", "newest=0"] {
+        assert_eq!(events(query).problem(400)["code"], json!("bad_request"), "{query}");
+    }
+}
+
+#[test]
+fn what_does_not_start_yet_is_said_with_the_new_plan_and_the_offered_task() {
+    let desk = Desk::new();
+    let work = json!([{ "id": "a", "description": "a", "work": { "executor": "x" } }]);
+    let plan = json!({ "format": "waypost/1", "title": "P", "tasks": work });
+    let made = desk.by(&desk.agent, "POST", "/plans", &[], &json!({ "plan": plan })).ok();
+    assert_eq!(made["awaits_approval"], json!(true), "{made}");
+    gated(&desk);
+    desk.post("/plans/p/actions/pause", &json!({})).ok();
+    let offered = desk.get("/next?plan=p").ok();
+    assert_eq!(offered["tasks"][0]["waits_for"], json!(["the plan, which is paused"]), "{offered}");
 }
 
 #[test]

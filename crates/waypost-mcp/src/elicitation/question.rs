@@ -93,7 +93,7 @@ impl Question {
                     "description": "approve: machines and agents may run it; reject: they may not",
                     "enum": choices,
                 },
-                "reason": { "type": "string", "title": "Reason", "description": "Optional: why, or what to watch out for" },
+                "reason": { "type": "string", "title": "Reason", "description": "Why, or what to watch out for; needed to reject" },
             },
             "required": ["decision"],
         });
@@ -142,7 +142,8 @@ pub(crate) fn settle(
     };
     match written {
         Ok(_) => Ok(Settled::Decided),
-        Err(ServiceError::ChangedSinceSeen { .. }) => {
+        // A rejection without a reason is asked for again, too.
+        Err(ServiceError::ChangedSinceSeen { .. } | ServiceError::Invalid { .. }) => {
             let now = Question::about(workspace, plan, &question.message)?;
             let phase = service.read(plan, |plan| plan.state().phase)?;
             Ok(if phase == Phase::AwaitingApproval { Settled::Changed(now) } else { Settled::Decided })

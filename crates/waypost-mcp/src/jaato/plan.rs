@@ -24,7 +24,6 @@ pub(super) fn create(call: &Call) -> Reply {
         _ => return Err(error("steps must be a non-empty array")),
     };
     let mut draft = Draft::new(title);
-    draft.spec.owner.clone_from(&call.by().name);
     for (step, number) in steps.iter().zip(1..) {
         let Value::String(description) = step else { return Err(error("all steps must be strings")) };
         if description.trim().is_empty() {

@@ -46,8 +46,6 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             "pass tasks, file or text, and a title",
         ));
     }
-    // The creator must find the plan as its own, whatever owner the text gives.
-    spec.owner.clone_from(&call.by().name);
     let created = call.service().create(&call.caller, new.draft, CreateOptions::default())?;
     new.notes.extend(created.notes());
     call.remember(&created.plan)?;

@@ -30,7 +30,7 @@ enum Op {
     Plan,
 }
 
-const PLACE: [&str; 3] = ["before", "after", "first"];
+const PLACE: [&str; 4] = ["before", "after", "first", "last"];
 /// Fields of a task that `revise` does not accept: its id and position, and fields that others write.
 const NOT_REVISED: [&str; 5] = ["id", "parent", "thinking", "foreign", "status"];
 /// Fields that add or remove single dependencies, besides `depends_on`, which replaces all of them.
@@ -73,7 +73,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         ));
     }
     let guard = Guard::from(arguments.number("known_version")?);
-    let edit = call.read(&plan, |plan| Edit::of(plan, ops))??;
+    let edit = Edit::of(ops)?;
     let ends = edit.ops.iter().any(|op| matches!(op, EditOp::SetPhase { phase, .. } if phase.is_finished()));
     let open = if ends { call.read(&plan, open_tasks)? } else { Vec::new() };
     let reply = call.service().edit(&call.caller, &plan, edit.ops, guard)?;
@@ -131,7 +131,7 @@ struct Edit {
 }
 
 impl Edit {
-    fn of(plan: &Plan, ops: &[Value]) -> Result<Self, ToolError> {
+    fn of(ops: &[Value]) -> Result<Self, ToolError> {
         let mut edit = Self::default();
         for (at, op) in ops.iter().enumerate() {
             let within = format!("ops[{at}].");
@@ -157,7 +157,7 @@ impl Edit {
                 }
                 Op::Move => edit.ops.push(relocate(&arguments)?),
                 Op::Status => edit.ops.push(status(&arguments)?),
-                Op::Plan => edit.ops.extend(of_plan(plan, &arguments)?),
+                Op::Plan => edit.ops.extend(of_plan(&arguments)?),
             }
         }
         edit.settle()?;
@@ -202,12 +202,12 @@ fn task(arguments: &Arguments<'_>, name: &str) -> Result<TaskId, ToolError> {
 
 fn place(arguments: &Arguments<'_>) -> Result<Position, ToolError> {
     let (before, after) = (arguments.value("before").is_some(), arguments.value("after").is_some());
-    match (before, after, arguments.flag("first")?) {
-        (false, false, false) => Ok(Position::Last),
-        (true, false, false) => Ok(Position::Before(task(arguments, "before")?)),
-        (false, true, false) => Ok(Position::After(task(arguments, "after")?)),
-        (false, false, true) => Ok(Position::First),
-        _ => Err(arguments.bad("before", "before, after and first exclude each other")),
+    match (before, after, arguments.flag("first")?, arguments.flag("last")?) {
+        (false, false, false, _) => Ok(Position::Last),
+        (true, false, false, false) => Ok(Position::Before(task(arguments, "before")?)),
+        (false, true, false, false) => Ok(Position::After(task(arguments, "after")?)),
+        (false, false, true, false) => Ok(Position::First),
+        _ => Err(arguments.bad("before", "before, after, first and last exclude each other")),
     }
 }
 
@@ -217,19 +217,22 @@ fn relocate(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
         (true, None) => Some(None),
         (true, Some(_)) => Some(Some(task(arguments, "parent")?)),
     };
+    if parent.is_none() && PLACE.iter().all(|name| arguments.value(name).is_none()) {
+        return Err(arguments.bad("task", "no target position is given"));
+    }
     Ok(EditOp::MoveTask { task: task(arguments, "task")?, parent, position: place(arguments)? })
 }
 
 fn revise(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     let depends = |name: &str| dependencies(arguments, name);
     let changes = TaskChanges {
-        description: arguments.text("description")?.map(str::to_owned),
+        description: text_or_empty(arguments, "description")?,
         depends_on: depends("depends_on")?,
         add_dependencies: depends("depends_also_on")?.unwrap_or_default(),
         remove_dependencies: depends("depends_no_more_on")?.unwrap_or_default(),
         when: arguments.native("when")?,
         complexity: arguments.native_or_none("complexity")?,
-        notes: arguments.names("notes").then(|| arguments.text("notes")).transpose()?.map(owned),
+        notes: text_or_empty(arguments, "notes")?,
         tools: arguments.native_or_none("tools")?,
         skip: arguments.native("skip")?,
         locks: arguments.native("locks")?,
@@ -248,8 +251,10 @@ fn revise(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     Ok(EditOp::ReviseTask { task, changes: Box::new(changes) })
 }
 
-fn owned(text: Option<&str>) -> String {
-    text.unwrap_or_default().to_owned()
+/// A text that is given; `null` is an empty one.
+fn text_or_empty(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>, ToolError> {
+    let given = arguments.names(name).then(|| arguments.text(name)).transpose()?;
+    Ok(given.map(|text| text.unwrap_or_default().to_owned()))
 }
 
 fn dependencies(arguments: &Arguments<'_>, name: &str) -> Result<Option<Vec<Dependency>>, ToolError> {
@@ -292,11 +297,8 @@ pub(super) fn check_false_done(result: Option<&str>, arguments: &Arguments<'_>) 
     }
 }
 
-fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolError> {
-    let text = |name: &str| {
-        let named = arguments.names(name).then(|| arguments.text(name)).transpose();
-        named.map(|text| text.map(owned))
-    };
+fn of_plan(arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolError> {
+    let text = |name: &str| text_or_empty(arguments, name);
     let changes = PlanChanges {
         title: text("title")?,
         goal: text("goal")?,
@@ -316,10 +318,6 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolEr
     }
     if let Some(phase) = arguments.one_of("phase", PHASES)? {
         let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
-        let may_resume = matches!(plan.state().phase, Phase::Paused | Phase::Active);
-        if phase == Phase::Active && !may_resume {
-            return Err(arguments.bad("phase", "use plan_start"));
-        }
         ops.push(EditOp::SetPhase { phase, summary });
     }
     if let Some(archived) = arguments.value("archived") {

@@ -78,7 +78,7 @@ fn seen(
 
 /// Summarizes a plan; the reply is small whatever the plan's size.
 fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
-    let (id, version, counts) = (plan.id(), plan.version(), plan.counts());
+    let (id, version, counts) = (plan.id(), plan.version(), plan.effective_counts());
     let title = reply_text::cut(&plan_facts::title(plan), TITLE_BYTES);
     let status = reply_text::cut(&plan.spec().status, STATUS_BYTES);
     let phase = plan.state().phase.as_str();
@@ -93,6 +93,9 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
         (counts.running, "running"),
         (counts.queued, "queued"),
         (counts.ready, "ready"),
+        (counts.reported, "reported"),
+        (counts.asking, "asking"),
+        (counts.held, "held"),
         (counts.blocked, "blocked"),
         (counts.failed, "failed"),
         (counts.skipped, "skipped"),
@@ -207,8 +210,9 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, TargetStatus)]) -> Re
     if let Some(cursor) = cursor
         && !tasks.by_ref().any(|(task, _)| task.spec.id.as_str() == cursor)
     {
-        let message = format!("cursor: task {cursor} no longer exists");
-        return Err(ToolError::new(message, "start again with full: true"));
+        let message = format!("cursor: task {cursor} does not exist");
+        let code = ServiceError::from(plan.no_such_task(cursor)).code();
+        return Err(ToolError::new(message, "start again with full: true").with_fact("code", code));
     }
     let (mut rows, mut bytes) = (Vec::new(), 0);
     let mut last = None;

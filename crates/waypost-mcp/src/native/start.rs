@@ -24,19 +24,23 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     if wait > APPROVAL_SECONDS_MAX {
         return Err(arguments.bad("wait", format!("must be at most {APPROVAL_SECONDS_MAX} seconds")));
     }
-    let (phase, needs_approval) =
-        call.read(&plan, |plan| (plan.state().phase, approval::needs_approval(plan)))?;
-    if !needs_approval || phase == Phase::Paused {
+    if let Some(reason) = approval::rejection(call, &plan)? {
+        return Ok(rejected(reason));
+    }
+    let needs_approval = call.read(&plan, approval::needs_approval)?;
+    if !needs_approval || call.read(&plan, |plan| plan.state().phase)? == Phase::Paused {
+        call.service().activate(&call.caller, &plan, Guard::NONE)?;
         return started(call, &plan);
     }
     match approval::ask(call, &plan, message, wait)? {
-        ApprovalOutcome::Approved => started(call, &plan),
-        ApprovalOutcome::Rejected(reason) => {
-            let text = format!("rejected: {}; change the plan, then ask again", quote(&reason));
-            let value =
-                json!({ "phase": "rejected", "reason": reason, "then": "change the plan, then ask again" });
-            Ok(Answer { value, text })
+        ApprovalOutcome::Approved => {
+            // Approval starts a plan, unless somebody stopped it meanwhile; workers may even have finished it.
+            if call.read(&plan, |plan| plan.state().phase)? == Phase::Draft {
+                call.service().activate(&call.caller, &plan, Guard::NONE)?;
+            }
+            started(call, &plan)
         }
+        ApprovalOutcome::Rejected(reason) => Ok(rejected(reason)),
         ApprovalOutcome::Waiting => {
             let phase = Phase::AwaitingApproval.as_str();
             let approve = call.person_runs(&format!("approve {plan}"));
@@ -47,11 +51,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     }
 }
 
+fn rejected(reason: String) -> Answer {
+    let text = format!("rejected: {}; change the plan, then ask again", quote(&reason));
+    let value = json!({ "phase": "rejected", "reason": reason, "then": "change the plan, then ask again" });
+    Answer { value, text }
+}
+
 fn started(call: &Call, plan: &PlanId) -> Result<Answer, ToolError> {
-    let phase = call.read(plan, |plan| plan.state().phase)?;
-    if phase != Phase::Completed {
-        call.service().activate(&call.caller, plan, Guard::NONE)?;
-    }
     Ok(call.read(plan, |plan| {
         let (phase, next) = (plan.state().phase.as_str(), plan_facts::next_ids(plan));
         let mut text = phase.to_owned();

@@ -53,16 +53,32 @@ pub(super) fn run_summary(plan: &Plan) -> Map<String, Value> {
     answer.insert("id".to_owned(), plan.id().as_str().into());
     answer.insert("version".to_owned(), plan.version().into());
     answer.insert("phase".to_owned(), plan.state().phase.as_str().into());
-    answer.insert("counts".to_owned(), counts(&plan.counts()));
+    answer.insert("counts".to_owned(), counts(&plan.effective_counts()));
     answer
 }
 
 /// Omits counts of zero, to keep the reply short.
 fn counts(counts: &Counts) -> Value {
-    let Counts { total, ready, blocked, queued, running, done, failed, skipped, cancelled } = *counts;
+    let Counts {
+        total,
+        ready,
+        blocked,
+        reported,
+        asking,
+        held,
+        queued,
+        running,
+        done,
+        failed,
+        skipped,
+        cancelled,
+    } = *counts;
     let all = [
         ("ready", ready),
         ("blocked", blocked),
+        ("reported", reported),
+        ("asking", asking),
+        ("held", held),
         ("queued", queued),
         ("running", running),
         ("done", done),

@@ -72,7 +72,7 @@ fn begin(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
     match phase {
         Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => Ok(None),
         Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
-            match call.service().start(&call.caller, plan, false)? {
+            match call.service().start(&call.caller, plan, false, Guard::NONE)? {
                 Start::Runs => Ok(None),
                 // It was approved, and is asked for by what a person sees of it.
                 Start::NeedsApproval { .. } if phase == Phase::Active => Ok(Some(format!(
@@ -115,11 +115,11 @@ fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
     match (text, file, plan) {
         (Some(text), None, None) => {
             let format = format.as_deref().map(dialect).transpose()?;
-            read(call, &text, None, format, id)
+            read(&text, None, format, id)
         }
         (None, Some(file), None) => {
             let format = format.as_deref().map(dialect).transpose()?;
-            read(call, &call.files().read_plan(&file, format)?, Some(&file), format, id)
+            read(&call.files().read_plan(&file, format)?, Some(&file), format, id)
         }
         (None, None, Some(_)) if id.is_some() || format.is_some() => Err(ToolError::new(
             "`id` and `format` are about a text or a file, not about a plan of the store",
@@ -142,7 +142,6 @@ fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
 }
 
 fn read(
-    call: &Call,
     text: &str,
     file: Option<&str>,
     format: Option<Dialect>,
@@ -152,9 +151,6 @@ fn read(
     if let Some(id) = id {
         let id = PlanId::new(id).map_err(|error| ToolError::new(error.to_string(), "choose another id"))?;
         draft.id = Some(id);
-    }
-    if draft.spec.owner.is_empty() {
-        draft.spec.owner.clone_from(&call.by().name);
     }
     Ok(Submission { draft, known: None, notes })
 }

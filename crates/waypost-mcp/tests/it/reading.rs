@@ -131,7 +131,7 @@ fn the_list_of_plans_comes_in_pages() {
     assert_eq!((second.resources.len(), second.next_cursor), (10, None));
     let junk = PaginatedRequestParams::default().with_cursor(Some("junk".to_owned()));
     let said = line.runtime.block_on(line.client().list_resources(Some(junk))).unwrap_err().to_string();
-    assert!(said.contains("\"junk\" is not a cursor of a plan list"), "{said}");
+    assert!(said.contains("\"junk\" is not a cursor of this list"), "{said}");
 }
 
 #[test]

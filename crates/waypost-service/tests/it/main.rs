@@ -4,5 +4,6 @@
 
 mod approval;
 mod gates;
+mod lifecycle;
 mod preview;
 mod signatures;

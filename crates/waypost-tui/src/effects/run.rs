@@ -72,7 +72,7 @@ impl ActiveRuns {
         if let Some(executor) = &workspace.config.default_executor {
             service.assign(by, &plan.id, executor)?;
         }
-        match service.start(by, &plan.id, false)? {
+        match service.start(by, &plan.id, false, Guard::NONE)? {
             Start::Runs => {}
             Start::NeedsApproval { .. } if by.actor.kind != ActorKind::Person => {
                 return Err(ErrorMessage {

@@ -3,7 +3,7 @@
 use waypost_core::Phase;
 use waypost_run::Control;
 
-use super::{Group, Intent, LocalRun, OpenDialog, PlanAction, RunEffect, RunView};
+use super::{Group, Intent, LocalRun, OpenDialog, PlanAction, Preview, RunEffect, RunView};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::note::{ErrorMessage, NoteKind};
 use crate::screen::{Context, Flow};
@@ -67,11 +67,18 @@ impl RunView {
     }
 
     pub(super) fn approve(&mut self, context: &mut Context<'_>) {
-        let needed = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval);
-        let Some(preview) = self.preview.as_ref().filter(|_| needed) else {
-            context.notify(NoteKind::Warning, "this plan does not wait for approval");
-            return;
-        };
+        match self.preview.clone() {
+            Some(preview) => self.offer_approval(&preview, context),
+            // A plan that does not wait for approval is shown without its preview.
+            None => {
+                self.approves_preview = true;
+                self.ask(RunEffect::Preview(self.plan.clone()), context);
+            }
+        }
+    }
+
+    /// Asks whether to approve what the preview shows.
+    pub(super) fn offer_approval(&mut self, preview: &Preview, context: &mut Context<'_>) {
         if preview.left_out() > 0 || preview.is_cut {
             let message = "not everything is shown here: approve in the dashboard, or with `waypost approve`";
             return context.notify(NoteKind::Warning, message);
@@ -90,10 +97,6 @@ impl RunView {
     }
 
     pub(super) fn reject(&mut self, context: &mut Context<'_>) {
-        if !self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
-            context.notify(NoteKind::Warning, "this plan does not wait for approval");
-            return;
-        }
         let lines = vec!["The reason, for the author of the plan.".to_owned()];
         self.dialog(OpenDialog::Reject, Dialog::ask("Reject the plan", lines, "", "reject"), context);
     }

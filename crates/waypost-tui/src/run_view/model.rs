@@ -121,7 +121,7 @@ impl PlanSnapshot {
             rejected: Some(state.reason.trim())
                 .filter(|reason| state.phase == Phase::Draft && !reason.is_empty())
                 .map(beginning),
-            counts: plan.counts(),
+            counts: plan.effective_counts(),
             started_at: state.started_at,
             ended_at: state.updated_at.filter(|_| state.phase.is_finished()),
             rate,

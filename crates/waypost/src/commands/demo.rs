@@ -10,7 +10,7 @@ use clap::Args;
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::Draft;
 use waypost_run::{Options, Runner};
-use waypost_service::{Caller, Service};
+use waypost_service::{Caller, Guard, Service};
 use waypost_store::{Durability, PlanStore, open};
 use waypost_text::hex;
 
@@ -75,7 +75,7 @@ impl Demo {
         let by = Caller { program: None, only_reports: false, ..context.caller()? };
         let entered = service.submit(&by, prepare::runnable(&config, draft, None)?);
         let id = entered.map_err(|error| broken(&error))?.plan;
-        service.start(&by, &id, true)?;
+        service.start(&by, &id, true, Guard::NONE)?;
         let options = Options::plans(vec![id.clone()]);
         let around = folders.execution_env();
         let mut runner = Runner::with(Arc::clone(&plans), Arc::clone(&config), around, options)

@@ -14,7 +14,7 @@ use waypost_core::{Draft, PlanId, Problem, Refusal, Status, TaskId, validate};
 use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
 use waypost_service::admission::forbids_writing;
-use waypost_service::{Caller, CreateOptions, OwnerRule, ServiceError};
+use waypost_service::{Caller, CreateOptions, ServiceError};
 use waypost_store::PlanStore;
 
 use self::folder::Sources;
@@ -196,14 +196,19 @@ fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
     Err(failure)
 }
 
-/// Whether a stored plan has the same specification as a draft. Task states are not compared.
+/// Whether a stored plan has the same specification as a draft. Task states are not compared, and neither is the owner
+/// where the draft names none: that is whoever imported it first.
 fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
     let specs = |draft: &Draft| -> Vec<waypost_core::TaskSpec> {
         let mut specs: Vec<_> = draft.tasks.iter().map(|task| task.spec.clone()).collect();
         specs.sort_by(|a, b| a.id.cmp(&b.id));
         specs
     };
-    *plan.spec() == draft.spec && plan.len() == draft.tasks.len() && specs(&plan.to_draft()) == specs(draft)
+    let mut spec = draft.spec.clone();
+    if spec.owner.is_empty() {
+        spec.owner.clone_from(&plan.spec().owner);
+    }
+    *plan.spec() == spec && plan.len() == draft.tasks.len() && specs(&plan.to_draft()) == specs(draft)
 }
 
 /// Writes one plan, under its own id unless that is taken.
@@ -230,13 +235,8 @@ fn put(
     }
     let wanted = id.or_else(|| own.clone());
     let service = context.service(plans);
-    let create = |draft: Draft, id| {
-        service.create(
-            by,
-            draft,
-            CreateOptions { id, owner: OwnerRule::AsWritten, ..CreateOptions::default() },
-        )
-    };
+    let create =
+        |draft: Draft, id| service.create(by, draft, CreateOptions { id, ..CreateOptions::default() });
     let committed = match create(draft.clone(), wanted) {
         Err(ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_)) if !said => {
             let committed = create(draft, None)?;

@@ -63,7 +63,8 @@ impl New {
             (None, Some(path)) => files::read(&path)?,
             (None, None) => String::new(),
         };
-        if self.title.is_none() && self.goal.is_none() && body.is_empty() {
+        let is_blank = |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim().is_empty());
+        if is_blank(&self.title) && is_blank(&self.goal) && body.trim().is_empty() {
             return Err(Failure::usage("the plan has no title", "for example: waypost new 'Move to JWT'"));
         }
         let by = context.caller()?;

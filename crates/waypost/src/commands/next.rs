@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_service::{ClaimFilter, Claimable, Claimed};
+use waypost_service::{ClaimFilter, Claimable, Claimed, waiting_text};
 use waypost_store::PlanStore;
 
 use crate::context::Context;
@@ -94,7 +94,7 @@ fn list(
             row["plan"] = plan.id().as_str().into();
             let waits = plan.waiting(task.as_str(), now);
             if !waits.is_empty() {
-                row["waits_for"] = waits.iter().map(view::task::waiting_words).collect();
+                row["waits_for"] = waits.iter().map(waiting_text).collect();
             }
             Some(row)
         })?;
@@ -141,7 +141,7 @@ fn say_why_nothing(context: &mut Context, plans: &PlanStore, of: Option<&PlanId>
             plan.state().phase,
             plan.state().approval_required && plan.state().approval.is_none(),
         );
-        format!("nothing can be started ({phase}; {})", view::progress(&plan.counts()))
+        format!("nothing can be started ({phase}; {})", view::progress(&plan.effective_counts()))
     })?;
     context.out.say(words);
     Ok(())

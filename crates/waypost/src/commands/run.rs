@@ -138,7 +138,12 @@ impl Run {
         begin.assign(context, &plans, &id)?;
         if self.tui {
             // Whatever has to be approved first is shown there.
-            context.service_with(&plans, &config)?.start(&context.caller()?, &id, entered.named)?;
+            context.service_with(&plans, &config)?.start(
+                &context.caller()?,
+                &id,
+                entered.named,
+                waypost_service::Guard::NONE,
+            )?;
             tui::show(context, Start::Run(tui::key(&id), Intent::Execute), false)?;
             let summary =
                 Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };

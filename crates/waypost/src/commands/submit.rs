@@ -22,7 +22,8 @@ use crate::trust_prompt;
 
 const EXAMPLES: &str = "\
 Validates the plan, stores it, asks for approval where needed and activates it; workers run it (`waypost worker`).
-Submitting the same file again creates no second plan. Without approval it waits for `waypost approve`.
+Submitting the same file again creates no second plan; a plan that is paused or has ended is not
+started again. Without approval it waits for `waypost approve`.
 
 Examples:
   waypost submit plan.json
@@ -55,6 +56,12 @@ pub(crate) struct Submit {
 
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if !plan_input::is_file(&self.what) {
+            // Before anything of the plan is changed.
+            let found =
+                context.find(&self.what).map_err(|failure| plan_input::or_file(&self.what, failure))?;
+            found.service.startable(&context.caller()?, &found.id)?;
+        }
         let folders = context.folders()?;
         let config = Arc::new(trust_prompt::load_config(context, &folders, self.config.as_deref())?);
         let mut draft = plan_input::one_plan(context, &self.what, self.format)?;
@@ -71,6 +78,7 @@ impl Submit {
         };
         let entered = begin.enter(context, &config, draft)?;
         let found = context.found(Arc::clone(&entered.plans), entered.id.clone());
+        found.service.startable(&context.caller()?, &found.id)?;
         begin.assign(context, &found.plans, &found.id)?;
         let (phase, before) = found.read(|plan| (plan.state().phase, plan.version()))?;
         let mut said = if entered.made {
@@ -79,22 +87,15 @@ impl Submit {
             "the same plan is already in the store".to_owned()
         };
         let mut runs = false;
-        match phase {
-            Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => {
-                said.push_str(&format!(", and is {}", phase.as_str()));
-            }
-            Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
-                match begin.activate(context, &config, &entered)? {
-                    Approval::Given => runs = true,
-                    Approval::Awaited => {
-                        if phase == Phase::Draft {
-                            let by = context.caller()?;
-                            found.service.request_approval(&by, &found.id, "", Guard::NONE)?;
-                        }
-                        said.push_str(", and waits for a person's approval");
-                        context.out.note(format!("`waypost approve {}` lets workers run it", found.id));
-                    }
+        match begin.activate(context, &config, &entered)? {
+            Approval::Given => runs = true,
+            Approval::Awaited => {
+                if phase == Phase::Draft {
+                    let by = context.caller()?;
+                    found.service.request_approval(&by, &found.id, "", Guard::NONE)?;
                 }
+                said.push_str(", and waits for a person's approval");
+                context.out.note(format!("`waypost approve {}` lets workers run it", found.id));
             }
         }
         let version = found.read(Plan::version)?;

@@ -13,7 +13,7 @@ const TEXT_BYTES_MAX: usize = 300;
 
 /// The head of a plan. Only the length of the body is included.
 pub(crate) fn head(plan: &Plan) -> Map<String, Value> {
-    let mut fields = match serde_json::to_value(PlanSummary::of(plan)) {
+    let mut fields = match serde_json::to_value(PlanSummary::detailed(plan)) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => Map::new(),
     };
@@ -50,7 +50,7 @@ pub(crate) fn whole(plan: &Plan) -> Value {
             task["standing"] = json!(standing);
         }
     }
-    value["counts"] = json!(plan.counts());
+    value["counts"] = json!(plan.effective_counts());
     value
 }
 

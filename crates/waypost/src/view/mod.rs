@@ -80,7 +80,9 @@ pub(crate) fn progress(counts: &Counts) -> String {
 
 /// The counts of all statuses except done.
 pub(crate) fn counts_beside_done(counts: &Counts) -> impl Iterator<Item = String> {
-    let Counts { ready, blocked, queued, running, failed, skipped, cancelled, .. } = *counts;
+    let Counts {
+        ready, blocked, reported, asking, held, queued, running, failed, skipped, cancelled, ..
+    } = *counts;
     let others = [
         (failed, "failed"),
         (skipped, "skipped"),
@@ -88,6 +90,9 @@ pub(crate) fn counts_beside_done(counts: &Counts) -> impl Iterator<Item = String
         (running, "running"),
         (queued, "queued"),
         (ready, "ready"),
+        (reported, "reported"),
+        (asking, "asking"),
+        (held, "held"),
         (blocked, "blocked"),
     ];
     others.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"))

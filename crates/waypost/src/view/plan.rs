@@ -14,7 +14,7 @@ use crate::style::Look;
 const BODY_LINES_MAX: usize = 12;
 
 pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
-    let (spec, state, head) = (plan.spec(), plan.state(), PlanSummary::of(plan));
+    let (spec, state, head) = (plan.spec(), plan.state(), PlanSummary::detailed(plan));
     let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
     let status =
         if spec.status.is_empty() { String::new() } else { format!(" [{}]", text::one_line(&spec.status)) };

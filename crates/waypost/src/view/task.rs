@@ -1,11 +1,9 @@
 //! Prints everything about one task, including what it waits for.
 
-use waypost_core::{
-    BlockReason, DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work,
-};
-use waypost_service::hold_text;
+use waypost_core::{DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work};
+use waypost_service::waiting_text;
 
-use super::{phase_words, sign_look, text};
+use super::{sign_look, text};
 use crate::output::Output;
 use crate::style::Look;
 
@@ -19,19 +17,6 @@ const ANSWERED_COLUMNS: usize = 60;
 const LOG_LINES_MAX: usize = 20;
 /// Maximum number of names in one line.
 const NAMES_MAX: usize = 20;
-
-/// What keeps a task from starting, in words.
-pub(crate) fn waiting_words(waiting: &BlockReason) -> String {
-    match waiting {
-        BlockReason::Approval => "a person's approval of the plan".to_owned(),
-        BlockReason::Phase(phase) => format!("the plan, which is {}", phase_words(*phase, false)),
-        BlockReason::Dependencies(names) => names.join(", "),
-        BlockReason::Answer(question) => format!("a person's answer to: {}", text::one_line(question)),
-        BlockReason::Check => "its check: it is reported as done".to_owned(),
-        BlockReason::Held { task, by, reason } => hold_text(task, by, reason),
-        BlockReason::Until(until) => format!("its next attempt at {} UTC", until.to_the_second()),
-    }
-}
 
 pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) {
     let (spec, state) = (&task.spec, &task.state);
@@ -47,7 +32,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
         out.paint(&format!("{} {}", standing.sign().glyph(), standing.as_str()), sign_look(standing.sign()));
     lines_of(out, "status", &[word]);
     for waiting in plan.waiting(id, now) {
-        field(out, "waits for", &waiting_words(&waiting));
+        field(out, "waits for", &waiting_text(&waiting));
     }
     if let Some(why) = state.why() {
         field(out, "why", &why);

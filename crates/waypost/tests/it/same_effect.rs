@@ -48,6 +48,8 @@ enum Given {
     /// `t1` has failed, so `t2` was skipped.
     Failed,
     Paused,
+    /// It was completed.
+    Completed,
     Archived,
     /// The description of `t1` was another one at version 1.
     Revised,
@@ -59,6 +61,8 @@ enum Given {
     Unapproved,
     /// The same, and approval was requested.
     AwaitingApproval,
+    /// The same, and a person rejected it.
+    Rejected,
     /// Active; `t1` is work for a person.
     HumanTask,
     /// A person paused it.
@@ -122,6 +126,15 @@ impl Given {
             Self::Paused => {
                 Self::Active.make(front_ends, id);
                 of_plan("pause");
+            }
+            Self::Completed => {
+                Self::Active.make(front_ends, id);
+                of_plan("finish");
+            }
+            Self::Rejected => {
+                Self::AwaitingApproval.make(front_ends, id);
+                let body = json!({ "reason": "no" });
+                http(Person, Request::post(format!("/plans/{id}/actions/reject"), body));
             }
             Self::Archived => {
                 create(Person, Value::Null);
@@ -253,6 +266,7 @@ const AS_ELSEWHERE: &[&str] = &[
     "cancel a task for a person",
     "approve",
     "approve and hold",
+    "approve a draft",
     // Not even looked at as an edit.
     "add a task without a description",
 ];

@@ -394,6 +394,11 @@ impl Plan {
             return Err(self.wrong_status(number, status, "given other work or dependencies"));
         }
         let mut report = Report::default();
+        // Imported tasks may have none, but an edit takes none away.
+        if new.description.trim().is_empty() && !old.description.trim().is_empty() {
+            let wrong = ProblemKind::Missing { field: "description".to_owned() };
+            report.add(Problem::task(&new.id, wrong));
+        }
         check_task(new, slot.is_parent(), &mut report);
         self.check_dependencies(new, &HashSet::new(), &mut report);
         if report.list.is_empty()

@@ -33,7 +33,7 @@ impl Plan {
     }
 
     /// Adds the person whose stop causes a refusal, so that an agent or a worker is not told to undo it.
-    pub(super) fn name_stop(&self, by: &Actor, mut refusal: Refusal) -> Refusal {
+    pub fn name_stop(&self, by: &Actor, mut refusal: Refusal) -> Refusal {
         match by.kind {
             ActorKind::Person | ActorKind::System => return refusal,
             ActorKind::Agent | ActorKind::Worker => {}

@@ -93,6 +93,20 @@ fn a_change_that_changes_nothing_is_no_event() {
 }
 
 #[test]
+fn an_edit_takes_no_description_away_but_a_task_may_come_without_one() {
+    let bare = TaskSpec { description: String::new(), ..task("b", &[]) };
+    let mut desk = Desk::with(plan_of([task("a", &[]), bare]));
+    let described = |text: &str| TaskChanges { description: Some(text.into()), ..TaskChanges::default() };
+    for blank in ["", " \n"] {
+        let refusal = desk.refuses(ask::revise("a", described(blank)));
+        assert_eq!(refusal.to_string(), "the plan would not be valid: task a: `description` is missing");
+    }
+    desk.does(ask::revise("b", TaskChanges { priority: Some(1), ..TaskChanges::default() }));
+    desk.does(ask::revise("b", described("do b")));
+    desk.refuses(ask::revise("b", described("")));
+}
+
+#[test]
 fn a_task_is_broken_down_into_children() {
     let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &["a"])]));
     let children = vec![task("a1", &[]), task("a2", &["a1"]), child("a21", "a2", &[])];

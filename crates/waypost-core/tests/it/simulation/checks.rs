@@ -1,5 +1,7 @@
 //! Invariants that must hold after every step.
 
+use waypost_core::EffectiveStatus;
+
 use super::*;
 
 impl World {
@@ -84,6 +86,31 @@ impl World {
         if running.is_empty() {
             assert!(self.locks.is_empty(), "locks were left behind {}", what());
         }
+    }
+
+    /// The counts are those of the rows.
+    pub(super) fn check_counts(&self, after: &Draft, what: &dyn Fn() -> String) {
+        let mut counts = Counts::default();
+        for id in after.tasks.iter().map(|task| task.spec.id.as_str()) {
+            if !self.plan.children(id).is_empty() {
+                continue;
+            }
+            counts.total += 1;
+            *match self.plan.effective_status(id).unwrap() {
+                EffectiveStatus::Blocked => &mut counts.blocked,
+                EffectiveStatus::Ready => &mut counts.ready,
+                EffectiveStatus::Reported => &mut counts.reported,
+                EffectiveStatus::Asking => &mut counts.asking,
+                EffectiveStatus::Held => &mut counts.held,
+                EffectiveStatus::Queued => &mut counts.queued,
+                EffectiveStatus::Running => &mut counts.running,
+                EffectiveStatus::Done => &mut counts.done,
+                EffectiveStatus::Failed => &mut counts.failed,
+                EffectiveStatus::Skipped => &mut counts.skipped,
+                EffectiveStatus::Cancelled => &mut counts.cancelled,
+            } += 1;
+        }
+        assert_eq!(self.plan.effective_counts(), counts, "{}", what());
     }
 
     pub(super) fn check_against_a_fresh_plan(&self, after: &Draft, what: &dyn Fn() -> String) {

@@ -10,10 +10,10 @@ mod dice;
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
-    Actor, Approval, Command, Dependency, DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef,
-    IndexDelta, Json, Lock, LockMode, LockTable, Outcome, Phase, Plan, PlanChanges, Position, ProblemKind,
-    QuestionRequest, Refinement, Refusal, Retry, Status, Task, TaskChanges, TaskId, TaskSpec, Timestamp,
-    UpstreamResult, validate,
+    Actor, Approval, Command, Counts, Dependency, DependencyRule, Digest, Draft, Event, Evidence,
+    ExternalTaskRef, IndexDelta, Json, Lock, LockMode, LockTable, Outcome, Phase, Plan, PlanChanges,
+    Position, ProblemKind, QuestionRequest, Refinement, Refusal, Retry, Status, Task, TaskChanges, TaskId,
+    TaskSpec, Timestamp, UpstreamResult, validate,
 };
 use waypost_testkit::{SeededRng, id};
 
@@ -236,6 +236,7 @@ impl World {
         *self.seen.phases.entry(after.state.phase.as_str()).or_default() += 1;
         self.check_touched(before, &after, &touched, &what);
         self.check_locks(&after, &touched, &what);
+        self.check_counts(&after, &what);
         check_draft(&after, &what);
         self.check_against_a_fresh_plan(&after, &what);
         let from_scratch = Plan::from_trusted_draft(plan_id(), after.clone()).work_digest();

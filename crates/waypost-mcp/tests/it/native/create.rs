@@ -100,11 +100,15 @@ fn work_for_machines_needs_a_persons_approval_and_no_text_brings_it_along() {
 }
 
 #[test]
-fn a_plan_belongs_to_whoever_made_it_whatever_the_text_says() {
+fn a_plan_belongs_to_whoever_made_it_unless_the_text_names_another() {
     let (_world, session) = begin();
+    session.call("plan_create", json!({ "text": r#"{"format":"waypost/1","title":"n","tasks":[]}"# }));
+    assert_eq!(session.call("plan_list", json!({})).value["total"], 1);
     let text = r#"{"format":"waypost/1","title":"n","owner":"somebody","tasks":[]}"#;
     session.call("plan_create", json!({ "text": text }));
     assert_eq!(session.call("plan_list", json!({})).value["total"], 1);
+    let all = session.call("plan_list", json!({ "all": true })).value;
+    assert_eq!((&all["total"], &all["plans"][0]["owner"]), (&json!(2), &json!("somebody")));
 }
 
 #[test]

@@ -187,7 +187,10 @@ fn a_plan_is_paused_and_goes_on_and_ends() {
 fn no_operation_starts_a_plan_past_its_approval() {
     let (_world, session) = begin();
     let id = plan(&session, json!([{ "description": "x", "work": { "executor": "noop" } }]));
-    for phase in ["active", "awaiting_approval", "draft"] {
+    let resume = json!({ "plan": id, "ops": [{ "op": "plan", "phase": "active" }] });
+    let said = session.refused("plan_edit", resume);
+    assert!(said.starts_with("the plan is draft, and so cannot be resumed; plan_start starts it"), "{said}");
+    for phase in ["awaiting_approval", "draft"] {
         let ops = json!([{ "op": "plan", "phase": phase }]);
         let said = session.refused("plan_edit", json!({ "plan": id, "ops": ops }));
         assert!(said.starts_with("ops[0].phase: use plan_start"), "{said}");

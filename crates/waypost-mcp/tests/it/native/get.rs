@@ -105,7 +105,7 @@ fn all_tasks_are_told_page_by_page() {
     assert_eq!(seen, (1..=120).map(|number| json!(format!("t{number}"))).collect::<Vec<_>>());
     assert_eq!(pages, 3);
     let gone = session.refused("plan_get", json!({ "cursor": "t999" }));
-    assert_eq!(gone, "cursor: task t999 no longer exists; start again with full: true");
+    assert_eq!(gone, "cursor: task t999 does not exist; start again with full: true");
 }
 
 #[test]

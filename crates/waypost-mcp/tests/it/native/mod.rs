@@ -62,9 +62,7 @@ fn plans_are_listed_a_page_at_a_time_and_only_ones_own() {
         world.wait(1);
     }
     world.session(Toolset::Native, "other").call("plan_create", json!({ "title": "theirs" }));
-    assert!(
-        session.refused("plan_list", json!({ "cursor": "x" })).contains("is not a cursor of a plan list")
-    );
+    assert!(session.refused("plan_list", json!({ "cursor": "x" })).contains("is not a cursor of this list"));
     let first = session.call("plan_list", json!({}));
     assert_eq!(first.value["plans"].as_array().unwrap().len(), 20);
     assert_eq!(first.value["total"], 21);

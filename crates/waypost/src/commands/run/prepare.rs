@@ -130,7 +130,7 @@ impl RunRequest<'_> {
         SubmittedPlan { plans, id, named, .. }: &SubmittedPlan,
     ) -> Outcome<Approval> {
         let service = context.service_with(plans, config)?;
-        if service.start(&context.caller()?, id, *named)? == Start::Runs {
+        if service.start(&context.caller()?, id, *named, Guard::NONE)? == Start::Runs {
             return Ok(Approval::Given);
         }
         if !self.can_ask(context)? {
@@ -141,7 +141,7 @@ impl RunRequest<'_> {
         // Approves what was shown: if the plan has changed since, nothing is approved.
         service.approve(&by, id, preview.seen(), "", Guard::NONE)?;
         // The plan may have been active before, with an approval of something else.
-        match service.start(&by, id, false)? {
+        match service.start(&by, id, false, Guard::NONE)? {
             Start::Runs => Ok(Approval::Given),
             Start::NeedsApproval { .. } => Ok(Approval::Awaited),
         }

@@ -1,0 +1,82 @@
+//! Who owns a new plan, what can be started, and what a rejection needs.
+
+use std::sync::Arc;
+
+use waypost_config::Config;
+use waypost_core::{Actor, Draft, Phase, PlanId};
+use waypost_service::submit::{RunnableDraft, Start};
+use waypost_service::{Caller, CreateOptions, Guard, Presence, Service, ServiceError};
+use waypost_store::{MemoryStore, PlanStore};
+use waypost_testkit::{plan_of, task};
+
+fn service() -> Service {
+    let config = Config::load(&[], []).unwrap();
+    Service::new(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))), Arc::new(config))
+}
+
+fn robin() -> Caller {
+    Caller::new(Actor::agent("robin"))
+}
+
+fn ada() -> Caller {
+    Caller::new(Actor::person("ada")).present(Presence::new("terminal"))
+}
+
+fn draft(owner: &str) -> Draft {
+    let mut draft = plan_of([task("a", &[])]);
+    draft.spec.owner = owner.to_owned();
+    draft
+}
+
+#[test]
+fn an_agent_owns_the_plan_that_it_makes_unless_the_draft_names_an_owner() {
+    let service = service();
+    let config = service.config().unwrap();
+    for (by, named, owner) in
+        [(robin(), "", "robin"), (robin(), "kim", "kim"), (ada(), "", ""), (ada(), "kim", "kim")]
+    {
+        let created = service.create(&by, draft(named), CreateOptions::default()).unwrap().plan;
+        let submitted = RunnableDraft::new(&config, draft(named), None).unwrap();
+        let submitted = service.submit(&by, submitted).unwrap().plan;
+        for plan in [created, submitted] {
+            let found = service.read(&plan, |plan| plan.spec().owner.clone()).unwrap();
+            assert_eq!(found, owner, "{by:?} {named:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_paused_ended_or_archived_is_not_started() {
+    type Stop = fn(&Service, &PlanId) -> Result<(), ServiceError>;
+    let stops: [(&str, Stop); 3] = [
+        ("wrong_phase", |service, plan| service.pause(&robin(), plan, "", Guard::NONE).map(drop)),
+        ("wrong_phase", |service, plan| {
+            service.finish(&robin(), plan, Phase::Completed, "", Guard::NONE).map(drop)
+        }),
+        ("archived", |service, plan| service.archive(&robin(), plan, Guard::NONE).map(drop)),
+    ];
+    for (code, stop) in stops {
+        let service = service();
+        let plan = service.create(&robin(), draft(""), CreateOptions::default()).unwrap().plan;
+        assert_eq!(service.start(&robin(), &plan, Guard::NONE).unwrap(), Start::Runs);
+        assert!(!service.activate(&robin(), &plan, Guard::NONE).unwrap().changed, "it is active already");
+        assert_eq!(service.activate(&robin(), &plan, Guard::at(1)).unwrap_err().code(), "conflict");
+        stop(&service, &plan).unwrap();
+        for by in [robin(), ada()] {
+            assert_eq!(service.startable(&by, &plan).unwrap_err().code(), code);
+            assert_eq!(service.start(&by, &plan, Guard::NONE).unwrap_err().code(), code);
+            assert_eq!(service.activate(&by, &plan, Guard::NONE).unwrap_err().code(), code);
+        }
+    }
+}
+
+#[test]
+fn a_rejection_needs_a_reason() {
+    let service = service();
+    let plan = service.create(&robin(), draft(""), CreateOptions::default()).unwrap().plan;
+    let code = |by: &Caller, reason| service.reject(by, &plan, reason, Guard::NONE).unwrap_err().code();
+    assert_eq!(code(&ada(), " "), "invalid");
+    assert_eq!(code(&robin(), ""), "needs_person");
+    service.reject(&ada(), &plan, "tests first", Guard::NONE).unwrap();
+    assert_eq!(service.read(&plan, |plan| plan.state().reason.clone()).unwrap(), "tests first");
+}
