@@ -18,7 +18,8 @@ const TRIES: usize = 20;
 /// Starts a plan. One that has ended, or that others have to approve, stays as it is.
 pub(crate) fn start(plans: &Arc<PlanStore>, config: &Arc<Config>, plan: &PlanId) {
     let service = Service::new(Arc::clone(plans), Arc::clone(config));
-    let _refused = (0..TRIES).any(|_| service.start(&ada(), plan, false).is_ok());
+    let _refused =
+        (0..TRIES).any(|_| service.start(&ada(), plan, false, waypost_service::Guard::NONE).is_ok());
 }
 
 /// Starts all plans of a store.

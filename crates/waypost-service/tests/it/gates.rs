@@ -575,7 +575,7 @@ fn only_a_person_assigns(desk: Desk) {
     desk.service.assign(&present(), &desk.plan, "build").unwrap();
     let state = desk.service.read(&desk.plan, |plan| plan.state().clone()).unwrap();
     assert!(state.approval.is_none() && state.phase != Phase::Active, "{state:?}");
-    let started = desk.service.start(&present(), &desk.plan, false).unwrap();
+    let started = desk.service.start(&present(), &desk.plan, false, Guard::NONE).unwrap();
     assert!(matches!(started, Start::NeedsApproval { .. }), "nobody has seen it");
 }
 
