@@ -59,7 +59,7 @@ fn what_is_paused_ended_or_archived_is_not_started() {
         let service = service();
         let plan = service.create(&robin(), draft(""), CreateOptions::default()).unwrap().plan;
         assert_eq!(service.start(&robin(), &plan, false, Guard::NONE).unwrap(), Start::Runs);
-        assert!(!service.activate(&robin(), &plan, false, Guard::NONE).unwrap().changed, "it is active already");
+        assert!(!service.activate(&robin(), &plan, Guard::NONE).unwrap().changed, "it is active already");
         assert_eq!(service.activate(&robin(), &plan, Guard::at(1)).unwrap_err().code(), "conflict");
         stop(&service, &plan).unwrap();
         for by in [robin(), ada()] {
