@@ -1,13 +1,12 @@
 //! How a plan differs from what was approved last, also after that approval became void.
 
-use waypost_core::{Difference, Event, PlanId, differences};
+use waypost_core::{ApprovedWork, Difference, Event, PlanId, differences};
 use waypost_store::StoreError;
+use waypost_text::reveal;
 
 use crate::diff_text::{Texts, difference_lines};
 use crate::error::ServiceError;
 use crate::service::Service;
-use waypost_core::ApprovedWork;
-use waypost_text::reveal;
 
 /// Maximum number of versions searched for the last approval.
 const VERSIONS_SEARCHED_MAX: u64 = 5_000;
@@ -68,14 +67,13 @@ impl Service {
     }
 
     /// Adds to a refusal what changed while a person was reading.
-    pub(crate) fn with_changes(&self, error: ServiceError) -> ServiceError {
-        match error {
-            ServiceError::ChangedSinceSeen { plan, seen, current, .. } if seen != current => {
-                let changes = self.changes_since(&plan, seen);
-                ServiceError::ChangedSinceSeen { plan, seen, current, changes }
-            }
-            error => error,
+    pub(crate) fn with_changes(&self, mut error: ServiceError) -> ServiceError {
+        if let ServiceError::ChangedSinceSeen { plan, seen, current, changes } = &mut error
+            && seen != current
+        {
+            *changes = self.changes_since(plan, *seen);
         }
+        error
     }
 }
 
