@@ -231,7 +231,7 @@ impl Gatekeeper<'_> {
                 Some((task, Act::Cancel)) => {
                     self.open_members(task)
                         .iter()
-                        .try_for_each(|member| self.is_no_gate_elsewhere(config, member, "cancel it"))?;
+                        .try_for_each(|member| self.is_surely_no_gate(config, member, "cancel it"))?;
                     for member in self.open_members(task).iter().filter(|member| is_for_people(member)) {
                         let end = (GateOutcome::Cancelled, None);
                         gates.push(self.end(config, member, end, "cancel it", PersonVerb::Cancel)?);
@@ -242,7 +242,7 @@ impl Gatekeeper<'_> {
                     gates.push(self.end(config, task, end, "answer it", PersonVerb::Answer)?);
                 }
                 Some((task, Act::Reopen)) => {
-                    self.is_no_gate_elsewhere(config, task, "reopen it")?;
+                    self.is_surely_no_gate(config, task, "reopen it")?;
                     if is_for_people(task) {
                         self.only_people(task, "reopen it")?;
                     }
@@ -297,7 +297,7 @@ impl Gatekeeper<'_> {
     }
 
     /// In a plan that was approved, an executor that nothing here defines may be a person where it was.
-    fn is_no_gate_elsewhere(
+    fn is_surely_no_gate(
         &self,
         config: &Config,
         task: &TaskId,

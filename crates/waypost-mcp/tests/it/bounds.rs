@@ -65,12 +65,12 @@ fn an_argument_that_does_not_fit_is_named_by_every_set_of_tools() {
 fn a_wait_beyond_the_limit_is_refused_by_every_tool_that_waits() {
     let world = World::new();
     let native = world.session(Toolset::Native, "main");
-    native.call("plan_create", json!({ "text": ONE_TASK }));
+    let plan = native.call("plan_create", json!({ "text": ONE_TASK })).value["plan"].clone();
     let runs = world.session(Toolset::Orchestrator, "main");
     for (session, tool, arguments) in [
         (&native, "events", json!({ "wait": 601 })),
-        (&native, "plan_start", json!({ "plan": "p", "wait": 601 })),
-        (&runs, "run_watch", json!({ "plan": "p", "seconds": 601 })),
+        (&native, "plan_start", json!({ "plan": plan, "wait": 601 })),
+        (&runs, "run_watch", json!({ "plan": plan, "seconds": 601 })),
     ] {
         let said = session.ask(tool, arguments);
         assert_eq!(said.value["code"], "bad_request", "{tool}: {}", said.text);
@@ -83,15 +83,16 @@ fn what_is_not_there_has_the_same_code_in_every_set_of_tools() {
     let world = World::new();
     let session = |toolset| world.session(toolset, "main");
     session(Toolset::Jaato).call("createPlan", json!({ "title": "P", "steps": ["one"] }));
-    session(Toolset::Native).call("plan_create", json!({ "text": ONE_TASK }));
+    let plan =
+        session(Toolset::Native).call("plan_create", json!({ "text": ONE_TASK })).value["plan"].clone();
     for (toolset, tool, arguments, code) in [
         (Toolset::Native, "plan_get", json!({ "plan": "nope" }), "no_such_plan"),
         (Toolset::Jaato, "getPlanStatus", json!({ "plan_id": "nope" }), "no_such_plan"),
         (Toolset::Plans, "read_plan", json!({ "name": "nope" }), "no_such_plan"),
         (Toolset::Orchestrator, "run_status", json!({ "plan": "nope" }), "no_such_plan"),
-        (Toolset::Native, "plan_get", json!({ "plan": "p", "task": "nope" }), "no_such_task"),
+        (Toolset::Native, "plan_get", json!({ "plan": plan, "task": "nope" }), "no_such_task"),
         (Toolset::Jaato, "getPlanStatus", json!({ "after_step_id": "nope" }), "no_such_task"),
-        (Toolset::Orchestrator, "run_log", json!({ "plan": "p", "task": "a" }), "not_found"),
+        (Toolset::Orchestrator, "run_log", json!({ "plan": plan, "task": "a" }), "not_found"),
     ] {
         let said = session(toolset).ask(tool, arguments);
         assert_eq!(said.value["code"], code, "{tool}: {} {}", said.text, said.value);
@@ -102,9 +103,9 @@ fn what_is_not_there_has_the_same_code_in_every_set_of_tools() {
 fn an_archived_plan_offers_no_task_and_says_why() {
     let world = World::new();
     let session = world.session(Toolset::Native, "main");
-    session.call("plan_create", json!({ "text": ONE_TASK }));
-    world.person("p", waypost_core::Command::Archive);
-    assert_eq!(session.call("task_next", json!({ "plan": "p" })).text, "nothing: the plan is archived");
+    let plan = session.call("plan_create", json!({ "text": ONE_TASK })).value["plan"].clone();
+    world.person(plan.as_str().unwrap(), waypost_core::Command::Archive);
+    assert_eq!(session.call("task_next", json!({ "plan": plan })).text, "nothing: the plan is archived");
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn a_command_that_no_person_has_approved_runs_nothing() {
     // A worker's own shell is no person's either.
     let mut worker = place.workspace.command(env!("CARGO_BIN_EXE_waypost"));
     let output = worker.env("WAYPOST_ACTOR", "worker:p").args(["run", "p", "--yes"]).output().unwrap();
-    check(&output, 1, "needs approval before it runs");
+    check(&output, 1, "can do nothing else");
     place.nothing_ran();
 }
 

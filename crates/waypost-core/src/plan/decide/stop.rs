@@ -2,8 +2,10 @@
 
 use super::super::Plan;
 use super::super::slot::NONE;
-use super::NAMES_MAX;
 use crate::{Actor, ActorKind, Event, Hold, Phase, Refusal, Status, TaskId};
+
+/// Maximum number of tasks named in a refusal.
+const NAMES_MAX: usize = 20;
 
 impl Plan {
     /// Refuses events of agents and workers that would undo a person's stop.

@@ -78,7 +78,7 @@ fn what_is_meant_is_guessed_where_a_word_is_not_known() {
         assert!(said.contains(expected), "{said}");
     };
     check("task_report", json!({ "task": "buid", "status": "done" }), "did you mean build?");
-    check("task_next", json!({ "task": "biuld" }), "did you mean build?");
+    check("task_next", json!({ "task": "buld" }), "did you mean build?");
     check("plan_get", json!({ "task": "buld" }), "did you mean build?");
     check(
         "task_report",

@@ -121,12 +121,9 @@ fn reports_that_say_too_little_are_refused() {
     plan(&session, json!(["a"]));
     take(&session);
     let refused = |status: &str| session.refused("task_report", json!({ "task": "t1", "status": status }));
-    assert_eq!(
-        refused("failed"),
-        "invalid plan: task t1: `error` is missing (add `error`); fix all of them, then retry"
-    );
-    assert!(refused("progress").contains("`progress` is missing"));
-    assert!(refused("question").contains("`question` is missing"));
+    assert_eq!(refused("failed"), "invalid report: task t1: the error is empty; write the error");
+    assert!(refused("progress").starts_with("invalid report: task t1: the progress is empty"));
+    assert!(refused("question").starts_with("invalid report: task t1: the question is empty"));
     assert_eq!(
         refused("finished"),
         "status cannot be \"finished\"; use one of progress, done, failed, skipped, release, question"
