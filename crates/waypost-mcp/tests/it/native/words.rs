@@ -99,7 +99,7 @@ fn what_is_meant_is_guessed_where_a_word_is_not_known() {
     );
     check("plan_list", json!({ "phase": "activ" }), "did you mean active?");
     take(&session);
-    check("task_report", json!({ "task": "build", "status": "failed" }), "give text: what went wrong");
+    check("task_report", json!({ "task": "build", "status": "failed" }), "the error is empty");
 }
 
 #[test]
