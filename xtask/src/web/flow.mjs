@@ -294,7 +294,8 @@ const panel = () =>
     const thinking = { reasoning: "Small enough", tokens: 1234, digest: { summary: "All is counted", key_decisions: ["count lines"], artifacts: ["size.txt"] } };
     const tasks = [{ id: "counted", description: "Count", thinking, check: work("count") }, { id: "asked", description: "Ask" }];
     await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "panel", title: "Panel", tasks }));
-    await stage.api("POST", "/plans/panel/actions/start", {});
+    // A plan of the store is shown before machines run it.
+    await stage.approve("panel");
     const agent = await stage.agent("counter");
     await agent.call("task_next", { plan: "panel", task: "counted" });
     await agent.call("task_report", { plan: "panel", task: "counted", status: "done", text: "counted by hand" });
