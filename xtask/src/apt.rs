@@ -10,11 +10,12 @@ use anyhow::{Context, Result, bail};
 use crate::exec::program;
 
 /// Programs that the tests run, and the packages that contain them.
-const NEEDED: [(&[&str], &[&str]); 7] = [
+const NEEDED: [(&[&str], &[&str]); 8] = [
     (&["git"], &["git"]),
     (&["kill"], &["procps"]),
     (&["openssl"], &["openssl"]),
     (&["ssh-keygen"], &["openssh-client"]),
+    (&["pgbouncer"], &["pgbouncer"]),
     (&["python3"], &["python3"]),
     (&["slurmctld", "slurmd", "sbatch", "munged"], &["slurm-wlm", "munge"]),
     (&["tmux"], &["tmux"]),

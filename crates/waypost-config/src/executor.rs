@@ -52,6 +52,8 @@ pub enum Worker {
     Kubernetes(Arc<Kubernetes>),
     /// A job of a Slurm cluster.
     Slurm(Arc<Slurm>),
+    /// A job of a remote service, for which a program speaks.
+    Program(Arc<RemoteProgram>),
 }
 
 impl Serialize for Worker {
@@ -64,6 +66,7 @@ impl Serialize for Worker {
             Self::Container(container) => serializer.collect_map([("container", &**container)]),
             Self::Kubernetes(kubernetes) => serializer.collect_map([("kubernetes", &**kubernetes)]),
             Self::Slurm(slurm) => serializer.collect_map([("slurm", &**slurm)]),
+            Self::Program(program) => serializer.collect_map([("program", &**program)]),
         }
     }
 }
@@ -75,6 +78,7 @@ impl Worker {
             Self::Process(process) => &process.directory,
             Self::Agent(agent) => &agent.process.directory,
             Self::Slurm(slurm) => &slurm.process.directory,
+            Self::Program(program) => &program.process.directory,
             Self::Http(_) | Self::Container(_) | Self::Kubernetes(_) => "",
         }
     }
@@ -88,6 +92,7 @@ impl Worker {
             Self::Container(container) => container.timeout_seconds,
             Self::Kubernetes(kubernetes) => kubernetes.timeout_seconds,
             Self::Slurm(slurm) => slurm.process.timeout_seconds,
+            Self::Program(program) => program.process.timeout_seconds,
         }
     }
 }
@@ -157,8 +162,17 @@ pub struct Http {
     pub tries: u32,
     /// Seconds between two polls, if the service does not specify an interval.
     pub poll_seconds: u32,
+    /// Whether the service answers a repeated request with the job that the first one began, so that a job whose answer was
+    /// lost can be cancelled.
+    #[serde(skip_serializing_if = "is_false")]
+    pub idempotent: bool,
     /// The time limit of an attempt.
     pub timeout_seconds: Option<u32>,
+}
+
+/// A key that is not set does not change what an approval binds.
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// The HTTP method that a job is sent with.
@@ -256,6 +270,17 @@ pub struct Kubernetes {
     pub ttl_seconds: u32,
     /// The time limit of an attempt.
     pub timeout_seconds: Option<u32>,
+}
+
+/// A program that submits, finds, polls and cancels the jobs of a remote service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RemoteProgram {
+    /// The program; its time limit is that of an attempt.
+    pub process: Process,
+    /// What the program is told with each call.
+    pub settings: BTreeMap<String, String>,
+    /// Seconds between two polls, if the program does not specify an interval.
+    pub poll_seconds: u32,
 }
 
 /// A Slurm job that is submitted for each attempt, in one array with others that start at the same time.

@@ -33,6 +33,6 @@ pub use models::*;
 pub use parse::{PROMPT_MARK, todo_store};
 pub use pinned_files::{PINNED_BYTES_MAX, PINNED_FILES_MAX, PinnedFiles};
 pub use problem::{BadConfig, ConfigProblem};
-pub use resolve::{ResolvedWork, inputs, resolve, resolve_check};
+pub use resolve::{ResolvedWork, UnknownTarget, inputs, resolve, resolve_check, worker_name, worker_named};
 pub use settings::*;
 pub use template::Template;

@@ -50,6 +50,17 @@ impl Config {
                 hint: "make heartbeat_seconds a third of seconds, or less".to_owned(),
             });
         }
+        if problems.is_empty()
+            && let Some(target) = config.target.clone()
+            && let Err(unknown) = config.use_target(&target)
+        {
+            problems.push(ConfigProblem {
+                place: "target".to_owned(),
+                line: None,
+                what: unknown.to_string(),
+                hint: unknown.hint(),
+            });
+        }
         if problems.is_empty() && config.approval.pinned_images {
             problems.extend(config.movable_images());
         }
@@ -132,9 +143,21 @@ impl Config {
         let image = |worker: &Worker| match worker {
             Worker::Container(container) => Some(container.image.clone()),
             Worker::Kubernetes(kubernetes) => Some(kubernetes.image.clone()),
-            Worker::Process(_) | Worker::Agent(_) | Worker::Http(_) | Worker::Slurm(_) => None,
+            Worker::Process(_)
+            | Worker::Agent(_)
+            | Worker::Http(_)
+            | Worker::Slurm(_)
+            | Worker::Program(_) => None,
         };
         let mut images = Vec::new();
+        for (target, executors) in &self.targets {
+            for (name, workers) in executors {
+                let named = |(worker, one): (&String, &Worker)| {
+                    Some((format!("{name}.targets.{target}.{worker}"), image(one)?))
+                };
+                images.extend(workers.iter().filter_map(named));
+            }
+        }
         for (name, executor) in &self.executors {
             match executor {
                 Executor::Noop | Executor::Human => {}

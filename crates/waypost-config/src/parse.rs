@@ -15,6 +15,7 @@ mod tui;
 pub(crate) mod values;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -92,6 +93,7 @@ impl Table<'_> {
         self.section("trust", |table| table.trust(config));
         let default_executor = self.text("default_executor");
         set(&mut config.default_executor, default_executor.map(|name| (!name.is_empty()).then_some(name)));
+        set(&mut config.target, self.text("target").map(|name| (!name.is_empty()).then_some(name)));
         config.queues.extend(self.tables("queues", |_, table| {
             let concurrency = table.small("concurrency", 1..=CONCURRENCY_MAX);
             table.missing("concurrency", "for example concurrency = 4");
@@ -106,12 +108,23 @@ impl Table<'_> {
             };
             table.pin(pinned, worker.map_or("", Worker::directory));
             let revision = table.revision();
-            Some((executor?, revision))
+            let end_when_lost = table.flag("end_when_lost").unwrap_or(false);
+            let targets = match &executor {
+                Some(Executor::Dispatch(_)) => table.targets(),
+                Some(Executor::Worker(_) | Executor::Noop | Executor::Human) | None => BTreeMap::new(),
+            };
+            Some((executor?, revision, end_when_lost, targets))
         });
-        for (name, (executor, revision)) in executors {
+        for (name, (executor, revision, end_when_lost, targets)) in executors {
+            config.targets.values_mut().for_each(|known| drop(known.remove(&name)));
+            for (target, workers) in targets {
+                config.targets.entry(target).or_default().insert(name.clone(), workers);
+            }
             // What a later file defines is something else, so the revision does not stand for it.
             config.revisions.remove(&name);
             config.revisions.extend(revision.map(|revision| (name.clone(), revision)));
+            config.end_when_lost.remove(&name);
+            config.end_when_lost.extend(end_when_lost.then(|| name.clone()));
             config.executors.insert(name, executor);
         }
         config.checks.extend(self.tables("checks", |_, table| {

@@ -15,6 +15,8 @@ pub const PINNED_FILES_MAX: usize = 1_000;
 /// Maximum bytes of the files that one executor pins.
 pub const PINNED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Maximum number of names below a pinned folder that are looked at.
+const LOOKED_AT_MAX: usize = 100_000;
 /// Files up to this size are read each time: two edits within one tick of the clock leave the same times.
 const ALWAYS_READ_BYTES: u64 = 64 * 1024;
 
@@ -66,6 +68,11 @@ impl PinnedFiles {
         let mut files = BTreeMap::new();
         let mut bytes = 0;
         for pattern in patterns {
+            // No pattern matches such a name, and a program may still read the file.
+            if let Some(problem) = unmatched_name(&root.join(directory), pattern) {
+                files.insert(pattern.clone(), problem);
+                continue;
+            }
             match matches(root, directory, pattern) {
                 Ok(found) if found.is_empty() => _ = files.insert(pattern.clone(), "no such file".to_owned()),
                 Ok(found) => {
@@ -86,8 +93,8 @@ impl PinnedFiles {
     }
 
     /// Returns the hash of a plain file, and where it is if links lead to it: another target is another file.
-    fn hash(&self, root: &Path, path: &Path, bytes: &mut u64) -> io::Result<String> {
-        let (root, target) = (root.canonicalize()?, path.canonicalize()?);
+    fn hash(&self, given: &Path, path: &Path, bytes: &mut u64) -> io::Result<String> {
+        let (root, target) = (given.canonicalize()?, path.canonicalize()?);
         let about = fs::metadata(&target)?;
         if !about.is_file() {
             return Err(io::Error::other("not a plain file"));
@@ -98,7 +105,8 @@ impl PinnedFiles {
         }
         let hash = self.hash_of(&target, &about)?;
         let place = target.strip_prefix(&root).unwrap_or(&target);
-        let is_link = fs::symlink_metadata(path)?.is_symlink() || place.is_absolute();
+        // A folder that is a link counts as well: programs find `..` behind it at another place.
+        let is_link = path.strip_prefix(given).map_or(true, |inside| root.join(inside) != target);
         Ok(if is_link { format!("{hash} (link to {})", place.display()) } else { hash })
     }
 
@@ -116,17 +124,48 @@ impl PinnedFiles {
     }
 }
 
+/// Says if a file that a pattern could mean has a name that is not UTF-8.
+fn unmatched_name(folder: &Path, pattern: &str) -> Option<String> {
+    let wild = pattern.find(['*', '?', '['])?;
+    let literal = pattern[..wild].rfind('/').map_or("", |end| &pattern[..end]);
+    let is_deep = pattern.contains("**") || pattern[wild..].contains('/');
+    let mut folders = vec![folder.join(literal)];
+    let mut looked_at = 0;
+    while let Some(folder) = folders.pop() {
+        // What cannot be read is named where its files are.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            looked_at += 1;
+            if entry.file_name().to_str().is_none() {
+                return Some("there is a file whose name is not UTF-8".to_owned());
+            }
+            if looked_at > LOOKED_AT_MAX {
+                return Some(format!("more than {LOOKED_AT_MAX} files to look at"));
+            }
+            if is_deep && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    None
+}
+
 fn matches(
     root: &Path,
     directory: &str,
     pattern: &str,
 ) -> Result<Vec<(String, PathBuf)>, glob::PatternError> {
     let folder = glob::Pattern::escape(&root.join(directory).to_string_lossy());
-    let found = glob::glob(&format!("{}/{pattern}", folder.trim_end_matches('/')))?;
+    // `**` alone matches folders.
+    let files = if pattern.ends_with("**") { "/*" } else { "" };
+    let found = glob::glob(&format!("{}/{pattern}{files}", folder.trim_end_matches('/')))?;
     let named = |path: PathBuf| {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         (name, path)
     };
     // A folder that cannot be read is named by its own error when its files are.
-    Ok(found.map(|path| named(path.unwrap_or_else(|error| error.path().to_owned()))).collect())
+    let found = found.map(|path| path.unwrap_or_else(|error| error.path().to_owned()));
+    // A pattern means files. `**` finds those below a folder too, and follows links.
+    let is_link = |path: &PathBuf| path.is_symlink() && !pattern.contains("**");
+    let is_folder = |path: &PathBuf| pattern.contains('*') && path.is_dir() && !is_link(path);
+    Ok(found.filter(|path| !is_folder(path)).map(named).collect())
 }

@@ -1,6 +1,7 @@
 //! The files that a configuration takes secrets from. Code that reads files on behalf of others must not read these. Accesses no
 //! file.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::executor::{Header, Secret, Worker};
@@ -19,7 +20,8 @@ impl Config {
                 }
             }
         }
-        self.checks.values().for_each(|worker| of_worker(worker, &mut files));
+        let of_targets = self.targets.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
+        of_targets.chain(self.checks.values()).for_each(|worker| of_worker(worker, &mut files));
         for reporter in self.reporters.values() {
             match &reporter.report {
                 Report::Console | Report::File { .. } | Report::Command { .. } => {}
@@ -48,6 +50,7 @@ fn of_worker(worker: &Worker, files: &mut Vec<PathBuf>) {
         }
         Worker::Container(container) => of_secrets(container.secrets.values(), files),
         Worker::Slurm(slurm) => of_secrets(slurm.process.secrets.values(), files),
+        Worker::Program(program) => of_secrets(program.process.secrets.values(), files),
         // It holds the keys to the cluster.
         Worker::Kubernetes(kubernetes) => files.extend(kubernetes.kubeconfig.iter().map(PathBuf::from)),
     }

@@ -323,6 +323,12 @@ pub struct Config {
     pub executors: BTreeMap<String, Executor>,
     /// By the executor's name: the text that an approval binds in place of its definition.
     pub revisions: BTreeMap<String, String>,
+    /// The executors whose attempts end when this worker has lost its leases.
+    pub end_when_lost: BTreeSet<String>,
+    /// The target whose workers dispatch executors use; `None` for their own.
+    pub target: Option<String>,
+    /// By target: the workers of dispatch executors that are used instead when the target is chosen, by executor.
+    pub targets: BTreeMap<String, BTreeMap<String, BTreeMap<String, Worker>>>,
     /// The executor that `run` assigns to tasks without work; without one those tasks are left to agents and people.
     pub default_executor: Option<String>,
     /// Programs that only check whether something is done, by name. A task's `check` may name them, its `work` may not.
@@ -378,6 +384,9 @@ impl Default for Config {
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
             revisions: BTreeMap::new(),
+            end_when_lost: BTreeSet::new(),
+            target: None,
+            targets: BTreeMap::new(),
             default_executor: None,
             checks: BTreeMap::new(),
             shapes: BTreeMap::new(),

@@ -154,6 +154,13 @@ pub enum Command {
     },
     /// Make the plan match this draft. Tasks whose work is unchanged keep their state.
     Replace(Box<Draft>),
+    /// Make the plan match one of its earlier versions, as [`Command::Replace`] does.
+    Restore {
+        /// The number of the earlier version.
+        version: u64,
+        /// Its content.
+        draft: Box<Draft>,
+    },
     /// Ask a person for approval.
     RequestApproval {
         /// The message shown to the person.

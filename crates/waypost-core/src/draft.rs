@@ -114,7 +114,7 @@ pub struct Approval {
 impl Approval {
     /// Whether a person started a plan of their own, and nobody reviewed it.
     pub fn is_own(&self) -> bool {
-        self.work.as_ref().is_some_and(|work| work.kind == ApprovalKind::Own)
+        self.work.as_ref().is_some_and(|work| work.kind.is_own())
     }
 }
 
@@ -148,6 +148,18 @@ pub enum ApprovalKind {
     Explicit,
     /// The person started a plan of their own. It never stands for what an agent wrote.
     Own,
+    /// The same, after they had reviewed it.
+    OwnReviewed,
+}
+
+impl ApprovalKind {
+    /// Whether it stands for a plan of the person's own, which their edits renew.
+    pub fn is_own(self) -> bool {
+        match self {
+            Self::Explicit => false,
+            Self::Own | Self::OwnReviewed => true,
+        }
+    }
 }
 
 /// Who vouches for an approval, and how that is verified. With the plan, its version and the digest, these fields make

@@ -57,6 +57,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         foreign: Option<ForeignFields>,
     },
+    /// The plan got the content of an earlier version. The events that follow say what changed.
+    PlanRestored {
+        /// The number of the earlier version.
+        version: u64,
+    },
     /// Tasks were added in this order, each after the previous one among its siblings.
     TasksAdded {
         /// The author's part of the new tasks.

@@ -35,6 +35,7 @@ impl Event {
         match self {
             Self::PlanCreated { .. }
             | Self::PlanRevised { .. }
+            | Self::PlanRestored { .. }
             | Self::ApprovalRequested { .. }
             | Self::PlanApproved { .. }
             | Self::StartRefused { .. }
@@ -81,6 +82,7 @@ impl Event {
         !matches!(
             self,
             Self::PlanRevised { .. }
+                | Self::PlanRestored { .. }
                 | Self::StartRefused { .. }
                 | Self::GateRecorded { .. }
                 | Self::TasksReordered { .. }

@@ -42,7 +42,8 @@ pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
 pub use line_diff::{Change, line_changes};
 pub use locks::{LockHolder, LockTable};
 pub use plan::{
-    BlockReason, Counts, DerivedEvent, EffectiveStatus, IndexDelta, Plan, SnapshotError, event_kinds,
+    BlockReason, Counts, DerivedEvent, EffectiveStatus, IndexDelta, OpenBefore, Plan, SnapshotError,
+    event_kinds,
 };
 pub use problem::{Problem, ProblemKind, ProblemLocation};
 pub use proof::Proof;

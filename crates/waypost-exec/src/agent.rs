@@ -1,20 +1,18 @@
 //! Runs an agent's command-line program with a prompt. The configuration alone decides what the program may do: a
 //! plan's text reaches only the prompt, which is passed on standard input or as one argument.
 
-use std::fs;
-
 use serde_json::{Value, json};
 use waypost_core::Json;
 use waypost_text::{fence, tail_bytes, truncate_bytes};
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, done, inside};
 use super::attempt_log::without_secrets;
-use super::process::{self, Environment, ProcessResult, Program};
+use super::process::{self, Environment, Escaped, ProcessResult, Program};
 use super::prompt::Facts;
 use super::worktree::Worktree;
 use crate::outcome::AttemptOutcome;
 use waypost_config::{Agent, Answer, PROMPT_MARK, PinnedFiles, Prompt, PromptTo};
-use waypost_store::log_path;
+use waypost_store::{log_path, log_tail};
 
 /// Bytes that the system accepts in one argument.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
@@ -122,7 +120,8 @@ fn asked(
         }
     };
     let (input, environment) = (input.as_bytes(), Environment::Configured);
-    let program = Program { process: &process, directory, input, environment };
+    let escaped = Escaped::End;
+    let program = Program { process: &process, directory, input, environment, escaped };
     let spoken = process::follow(attempt, &program)?;
     Ok(match process::judged(attempt, &spoken) {
         Some(ending) => with_answer(ending, agent.answer, &spoken),
@@ -148,7 +147,7 @@ fn earlier_failure(attempt: &Attempt<'_>) -> String {
     let key = &attempt.job.key;
     let Some(before) = key.attempt.checked_sub(1).filter(|&before| before > 0) else { return String::new() };
     let path = log_path(&attempt.around.logs, &key.plan, &key.task, before);
-    let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let (text, _) = log_tail(&path, FAILURE_BYTES_MAX as u64).unwrap_or_default();
     let end = tail_bytes(&text, FAILURE_BYTES_MAX);
     if end.trim().is_empty() { String::new() } else { fence(end.trim()) }
 }

@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use tokio::sync::watch;
 use waypost_core::Json;
 use waypost_text::truncate_bytes;
 
 use super::attempt_log::{Log, without_secrets};
 use super::attempt_spec::AttemptSpec;
+use super::process_tree::ProcessGroup;
 use crate::outcome::{AttemptEvent, AttemptEvents, AttemptOutcome, Force};
 use waypost_config::{ExecutionEnv, Secret};
 
@@ -23,8 +24,8 @@ const RESULT_BYTES_MAX: usize = 16 * 1024;
 pub(super) enum State {
     /// Nothing has started, or one part has ended and the next has not begun.
     Between,
-    /// This process group runs.
-    Group(Pid),
+    /// This program runs.
+    Group(ProcessGroup),
     /// A remote worker runs, and stop requests reach it through this channel.
     Remote(watch::Sender<Option<Force>>),
     /// Nothing more may start.
@@ -32,6 +33,7 @@ pub(super) enum State {
 }
 
 /// Stops an attempt.
+#[derive(Clone)]
 pub struct AttemptHandle {
     state: Arc<Mutex<State>>,
 }
@@ -48,16 +50,12 @@ impl AttemptHandle {
     /// Stops the attempt, or prevents it from starting.
     pub fn stop(&self, force: Force) {
         let mut state = lock(&self.state);
-        match &*state {
+        match &mut *state {
             State::Between => *state = State::Stopped,
-            State::Group(group) => {
-                let signal = match force {
-                    Force::Ask => Signal::TERM,
-                    Force::Kill => Signal::KILL,
-                };
-                // The group may have just ended. Its id is not reused before the thread has recorded that.
-                let _gone = kill_process_group(*group, signal);
-            }
+            State::Group(group) => group.stop(match force {
+                Force::Ask => Signal::TERM,
+                Force::Kill => Signal::KILL,
+            }),
             State::Remote(sender) => {
                 sender.send_replace(Some(force));
             }

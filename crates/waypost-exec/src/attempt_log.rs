@@ -18,6 +18,20 @@ const TAIL_BYTES_MAX: usize = 16 * 1024;
 /// Shorter secrets are not replaced: that would blacken everything.
 const SECRET_BYTES_MIN: usize = 4;
 
+/// Creates the folder of the logs if it is missing, and checks that logs can be written there.
+pub fn prepare_logs(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let probe = folder.join(format!(".probe-{}", std::process::id()));
+    match File::options().write(true).create_new(true).mode(0o600).open(&probe) {
+        Ok(_) => {}
+        // Another run of this process looks, too.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    let _gone = fs::remove_file(probe);
+    Ok(())
+}
+
 pub fn without_secrets(text: &str, secrets: &[String]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN) {
@@ -142,8 +156,17 @@ impl<'a> Log<'a> {
             let path = waypost_store::log_path(self.logs, &self.key.plan, &self.key.task, self.key.attempt);
             if let Some(folder) = path.parent() {
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                // Tasks can write here: a link would lead the log to another place.
+                if folder.is_symlink() || path.is_symlink() {
+                    return Err(io::Error::other("a log is not written through a link"));
+                }
             }
-            let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+            // Whatever is in its place, such as a second name of another file, is not written to.
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+            let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
             self.file = Some(BufWriter::new(file));
         }
         match &mut self.file {
@@ -180,6 +203,21 @@ mod tests {
         log.take(b"out\n", &[]);
         assert_eq!(log.last, "out");
         let _gone = fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn no_link_leads_a_log_to_another_place() {
+        let root = std::env::temp_dir().join(format!("waypost-log-link-{}", std::process::id()));
+        let (logs, other) = (root.join("logs"), root.join("other"));
+        [&logs, &other].iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+        for (plan, link, target) in [("p", "p", other.clone()), ("q", "q/a.1.log", other.join("file"))] {
+            fs::create_dir_all(logs.join(link).parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(target, logs.join(link)).unwrap();
+            let key = AttemptKey::new(&PlanId::new(plan).unwrap(), &TaskId::new("a").unwrap(), 1);
+            Log::new(&logs, &key, 1_000).take(b"a secret\n", &[]);
+        }
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+        fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

@@ -18,6 +18,8 @@ use waypost_config::{Config, PinnedFiles, Worker};
 #[derive(Clone, Debug)]
 pub struct Part {
     pub worker: Worker,
+    /// The name of the worker in the configuration: `executor`, or `executor/worker`.
+    pub name: String,
     /// The JSON object that the worker reads.
     pub input: String,
     /// The values for the placeholders of a prompt; empty for workers without a prompt.
@@ -45,6 +47,8 @@ pub struct AttemptSpec {
     pub executor: String,
     /// The queue whose slot the attempt takes.
     pub queue: String,
+    /// The fencing number of its locks: a later holder of one of them has a higher one.
+    pub fence: Option<u64>,
     pub parts: Vec<Part>,
     /// The store's time when the spec was built, and a monotonic clock since then.
     made_at: (Timestamp, Instant),
@@ -61,7 +65,13 @@ pub struct AttemptSpec {
 
 impl AttemptSpec {
     /// Builds the spec of an attempt at `now` by the store's clock. The error explains why the attempt cannot run.
-    pub fn of(config: &Config, plan: &Plan, key: &AttemptKey, now: Timestamp) -> Result<Self, String> {
+    pub fn of(
+        config: &Config,
+        plan: &Plan,
+        key: &AttemptKey,
+        now: Timestamp,
+        fence: Option<u64>,
+    ) -> Result<Self, String> {
         let gone = || format!("task {} is no longer in the plan", key.task);
         let task = plan.task(key.task.as_str()).ok_or_else(gone)?;
         let mut parts = Vec::new();
@@ -86,7 +96,7 @@ impl AttemptSpec {
                 ResolvedWork::Human if is_check => {}
                 ResolvedWork::Human => return Err("this task is for a person".to_owned()),
                 ResolvedWork::Worker(worker) => {
-                    let input = worker_input(config, plan, task, work, key);
+                    let input = worker_input(config, plan, task, work, key, fence);
                     timeout_seconds = timeout_seconds.or(worker.timeout_seconds());
                     let facts = match worker {
                         Worker::Agent(_) => {
@@ -96,12 +106,14 @@ impl AttemptSpec {
                         | Worker::Http(_)
                         | Worker::Container(_)
                         | Worker::Kubernetes(_)
-                        | Worker::Slurm(_) => Facts::default(),
+                        | Worker::Slurm(_)
+                        | Worker::Program(_) => Facts::default(),
                     };
                     let table = format!("executors.{}", work.executor);
                     let pins = &config.pinned_files;
                     let pinned = pins.patterns.contains_key(&table).then(|| (pins.clone(), table));
-                    parts.push(Part { worker: worker.clone(), input, facts, is_check, pinned });
+                    let name = admit::worker_name(config, work);
+                    parts.push(Part { worker: worker.clone(), name, input, facts, is_check, pinned });
                 }
             }
         }
@@ -115,6 +127,7 @@ impl AttemptSpec {
             key: key.clone(),
             executor,
             queue,
+            fence,
             parts,
             check,
             made_at: (now, Instant::now()),
@@ -144,6 +157,7 @@ impl AttemptSpec {
             // A `waypost` command called from inside the work acts as the worker, not as the person at the keyboard.
             ("WAYPOST_ACTOR", format!("worker:{}", key.plan)),
         ];
+        variables.extend(self.fence.map(|fence| ("WAYPOST_FENCE", fence.to_string())));
         variables.extend(self.trace.map(|trace| ("TRACEPARENT", trace.parent(key))));
         variables
     }
@@ -156,6 +170,8 @@ struct WorkerInput<'a> {
     task: &'a TaskId,
     attempt: u32,
     idempotency_key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fence: Option<u64>,
     description: &'a str,
     inputs: Cow<'a, Json>,
     #[serde(serialize_with = "as_object")]
@@ -174,7 +190,14 @@ fn as_object<S: Serializer>(fields: &[(String, Json)], serializer: S) -> Result<
     serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
 }
 
-fn worker_input(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> String {
+fn worker_input(
+    config: &Config,
+    plan: &Plan,
+    task: &Task,
+    work: &Work,
+    key: &AttemptKey,
+    fence: Option<u64>,
+) -> String {
     // Most inputs name no subagent and are passed on unparsed.
     let subagent = work.inputs.as_str().contains("\"subagent\"").then(|| work.inputs.value());
     let input = WorkerInput {
@@ -182,6 +205,7 @@ fn worker_input(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &At
         task: &key.task,
         attempt: key.attempt,
         idempotency_key: idempotency_key(key),
+        fence,
         description: &task.spec.description,
         inputs: admit::inputs(config, work),
         outputs: plan.outputs_for(key.task.as_str()),

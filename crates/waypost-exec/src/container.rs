@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::attempt::{Attempt, inside};
-use super::process::{self, Environment, Program};
+use super::process::{self, Environment, Escaped, Program};
 use super::resource_name;
 use crate::liveness_lock;
 use crate::outcome::AttemptOutcome;
@@ -63,7 +63,10 @@ pub(super) fn run(
     let note = Note::write(attempt, &engine, &name)?;
     let directory = inside(&attempt.around.workspace, "")?;
     let environment = Environment::Configured;
-    let spoken = process::follow(attempt, &Program { process: &process, directory, input, environment });
+    // The engine ends what belongs to its container.
+    let escaped = Escaped::Leave;
+    let spoken =
+        process::follow(attempt, &Program { process: &process, directory, input, environment, escaped });
     // An engine's program that ended by itself has waited for its container; a killed one has not.
     let alone = match &spoken {
         Ok(spoken) => spoken.status.signal().is_some(),

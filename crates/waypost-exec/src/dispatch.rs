@@ -10,7 +10,7 @@ use crate::attempt_log::Log;
 use crate::attempt_spec::{AttemptSpec, Part};
 use crate::check_evidence::{self, Claim};
 use crate::outcome::{AttemptEvents, AttemptOutcome};
-use crate::{agent, container, http, kubernetes, process, slurm};
+use crate::{agent, container, http, kubernetes, process, remote_program, slurm};
 
 /// Runs all parts of an attempt. A part that does not succeed ends it.
 pub(super) fn run(
@@ -53,10 +53,11 @@ fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> AttemptOutcome {
     let ended = match &part.worker {
         Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
         Worker::Agent(agent) => Ok(agent::run(attempt, agent, &part.facts, part.pinned.as_ref())),
-        Worker::Http(http) => http::run(attempt, http, &part.input),
+        Worker::Http(http) => http::run(attempt, http, part),
         Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
         Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),
         Worker::Slurm(slurm) => slurm::run(attempt, slurm, part),
+        Worker::Program(program) => remote_program::run(attempt, program, part),
     };
     ended.unwrap_or_else(|error| AttemptOutcome::Failed { error })
 }

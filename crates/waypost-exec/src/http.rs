@@ -1,5 +1,8 @@
 //! Workers called over HTTP: the job is sent, and the response is the output or names a URL to poll.
 //!
+//! A note of each job is written before the job is sent, with the status URL as soon as it is known. An attempt whose
+//! predecessor left a note follows that job: by its status URL, or by sending the same request with the same key.
+//!
 //! Never follows a URL to a host other than the configured one, so that the job and the secrets are sent nowhere else.
 
 use std::time::{Duration, Instant};
@@ -11,9 +14,10 @@ use waypost_text::truncate_bytes;
 use super::async_runtime::{self, Stop};
 use super::attempt::{Attempt, SAID_BYTES_MAX, done};
 use super::attempt_log::without_secrets;
-use super::attempt_spec::idempotency_key;
+use super::attempt_spec::Part;
+use super::remote_note::{self, RemoteNote};
 use crate::outcome::AttemptOutcome;
-use waypost_config::{Header, Http};
+use waypost_config::{ExecutionEnv, Header, Http};
 use waypost_net::http_client::{self as web, Answer, Request};
 
 /// The longest wait between requests that the server can ask for.
@@ -24,22 +28,42 @@ const BACKOFF_SECONDS: u64 = 1;
 const POLL_SECONDS_MAX: u64 = 60;
 /// How long to wait for the server to acknowledge a cancellation, in seconds.
 const FAREWELL_SECONDS: u64 = 5;
+/// The wait before the service is asked whether it has ended a job, if it names none.
+const END_PAUSE: Duration = Duration::from_millis(500);
+/// Bytes of an answer that are read where only its beginning matters.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, job: &str) -> Result<AttemptOutcome, String> {
-    let call = Call::new(attempt, http, job.trim_end())?;
-    let ending = async_runtime::run(attempt, |attempt, stop| exchange(attempt, &call, stop));
+pub(super) fn run(attempt: &mut Attempt<'_>, http: &Http, part: &Part) -> Result<AttemptOutcome, String> {
+    let started = (attempt.job.now().as_micros() / 1_000_000, Instant::now());
+    let mut call = Call::new(attempt.around, http, started)?;
+    call.traceparent = attempt.job.trace.map(|trace| trace.parent(&attempt.job.key));
+    call.bytes_max = attempt.job.output_bytes_max;
+    remote_note::prepare(attempt.around)?;
+    let ending = async_runtime::run(attempt, |attempt, stop| exchange(attempt, &call, part, stop));
     attempt.log.finish(&call.secrets);
     ending
+}
+
+/// Ends the job of a note whose task no longer wants it. Returns whether nothing is left to do.
+pub(super) fn end_left(
+    around: &ExecutionEnv,
+    http: &Http,
+    note: &RemoteNote,
+    now: i64,
+) -> Result<bool, String> {
+    let call = Call::new(around, http, (now, Instant::now()))?;
+    let ended = waypost_net::runtime()?.block_on(async {
+        tokio::time::timeout(Duration::from_secs(FAREWELL_SECONDS), end(&call, note)).await
+    });
+    Ok(ended.is_ok_and(|(is_over, _)| is_over))
 }
 
 /// The data of all requests of an attempt.
 struct Call<'a> {
     http: &'a Http,
-    job: &'a str,
     headers: Vec<(String, String)>,
     hmac: Option<String>,
     secrets: Vec<String>,
-    key: String,
     traceparent: Option<String>,
     /// The store's time in seconds when the work began, and a monotonic clock since then.
     started: (i64, Instant),
@@ -47,32 +71,33 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn new(attempt: &Attempt<'_>, http: &'a Http, job: &'a str) -> Result<Self, String> {
+    fn new(around: &ExecutionEnv, http: &'a Http, started: (i64, Instant)) -> Result<Self, String> {
         let mut secrets = Vec::new();
         let mut headers = Vec::new();
         for (name, value) in &http.headers {
             let value = match value {
                 Header::Text(text) => text.clone(),
                 Header::Secret(secret) => {
-                    let value = attempt.secret(name, secret)?;
+                    let value = around.secret(name, secret)?;
                     secrets.push(value.clone());
                     value
                 }
             };
             headers.push((name.clone(), value));
         }
-        let hmac = http.hmac.as_ref().map(|secret| attempt.secret("hmac", secret)).transpose()?;
+        let hmac = http.hmac.as_ref().map(|secret| around.secret("hmac", secret)).transpose()?;
         secrets.extend(hmac.clone());
-        let key = idempotency_key(&attempt.job.key);
-        let started = (attempt.job.now().as_micros() / 1_000_000, Instant::now());
-        let traceparent = attempt.job.trace.map(|trace| trace.parent(&attempt.job.key));
-        let bytes_max = attempt.job.output_bytes_max;
-        Ok(Self { http, job, headers, hmac, secrets, key, traceparent, started, bytes_max })
+        Ok(Self { http, headers, hmac, secrets, traceparent: None, started, bytes_max: ANSWER_BYTES_MAX })
     }
 
-    fn request(&self, method: &'static str, url: &str, body: &str) -> Request {
+    /// The request that asks for the job of a note, or for the same job again.
+    fn submission(&self, note: &RemoteNote) -> Request {
+        self.request(note, self.http.method.as_str(), &self.http.url, &note.input)
+    }
+
+    fn request(&self, note: &RemoteNote, method: &'static str, url: &str, body: &str) -> Request {
         let mut headers = self.headers.clone();
-        headers.push(("idempotency-key".to_owned(), self.key.clone()));
+        headers.push(("idempotency-key".to_owned(), note.key.clone()));
         headers.extend(self.traceparent.clone().map(|parent| ("traceparent".to_owned(), parent)));
         headers.push(("accept".to_owned(), "application/json, text/plain;q=0.5, */*;q=0.1".to_owned()));
         if !body.is_empty() {
@@ -102,8 +127,16 @@ enum ResponseKind {
     GoesOn { status_url: Option<String>, wait: Option<Duration>, progress: Option<String> },
     /// Temporary: a retry may succeed.
     NotNow { error: String, wait: Option<Duration> },
+    /// The service does not know it.
+    Gone(String),
     /// Permanent: a retry would fail in the same way.
     Failed(String),
+}
+
+/// Returns the wait before the next request that the service asks for.
+fn answer_wait(answer: &Answer) -> Option<Duration> {
+    let seconds = answer.header("retry-after")?.trim().parse::<u64>().ok()?;
+    Some(Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)))
 }
 
 fn response_kind(call: &Call<'_>, answer: Result<Answer, String>) -> ResponseKind {
@@ -111,8 +144,7 @@ fn response_kind(call: &Call<'_>, answer: Result<Answer, String>) -> ResponseKin
         Ok(answer) => answer,
         Err(error) => return ResponseKind::NotNow { error, wait: None },
     };
-    let wait = answer.header("retry-after").and_then(|text| text.trim().parse::<u64>().ok());
-    let wait = wait.map(|seconds| Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)));
+    let wait = answer_wait(&answer);
     let said = match answer.body.trim() {
         "" => String::new(),
         body => format!(": {}", truncate_bytes(&without_secrets(body, &call.secrets), SAID_BYTES_MAX)),
@@ -135,62 +167,144 @@ fn response_kind(call: &Call<'_>, answer: Result<Answer, String>) -> ResponseKin
         }
         200..=299 => ResponseKind::Done(answer.body),
         408 | 425 | 429 | 500..=599 => ResponseKind::NotNow { error, wait },
+        404 | 410 => ResponseKind::Gone(error),
         _ => ResponseKind::Failed(error),
     }
 }
 
+/// Follows the job that an earlier attempt left behind, or requests one, to its end.
 async fn exchange(
     attempt: &mut Attempt<'_>,
     call: &Call<'_>,
+    part: &Part,
     mut stop: Stop,
 ) -> Result<AttemptOutcome, String> {
-    let mut status_url = None;
+    let mut earlier = remote_note::claim_earlier(attempt, part);
+    let followed = earlier.iter().position(|note| note.is_for(part)).map(|at| earlier.remove(at));
+    for note in earlier {
+        let (is_over, word) = tokio::select! {
+            ended = end(call, &note) => ended,
+            () = stop.asked() => return Err("it was stopped before it began".to_owned()),
+        };
+        attempt.log.say(&format!("waypost: the job of attempt {}: {word}", note.attempt), &call.secrets);
+        if !is_over {
+            let error = format!("the job of an earlier attempt could not be ended ({word})");
+            return Ok(AttemptOutcome::TryAgain { error });
+        }
+        note.remove();
+    }
+    let mut note = match followed.and_then(|note| note.claim(attempt.around, &attempt.job.key)) {
+        Some(note) => {
+            let line = format!("waypost: the job {} of an earlier attempt is followed", note.key);
+            attempt.log.say(&line, &call.secrets);
+            note
+        }
+        None => {
+            let note = RemoteNote::new(attempt, part);
+            note.write()?;
+            note
+        }
+    };
     let ending = {
-        let work = work(attempt, call, &mut status_url);
+        let work = work(attempt, call, part, &mut note);
         tokio::select! {
             biased;
             ending = work => Some(ending),
             () = stop.asked() => None,
         }
     };
-    if let Some(ending) = ending {
-        return ending;
+    match ending {
+        // Whether the service has the job is unknown: the next attempt asks for the same one.
+        Some(Ok(ending @ AttemptOutcome::TryAgain { .. })) => Ok(ending),
+        Some(ending) => {
+            note.remove();
+            ending
+        }
+        None => {
+            let farewell = tokio::time::timeout(Duration::from_secs(FAREWELL_SECONDS), end(call, &note));
+            let (is_over, word) = tokio::select! {
+                ended = farewell => ended.ok(),
+                () = stop.killed() => None,
+            }
+            .unwrap_or_else(|| (false, "no answer to the DELETE".to_owned()));
+            attempt.log.say(&format!("waypost: {word}"), &call.secrets);
+            // Without its answer, a job is asked for once more by the next attempt, if there is one.
+            if is_over && (note.job.is_some() || call.http.idempotent) {
+                note.remove();
+            }
+            Err(format!("it was stopped; {word}"))
+        }
     }
-    if let Some(url) = status_url {
-        let farewell = web::send(call.request("DELETE", &url, ""));
-        let told = tokio::select! {
-            told = tokio::time::timeout(Duration::from_secs(FAREWELL_SECONDS), farewell) => told.ok(),
-            () = stop.killed() => None,
-        };
-        let word = match told {
-            Some(Ok(answer)) => answer.status.to_string(),
-            Some(Err(error)) => error,
-            None => "no answer".to_owned(),
-        };
-        attempt.log.say(&format!("DELETE {url}: {word}"), &call.secrets);
-    }
-    Err("it was stopped; the remote side may still be working".to_owned())
 }
 
-/// Sends the job, then polls until the work is done.
+/// Ends a job by DELETE of its status URL. Returns whether there is nothing left to do, and a message.
+async fn end(call: &Call<'_>, note: &RemoteNote) -> (bool, String) {
+    let mut status_url = status_url(call, note);
+    if status_url.is_none() && call.http.idempotent {
+        // The service may have the job although no answer came. It says so when it is asked for the same job.
+        match response_kind(call, web::send(call.submission(note)).await) {
+            ResponseKind::GoesOn { status_url: Some(named), .. } => {
+                status_url = web::on_the_same_host(&call.http.url, &named).ok();
+            }
+            ResponseKind::NotNow { error, .. } => return (false, error),
+            ResponseKind::GoesOn { status_url: None, .. }
+            | ResponseKind::Done(_)
+            | ResponseKind::Gone(_)
+            | ResponseKind::Failed(_) => {}
+        }
+    }
+    let Some(url) = status_url else {
+        return (true, "no status URL is known; the remote side may still be working".to_owned());
+    };
+    let mut method = "DELETE";
+    loop {
+        let answer = match web::send(call.request(note, method, &url, "")).await {
+            Ok(answer) => answer,
+            Err(error) => return (false, error),
+        };
+        let word = format!("{method} {url}: {}", answer.status);
+        match answer.status {
+            // The service has begun to end it.
+            202 => {
+                method = "GET";
+                tokio::time::sleep(answer_wait(&answer).unwrap_or(END_PAUSE)).await;
+            }
+            200..=299 | 404 | 409 | 410 => return (true, word),
+            405 | 501 => return (true, format!("{word}; the remote side may still be working")),
+            _ => return (false, word),
+        }
+    }
+}
+
+/// The status URL of a note. Notes can be written by others, so it counts only on the host of the service.
+fn status_url(call: &Call<'_>, note: &RemoteNote) -> Option<String> {
+    web::on_the_same_host(&call.http.url, note.job.as_ref()?.as_str()?).ok()
+}
+
+/// Sends the job, then polls until the work is done. A job that the service has accepted is polled until it answers.
 async fn work(
     attempt: &mut Attempt<'_>,
     call: &Call<'_>,
-    status_url: &mut Option<String>,
+    part: &Part,
+    note: &mut RemoteNote,
 ) -> Result<AttemptOutcome, String> {
-    let mut failures = 0;
+    let mut failures: u32 = 0;
+    // A POST that got any answer at all was not lost on the way.
+    let mut unanswered = true;
     loop {
-        let (method, url) = match &*status_url {
+        let status_url = status_url(call, note);
+        let (method, url) = match &status_url {
             None => (call.http.method.as_str(), call.http.url.clone()),
             Some(url) => ("GET", url.clone()),
         };
         let answer = if status_url.is_some() {
-            let asked = web::send(call.request(method, &url, ""));
+            let asked = web::send(call.request(note, method, &url, ""));
             let limit = Duration::from_secs(POLL_SECONDS_MAX);
             tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(format!("{url}: no response")))
         } else {
-            web::send(call.request(method, &url, call.job)).await
+            web::send(call.submission(note)).await
         };
+        unanswered = unanswered && answer.is_err();
         let line = match &answer {
             Ok(answer) => format!("{method} {url}: {}", answer.status),
             Err(error) => format!("{method}: {error}"),
@@ -198,27 +312,49 @@ async fn work(
         attempt.log.say(&line, &call.secrets);
         let wait = match response_kind(call, answer) {
             ResponseKind::Done(body) => return Ok(done(&body, &call.secrets)),
-            ResponseKind::Failed(error) => return Err(error),
+            // The service no longer knows what an earlier attempt asked for, so that nothing of it is left.
+            ResponseKind::Gone(_)
+                if status_url.is_some() && note.requested_by() != attempt.job.key.attempt =>
+            {
+                note.remove();
+                *note = RemoteNote::new(attempt, part);
+                note.write()?;
+                continue;
+            }
+            ResponseKind::Gone(error) | ResponseKind::Failed(error) => return Err(error),
             ResponseKind::NotNow { error, wait } => {
                 failures += 1;
-                if failures >= call.http.tries {
+                if status_url.is_none() && failures >= call.http.tries {
+                    if !unanswered {
+                        note.remove();
+                    }
                     return Ok(AttemptOutcome::TryAgain { error });
+                }
+                if status_url.is_some() && failures == call.http.tries {
+                    let error = without_secrets(&error, &call.secrets);
+                    attempt.progressed(&format!("the service does not answer, and is asked again: {error}"));
                 }
                 wait.unwrap_or_else(|| Duration::from_secs(BACKOFF_SECONDS << (failures - 1).min(5)))
             }
             ResponseKind::GoesOn { status_url: named, wait, progress } => {
                 failures = 0;
-                if let Some(progress) = progress {
-                    attempt.progressed(&without_secrets(&progress, &call.secrets));
-                }
-                match (named, &*status_url) {
+                match (named, &status_url) {
                     (None, None) => {
                         return Err(format!(
                             "{url} answered 202 and did not say where to ask: it needs the header Location or a field status_url"
                         ));
                     }
                     (None, Some(_)) => {}
-                    (Some(named), _) => *status_url = Some(web::on_the_same_host(&url, &named)?),
+                    (Some(named), _) => {
+                        let named = web::on_the_same_host(&url, &named)?;
+                        if status_url.as_ref() != Some(&named) {
+                            note.job = Some(Value::String(named));
+                            note.write()?;
+                        }
+                    }
+                }
+                if let Some(progress) = progress {
+                    attempt.progressed(&without_secrets(&progress, &call.secrets));
                 }
                 wait.unwrap_or(Duration::from_secs(u64::from(call.http.poll_seconds)))
             }

@@ -1,7 +1,7 @@
 //! Runs programs, each in its own process group, so that its child processes can be killed with it.
 //!
 //! An attempt is over when its program has ended. Processes left in its group are killed, so that none of them is
-//! running when its locks pass to other tasks.
+//! running when its locks pass to other tasks; of a program that was stopped, so are those that have left the group.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,14 +12,14 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
-};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use waypost_text::truncate_bytes;
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock};
+use super::attempt_spec::idempotency_key;
 use super::git::Git;
+use super::process_tree::{ProcessGroup, adopt_orphans};
 use super::question::asked;
 use crate::outcome::AttemptOutcome;
 use waypost_config::Process;
@@ -44,6 +44,16 @@ pub(super) struct Program<'a> {
     pub(super) directory: PathBuf,
     pub(super) input: &'a [u8],
     pub(super) environment: Environment<'a>,
+    pub(super) escaped: Escaped,
+}
+
+/// What happens to processes that have left the group of a program that is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Escaped {
+    /// They are part of its work, and are ended.
+    End,
+    /// They are left alone: the program has other means to end them, or starts none.
+    Leave,
 }
 
 /// The environment of a program. Each also has the variable by which the processes of a dead run are found.
@@ -68,8 +78,10 @@ pub(super) fn run(
     input: &[u8],
 ) -> Result<AttemptOutcome, String> {
     let directory = inside(&attempt.around.workspace, &process.directory)?;
-    let spoken =
-        follow(attempt, &Program { process, directory, input, environment: Environment::Configured })?;
+    let spoken = follow(
+        attempt,
+        &Program { process, directory, input, environment: Environment::Configured, escaped: Escaped::End },
+    )?;
     Ok(outcome(attempt, &spoken))
 }
 
@@ -84,6 +96,7 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
     let mut process_io = ProcessIo { input: program.input, output: Vec::new(), too_much: false };
     let pipes = connected(&mut command, &mut process_io);
     let pipes = pipes.map_err(|error| format!("cannot create pipes: {error}"))?;
+    adopt_orphans();
     let spawned = {
         // Held while the program starts, so that a stop request either comes before or finds the group.
         let mut state = lock(attempt.state);
@@ -94,7 +107,7 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
         if let Ok(child) = &spawned
             && let Some(group) = Pid::from_raw(child.id() as i32)
         {
-            *state = State::Group(group);
+            *state = State::Group(ProcessGroup::new(group, marks(attempt, program.escaped)));
         }
         spawned
     };
@@ -122,7 +135,8 @@ pub(super) fn tool_output(
     let environment = environment.iter().map(|name| (*name).to_owned()).collect();
     let process = Process { command, environment, ..Process::default() };
     let directory = directory.to_owned();
-    tool(attempt, &Program { process: &process, directory, input: b"", environment: Environment::Configured })
+    let (input, environment, escaped) = (b"", Environment::Configured, Escaped::Leave);
+    tool(attempt, &Program { process: &process, directory, input, environment, escaped })
 }
 
 /// Runs git in a directory, as [`tool_output`] runs a tool.
@@ -135,7 +149,8 @@ pub(super) fn git_output(
 ) -> Result<String, String> {
     let process = Process { command: git.command(words), ..Process::default() };
     let (directory, environment) = (directory.to_owned(), Environment::Closed(&git.variables));
-    tool(attempt, &Program { process: &process, directory, input, environment })
+    let escaped = Escaped::Leave;
+    tool(attempt, &Program { process: &process, directory, input, environment, escaped })
 }
 
 fn tool(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result<String, String> {
@@ -389,28 +404,33 @@ fn end(child: &mut Child, state: &Mutex<State>, has_ended: bool) -> io::Result<E
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(process), options) {}
     }
     let mut state = lock(state);
-    if let Some(group) = process {
-        // The program is not reaped yet, so the process id still identifies its group.
-        let _nobody_left = kill_process_group(group, Signal::KILL);
+    let group = match std::mem::replace(&mut *state, State::Between) {
+        State::Group(group) => Some(group),
+        other @ (State::Between | State::Remote(_) | State::Stopped) => {
+            *state = other;
+            None
+        }
+    };
+    // The program is not reaped yet, so the process id still identifies its group.
+    if let Some(group) = &group {
+        group.kill_group();
     }
     let status = child.wait();
-    *state = State::Between;
     drop(state);
-    if let Some(group) = process {
-        wait_for_the_killed(group);
+    if let Some(group) = group {
+        group.finish();
     }
     status
 }
 
-/// Waits until no process of a killed group is left. Usually none is, which costs one check.
-fn wait_for_the_killed(group: Pid) {
-    /// Checks, one millisecond apart. A process left after that is dead, and only not reaped by the system yet.
-    const LOOKS_MAX: usize = 500;
-    for _ in 0..LOOKS_MAX {
-        if test_kill_process_group(group).is_err() {
-            return;
-        }
-        let _passed = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
+/// The lines of the environment by which the processes of an attempt are recognized.
+fn marks(attempt: &Attempt<'_>, escaped: Escaped) -> Vec<String> {
+    match escaped {
+        Escaped::Leave => Vec::new(),
+        Escaped::End => vec![
+            format!("{WORKER_VARIABLE}={}", attempt.around.worker),
+            format!("WAYPOST_IDEMPOTENCY_KEY={}", idempotency_key(&attempt.job.key)),
+        ],
     }
 }
 

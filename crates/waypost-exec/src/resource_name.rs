@@ -22,6 +22,14 @@ pub(super) fn name(key: &AttemptKey) -> String {
     format!("waypost-{task}{gap}{}-{}", key.attempt, sum(&idempotency_key(key)))
 }
 
+/// Returns a name for the job with this idempotency key, which is the same wherever it is asked for.
+pub(super) fn of_idempotency_key(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let words: String = key.chars().map(plain).rev().take(TASK_CHARS_MAX).collect();
+    let words: String = words.chars().rev().collect();
+    format!("waypost-{}-{}", words.trim_matches('-'), sum(key))
+}
+
 #[cfg(test)]
 mod tests {
     use waypost_core::{PlanId, TaskId};

@@ -10,14 +10,15 @@ mod cli;
 mod cluster;
 mod commands;
 mod job_state;
+mod left_job;
 mod script;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::async_runtime::RemoteError;
@@ -26,9 +27,9 @@ use super::attempt::{Attempt, inside};
 use super::attempt_spec::{Part, idempotency_key};
 use super::process::{self, ProcessResult};
 use super::question::asked;
-use super::resource_name;
+use super::remote_note::{self, RemoteNote};
 use crate::outcome::{AttemptKey, AttemptOutcome, Force};
-use attempt_dir::Folder;
+use attempt_dir::{EARLIER_MAX, Folder, name, shared};
 use cli::Tools;
 use cluster::{News, Order, Request, Stage, cluster};
 use job_state::{JobPhase, Seen, phase_of};
@@ -36,8 +37,6 @@ use script::{Group, quoted};
 use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Executor, Slurm, Worker};
 
-/// Earlier attempts whose directories are searched for.
-const EARLIER_MAX: u32 = 100;
 /// The time between two polls of the directory while something is written there.
 const LOOK_MIN: Duration = Duration::from_millis(250);
 /// The time between two polls of the directory when nothing has been written for long.
@@ -55,9 +54,13 @@ const WAITS_SINCE: Duration = Duration::from_secs(5);
 /// How long to wait for the end of a killed job.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
+pub(super) use left_job::end_left;
+
 pub(super) fn run(attempt: &mut Attempt<'_>, slurm: &Slurm, part: &Part) -> Result<AttemptOutcome, String> {
+    remote_note::prepare(attempt.around)?;
+    let earlier = remote_note::claim_earlier(attempt, part);
     let work = Work::of(attempt, slurm, part)?;
-    async_runtime::run(attempt, |attempt, stop| work.done(attempt, stop))
+    async_runtime::run(attempt, |attempt, stop| work.done(attempt, earlier, stop))
 }
 
 struct Work {
@@ -67,6 +70,8 @@ struct Work {
     environment: String,
     secrets: Vec<String>,
     is_check: bool,
+    /// The note by which a later run finds the job if its task was cancelled meanwhile.
+    note: RemoteNote,
     orders: Sender<Order>,
 }
 
@@ -90,10 +95,6 @@ enum Followed {
     NothingThere,
 }
 
-fn name(key: &AttemptKey, is_check: bool) -> String {
-    format!("{}{}", resource_name::name(key), if is_check { "-check" } else { "" })
-}
-
 impl Work {
     fn of(attempt: &Attempt<'_>, slurm: &Slurm, part: &Part) -> Result<Self, String> {
         let shared = shared(attempt.around, slurm)?;
@@ -107,13 +108,21 @@ impl Work {
             environment,
             secrets,
             is_check: part.is_check,
+            note: RemoteNote::new(attempt, part),
             orders: cluster(Tools::of(attempt.around))?,
         })
     }
 
-    async fn done(self, attempt: &mut Attempt<'_>, mut stop: Stop) -> Result<AttemptOutcome, String> {
+    async fn done(
+        self,
+        attempt: &mut Attempt<'_>,
+        earlier: Vec<RemoteNote>,
+        mut stop: Stop,
+    ) -> Result<AttemptOutcome, String> {
         loop {
             let mut job = self.adopted(attempt).map_or_else(|| self.submitted(attempt), Ok)?;
+            // Their jobs are noted by this attempt from now on, or were cancelled.
+            earlier.iter().filter(|note| !note.is_same_file(&self.note)).for_each(RemoteNote::remove);
             let followed = self.follow(attempt, &mut job, &mut stop).await;
             attempt.log.finish(&self.secrets);
             // A later attempt may have taken the job over meanwhile. Then this attempt must not end it.
@@ -122,6 +131,7 @@ impl Work {
                 _ if !is_ours => {
                     let error = "a later attempt follows its job".to_owned();
                     attempt.log.say(&format!("waypost: {error}"), &[]);
+                    self.note.remove();
                     return Err(error);
                 }
                 Followed::Left(ending) => return Ok(ending),
@@ -131,6 +141,7 @@ impl Work {
             };
             let _thread_is_gone = self.orders.send(Order::Leave(job.folder.clone()));
             job.folder.close();
+            self.note.remove();
             if let Some(ending) = ending {
                 return Ok(ending);
             }
@@ -149,7 +160,7 @@ impl Work {
         for folder in folders.filter(Folder::is_there) {
             // A directory without a batch was never submitted; one with a different input does other work.
             let counts = found.is_none() && folder.batch().is_some() && folder.has_input(&self.told);
-            if counts && folder.give_to(&self.name).is_ok() {
+            if counts && self.write_note(&folder).is_ok() && folder.give_to(&self.name).is_ok() {
                 found = Some(folder);
             } else {
                 let order = Order::Cancel(folder.name.clone(), folder.job(), Force::Ask);
@@ -166,8 +177,15 @@ impl Work {
         Some(Job { folder, news, is_adopted: true, taken: 0 })
     }
 
+    fn write_note(&self, folder: &Folder) -> Result<(), String> {
+        let mut note = self.note.clone();
+        note.job = Some(json!({ "name": folder.name }));
+        note.write()
+    }
+
     fn submitted(&self, attempt: &Attempt<'_>) -> Result<Job, String> {
         let folder = Folder::of(&self.group.shared, &self.name);
+        self.write_note(&folder)?;
         folder.prepare(self.told.trim_end(), &self.environment)?;
         let (news, receiver) = watch::channel(News::default());
         let comment = idempotency_key(&attempt.job.key);
@@ -401,19 +419,6 @@ impl ReportedState {
             attempt.progressed(&words);
             self.words = words;
         }
-    }
-}
-
-/// Creates and returns the directory shared with the nodes.
-fn shared(around: &ExecutionEnv, slurm: &Slurm) -> Result<PathBuf, String> {
-    let path = around.workspace.join(&slurm.folder);
-    let unusable =
-        |error: std::io::Error| format!("the shared folder {} cannot be used: {error}", path.display());
-    attempt_dir::private(&path).map_err(unusable)?;
-    if slurm.folder.starts_with('/') {
-        path.canonicalize().map_err(unusable)
-    } else {
-        inside(&around.workspace, &slurm.folder)
     }
 }
 

@@ -24,6 +24,8 @@ const STATE_FIELDS: &[&str] =
     &["status", "attempt", "tries", "started_at", "not_before", "created_at", "reason", "error"];
 /// Fields that show that an item has its state.
 const STATE_NAMES: [&str; 4] = ["status", "attempts", "reason", "runningSince"];
+/// The reason that agora gives for an item that was skipped because of another one.
+const CASCADED: &str = "dependency failed or skipped";
 
 /// Reads a run.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
@@ -206,7 +208,8 @@ fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut V
         let milliseconds = |at: Timestamp| at.as_micros().div_euclid(1_000);
         put(&mut map, "runningSince", state.started_at.map(milliseconds));
         // agora has one field for both: the error, or else the reason for skipping.
-        put(&mut map, "reason", state.error.as_deref().or(state.reason.as_deref()));
+        let cascaded = state.because_of.as_ref().map(|_| CASCADED);
+        put(&mut map, "reason", state.error.as_deref().or(state.reason.as_deref()).or(cascaded));
         if state.error.is_some() && state.reason.is_some() {
             losses.push(task_loss(&spec.id, "reason"));
         }

@@ -1,9 +1,9 @@
 //! Turns a text into a command on an existing plan: a new body, or new tasks. Does not decide whether that is allowed.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use waypost_core::{Command, Draft, PlanChanges, Problem, Task, TaskId, validate};
 
-use waypost_core::{Command, Dependency, Draft, PlanChanges, Problem, TaskId, validate};
-
+use crate::fit::{fit_to_plan, written_and_read};
+use crate::preserved_fields::PreservedFields;
 use crate::{Dialect, Unreadable, read, sniff};
 
 /// The effect of a text on a plan.
@@ -41,8 +41,8 @@ pub struct Written<'a> {
 }
 
 /// Returns the command that applies a text to the plan `before`. A Markdown text or a plan document replaces the body (and the
-/// title and status, where it names them); a text that lists tasks replaces the whole plan. New tasks without an id get the next
-/// of `free_ids`.
+/// title and status, where it names them); a text that lists tasks replaces the whole plan, but for what its format cannot say. New
+/// tasks without an id get the next of `free_ids`.
 pub fn update(
     written: Written<'_>,
     before: &Draft,
@@ -50,19 +50,32 @@ pub fn update(
 ) -> Result<Update, NoUpdate> {
     let Written { text, dialect, file_name, name } = written;
     let found = dialect.or_else(|| sniff(text, file_name));
-    // A checklist whose format was not named is plain text, like any text that is neither a plan nor JSON.
+    let is_unnamed_list = found == Some(Dialect::Checklist) && dialect.is_none();
+    // A text that is neither a plan nor JSON is the body, and so is a list in a plan that is only a text.
     let is_text = match found {
         None => !text.trim_start().starts_with(['{', '[']),
-        Some(Dialect::Checklist) => dialect.is_none(),
-        Some(_) => false,
+        Some(_) => is_unnamed_list && before.tasks.is_empty(),
     };
     if is_text {
-        let changes = PlanChanges { body: Some(text.to_owned()), ..PlanChanges::default() };
-        return Ok(Update { command: revise(changes), notes: Vec::new() });
+        return Ok(body(text));
     }
     let mut reading = read(text, found, file_name)?;
+    let is_derived =
+        |draft: &Draft| PreservedFields::of(&draft.spec.foreign, reading.dialect).get("derived_id").is_some();
+    let has_derived_id = reading.drafts.first().is_some_and(is_derived);
     if let [draft] = reading.drafts.as_mut_slice() {
-        fit_to_plan(draft, &reading.assigned_ids, before, free_ids);
+        let has_prose = !draft.spec.body.trim().is_empty();
+        let said = written_and_read(before, draft, reading.dialect, file_name);
+        fit_to_plan(draft, &reading.assigned_ids, said.as_ref(), before, free_ids);
+        let is_known = |task: &Task| before.tasks.iter().any(|known| known.spec.id == task.spec.id);
+        if is_unnamed_list && !draft.tasks.iter().any(is_known) {
+            // A text with boxes in it, and not the plan's tasks.
+            if has_prose {
+                return Ok(body(text));
+            }
+            let unclear = "it is a list, and none of its items is a task of the plan: to replace the tasks, name the format checklist";
+            return Err(Unreadable::NoPlan(unclear.to_owned()).into());
+        }
     }
     let problems = reading.all_problems();
     if !problems.is_empty() {
@@ -72,7 +85,7 @@ pub fn update(
     let (dialect, count) = (reading.dialect, reading.drafts.len());
     let mut drafts = reading.drafts.into_iter();
     let (Some(draft), None) = (drafts.next(), drafts.next()) else { return Err(NoUpdate::NotOne(count)) };
-    if let Some(id) = draft.id.as_ref().filter(|id| before.id.as_ref() != Some(id)) {
+    if let Some(id) = draft.id.as_ref().filter(|id| !has_derived_id && before.id.as_ref() != Some(id)) {
         notes.push(format!("{name} is of plan {id}; it was written into this one"));
     }
     let command = if dialect == Dialect::PlanDocument {
@@ -89,6 +102,12 @@ pub fn update(
     Ok(Update { command, notes })
 }
 
+/// Returns the update by a text that is the plan's body.
+fn body(text: &str) -> Update {
+    let changes = PlanChanges { body: Some(text.to_owned()), ..PlanChanges::default() };
+    Update { command: revise(changes), notes: Vec::new() }
+}
+
 fn revise(changes: PlanChanges) -> Command {
     Command::RevisePlan(Box::new(changes))
 }
@@ -101,73 +120,6 @@ fn document(draft: Draft, names: bool) -> PlanChanges {
         title: named(draft.spec.title),
         status: named(draft.spec.status),
         ..PlanChanges::default()
-    }
-}
-
-/// Fits a draft that was read from a text to the plan that it replaces. A task with an assigned id takes the id of a task with
-/// the same description that the text does not name, so that applying the same text again changes nothing; otherwise it gets the
-/// next of `free_ids`. Fields of other formats that the text cannot hold are kept.
-pub fn fit_to_plan(
-    draft: &mut Draft,
-    assigned_ids: &HashSet<TaskId>,
-    before: &Draft,
-    free_ids: impl Iterator<Item = TaskId>,
-) {
-    if !assigned_ids.is_empty() {
-        settle_ids(draft, assigned_ids, before, free_ids);
-    }
-    keep_foreign(draft, before);
-}
-
-fn settle_ids(
-    draft: &mut Draft,
-    assigned_ids: &HashSet<TaskId>,
-    before: &Draft,
-    free_ids: impl Iterator<Item = TaskId>,
-) {
-    let ids = draft.tasks.iter().map(|task| &task.spec.id);
-    let mut kept: HashSet<TaskId> = ids.filter(|id| !assigned_ids.contains(*id)).cloned().collect();
-    let mut free_ids = free_ids.filter({
-        let named = kept.clone();
-        move |id| !named.contains(id)
-    });
-    let mut unnamed: HashMap<&str, VecDeque<&TaskId>> = HashMap::new();
-    for task in before.tasks.iter().filter(|task| !kept.contains(&task.spec.id)) {
-        unnamed.entry(&task.spec.description).or_default().push_back(&task.spec.id);
-    }
-    let mut settled: HashMap<TaskId, TaskId> = HashMap::with_capacity(assigned_ids.len());
-    for spec in draft.tasks.iter().map(|task| &task.spec).filter(|spec| assigned_ids.contains(&spec.id)) {
-        let same = unnamed.get_mut(spec.description.as_str()).and_then(VecDeque::pop_front).cloned();
-        kept.extend(same.clone());
-        settled.extend(same.or_else(|| free_ids.next()).map(|id| (spec.id.clone(), id)));
-    }
-    for spec in draft.tasks.iter_mut().map(|task| &mut task.spec) {
-        for id in std::iter::once(&mut spec.id).chain(&mut spec.parent) {
-            if let Some(now) = settled.get(id) {
-                id.clone_from(now);
-            }
-        }
-        for dependency in &mut spec.depends_on {
-            // `after: t1` means the plan's own t1, if the plan keeps it.
-            let assigned = dependency.here().filter(|id| !kept.contains(*id));
-            if let Some(now) = assigned.and_then(|id| settled.get(id)) {
-                *dependency = Dependency::Task(now.clone());
-            }
-        }
-    }
-}
-
-fn keep_foreign(draft: &mut Draft, before: &Draft) {
-    for (format, fields) in &before.spec.foreign.0 {
-        draft.spec.foreign.0.entry(format.clone()).or_insert_with(|| fields.clone());
-    }
-    let old: HashMap<_, _> = before.tasks.iter().map(|task| (&task.spec.id, &task.spec)).collect();
-    for task in &mut draft.tasks {
-        if let Some(old) = old.get(&task.spec.id)
-            && task.spec.foreign.is_empty()
-        {
-            task.spec.foreign = old.foreign.clone();
-        }
     }
 }
 

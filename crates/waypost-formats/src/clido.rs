@@ -3,6 +3,8 @@
 //! Accepts what clido refuses (a missing `depends_on`, `null`, numbers as ids, braces and fences in the prose around the reply).
 //! Does not know how clido runs a plan.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value};
 use waypost_core::{Complexity, Dependency, Draft, Problem, ProblemLocation, Status, Task, TaskSpec};
 
@@ -28,9 +30,9 @@ const TASK_FIELDS: &[&str] =
 const OPTIONAL: [&str; 6] = ["depends_on", "complexity", "skip", "notes", "status", "tools"];
 
 /// Reads a plan file, or a model reply that contains a plan.
-pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
-    match find_plan(text) {
-        Ok(plan) => Ok(read_plan(plan)),
+pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unreadable> {
+    match find_plans(text) {
+        Ok(plans) => Ok(read_plans(plans, file_name.is_some())),
         Err(unreadable) => match steps_of_text(text) {
             steps if steps.is_empty() => Err(unreadable),
             steps => Ok(read_steps(steps)),
@@ -52,6 +54,7 @@ fn step_of_line(line: &str) -> Option<&str> {
     if line.starts_with(char::is_whitespace) {
         return None;
     }
+    let is_marked = line.starts_with(['*', '_']);
     let line = line.trim_start_matches(['*', '#', '_', '>', '`', ' ']);
     let (numbered, marks): (&str, &[char]) = match line.get(..4) {
         Some(word) if word.eq_ignore_ascii_case("step") => (line[4..].trim_start(), &[':', '.']),
@@ -59,6 +62,8 @@ fn step_of_line(line: &str) -> Option<&str> {
     };
     let digits = numbered.bytes().take_while(u8::is_ascii_digit).count();
     let step = numbered[digits..].strip_prefix(marks)?.trim();
+    // `**Step 1:** …`: the marks that were opened before the number end behind it.
+    let step = if is_marked { step.trim_start_matches(['*', '_']).trim_start() } else { step };
     (digits > 0 && !step.is_empty()).then_some(step)
 }
 
@@ -77,22 +82,40 @@ fn read_steps(steps: Vec<String>) -> Reading {
     Reading { drafts: vec![draft], notes, ..Reading::new(DIALECT) }
 }
 
-/// Returns the object in the text that is the plan.
-fn find_plan(text: &str) -> Result<Map<String, Value>, Unreadable> {
+/// Reads all plans of a file. Of a model's reply, the first is the plan.
+fn read_plans(mut plans: Vec<Map<String, Value>>, from_file: bool) -> Reading {
+    let others = if from_file { Vec::new() } else { plans.split_off(plans.len().min(1)) };
+    let mut whole = Reading::new(DIALECT);
+    for plan in plans {
+        let reading = read_plan(plan, from_file);
+        whole.drafts.extend(reading.drafts);
+        whole.problems.extend(reading.problems);
+        whole.notes.extend(reading.notes);
+    }
+    if !others.is_empty() {
+        whole.notes.push(format!("plans in the text that were left out: {}", others.len()));
+    }
+    whole
+}
+
+/// Returns the objects in the text that are plans; at least one.
+fn find_plans(text: &str) -> Result<Vec<Map<String, Value>>, Unreadable> {
     let whole = match serde_json::from_str(text.trim()) {
         // A text that is a single object is meant to be the plan, whatever it lacks.
-        Ok(Value::Object(map)) => return Ok(plan_inside(map)),
+        Ok(Value::Object(map)) => return Ok(vec![plan_inside(map)]),
         Ok(Value::Array(tasks)) if is_task_list(&tasks) => {
-            return Ok(Map::from_iter([("tasks".to_owned(), Value::Array(tasks))]));
+            return Ok(vec![Map::from_iter([("tasks".to_owned(), Value::Array(tasks))])]);
         }
         Ok(other) => Unreadable::NoPlan(format!("expected a plan, found {}", Shown(&other))),
         Err(error) if text.trim_start().starts_with('{') => syntax(&error),
         Err(_) => Unreadable::NoPlan("no object with `goal` and `tasks` was found".to_owned()),
     };
-    let mut found = objects_in(text);
-    let sure = found.iter().position(is_plan);
-    match sure.or_else(|| found.iter().position(|map| map.contains_key("tasks"))) {
-        Some(at) => Ok(found.swap_remove(at)),
+    let (sure, mut others): (Vec<_>, Vec<_>) = objects_in(text).into_iter().partition(is_plan);
+    if !sure.is_empty() {
+        return Ok(sure);
+    }
+    match others.iter().position(|map| map.contains_key("tasks")) {
+        Some(at) => Ok(vec![others.swap_remove(at)]),
         None => Err(whole),
     }
 }
@@ -100,16 +123,20 @@ fn find_plan(text: &str) -> Result<Map<String, Value>, Unreadable> {
 /// Returns the objects that begin in the text, the most likely plan first.
 fn objects_in(text: &str) -> Vec<Map<String, Value>> {
     let mut found = Vec::new();
+    let mut plans: Vec<Range<usize>> = Vec::new();
     let mut unended = 0;
     for at in beginnings(text) {
-        match serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next() {
+        if plans.iter().any(|plan| plan.contains(&at)) {
+            continue;
+        }
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
+        match values.next() {
             Some(Ok(Value::Object(map))) => {
                 let map = plan_inside(map);
-                let sure = is_plan(&map);
-                found.push(map);
-                if sure {
-                    break;
+                if is_plan(&map) {
+                    plans.push(at..at + values.byte_offset());
                 }
+                found.push(map);
             }
             // Each of these reads to the end of the text, so limit how many there may be.
             Some(Err(error)) if error.is_eof() => unended += 1,
@@ -161,7 +188,7 @@ fn is_task_list(tasks: &[Value]) -> bool {
     !tasks.is_empty() && tasks.iter().all(is_task)
 }
 
-fn read_plan(plan: Map<String, Value>) -> Reading {
+fn read_plan(plan: Map<String, Value>, from_file: bool) -> Reading {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
@@ -186,6 +213,12 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
         (true, true) => kept.set("form", "program"),
         (true, false) => kept.set("form", "document"),
         (false, _) => kept.set("form", "flat"),
+    }
+    // clido derives the id of such a file from the goal, so that the same file is always the same plan.
+    if from_file && !wrapped && draft.id.is_none() && kept.text("id").is_none() && !draft.spec.goal.is_empty()
+    {
+        draft.id = derived_id(&draft.spec.goal).parse().ok();
+        kept.set("derived_id", true);
     }
     kept.keep_unknown(fields.finish(&mut problems));
     kept.keep_in(&mut draft.spec.foreign, DIALECT);
@@ -259,6 +292,11 @@ fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut 
     task
 }
 
+/// The id of a plan whose file has none.
+fn derived_id(goal: &str) -> String {
+    format!("plan-{}", short_hash(goal))
+}
+
 fn complexity_of(word: &str) -> Option<Complexity> {
     Some(match word.trim().to_ascii_lowercase().as_str() {
         "low" | "simple" => Complexity::Low,
@@ -280,13 +318,9 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     }
 
     let mut meta = Map::new();
-    let id =
-        plan_id_text(
-            draft,
-            &kept,
-            || if flat { String::new() } else { format!("plan-{}", short_hash(goal)) },
-        );
-    if !id.is_empty() || !flat {
+    let id = plan_id_text(draft, &kept, || if flat { String::new() } else { derived_id(goal) });
+    let is_derived = flat && kept.get("derived_id").is_some() && id == derived_id(goal);
+    if !is_derived && (!id.is_empty() || !flat) {
         meta.insert("id".to_owned(), id.into());
     }
     meta.insert("goal".to_owned(), goal.as_str().into());

@@ -1,8 +1,11 @@
 //! Reads, writes and describes a text of any format by the format's name.
 
-use waypost_core::Draft;
+use std::collections::{HashMap, HashSet};
+
+use waypost_core::{DependencyRule, Draft, Status, Task, TaskId};
 
 use crate::detect::{sniff, why_unknown};
+use crate::repeated_keys::repeated_keys;
 use crate::{
     Dialect, Form, Reading, Unreadable, Writing, agora, backlog, beads, checklist, clido, dot, frctl,
     graphml, jaato, markdown, mermaid, native, plan_document, svg, task_master,
@@ -14,7 +17,7 @@ pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Re
     let Some(dialect) = dialect.or_else(|| sniff(text, file_name)) else {
         return Err(why_unknown(text));
     };
-    match dialect {
+    let mut reading = match dialect {
         Dialect::Native => native::read(text, file_name),
         Dialect::Clido => clido::read(text, file_name),
         Dialect::Jaato => jaato::read(text, file_name),
@@ -28,6 +31,45 @@ pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Re
         Dialect::Backlog => backlog::read(text, file_name),
         Dialect::Mermaid | Dialect::Dot | Dialect::Graphml | Dialect::Svg => {
             Err(Unreadable::WriteOnly(dialect))
+        }
+    }?;
+    // The native format says itself what was skipped because of what.
+    if dialect != Dialect::Native {
+        reading.drafts.iter_mut().for_each(name_causes);
+    }
+    let repeated = repeated_keys(text).into_iter();
+    reading
+        .notes
+        .extend(repeated.map(|key| format!("the key {key} is there more than once; one of them counts")));
+    Ok(reading)
+}
+
+/// Names the task because of which others were skipped. Other formats say only that they were, and that is not their author's
+/// skip: what waits for them must not run.
+fn name_causes(draft: &mut Draft) {
+    let by_id: HashMap<&TaskId, &Task> = draft.tasks.iter().map(|task| (&task.spec.id, task)).collect();
+    let is_skipped = |task: &Task| {
+        task.state.status == Status::Skipped && !task.spec.skip && task.spec.when == DependencyRule::AllDone
+    };
+    let mut causes: HashMap<TaskId, TaskId> = HashMap::new();
+    for skipped in draft.tasks.iter().filter(|task| is_skipped(task)) {
+        let (mut stack, mut seen) = (vec![skipped], HashSet::new());
+        while let Some(task) = stack.pop() {
+            if !seen.insert(&task.spec.id) {
+                continue;
+            }
+            if matches!(task.state.status, Status::Failed | Status::Cancelled) {
+                causes.insert(skipped.spec.id.clone(), task.spec.id.clone());
+                break;
+            }
+            let known = causes.get(&task.spec.id).and_then(|cause| by_id.get(cause));
+            let before = task.spec.depends_on.iter().filter_map(|on| by_id.get(on.here()?));
+            stack.extend(before.filter(|_| is_skipped(task)).chain(known).copied());
+        }
+    }
+    for task in &mut draft.tasks {
+        if let Some(cause) = causes.remove(&task.spec.id) {
+            task.state.because_of = Some(cause);
         }
     }
 }

@@ -16,8 +16,10 @@ use waypost_core::{
     ProblemLocation, Task, TaskId, TaskSpec, TaskState,
 };
 
+use waypost_text::plain_parse_error;
+
 use self::unknown_fields::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
-use crate::field_reader::{Nameless, Shown, status_of, syntax, without_position};
+use crate::field_reader::{Nameless, Shown, status_of, syntax};
 use crate::field_writer::pretty;
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
@@ -137,7 +139,7 @@ impl Report {
     }
 
     fn unreadable(&mut self, place: &ProblemLocation, field: &str, error: &serde_json::Error) {
-        self.wrong_type(place, field, without_position(error));
+        self.wrong_type(place, field, plain_parse_error("", &error.to_string()));
     }
 }
 

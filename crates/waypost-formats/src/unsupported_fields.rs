@@ -7,12 +7,28 @@ use serde::Serialize;
 use serde_json::Value;
 use waypost_core::{Draft, Phase, Status, Task};
 
-/// Returns the names of all fields that are set in a plan. Foreign fields are named `foreign.<format>`; tasks are not listed.
+/// What Waypost notes down about a plan, or finds again by itself. It is not the author's, so that a format without it loses
+/// nothing.
+const BOOKKEEPING: [&str; 14] = [
+    "id",
+    "version",
+    "created_by",
+    "created_at",
+    "updated_at",
+    "attempt",
+    "tries",
+    "started_at",
+    "finished_at",
+    "not_before",
+    "worker",
+    "progress",
+    "received",
+    "because_of",
+];
+
+/// Returns the names of all fields that are set in a plan, but for the bookkeeping. Foreign fields are named `foreign.<format>`; tasks are not listed.
 pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
-    let own = [("id", draft.id.is_some()), ("version", draft.version != 0)];
-    let mut set: Vec<String> =
-        own.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (*name).to_owned()).collect();
-    set.extend(set_fields(&draft.spec));
+    let mut set: Vec<String> = set_fields(&draft.spec).collect();
     // The count of calls belongs to the store, and the phase already shows that a closed plan has ended.
     let is_said = |field: &String| match field.as_str() {
         "calls" | "closed" => false,
@@ -24,7 +40,7 @@ pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
     set
 }
 
-/// Returns the names of all fields that are set in a task. Its id and its foreign fields are named as in [`set_in_plan`].
+/// Returns the names of all fields that are set in a task, but for the bookkeeping. Its foreign fields are named as in [`set_in_plan`].
 pub(crate) fn set_in_task(task: &Task) -> Vec<String> {
     let mut set: Vec<String> = set_fields(&task.spec).collect();
     let is_said = |field: &String| field != "status" || task.state.status != Status::default();
@@ -39,5 +55,8 @@ fn set_fields(value: &impl Serialize) -> impl Iterator<Item = String> {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => serde_json::Map::new(),
     };
-    fields.into_iter().filter(|(name, value)| name != "foreign" && value != "").map(|(name, _)| name)
+    fields
+        .into_iter()
+        .filter(|(name, value)| name != "foreign" && value != "" && !BOOKKEEPING.contains(&name.as_str()))
+        .map(|(name, _)| name)
 }

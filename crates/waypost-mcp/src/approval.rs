@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use waypost_core::{Event, Phase, Plan, PlanId};
-use waypost_service::Guard;
+use waypost_service::{Guard, awaits_approval};
 
 use crate::elicitation::question::Question;
 use crate::tool_call::Call;
@@ -26,16 +26,10 @@ pub(crate) enum ApprovalOutcome {
     Waiting,
 }
 
-/// Whether the plan needs approval before machines may run it.
-pub(crate) fn needs_approval(plan: &Plan) -> bool {
-    let state = plan.state();
-    state.approval_required && state.approval.is_none() && !state.phase.is_finished()
-}
-
 /// Returns the reason of the last rejection, until approval is requested again.
 pub(crate) fn rejection_reason(plan: &Plan) -> Option<&str> {
     let state = plan.state();
-    let stands = needs_approval(plan) && state.phase == Phase::Draft && !state.reason.is_empty();
+    let stands = awaits_approval(plan) && state.phase == Phase::Draft && !state.reason.is_empty();
     stands.then_some(state.reason.as_str())
 }
 

@@ -69,6 +69,9 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         ServiceError::Unreadable { error, .. } => about_text(error),
         ServiceError::NotOnePlan { .. } => "pass one plan at a time",
         ServiceError::HeldByOtherSession { .. } => ways.take_over,
+        ServiceError::DoubtfulDone { .. } => {
+            "if it was not done, report it as failed; if it is done, send sure: true"
+        }
         // Agents do nothing of this themselves.
         ServiceError::ChangedSinceSeen { .. }
         | ServiceError::NotForWorkers { .. }
@@ -122,7 +125,8 @@ pub(crate) fn ask_person(hint: Hint) -> String {
         | Hint::FixText
         | Hint::RightText
         | Hint::OnePlan
-        | Hint::TakeOver => "ask a person".to_owned(),
+        | Hint::TakeOver
+        | Hint::FailOrBeSure => "ask a person".to_owned(),
     }
 }
 
@@ -145,11 +149,16 @@ pub(crate) fn about_store(error: &StoreError) -> &'static str {
         }
         StoreError::TooNew { .. } => "report this: a person has to update Waypost",
         StoreError::Busy => "try again",
+        StoreError::DiskFull { .. } => "nothing was changed; report this: a person has to free disk space",
+        StoreError::StoreRemoved { .. } => {
+            "report this: a person has to restore the store and restart this server"
+        }
         StoreError::Pruned { .. } => "only the final state of the plan is kept: read that",
         StoreError::BadCursor(_) => "pass the cursor that the previous page returned",
-        StoreError::Files { .. } | StoreError::BadLocation(_) => {
-            "report this: a person has to make the store readable and writable"
-        }
+        StoreError::Files { .. }
+        | StoreError::Unreachable(_)
+        | StoreError::NotADatabase(_)
+        | StoreError::BadLocation(_) => "report this: a person has to make the store readable and writable",
     }
 }
 

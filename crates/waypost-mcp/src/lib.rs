@@ -10,7 +10,6 @@ mod created_files;
 mod dispatch;
 mod documents;
 mod elicitation;
-mod false_done;
 mod file_rules;
 mod hints;
 mod http;

@@ -121,6 +121,7 @@ impl From<ServiceError> for ToolError {
             | ServiceError::Unreadable { .. }
             | ServiceError::NotOnePlan { .. }
             | ServiceError::HeldByOtherSession { .. }
+            | ServiceError::DoubtfulDone { .. }
             | ServiceError::ChangedSinceSeen { .. }
             | ServiceError::NotApproved { .. }
             | ServiceError::NotForWorkers { .. }

@@ -3,6 +3,7 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod action_queue;
 mod observe;
 mod orphans;
 mod reporters;
@@ -11,6 +12,7 @@ mod scheduler;
 mod slots;
 mod store_clock;
 
+pub use action_queue::ActionQueue;
 pub use observe::{Happened, Observer, happened_since};
 pub use reporters::{
     REPORT_BYTES_MAX, REPORTS_WAITING_MAX, WEBHOOK_AGE_SECONDS_MAX, WebhookOutbox, payload, reporter_owner,

@@ -227,7 +227,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let variables = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
         let (workspace, logs, worker) = (folder.clone(), folder.join("logs"), "w".to_owned());
-        let around = ExecutionEnv { workspace, logs, variables, worker };
+        let around = ExecutionEnv { workspace, logs, remote_notes: PathBuf::new(), variables, worker };
         let mut config = Config::default();
         config.reporters.insert("r".to_owned(), Reporter { report, events: Vec::new() });
         (Reporters::begin(&config, &around), folder)

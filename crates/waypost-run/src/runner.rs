@@ -3,14 +3,21 @@
 //! Makes no decisions about tasks. A reservation is durable before its work starts, and an end is durable before
 //! anything that depends on it starts, because the scheduler returns starts only after the write that contains both.
 
+mod expired_leases;
+mod fences;
 mod follow;
 mod heartbeat;
+mod job_endings;
+mod lease_watch;
 mod log_upload;
+mod lost_plan;
 mod message;
 mod outage;
+mod plan_error;
 mod plan_source;
 mod poll_backoff;
 mod remark;
+mod remote_jobs;
 mod store_outage;
 mod worker_row;
 
@@ -21,18 +28,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
+use expired_leases::ExpiredLeases;
+use fences::Fences;
 pub use follow::Follow;
 use follow::Offers;
 pub(crate) use follow::watch as watch_store;
+use job_endings::Endings;
+use lease_watch::LeaseWatch;
 use log_upload::Copies;
 pub(crate) use message::Message;
-use outage::{Outage, STORE_FAILURES_MAX};
+use outage::{Access, Outage, STORE_FAILURES_MAX, of_unrecorded};
+use plan_error::{is_of_plan, lost_plan};
 use poll_backoff::PollBackoff;
 pub use remark::RunWarning;
-use waypost_core::{Command, Plan, PlanId, Refusal, Timestamp};
+use waypost_core::{Command, Plan, PlanId, Refusal, TaskId, Timestamp};
 use waypost_service::{Authenticator, Record, Service};
 use waypost_store::{PlanStore, Slots, StoreError, Worker, WriteError};
 
+use crate::action_queue::ActionQueue;
 use crate::reporters::Reporters;
 use crate::scheduler::{
     AHEAD_FEW, Action, AfterFailure, Control, Idleness, Input, RunEvent, RunLimits, Scheduler, SlotKeeper,
@@ -44,7 +57,7 @@ use waypost_config::{Config, Definitions, ExecutionEnv};
 use waypost_exec::liveness_lock::LivenessLock;
 use waypost_exec::{
     AttemptEvent, AttemptHandle, AttemptKey, AttemptOutcome, AttemptSpec, ExecutorPool, Force,
-    PreparedAttempt, soon,
+    PreparedAttempt, prepare_logs, soon,
 };
 
 /// The interval of checking other workers' leases, and of reading their writes in case a notification was lost.
@@ -93,6 +106,8 @@ pub struct Summary {
     pub unreported: Vec<String>,
     /// Whether the run is not over but was interrupted by [`Controller::interrupt`], to be continued.
     pub aside: bool,
+    /// The schema of the store, if the run ended because a newer build has migrated it.
+    pub newer_schema: Option<u32>,
 }
 
 /// When a run ends by itself.
@@ -138,10 +153,26 @@ impl Options {
 pub enum RunError {
     /// The store failed too many times in a row.
     #[error("the store failed {STORE_FAILURES_MAX} times in a row: {0}")]
+    StoreFailed(StoreError),
+    /// The store cannot be used any more.
+    #[error("{0}")]
     Store(StoreError),
+    /// The run was stopped while the store could not be used.
+    #[error("the run was stopped while the store could not be used: {error}{}", of_unrecorded(unrecorded))]
+    StoppedInOutage {
+        error: StoreError,
+        /// Attempts that ended and whose end is not in the store.
+        unrecorded: Vec<AttemptKey>,
+    },
     /// The plan could not be read or written.
     #[error("{0}")]
     Plan(WriteError),
+    /// Attempts could not write their logs.
+    #[error("the logs folder {} cannot be written: {error}", folder.display())]
+    Logs { folder: PathBuf, error: std::io::Error },
+    /// The only plan of the run can no longer be read or written.
+    #[error("{}", lost_plan(plan, error))]
+    PlanLost { plan: PlanId, error: Box<WriteError> },
 }
 
 /// Controls a run from another thread.
@@ -181,6 +212,7 @@ pub struct Runner {
     config: Arc<Config>,
     workshop: Arc<ExecutorPool>,
     scheduler: Scheduler,
+    actions: ActionQueue,
     reporters: Reporters,
     offers: Option<Offers>,
     patience: ExitPolicy,
@@ -189,11 +221,16 @@ pub struct Runner {
     others_wrote: bool,
     news: PollBackoff,
     handles: BTreeMap<AttemptKey, AttemptHandle>,
+    fences: Fences,
+    /// Attempts that end when their lease does.
+    leases: LeaseWatch,
     sender: Sender<Message>,
     messages: Receiver<Message>,
     /// Wakes the loop at once, even while it batches.
     bell: Receiver<()>,
     clock: Clock,
+    /// Expired leases of others that are alive.
+    expired: ExpiredLeases,
     leases_looked: Instant,
     heartbeat: Instant,
     /// The latest progress of attempts, not stored yet.
@@ -204,6 +241,10 @@ pub struct Runner {
     shown: Option<Instant>,
     outage: Outage,
     remarks: Vec<RunWarning>,
+    /// What happened to the plan that was lost last.
+    lost: Option<RunError>,
+    /// Remote jobs that are being ended.
+    endings: Endings,
     hold_until: Option<Instant>,
     asked_to_end: Option<Control>,
     /// The schema of the store, once a newer build has migrated it.
@@ -236,6 +277,8 @@ impl Runner {
     ) -> Result<Self, RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
         let Options { follow, after_failure, jobs, takes, patience, authenticator } = options;
+        let of_logs = |error| RunError::Logs { folder: around.logs.clone(), error };
+        prepare_logs(&around.logs).map_err(of_logs)?;
         let authenticator = authenticator.in_store(&**plans.store()).map_err(of_store)?;
         let row = worker_row::of(&plans, &config, &around.worker, &follow, &takes, jobs);
         let (sender, messages) = channel();
@@ -273,6 +316,7 @@ impl Runner {
             config,
             workshop: Arc::new(ExecutorPool::new(around, events, ring, AHEAD_FEW)),
             scheduler,
+            actions: ActionQueue::default(),
             reporters,
             offers: Offers::of(&follow),
             patience,
@@ -281,10 +325,13 @@ impl Runner {
             others_wrote: false,
             news: PollBackoff::new(),
             handles: BTreeMap::new(),
+            fences: Fences::default(),
+            leases: LeaseWatch::default(),
             sender,
             messages,
             bell,
             clock,
+            expired: ExpiredLeases::default(),
             leases_looked: now,
             heartbeat: now,
             progress: BTreeMap::new(),
@@ -293,6 +340,8 @@ impl Runner {
             shown: None,
             outage: Outage::default(),
             remarks: Vec::new(),
+            lost: None,
+            endings: Endings::default(),
             hold_until: None,
             asked_to_end: None,
             newer_schema: None,
@@ -321,9 +370,11 @@ impl Runner {
         // An interrupted run continues to report later.
         let unreported = if aside { Vec::new() } else { self.reporters.finish() };
         if !aside {
+            self.endings.finish(&self.workshop.around);
             self.unregister();
         }
-        ended.map(|rest| Summary { asked_to_end: self.asked_to_end, rest, unreported, aside })
+        let (asked_to_end, newer_schema) = (self.asked_to_end, self.newer_schema);
+        ended.map(|rest| Summary { asked_to_end, rest, unreported, aside, newer_schema })
     }
 
     fn turn_until_over(&mut self, watcher: &mut dyn RunObserver) -> Result<Idleness, RunError> {
@@ -333,16 +384,21 @@ impl Runner {
                 self.take(message, watcher);
             }
             self.check_drain_requested(watcher);
-            self.act(watcher)?;
-            for remark in std::mem::take(&mut self.remarks) {
-                watcher.on_warning(&remark);
+            if let Some(error) = self.stopped_in_outage() {
+                return Err(error);
             }
-            watcher.pause();
+            self.act(watcher)?;
+            if let Some(error) = self.lost_run() {
+                return Err(error);
+            }
+            self.warn(watcher);
             self.show(watcher);
             if self.aside {
                 return Ok(self.scheduler.rest());
             }
+            // A turn that ended early has more to do, and perhaps more to tell.
             if self.hold_until.is_none()
+                && self.actions.is_done()
                 && let Some(rest) = self.is_over()
             {
                 return Ok(rest);
@@ -355,8 +411,19 @@ impl Runner {
         }
     }
 
+    /// Passes the warnings so far to the observer.
+    fn warn(&mut self, watcher: &mut dyn RunObserver) {
+        for remark in std::mem::take(&mut self.remarks) {
+            watcher.on_warning(&remark);
+        }
+        watcher.pause();
+    }
+
     /// Returns the next message, or `None` if there is none in time.
     fn next_message(&self, patience: Duration) -> Option<Message> {
+        if patience.is_zero() {
+            return self.messages.try_recv().ok();
+        }
         if self.scheduler.is_batching() {
             // Waking up for each attempt that ends meanwhile would cost as much as writing each of them separately.
             let _rung = self.bell.recv_timeout(patience);
@@ -378,6 +445,8 @@ impl Runner {
             (Idleness::Busy, _) => false,
             (Idleness::Waiting | Idleness::Over, _) if self.asked_to_end.is_some() => true,
             (_, ExitPolicy::UntilAsked) => false,
+            // The plans that were not followed so far are searched first.
+            (_, ExitPolicy::UntilIdle) if self.offers.as_ref().is_some_and(|offers| offers.more) => false,
             (Idleness::Over, ExitPolicy::UntilOver | ExitPolicy::UntilIdle) => true,
             (Idleness::Waiting, ExitPolicy::UntilOver) => false,
             (Idleness::Waiting, ExitPolicy::UntilIdle) => !self.scheduler.others_work(),
@@ -398,6 +467,14 @@ impl Runner {
             Message::Attempt(AttemptEvent::Ended { key, ending, at }) => {
                 let at = self.clock.at(at);
                 self.handles.remove(&key);
+                self.fences.forget(&key);
+                let ending = match self.leases.remove(&key) {
+                    true => AttemptOutcome::TryAgain {
+                        error: "the lease could not be renewed, and the attempt was ended (`end_when_lost`)"
+                            .to_owned(),
+                    },
+                    false => ending,
+                };
                 if let Some(copies) = &mut self.copies {
                     copies.ended(&key);
                 }
@@ -415,48 +492,45 @@ impl Runner {
                 // The flag is cleared before the store is read, so that later writes notify again.
                 self.changed.store(false, Ordering::Release);
                 self.others_wrote = true;
+                self.handle(Input::StoreChanged);
             }
             Message::Aside => self.aside = true,
         }
     }
 
-    /// Executes the actions of the scheduler until there are none.
+    /// Executes the actions of the scheduler until there are none, or until the turn has taken long enough.
     fn act(&mut self, watcher: &mut dyn RunObserver) -> Result<(), RunError> {
         if self.is_held() || self.is_unsure() {
             return Ok(());
         }
         self.hold_until = None;
         self.compare_pinned_files();
-        loop {
-            let actions = self.scheduler.step(self.clock.now());
-            if actions.is_empty() {
-                return Ok(());
-            }
-            for action in actions {
-                match action {
-                    Action::Write(id, commands) => self.write(&id, commands)?,
-                    Action::WritePossible(id, commands) => self.write_possible(&id, commands)?,
-                    Action::CatchUp(id) => self.tolerate(|runner| runner.catch_up(&id))?,
-                    Action::Read(id) => self.read(&id, watcher)?,
-                    Action::Prepare(key) => self.prepare(key),
-                    Action::Start(key) => self.start(key),
-                    Action::Stop(key, force) => self.stop(key, force),
-                    Action::Withdraw(key) => {
-                        self.withdraw(&key);
-                    }
-                    Action::StoreProgress(key, progress) => {
-                        self.progress.insert(key, progress);
-                    }
-                    Action::Tell(notice) => {
-                        self.reporters.tell(self.clock.now(), &notice);
-                        watcher.on_event(&notice);
-                    }
+        self.actions.begin(self.clock.now());
+        while let Some(action) = self.actions.next(self.clock.now(), &mut self.scheduler) {
+            match action {
+                Action::Write(id, commands) => self.write(&id, commands)?,
+                Action::WritePossible(id, commands) => self.write_possible(&id, commands)?,
+                Action::CatchUp(id) => self.tolerate(Access::Read, |runner| runner.catch_up(&id))?,
+                Action::Read(id) => self.read(&id, watcher)?,
+                Action::Prepare(key) => self.prepare(key),
+                Action::Start(key) => self.start(key),
+                Action::Stop(key, force) => self.stop(key, force),
+                Action::Withdraw(key) => {
+                    self.withdraw(&key);
+                }
+                Action::StoreProgress(key, progress) => {
+                    self.progress.insert(key, progress);
+                }
+                Action::Tell(notice) => {
+                    self.reporters.tell(self.clock.now(), &notice);
+                    watcher.on_event(&notice);
                 }
             }
-            if self.hold_until.is_some() {
+            if self.actions.is_empty() && self.hold_until.is_some() {
                 return Ok(());
             }
         }
+        Ok(())
     }
 
     /// Looks at the files that executors pin. What changed is compared with the approvals, and told to others.
@@ -500,11 +574,24 @@ impl Runner {
         }
     }
 
+    /// Returns the tasks that get locks by these commands.
+    fn locked_by(&self, id: &PlanId, commands: &[Command]) -> Vec<TaskId> {
+        let Some(plan) = self.scheduler.plan(id) else { return Vec::new() };
+        let locked = |command: &Command| {
+            let Command::QueueTask { task, .. } = command else { return None };
+            let has_locks = plan.task(task.as_str()).is_some_and(|task| !task.spec.locks.is_empty());
+            has_locks.then(|| task.clone())
+        };
+        commands.iter().filter_map(locked).collect()
+    }
+
     fn write_possible(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
         let slots = self.slots(id);
+        let locked = self.locked_by(id, &commands);
         match self.service.record_possible_attempts(self.record(id, commands), slots) {
             Ok(committed) => {
-                self.store_answered();
+                self.store_answered(Access::Write);
+                self.fences.note(id, locked, committed.version);
                 let refusals: Vec<Refusal> =
                     committed.rejected.into_iter().map(|(_, refusal)| refusal).collect();
                 for refusal in &refusals {
@@ -519,19 +606,24 @@ impl Runner {
                 self.news.wrote(!self.handles.is_empty());
                 Ok(())
             }
-            Err(WriteError::Store(error)) => {
+            Err(WriteError::Store(error)) if !is_of_plan(&error) => {
                 self.handle(Input::Unknown(id.clone()));
-                self.store_failed(error)
+                self.store_failed(Access::Write, error)
             }
-            Err(error) => Err(RunError::Plan(error)),
+            Err(error) => {
+                self.lose_plan(id, error);
+                Ok(())
+            }
         }
     }
 
     fn write(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
         let slots = self.slots(id);
+        let locked = self.locked_by(id, &commands);
         match self.service.record_attempts(self.record(id, commands), slots) {
             Ok(committed) => {
-                self.store_answered();
+                self.store_answered(Access::Write);
+                self.fences.note(id, locked, committed.version);
                 self.news.wrote(false);
                 self.handle(Input::Written(id.clone(), committed.version));
             }
@@ -539,11 +631,11 @@ impl Runner {
                 self.remark_on(&refusal);
                 self.handle(Input::Refused(id.clone(), refusal));
             }
-            Err(WriteError::Store(error)) => {
+            Err(WriteError::Store(error)) if !is_of_plan(&error) => {
                 self.handle(Input::Unknown(id.clone()));
-                self.store_failed(error)?;
+                self.store_failed(Access::Write, error)?;
             }
-            Err(error) => return Err(RunError::Plan(error)),
+            Err(error) => self.lose_plan(id, error),
         }
         Ok(())
     }
@@ -552,27 +644,44 @@ impl Runner {
         loop {
             match self.plans.with_plan(id, Plan::clone) {
                 Ok(plan) => {
-                    self.store_answered();
+                    self.store_answered(Access::Read);
                     self.handle(Input::Adopted(Box::new(plan)));
                     return Ok(());
                 }
-                Err(WriteError::Store(error)) => {
-                    self.store_failed(error)?;
+                Err(WriteError::Store(error)) if !is_of_plan(&error) => {
+                    self.store_failed(Access::Read, error)?;
+                    self.warn(watcher);
+                    if let Some(error) = self.stopped_in_outage() {
+                        return Err(error);
+                    }
                     // The scheduler requests the plan only once, so retry here.
                     if let Ok(message) = self.messages.recv_timeout(self.store_pause()) {
                         self.take(message, watcher);
                     }
                 }
-                Err(error) => return Err(RunError::Plan(error)),
+                Err(error) => {
+                    self.lose_plan(id, error);
+                    return Ok(());
+                }
             }
         }
     }
 
     fn job(&mut self, key: &AttemptKey) -> Option<PreparedAttempt> {
-        let plan = self.scheduler.plan(&key.plan)?;
-        match AttemptSpec::of(&self.config, plan, key, self.clock.now()) {
+        let Some(plan) = self.scheduler.plan(&key.plan) else {
+            self.end_before_it_began(key);
+            return None;
+        };
+        let has_locks = plan.task(key.task.as_str()).is_some_and(|task| !task.spec.locks.is_empty());
+        let fence = has_locks.then(|| self.fences.of(&self.plans, key)).flatten();
+        match AttemptSpec::of(&self.config, plan, key, self.clock.now(), fence) {
             Ok(job) => {
+                let ends_when_lost = self.config.end_when_lost.contains(&job.executor);
                 let (attempt, handle) = PreparedAttempt::new(job);
+                if ends_when_lost {
+                    let until = Instant::now() + Duration::from_secs(u64::from(self.config.lease_seconds));
+                    self.leases.add(key.clone(), handle.clone(), until);
+                }
                 self.handles.insert(key.clone(), handle);
                 Some(attempt)
             }
@@ -593,6 +702,8 @@ impl Runner {
         let attempt = match self.handles.contains_key(&key) {
             // It was prepared; if it is no longer pending, it has started.
             true => self.workshop.pending.leave(&key),
+            // It may have been prepared, begun by itself and ended.
+            false if !self.scheduler.awaits_start(&key) => None,
             false => self.job(&key),
         };
         if let Some(attempt) = attempt {
@@ -613,14 +724,22 @@ impl Runner {
         let is_pending = self.workshop.pending.leave(key).is_some();
         if is_pending {
             self.handles.remove(key);
-            let error = "it was stopped before it began".to_owned();
-            self.handle(Input::Ended(key.clone(), AttemptOutcome::Failed { error }));
+            self.leases.remove(key);
+            self.end_before_it_began(key);
         }
         is_pending
     }
 
+    fn end_before_it_began(&mut self, key: &AttemptKey) {
+        let error = "it was stopped before it began".to_owned();
+        self.handle(Input::Ended(key.clone(), AttemptOutcome::Failed { error }));
+    }
+
     /// Returns how long to wait for a message.
     fn poll_timeout(&self, watcher: &dyn RunObserver) -> Duration {
+        if !self.actions.is_done() && !self.is_held() {
+            return Duration::ZERO;
+        }
         let until_shown =
             watcher.interval().saturating_sub(self.shown.map_or(Duration::ZERO, |at| at.elapsed()));
         let mut patience = LEASES_INTERVAL.saturating_sub(self.leases_looked.elapsed()).min(until_shown);
@@ -667,24 +786,27 @@ impl Runner {
         if self.outage.lasts() && self.is_held() {
             return Ok(());
         }
-        if self.others_wrote && self.news.next_look() <= Instant::now() {
+        // A write that is decided and not made yet is about the copies as they are.
+        if self.others_wrote && self.actions.is_empty() && self.news.next_look() <= Instant::now() {
             self.others_wrote = false;
             self.news.looked();
-            self.tolerate(Self::read_others)?;
-            self.tolerate(Self::make_room)?;
-            self.tolerate(|runner| runner.slots.as_ref().map_or(Ok(()), StoredSlots::look_again))?;
+            self.tolerate(Access::Read, Self::read_others)?;
+            self.tolerate(Access::Read, Self::make_room)?;
+            self.tolerate(Access::Read, |runner| {
+                runner.slots.as_ref().map_or(Ok(()), StoredSlots::look_again)
+            })?;
         }
         if !self.progress.is_empty() && self.progress_stored.elapsed() >= PROGRESS_INTERVAL {
             self.progress_stored = Instant::now();
-            self.tolerate(Self::store_progress)?;
+            self.tolerate(Access::Write, Self::store_progress)?;
         }
         if self.is_heartbeat_due() {
             self.heartbeat = Instant::now();
-            self.tolerate(Self::send_heartbeat)?;
+            self.tolerate(Access::Write, Self::send_heartbeat)?;
         }
         if self.leases_looked.elapsed() >= LEASES_INTERVAL {
             self.leases_looked = Instant::now();
-            self.tolerate(Self::look_at_own_row)?;
+            self.tolerate(Access::Read, Self::look_at_own_row)?;
             self.others_wrote = true;
             self.look_for_lost()?;
         }
@@ -692,10 +814,14 @@ impl Runner {
     }
 
     /// Runs work that is repeated anyway, so that a single failure of the store does not end the run.
-    fn tolerate(&mut self, work: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), RunError> {
+    fn tolerate(
+        &mut self,
+        access: Access,
+        work: impl FnOnce(&mut Self) -> Result<(), StoreError>,
+    ) -> Result<(), RunError> {
         match work(self) {
             Ok(()) => Ok(()),
-            Err(error) => self.store_failed(error),
+            Err(error) => self.store_failed(access, error),
         }
     }
 }

@@ -9,12 +9,14 @@ mod approval;
 mod attempts;
 mod duration_average;
 mod finish;
+mod foreign_locks;
 mod lookahead;
 mod peer_workers;
 mod run_event;
 mod select;
 mod shared_plan;
 mod slots;
+mod take_over;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
@@ -34,6 +36,7 @@ pub use slots::{SlotKeeper, Unshared};
 use waypost_exec::{AttemptKey, AttemptOutcome, Force};
 
 use attempts::{ActiveAttempt, AttemptStage};
+use foreign_locks::ForeignLocks;
 use slots::Slots;
 use waypost_config::{Config, Definitions};
 
@@ -43,8 +46,11 @@ const INSTANT_COMMANDS_MAX: usize = 2_000;
 pub const TRY_AGAIN_ATTEMPTS: u32 = 10;
 /// The minimum number of attempts of a task whose workers were lost, if its author sets no limit.
 pub const LOST_ATTEMPTS_MIN: u32 = 3;
-/// Microseconds that a task waits after another process blocked it.
+/// Microseconds that a task waits after another process made it impossible.
 const PARKED_MICROS: i64 = 250_000;
+
+/// Seconds between two looks at other plans while a person has to act there.
+const OTHER_PLANS_SECONDS: u64 = 1;
 
 /// How an attempt of another worker was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +59,8 @@ pub enum Loss {
     Expired,
     /// The process that ran it is known to be dead, with everything that it started.
     Died,
+    /// The process is known to be dead, and the remote job that it started may still run.
+    JobLeft,
 }
 
 /// A request of the person at the run.
@@ -71,6 +79,10 @@ pub enum Input {
     Adopted(Box<Plan>),
     /// Versions that others wrote.
     Advanced(PlanId, Vec<VersionRecord>),
+    /// The store may have changed.
+    StoreChanged,
+    /// A plan can no longer be read or written: it was purged, for example.
+    PlanLost(PlanId),
     /// A write is durable and created this version.
     Written(PlanId, u64),
     /// The possible part of a write is durable, and the plan is at this version; the rest was refused.
@@ -225,8 +237,19 @@ struct CheckedGates {
     /// Those that wait for a task for people there that no person ended, each with what it waits for; and the version for
     /// which they were found.
     elsewhere: (Option<u64>, Vec<(TaskId, String)>),
+    /// When those were looked for.
+    looked_at: Option<Timestamp>,
     /// What waits for those.
     behind: HashSet<TaskId>,
+}
+
+impl CheckedGates {
+    /// Whether other plans are to be looked at: this plan has changed, or something waits for a person there.
+    fn is_due(&self, now: Timestamp, version: Option<u64>) -> bool {
+        let is_open =
+            || self.looked_at.is_none_or(|at| now >= at.plus_seconds(OTHER_PLANS_SECONDS) || now < at);
+        self.elsewhere.0 != version || !self.elsewhere.1.is_empty() && is_open()
+    }
 }
 
 /// The result of comparing an approval with what this worker would run. It holds until the plan's work or its approval
@@ -255,6 +278,7 @@ pub struct Scheduler {
     plans: BTreeMap<PlanId, Followed>,
     live: BTreeMap<AttemptKey, ActiveAttempt>,
     locks: LockTable,
+    foreign_locks: ForeignLocks,
     /// The one task that newcomers may not overtake. With two, each could wait for the other.
     reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
     slots: Slots,
@@ -309,6 +333,7 @@ impl Scheduler {
             plans: BTreeMap::new(),
             live: BTreeMap::new(),
             locks: LockTable::default(),
+            foreign_locks: ForeignLocks::default(),
             reserved: None,
             slots: Slots::new(keeper, jobs),
             takes,
@@ -348,6 +373,14 @@ impl Scheduler {
         self.live.iter().filter(|(_, live)| live.stage != AttemptStage::Reserving).map(|(key, _)| key)
     }
 
+    /// Returns the attempts of this run that have ended, and whose end is not written.
+    pub fn unrecorded(&self) -> impl Iterator<Item = &AttemptKey> {
+        let has_ended = |live: &ActiveAttempt| live.stage == AttemptStage::Ended && !live.lost;
+        let ended = self.live.iter().filter(move |(_, live)| has_ended(live)).map(|(key, _)| key);
+        let pending = self.plans.values().filter_map(|followed| followed.pending.as_ref());
+        ended.chain(pending.flat_map(|pending| pending.finishes.iter().map(|(key, _)| key)))
+    }
+
     /// Returns the queue of a plan, and how many of its slots this run has apart from those that the pending write
     /// requests.
     pub fn slots_besides(&self, id: &PlanId) -> Option<(String, u32)> {
@@ -375,9 +408,14 @@ impl Scheduler {
     pub fn handle(&mut self, now: Timestamp, input: Input) {
         match &input {
             // The plan is as predicted, and no attempt has to be stopped.
-            Input::Written(..) | Input::Began(..) | Input::Ended(..) | Input::Progressed(..) => {}
+            Input::Written(..)
+            | Input::StoreChanged
+            | Input::Began(..)
+            | Input::Ended(..)
+            | Input::Progressed(..) => {}
             Input::Adopted(_)
             | Input::Advanced(..)
+            | Input::PlanLost(_)
             | Input::Refused(..)
             | Input::PartlyWritten(..)
             | Input::Unknown(_)
@@ -388,6 +426,11 @@ impl Scheduler {
         match input {
             Input::Adopted(plan) => self.adopt(now, *plan),
             Input::Advanced(id, entries) => self.advance(now, &id, &entries),
+            Input::StoreChanged => {
+                let plans = &self.plans;
+                self.foreign_locks.store_changed(|plan| plans.contains_key(plan));
+            }
+            Input::PlanLost(id) => self.lose_plan(&id),
             Input::Written(id, version) => self.written(now, &id, version),
             Input::PartlyWritten(id, version, refusals) => {
                 self.partly_written(now, &id, version, &refusals);
@@ -406,8 +449,9 @@ impl Scheduler {
             Input::Gone(key, loss) => {
                 if let Some(followed) = self.plans.get_mut(&key.plan)
                     && !self.live.contains_key(&key)
-                    && !followed.gone.iter().any(|(known, _)| *known == key)
                 {
+                    // Its remote job may have been ended meanwhile.
+                    followed.gone.retain(|(known, _)| *known != key);
                     followed.gone.push((key, loss));
                 }
             }
@@ -453,8 +497,22 @@ impl Scheduler {
             // Workers that wrote other plans will write this one, too.
             followed.share(now);
         }
+        self.foreign_locks.look_at(now, &followed.plan);
         self.plans.insert(id.clone(), followed);
         self.resolve(now, &id, pending.unwrap_or_default());
+    }
+
+    /// Forgets a plan. What runs of it is killed, and its ends are not written.
+    fn lose_plan(&mut self, id: &PlanId) {
+        self.plans.remove(id);
+        let keys: Vec<AttemptKey> = self.live.keys().filter(|key| key.plan == *id).cloned().collect();
+        for key in keys {
+            let Some(live) = self.live.get_mut(&key) else { continue };
+            match live.stage {
+                AttemptStage::Queued | AttemptStage::Running => live.lost = true,
+                AttemptStage::Reserving | AttemptStage::Ended => self.forget(&key),
+            }
+        }
     }
 
     fn written(&mut self, now: Timestamp, id: &PlanId, version: u64) {
@@ -467,6 +525,8 @@ impl Scheduler {
             self.told.extend(notices.into_iter().flatten().map(Action::Tell));
             return;
         }
+        self.foreign_locks.settle(id, |_| false);
+        self.foreign_locks.look_at(now, &followed.plan);
         let Some(pending) = followed.pending.take() else { return };
         // Starts first, because others wait for them; notifications after that.
         for key in pending.starts {
@@ -475,50 +535,38 @@ impl Scheduler {
         self.told.extend(pending.notices.into_iter().map(Action::Tell));
     }
 
-    /// A refused write had no effect. The plan is read again, and the task that caused the refusal is parked for a
-    /// while.
+    /// A refused write had no effect. The plan is read again, and what caused the refusal is not tried for a while.
     fn refused(&mut self, now: Timestamp, id: &PlanId, refusal: &Refusal) {
+        self.note_refusals(now, id, std::slice::from_ref(refusal));
+        self.foreign_locks.settle(id, |_| true);
         let Some(followed) = self.plans.get_mut(id) else { return };
         followed.stale = true;
-        let task = match refusal {
-            Refusal::LockHeld { task, .. }
-            | Refusal::Blocked { task, .. }
-            | Refusal::AlreadyRunning { task, .. }
-            | Refusal::AwaitsCheck { task, .. }
-            | Refusal::AwaitsAnswer { task, .. }
-            | Refusal::Held { task, .. }
-            | Refusal::HumanGate { task, .. }
-            | Refusal::WrongStatus { task, .. } => Some(task),
-            Refusal::Invalid { .. }
-            | Refusal::NoSuchTask { .. }
-            | Refusal::WrongPhase { .. }
-            | Refusal::NeedsApproval {}
-            | Refusal::OnlyAPerson { .. }
-            | Refusal::StoppedByPerson { .. }
-            | Refusal::NotItsTask { .. }
-            | Refusal::NotWhatWasLookedAt { .. }
-            | Refusal::StaleAttempt { .. }
-            | Refusal::HasDependants { .. }
-            | Refusal::IsParent { .. }
-            | Refusal::MachineWork { .. }
-            | Refusal::NoQuestion { .. }
-            | Refusal::NotAChoice { .. }
-            | Refusal::NoEvidence { .. }
-            | Refusal::NotAwaited { .. }
-            | Refusal::StillRunning { .. }
-            | Refusal::QueueFull { .. }
-            | Refusal::Archived { .. }
-            | Refusal::AlreadyExists {}
-            | Refusal::NotCreated {} => None,
-        };
         // Another process is at work: from now on a refusal does not reject the whole write.
         followed.share(now);
-        if let Refusal::QueueFull { queue, .. } = refusal {
-            self.slots.was_refused(queue);
-        }
-        if let Some(task) = task.and_then(|task| TaskId::new(task.as_str()).ok()) {
+        let knows_when = matches!(refusal, Refusal::LockHeld { .. } | Refusal::QueueFull { .. });
+        let task = refused_task(refusal).filter(|_| !knows_when);
+        if let Some(task) = task.and_then(|task| TaskId::new(task).ok()) {
             let until = Timestamp::from_micros(now.as_micros() + PARKED_MICROS);
             followed.parked.insert(task, until);
+        }
+    }
+
+    /// Records which locks and slots the store refused.
+    fn note_refusals(&mut self, now: Timestamp, id: &PlanId, refusals: &[Refusal]) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        for refusal in refusals {
+            if let Refusal::LockHeld { task, key, holder } = refusal
+                && let Some(found) = followed.plan.task(task)
+                && let Some(lock) = found.spec.locks.iter().find(|lock| lock.key == *key)
+            {
+                self.foreign_locks.refused(now, lock, holder);
+            } else if let Refusal::QueueFull { queue, .. } = refusal {
+                self.slots.was_refused(queue);
+            } else {
+                continue;
+            }
+            // As long as the store limits the starts, it is asked about each of them.
+            followed.share(now);
         }
     }
 
@@ -593,6 +641,7 @@ impl Scheduler {
         if !self.draining {
             self.check_approvals(now, &mut writes);
             self.check_gates(now, &mut writes);
+            self.take_over_jobs(now, &mut writes);
             self.choose_starts(now, &mut writes);
         }
         for (id, mut draft) in writes {
@@ -679,11 +728,24 @@ impl Scheduler {
         Audience::of(&self.config, &self.takes, task)
     }
 
+    /// Whether a decided start is still to be made: the attempt has not begun by itself or ended.
+    pub fn awaits_start(&self, key: &AttemptKey) -> bool {
+        let awaits = |live: &ActiveAttempt| live.stage == AttemptStage::Running && live.started_at.is_none();
+        self.live.get(key).is_some_and(awaits)
+    }
+
     /// Whether a plan is worth following: a task could start here, or one runs and may be lost.
     pub fn wants(&self, plan: &Plan) -> bool {
         let is_ours = |task: &Task| self.audience(task) == Audience::Ours;
         let (state, runs) = (plan.state(), plan.in_progress().next().is_some());
         state.phase == Phase::Active && !state.archived && (runs || plan.ready().any(is_ours))
+    }
+
+    /// Returns the priority of the most urgent task of a plan that could start here.
+    pub fn urgency(&self, plan: &Plan) -> Option<i32> {
+        let held = |task: &Task| self.plans.get(plan.id()).is_some_and(|followed| followed.holds_back(task));
+        let is_ours = |task: &&Task| self.audience(task) == Audience::Ours && !held(task);
+        plan.ready().find(is_ours).map(|task| task.spec.priority)
     }
 
     /// Whether machines work on tasks of the followed plans. While nothing runs here, these are other workers.
@@ -765,5 +827,40 @@ fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (one, other) => one.or(other),
+    }
+}
+
+/// Returns the task that others keep from starting, or that has changed.
+fn refused_task(refusal: &Refusal) -> Option<&str> {
+    match refusal {
+        Refusal::LockHeld { task, .. }
+        | Refusal::QueueFull { task, .. }
+        | Refusal::Blocked { task, .. }
+        | Refusal::AlreadyRunning { task, .. }
+        | Refusal::AwaitsCheck { task, .. }
+        | Refusal::AwaitsAnswer { task, .. }
+        | Refusal::Held { task, .. }
+        | Refusal::HumanGate { task, .. }
+        | Refusal::WrongStatus { task, .. } => Some(task),
+        Refusal::Invalid { .. }
+        | Refusal::NoSuchTask { .. }
+        | Refusal::WrongPhase { .. }
+        | Refusal::NeedsApproval {}
+        | Refusal::OnlyAPerson { .. }
+        | Refusal::StoppedByPerson { .. }
+        | Refusal::NotItsTask { .. }
+        | Refusal::NotWhatWasLookedAt { .. }
+        | Refusal::StaleAttempt { .. }
+        | Refusal::HasDependants { .. }
+        | Refusal::IsParent { .. }
+        | Refusal::MachineWork { .. }
+        | Refusal::NoQuestion { .. }
+        | Refusal::NotAChoice { .. }
+        | Refusal::NoEvidence { .. }
+        | Refusal::NotAwaited { .. }
+        | Refusal::StillRunning { .. }
+        | Refusal::Archived { .. }
+        | Refusal::AlreadyExists {}
+        | Refusal::NotCreated {} => None,
     }
 }

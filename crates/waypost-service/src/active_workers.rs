@@ -35,11 +35,23 @@ pub fn workers_of(plans: &PlanStore, plan: &PlanId) -> Result<(String, Vec<Worke
 
 /// Whether a worker takes tasks of a plan in this queue.
 pub(crate) fn takes_tasks_of(worker: &Worker, now: Timestamp, queue: &str, plan: &PlanId) -> bool {
-    let takes_up = match worker_state(worker, now) {
-        WorkerState::Alive | WorkerState::Silent => !worker.draining,
-        WorkerState::Draining | WorkerState::Dead => false,
+    !worker.draining && is_alive_for(worker, now, queue, plan)
+}
+
+/// Whether a worker lives and serves the queue or runs this plan, even if it drains.
+fn is_alive_for(worker: &Worker, now: Timestamp, queue: &str, plan: &PlanId) -> bool {
+    let is_alive = match worker_state(worker, now) {
+        WorkerState::Alive | WorkerState::Silent | WorkerState::Draining => true,
+        WorkerState::Dead => false,
     };
-    takes_up && (worker.serves(Config::queue_name(queue)) || worker.plans.contains(plan))
+    is_alive && (worker.serves(Config::queue_name(queue)) || worker.plans.contains(plan))
+}
+
+/// Returns how many workers would take tasks of a plan if they did not drain.
+pub(crate) fn draining_of(plans: &PlanStore, plan: &PlanId, queue: &str) -> Result<usize, StoreError> {
+    let (found, now) = all_workers(plans)?;
+    let drains = |worker: &&Worker| worker.draining && is_alive_for(worker, now, queue, plan);
+    Ok(found.iter().filter(drains).count())
 }
 
 /// Returns all workers registered in the store, and the store's current time.

@@ -32,7 +32,8 @@ pub fn task_problems(config: &Config, spec: &TaskSpec) -> Vec<Problem> {
 
 /// Returns the problems of everything that a command would write.
 pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
-    if let Command::Create { draft, .. } | Command::Replace(draft) = command {
+    if let Command::Create { draft, .. } | Command::Replace(draft) | Command::Restore { draft, .. } = command
+    {
         return problems(config, draft);
     }
     let queue = new_queue(command).and_then(|queue| unknown_queue(config, queue));
@@ -46,7 +47,8 @@ pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
 /// Whether a command would write anything that must be checked against the configuration. If not, the configuration
 /// need not be loaded.
 pub fn asks_configuration(command: &Command) -> bool {
-    if let Command::Create { draft, .. } | Command::Replace(draft) = command {
+    if let Command::Create { draft, .. } | Command::Replace(draft) | Command::Restore { draft, .. } = command
+    {
         return names_configured(draft);
     }
     new_queue(command).is_some() || !works(command).is_empty()
@@ -76,7 +78,7 @@ pub(crate) fn works(command: &Command) -> Vec<Works<'_>> {
         work.as_ref().and_then(Option::as_ref)
     }
     match command {
-        Command::Create { draft, .. } | Command::Replace(draft) => {
+        Command::Create { draft, .. } | Command::Replace(draft) | Command::Restore { draft, .. } => {
             draft.tasks.iter().filter_map(|task| work_of(&task.spec)).collect()
         }
         Command::AddTasks { tasks, .. } | Command::DecomposeTask { children: tasks, .. } => {

@@ -223,7 +223,15 @@ impl Service {
         let authenticator = self.authenticator()?.clone();
         let (history, now) =
             self.plans().store().query(|read| Ok((read.plan_state(plan)?.hash(), read.now())))?;
-        let work = self.read(plan, |plan| seen_work(plan, &seen, &sources, &presence))??;
+        let mut work = self.read(plan, |plan| seen_work(plan, &seen, &sources, &presence))??;
+        // Its author goes on to edit it: their edits renew the record, and those of others void it.
+        let is_authors = |plan: &Plan| {
+            let state = plan.state();
+            !state.approval_required && state.created_by.as_ref() == Some(&by.actor)
+        };
+        if signing.is_none() && settings.proof <= Proof::Presence && self.read(plan, is_authors)? {
+            work.kind = ApprovalKind::OwnReviewed;
+        }
         let approved = Approved { plan, by: &by.actor, version: seen.version, note };
         let work = match signing {
             None => authenticator.attest(&settings, approved, work, now, history)?,
@@ -396,7 +404,7 @@ pub(crate) fn may_start_with(
     if expires_at.is_some_and(|end| end <= facts.now) {
         return Err((StartRefusalReason::Expired, None));
     }
-    let unattended = work.kind == ApprovalKind::Own && proof == Proof::Account;
+    let unattended = work.kind.is_own() && proof == Proof::Account;
     let suffices = match unattended {
         true => settings.unattended && settings.proof <= Proof::Presence,
         false => proof >= settings.proof,

@@ -2,12 +2,13 @@
 //! refused.
 
 use waypost_core::{Actor, Command, PlanId, Refusal, TaskId};
-use waypost_store::LeaseFilter;
+use waypost_store::{Lease, LeaseFilter, StoreError, WriteError, is_alive};
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
+use crate::standstill::{may_start_tasks, standstill};
 
 /// Maximum number of tasks to try in one claim: another worker may claim one first, or hold its lock.
 const CANDIDATES_MAX: usize = 200;
@@ -15,6 +16,8 @@ const CANDIDATES_MAX: usize = 200;
 const LOST_MAX: usize = 100;
 /// Maximum number of refusals to report when no task could be claimed.
 const REASONS_MAX: usize = 3;
+/// Maximum number of dependencies on other plans that are read to explain that no task could be claimed.
+const WAITS_MAX: usize = 20;
 
 /// Limits which tasks a caller would claim.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +49,8 @@ pub enum Claimed {
     },
     /// No task could be claimed.
     Nothing {
-        /// The refusals of the first few tasks that were tried, each once, the end of the plan, and plans that are damaged.
+        /// Why: the state of the plan, what its tasks wait for in other plans, the refusals of the first few tasks that were
+        /// tried, each once, and plans that are damaged. Never empty.
         reasons: Vec<String>,
     },
 }
@@ -62,7 +66,13 @@ impl Service {
         self.reclaim_expired_leases(filter.plan)?;
         let terms = Terms { lease_seconds: new_lease_seconds(lease_seconds), ..Terms::starting(Guard::NONE) };
         let mut reasons: Vec<String> = Vec::new();
-        let Claimable { tasks, warnings } = self.claimable(filter, CANDIDATES_MAX)?;
+        let Claimable { mut tasks, warnings } = self.claimable(filter, CANDIDATES_MAX)?;
+        if let Some(plan) = filter.plan
+            && !self.view(plan, |plan, _| may_start_tasks(plan))?
+        {
+            // Each of them would be refused for the same reason.
+            tasks.clear();
+        }
         for (plan, task) in tasks {
             let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };
             match self.write(by, &plan, vec![start], terms) {
@@ -76,12 +86,28 @@ impl Service {
                 Err(error) => return Err(error),
             }
         }
-        if let (Some(plan), true) = (filter.plan, reasons.is_empty()) {
-            let phase = self.view(plan, |plan, _| plan.state().phase)?;
-            reasons.extend(phase.is_finished().then(|| format!("the plan is {}", phase.as_str())));
-        }
+        let refusals = std::mem::replace(&mut reasons, self.idle_reasons(by, filter)?);
+        reasons.extend(refusals);
         reasons.extend(warnings);
         Ok(Claimed::Nothing { reasons })
+    }
+
+    /// Says why no task can be claimed, a clause each: of a plan its state, and what its tasks wait for in other plans,
+    /// missing tasks first.
+    pub fn idle_reasons(&self, by: &Caller, filter: ClaimFilter<'_>) -> Result<Vec<String>, ServiceError> {
+        let Some(plan) = filter.plan else { return Ok(vec!["no active plan has ready tasks".to_owned()]) };
+        let (mut reasons, starts) =
+            self.view(plan, |plan, _| (standstill(plan, by), may_start_tasks(plan)))?;
+        let mut waits = match self.plans().external_waits(plan, WAITS_MAX) {
+            Ok(waits) if starts => waits,
+            Ok(_) | Err(WriteError::Store(StoreError::Corrupt { .. })) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        waits.sort_by_key(|(_, found)| found.is_there());
+        let words =
+            waits.iter().map(|(wait, found)| format!("{} waits for {}", wait.task, found.named(&wait.on)));
+        reasons.extend(words.take(REASONS_MAX));
+        Ok(reasons)
     }
 
     /// Returns the tasks that could start now, the most urgent first.
@@ -105,7 +131,9 @@ impl Service {
             read.leases(&LeaseFilter::ended(now), LOST_MAX)
         })?;
         let by = Caller::new(Actor::system("lease"));
-        for lease in lost.into_iter().filter(|lease| plan.is_none_or(|plan| *plan == lease.plan)) {
+        // A process that is alive renews its lease, or another run sees that it does not: clocks can differ.
+        let is_ours = |lease: &Lease| plan.is_none_or(|plan| *plan == lease.plan) && !is_alive(&lease.worker);
+        for lease in lost.into_iter().filter(is_ours) {
             let lose = Command::LoseTask { task: lease.task, attempt: lease.attempt, retry: None };
             match self.write(&by, &lease.plan, vec![lose], Guard::NONE) {
                 // Another worker has reclaimed it already, or the attempt ended in time.

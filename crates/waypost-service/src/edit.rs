@@ -1,7 +1,7 @@
 //! Edits of a plan: the small operations that all front ends share. Ids of new tasks are chosen inside the transaction.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use waypost_core::{
@@ -11,6 +11,7 @@ use waypost_core::{
 
 use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
+use crate::false_done::check_false_done;
 use crate::report::{LEASE_SECONDS_DEFAULT, holder_of};
 use crate::service::{Guard, Service, Terms, WriteResult, resolve_task};
 
@@ -115,6 +116,8 @@ pub enum StatusChange {
         result: Option<String>,
         /// The output for the tasks that depend on it.
         output: Option<Json>,
+        /// Whether the caller is sure, although the result reads as if it were not done.
+        sure: bool,
     },
     /// The task failed.
     Failed {
@@ -194,6 +197,9 @@ impl<'a> Edit<'a> {
                     let holder = holder_of(&plan, &task);
                     holder.map_or(Ok(()), |(_, holder)| self.by.is_no_other_session(&task, &holder))?;
                 }
+                if let StatusChange::Done { result, sure, .. } = &status {
+                    check_false_done(self.by, &task, result.as_deref(), *sure)?;
+                }
                 set_status(&plan, task, status, self.by)
             }
             EditOp::SetPhase { phase, summary } => set_phase(&self.plan_now(), phase, summary)?,
@@ -206,13 +212,8 @@ impl<'a> Edit<'a> {
 
     /// Returns the plan after the operations so far. If one of them is refused, the write will say so.
     fn plan_now(&self) -> Cow<'a, Plan> {
-        let mut plan = Cow::Borrowed(self.before);
         let at = self.before.state().updated_at.unwrap_or(Timestamp::from_micros(0));
-        for command in &self.commands {
-            let Ok(events) = plan.decide(&self.by.actor, at, command) else { break };
-            plan.to_mut().advance(&events, at);
-        }
-        plan
+        self.before.after(&self.by.actor, at, &self.commands)
     }
 
     fn add(&mut self, mut tasks: Vec<NewTask>, position: Position) -> Result<Command, ServiceError> {
@@ -316,8 +317,8 @@ impl<'a> Edit<'a> {
     }
 
     /// Resolves dependencies: a task of this plan, else `plan/task` or `agent:task`.
-    fn link(&self, dependencies: &mut [Dependency]) -> Result<(), ServiceError> {
-        for on in dependencies {
+    fn link(&self, dependencies: &mut Vec<Dependency>) -> Result<(), ServiceError> {
+        for on in dependencies.iter_mut() {
             let Dependency::Task(named) = &*on else { continue };
             let task = self.named(named.clone())?;
             let there = if self.is_here(&task) { None } else { ExternalTaskRef::parse(task.as_str()) };
@@ -326,6 +327,8 @@ impl<'a> Edit<'a> {
                 None => Dependency::Task(task),
             };
         }
+        let mut named = HashSet::new();
+        dependencies.retain(|on| named.insert(on.clone()));
         Ok(())
     }
 }
@@ -346,7 +349,7 @@ fn set_status(plan: &Plan, task: TaskId, status: StatusChange, by: &Caller) -> C
         }
         StatusChange::Pending { .. } => Command::RetryTask { task },
         StatusChange::Running => Command::StartTask { task, worker: by.worker.clone() },
-        StatusChange::Done { result, output } => {
+        StatusChange::Done { result, output, .. } => {
             finish(task, Outcome::Done { result, output, evidence: None })
         }
         StatusChange::Failed { error } => finish(task, Outcome::Failed { error, evidence: None }),

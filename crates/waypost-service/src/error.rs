@@ -82,6 +82,14 @@ pub enum ServiceError {
         /// When the lease of the other session ends unless it is renewed.
         until: Option<Timestamp>,
     },
+    /// An agent reports a task as done, and the result says that it is not.
+    #[error("task {task} was not recorded as done: the result says {phrase:?}")]
+    DoubtfulDone {
+        /// The id of the task.
+        task: TaskId,
+        /// The phrase that admits failure.
+        phrase: &'static str,
+    },
     /// The plan, or what its executors stand for, changed while a person was deciding.
     #[error("plan {plan} changed while you were reading: {}", change_text(*seen, *current))]
     ChangedSinceSeen {
@@ -223,7 +231,9 @@ fn shown(id: &str) -> &str {
 }
 
 fn until_text(until: Option<Timestamp>) -> String {
-    until.map(|until| format!(", until {until} unless it renews its lease")).unwrap_or_default()
+    let words =
+        |until: Timestamp| format!(", until {} UTC unless it renews its lease", until.to_the_second());
+    until.map(words).unwrap_or_default()
 }
 
 fn change_text(seen: u64, current: u64) -> String {
@@ -292,6 +302,7 @@ impl ServiceError {
             Self::HeldByOtherSession { task, agent, until } => {
                 json!({ "task": task, "agent": agent, "until": until })
             }
+            Self::DoubtfulDone { task, phrase } => json!({ "task": task, "phrase": phrase }),
             Self::Invalid { problems, .. } => json!({ "problems": problems }),
             Self::ChangedSinceSeen { seen, current, changes, .. } => {
                 json!({ "seen": seen, "current": current, "changes": changes })
@@ -341,6 +352,7 @@ impl ServiceError {
             },
             Self::NotOnePlan { .. } => Hint::OnePlan,
             Self::HeldByOtherSession { .. } => Hint::TakeOver,
+            Self::DoubtfulDone { .. } => Hint::FailOrBeSure,
             Self::NotForWorkers { .. } => Hint::Text("an agent or a person does this".to_owned()),
             Self::NeedsPerson { act, .. } => Hint::AskPerson(act.clone()),
             Self::NeedsTerminal { act, .. } => Hint::ProvePresence(act.clone()),

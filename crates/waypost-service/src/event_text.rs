@@ -50,7 +50,7 @@ fn approval_words(version: u64, work: Option<&ApprovedWork>) -> String {
         None => work.proof.to_string(),
     };
     match work.kind {
-        ApprovalKind::Explicit => format!("approved version {version} ({proof})"),
+        ApprovalKind::Explicit | ApprovalKind::OwnReviewed => format!("approved version {version} ({proof})"),
         ApprovalKind::Own => format!("runs as the person's own plan ({proof})"),
     }
 }
@@ -80,6 +80,7 @@ fn event_words(event: &Event) -> String {
             }
             parts.join("; ")
         }
+        Event::PlanRestored { version } => format!("restored version {version}"),
         Event::TasksAdded { tasks, .. } => format!("added {}", names(tasks.iter().map(|task| &task.id))),
         Event::TaskRevised { task } => format!("revised {}", task.id),
         Event::TasksRemoved { tasks } => format!("removed {}", names(tasks.iter())),
@@ -100,7 +101,7 @@ fn event_words(event: &Event) -> String {
         Event::StartRefused { refusal } => {
             format!("{} starts nothing: {}", refusal.worker, refusal_words(refusal.reason))
         }
-        Event::ApprovalVoided {} => "approval needed again".to_owned(),
+        Event::ApprovalVoided {} => "approval needed".to_owned(),
         Event::PlanActivated {} => "started".to_owned(),
         Event::PlanPaused { reason, .. } => with("paused", reason),
         Event::PlanResumed { to_draft: false } => "resumed".to_owned(),

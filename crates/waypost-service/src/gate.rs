@@ -2,14 +2,15 @@
 //! executor is a person, nor whether a person is present.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::slice::from_ref;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use waypost_config::{Config, ResolvedWork, resolve};
 use waypost_core::canonical::sha256;
 use waypost_core::{
-    ActorKind, Command, Draft, GateOutcome, GateRecord, Json, Outcome, Phase, Plan, PlanId, Refusal, Status,
-    TaskId, TaskState, Timestamp, Work,
+    ActorKind, Command, Dependency, Draft, ExternalTaskRef, GateOutcome, GateRecord, Json, OpenBefore,
+    Outcome, Phase, Plan, PlanId, Refusal, Status, TaskId, TaskState, Timestamp, Work,
 };
 use waypost_text::hex;
 
@@ -18,6 +19,12 @@ use crate::authenticity::{AttestError, Authenticator};
 use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::ServiceError;
 use crate::hint::{PersonAct, PersonVerb};
+
+/// What an agent may not do with a gate that is open.
+const LET_PASS: &str = "let tasks pass it";
+
+/// What an agent may not do with tasks that others wait for.
+const HIDE: &str = "give it to another owner";
 
 /// Whether work is for a person.
 pub(crate) fn is_human(config: &Config, work: &Work) -> bool {
@@ -73,7 +80,7 @@ pub fn unproved_gates(
 }
 
 /// Whether the record explains how a task ended. A check of the task may have run since, in a later attempt.
-fn is_valid(gate: &GateRecord, state: &TaskState) -> bool {
+pub(crate) fn is_valid(gate: &GateRecord, state: &TaskState) -> bool {
     let same = match state.status {
         Status::Done => gate.outcome == GateOutcome::Done,
         Status::Skipped => gate.outcome == GateOutcome::Skipped,
@@ -89,6 +96,38 @@ pub(crate) struct Gatekeeper<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) now: Timestamp,
     pub(crate) authenticator: &'a Authenticator,
+    /// What is known about other plans.
+    pub(crate) others: &'a OtherPlans,
+}
+
+/// What the gates of other plans have to do with a write. It is looked at only if the write is one that could matter.
+#[derive(Debug, Default)]
+pub(crate) struct OtherPlans {
+    /// What the last attempt of the write would have passed, to be looked at before the next one.
+    asked: Mutex<Option<Vec<ExternalTaskRef>>>,
+    known: Option<OtherPlanFacts>,
+}
+
+impl OtherPlans {
+    pub(crate) fn known(known: OtherPlanFacts) -> Self {
+        Self { asked: Mutex::default(), known: Some(known) }
+    }
+
+    /// Takes the tasks of other plans that the write would no longer wait for; `None` if it does not matter.
+    pub(crate) fn take_question(&self) -> Option<Vec<ExternalTaskRef>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What was found in other plans.
+#[derive(Debug, Default)]
+pub(crate) struct OtherPlanFacts {
+    /// The tasks of the written plan that others wait for.
+    pub(crate) awaited: HashSet<TaskId>,
+    /// Those that others wait for by the name of the plan's owner.
+    pub(crate) awaited_of_owner: BTreeSet<TaskId>,
+    /// Those of the tasks in question that are open gates, or wait for one, with the first gate that was found.
+    pub(crate) gated: BTreeMap<ExternalTaskRef, (PlanId, TaskId)>,
 }
 
 impl Gatekeeper<'_> {
@@ -105,56 +144,148 @@ impl Gatekeeper<'_> {
         };
         self.only_reports(&commands)?;
         self.keep_stops(&commands)?;
+        self.keep_answers(&commands)?;
         self.keep_behind_gates(&commands, config)?;
         Ok(commands)
     }
 
     /// Agents and workers take nothing out from behind a task for people that is open: what waits for it may be waited
-    /// for from other plans, and ends without it. Before the plan was approved, it is being written.
+    /// for from other plans, and ends without it.
     fn keep_behind_gates(
         &self,
         commands: &[Command],
         config: impl Fn() -> Result<Arc<Config>, ServiceError>,
     ) -> Result<(), ServiceError> {
-        let state = self.plan.state();
-        let is_person = matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System);
-        if is_person || state.approval.is_none() && state.phase != Phase::Active {
+        let plan = self.plan;
+        if matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System) {
             return Ok(());
         }
-        let mut plan = Cow::Borrowed(self.plan);
-        for command in commands {
-            let is_plain = |task: &&TaskId| {
-                plan.task(task.as_str())
-                    .is_some_and(|task| task.spec.work.is_none() && task.spec.check.is_none())
+        // What is refused is refused again when the write is decided.
+        let after = || plan.after(&self.by.actor, self.now, commands);
+        let mut loosened: BTreeSet<TaskId> = commands.iter().flat_map(|one| loosened(plan, one)).collect();
+        let mut known_after = None;
+        if commands.iter().any(may_change_all) {
+            let after = known_after.insert(after());
+            // By another owner's name, others no longer find what they wait for. Gates before it may be gone by now.
+            if after.spec().owner != plan.spec().owner {
+                let Some(known) = &self.others.known else { return Err(self.ask_others(external(plan))) };
+                if let Some(awaited) = known.awaited_of_owner.first() {
+                    let whom = "others, who wait for it by its owner's name".to_owned();
+                    return Err(self.refuse(awaited, whom, HIDE));
+                }
+            }
+            if plan.has_machine_work() || plan.waits_for_external() {
+                loosened.extend(with_changed_waits(plan, after));
+            }
+        }
+        let mut behind: Vec<(TaskId, OpenBefore)> = Vec::new();
+        for task in loosened {
+            let mut open = plan.open_before(task.as_str());
+            open.tasks.retain(|task| has_work(plan, task));
+            if !open.tasks.is_empty() {
+                let config = config()?;
+                open.tasks.retain(|task| is_gate(&config, plan, task));
+            }
+            if open != OpenBefore::default() {
+                behind.push((task, open));
+            }
+        }
+        if behind.is_empty() {
+            return Ok(());
+        }
+        let after = known_after.unwrap_or_else(after);
+        self.keep_in_this_plan(&behind, &after)?;
+        self.keep_for_other_plans(&behind, &after)
+    }
+
+    /// Before the plan was approved, it is being written.
+    fn keep_in_this_plan(&self, behind: &[(TaskId, OpenBefore)], after: &Plan) -> Result<(), ServiceError> {
+        let (plan, state) = (self.plan, self.plan.state());
+        if state.approval.is_none() && state.phase != Phase::Active {
+            return Ok(());
+        }
+        for (task, open) in behind.iter().filter(|(task, _)| !has_work(plan, task)) {
+            let is_open = after.task(task.as_str()).map(|task| !task.state.status.is_finished());
+            let waits_for = match is_open {
+                None => continue,
+                Some(true) => after.open_work_before(task.as_str()),
+                Some(false) => Vec::new(),
             };
-            let mut behind: Vec<(TaskId, Vec<TaskId>)> = Vec::new();
-            for task in loosened(&plan, command).iter().filter(is_plain) {
-                let mut before = plan.open_work_before(task.as_str());
-                if !before.is_empty() {
-                    let config = config()?;
-                    before.retain(|gate| is_gate(&config, &plan, gate));
-                    behind.push((task.clone(), before));
-                }
+            let is_passed = |gate: &&TaskId| {
+                open.tasks.contains(*gate) && !waits_for.contains(gate) && after.task(gate.as_str()).is_some()
+            };
+            if let Some(gate) = plan.open_work_before(task.as_str()).iter().find(is_passed) {
+                return Err(self.refuse(gate, "a person".to_owned(), LET_PASS));
             }
-            // What is refused is refused again when the write is decided.
-            let Ok(events) = plan.decide(&self.by.actor, self.now, command) else { return Ok(()) };
-            if behind.is_empty() && commands.len() == 1 {
-                return Ok(());
-            }
-            let changed = plan.to_mut();
-            events.iter().for_each(|event| changed.evolve(event, self.now));
-            for (task, gates) in behind {
-                let Some(found) = changed.task(task.as_str()) else { continue };
-                let now = if found.state.status.is_finished() {
-                    Vec::new()
-                } else {
-                    changed.open_work_before(task.as_str())
-                };
-                let passed =
-                    gates.iter().find(|gate| !now.contains(gate) && changed.task(gate.as_str()).is_some());
-                if let Some(gate) = passed {
-                    return Err(self.refuse(gate, "a person".to_owned(), "let tasks pass it"));
+        }
+        Ok(())
+    }
+
+    /// What other plans wait for stays behind the gates that it is behind, in this plan or elsewhere.
+    fn keep_for_other_plans(
+        &self,
+        behind: &[(TaskId, OpenBefore)],
+        after: &Plan,
+    ) -> Result<(), ServiceError> {
+        let plan = self.plan;
+        let mut passed: Vec<(&TaskId, &TaskId, Option<&ExternalTaskRef>)> = Vec::new();
+        // Work that stays work needs another approval.
+        let stays_work = |task: &TaskId| has_work(plan, task) && has_work(after, task);
+        for (task, before) in behind.iter().filter(|(task, _)| !stays_work(task)) {
+            let has_ended = after.task(task.as_str()).is_some_and(|task| task.state.status.is_finished());
+            let now = if has_ended { OpenBefore::default() } else { after.open_before(task.as_str()) };
+            let is_open = |gate: &&TaskId| {
+                after.task(gate.as_str()).is_some_and(|task| !task.state.status.is_finished())
+            };
+            let gates = before.tasks.iter().filter(|gate| !now.tasks.contains(*gate)).filter(is_open);
+            passed.extend(gates.map(|gate| (task, gate, None)));
+            let gone = before.elsewhere.iter().filter(|on| !now.elsewhere.contains(*on));
+            passed.extend(gone.map(|on| (task, &on.task, Some(on))));
+        }
+        if passed.is_empty() {
+            return Ok(());
+        }
+        let Some(known) = &self.others.known else {
+            return Err(self.ask_others(passed.iter().filter_map(|(_, _, on)| on.cloned()).collect()));
+        };
+        // Work of the plan itself waits behind gates of other plans as well, once the plan is approved.
+        let state = plan.state();
+        let is_running = state.approval.is_some() || state.phase == Phase::Active;
+        let awaited = plan.waited_for_by(&known.awaited);
+        let work = plan.waited_for_by(&plan.work_tasks());
+        for (task, gate, on) in passed {
+            let is_passed = match on {
+                None => awaited.contains(task),
+                Some(on) => {
+                    known.gated.contains_key(on)
+                        && (awaited.contains(task) || is_running && work.contains(task))
                 }
+            };
+            if is_passed {
+                let there = on.and_then(|on| known.gated.get(on));
+                let (plan, gate) = there.map_or((plan.id(), gate), |(plan, gate)| (plan, gate));
+                return Err(self.refuse_in(plan, gate, "a person".to_owned(), LET_PASS));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has other plans looked at before the write is tried again. Nobody sees the error.
+    fn ask_others(&self, asked: Vec<ExternalTaskRef>) -> ServiceError {
+        *self.others.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+        self.not_its_task()
+    }
+
+    /// What a person has answered stays the question that they answered.
+    fn keep_answers(&self, commands: &[Command]) -> Result<(), ServiceError> {
+        for command in commands {
+            if let Command::ReviseTask { task, changes } = command
+                && let Some(known) = self.plan.task(task.as_str())
+                && known.state.status.is_finished()
+                && known.state.gate().is_some()
+                && (changes.description.is_some() || changes.notes.is_some() || changes.work.is_some())
+            {
+                self.only_people(task, "change it now that it was answered")?;
             }
         }
         Ok(())
@@ -322,7 +453,11 @@ impl Gatekeeper<'_> {
     }
 
     fn refuse(&self, task: &TaskId, whom: String, wanted: &'static str) -> ServiceError {
-        let (plan, task, by) = (self.plan.id().to_string(), task.to_string(), self.by.actor.to_string());
+        self.refuse_in(self.plan.id(), task, whom, wanted)
+    }
+
+    fn refuse_in(&self, plan: &PlanId, task: &TaskId, whom: String, wanted: &'static str) -> ServiceError {
+        let (plan, task, by) = (plan.to_string(), task.to_string(), self.by.actor.to_string());
         Refusal::HumanGate { plan, task, whom, by, wanted }.into()
     }
 
@@ -386,15 +521,15 @@ impl Gatekeeper<'_> {
 
     /// Returns the tasks without subtasks that a cancellation would end.
     fn open_members(&self, task: &TaskId) -> Vec<TaskId> {
-        let mut open = Vec::new();
-        let mut stack = vec![task.clone()];
-        while let Some(id) = stack.pop() {
-            let children = self.plan.children(id.as_str());
-            let is_open = |task: &waypost_core::Task| !task.state.status.is_finished();
-            if children.is_empty() && self.plan.task(id.as_str()).is_none_or(is_open) {
-                open.push(id.clone());
-            }
-            stack.extend(children.iter().map(|child| child.spec.id.clone()));
+        let mut open = self.plan.with_members(from_ref(task));
+        open.retain(|id| {
+            let known = self.plan.task(id.as_str());
+            self.plan.children(id.as_str()).is_empty()
+                && known.is_some_and(|task| !task.state.status.is_finished())
+        });
+        // A task that is only added by the same write may be any.
+        if self.plan.task(task.as_str()).is_none() {
+            open.push(task.clone());
         }
         open
     }
@@ -458,43 +593,69 @@ pub(crate) enum Act {
 }
 
 /// Whether a task is for people.
-fn is_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
+pub(crate) fn is_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
     let work = plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
     work.is_some_and(|work| is_human(config, work))
+}
+
+fn has_work(plan: &Plan, task: &TaskId) -> bool {
+    plan.task(task.as_str()).is_some_and(|task| task.spec.work.is_some() || task.spec.check.is_some())
 }
 
 /// Returns the tasks that may wait for less after a command, or have ended.
 fn loosened(plan: &Plan, command: &Command) -> Vec<TaskId> {
     if let Command::ReviseTask { task, changes } = command {
-        let waits =
-            changes.depends_on.is_some() || !changes.remove_dependencies.is_empty() || changes.when.is_some();
-        return if waits { members(plan, task) } else { Vec::new() };
+        let waits = changes.depends_on.is_some()
+            || !changes.remove_dependencies.is_empty()
+            || changes.when.is_some()
+            || changes.work.is_some();
+        return if waits { plan.with_members(from_ref(task)) } else { Vec::new() };
     }
     if let Command::MoveTask { task, parent: Some(_), .. }
     | Command::CancelTask { task, .. }
     | Command::FinishTask { task, outcome: Outcome::Skipped { .. }, .. } = command
     {
-        return members(plan, task);
+        return plan.with_members(from_ref(task));
     }
     if let Command::RemoveTask { task, .. } = command {
-        return plan.tasks_behind(std::slice::from_ref(task)).into_iter().collect();
+        let behind = plan.tasks_behind(from_ref(task)).into_iter();
+        return behind.chain(plan.with_members(from_ref(task))).collect();
     }
-    match matches!(command, Command::Replace(_)) {
-        true => plan.tasks().map(|(task, _)| task.spec.id.clone()).collect(),
-        false => Vec::new(),
-    }
+    Vec::new()
 }
 
-/// Returns a task with everything below it.
-fn members(plan: &Plan, task: &TaskId) -> Vec<TaskId> {
-    let mut tasks = vec![task.clone()];
-    let mut at = 0;
-    while let Some(task) = tasks.get(at) {
-        let children = plan.children(task.as_str());
-        tasks.extend(children.iter().map(|child| child.spec.id.clone()));
-        at += 1;
+/// Whether a command may change what any task waits for, or by which name others wait for it.
+fn may_change_all(command: &Command) -> bool {
+    let renames = matches!(command, Command::RevisePlan(changes) if changes.owner.is_some());
+    renames || matches!(command, Command::Replace(_) | Command::Restore { .. })
+}
+
+/// Returns the tasks that wait for something else afterwards, or have ended, with everything below them.
+fn with_changed_waits(plan: &Plan, after: &Plan) -> Vec<TaskId> {
+    let (mut changed, mut removed) = (Vec::new(), Vec::new());
+    for (task, _) in plan.tasks() {
+        let id = &task.spec.id;
+        let Some(then) = after.task(id.as_str()) else {
+            removed.push(id.clone());
+            continue;
+        };
+        let (old, new) = (&task.spec, &then.spec);
+        let waits_alike = (&old.depends_on, old.when, &old.parent, &old.work, &old.check)
+            == (&new.depends_on, new.when, &new.parent, &new.work, &new.check);
+        let ends = then.state.status.is_finished() && !task.state.status.is_finished();
+        if !waits_alike || ends || task.state.received != then.state.received {
+            changed.push(id.clone());
+        }
     }
-    tasks
+    changed.extend(plan.tasks_behind(&removed));
+    changed.append(&mut removed);
+    plan.with_members(&changed)
+}
+
+/// Returns the tasks of other plans that tasks of this one wait for.
+fn external(plan: &Plan) -> Vec<ExternalTaskRef> {
+    let tasks = plan.tasks().map(|(task, _)| task);
+    tasks.flat_map(|task| task.spec.depends_on.iter().filter_map(Dependency::external)).cloned().collect()
 }
 
 /// Whether a command ends a plan, or puts it away, with the tasks that are open.

@@ -1,16 +1,21 @@
 //! Looks at tasks for people in stored plans: signs their ends, verifies their records, and finds what waits for them from
 //! other plans.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
 use waypost_core::{
-    ActorKind, Command, Dependency, DependencyRule, ExternalTaskRef, GateOutcome, GateRecord, Plan, PlanId,
-    TaskId,
+    Command, Dependency, DependencyRule, Event, ExternalTaskRef, GateOutcome, GateRecord, Plan, PlanId,
+    Status, TaskId,
 };
 use waypost_store::{ArchiveFilter, Query};
 
 use crate::authenticity::Signing;
 use crate::caller::{Caller, ProvedAct, SignedGate};
 use crate::error::ServiceError;
-use crate::gate::{Act, Gatekeeper, acted_on, gates_of, is_human, unproved_gates};
+use crate::gate::{
+    Act, Gatekeeper, OtherPlanFacts, OtherPlans, acted_on, gates_of, is_gate, is_human, is_valid,
+    unproved_gates,
+};
 use crate::hint::{PersonAct, PersonVerb};
 use crate::service::Service;
 
@@ -39,7 +44,8 @@ impl Service {
                 (_, Act::Start | Act::Cancel | Act::Reopen) => return None,
             };
             let work = plan.task(task.as_str())?.spec.work.as_deref();
-            let gatekeeper = Gatekeeper { by, plan, now, authenticator };
+            let others = OtherPlans::default();
+            let gatekeeper = Gatekeeper { by, plan, now, authenticator, others: &others };
             let record = || gatekeeper.record(&presence, task, end.0, end.1.as_deref());
             work.is_some_and(|work| is_human(&config, work)).then(|| (task.clone(), record()))
         })?;
@@ -65,28 +71,47 @@ impl Service {
         for task in tasks.iter().filter_map(|task| plan.task(task.as_str())) {
             let received = |there: &ExternalTaskRef| task.state.received.get(&there.key());
             let waits = || task.spec.depends_on.iter().filter_map(Dependency::external);
-            let is_open =
-                task.spec.when != DependencyRule::AnyDone && !waits().all(|on| received(on).is_some());
-            if task.state.status.is_finished() || is_open {
+            let is_any = task.spec.when == DependencyRule::AnyDone;
+            let has_ended = task.state.status.is_finished();
+            let is_open = !has_ended && !is_any && !waits().all(|on| received(on).is_some());
+            let has_work = task.spec.work.is_some() || task.spec.check.is_some();
+            let id = task.spec.id.as_str();
+            let is_passed = !has_work
+                && (has_ended
+                    || plan.plain_tasks_behind(id).iter().any(|task| plan.was_ended(task.as_str())));
+            if has_ended && has_work || is_open && !is_passed {
                 continue;
             }
-            for (there, received) in waits().filter_map(|there| Some((there, received(there)?))) {
-                let mut sources: Vec<PlanId> = there.plan.iter().chain(&received.plan).cloned().collect();
-                // Any agent can call its plan another agent's; then every plan of that name counts.
-                if let (None, Some(agent)) = (&there.plan, &there.agent)
-                    && !self.is_of_agent(received.plan.as_ref(), agent)?
-                {
-                    let of_agent = Query {
-                        owner: Some(agent.clone()),
-                        shelf: ArchiveFilter::All,
-                        limit: PLANS_OF_AGENT_MAX,
-                        ..Query::default()
-                    };
-                    let found = self.plans().heads(&of_agent)?.items;
+            // Tasks without work may have been ended without what they wait for; work behind them still waits.
+            let is_considered = |on: &&ExternalTaskRef| received(on).is_some() || is_passed && !is_any;
+            for there in waits().filter(is_considered) {
+                let from = received(there).and_then(|received| received.plan.as_ref());
+                let mut sources: Vec<PlanId> = there.plan.iter().chain(from).cloned().collect();
+                let mut known = sources.clone();
+                // Any agent can call its plan, or itself, by another agent's name: every plan of that name counts.
+                if let (None, Some(agent)) = (&there.plan, &there.agent) {
+                    let found = self.plans_of_agent(agent)?;
                     if found.len() == PLANS_OF_AGENT_MAX {
                         behind.push((task.spec.id.clone(), there.key()));
                     }
-                    sources.extend(found.into_iter().map(|head| head.id).filter(|id| id != plan.id()));
+                    known.extend(found.into_iter().filter(|id| id != plan.id()));
+                }
+                let is_done = !has_ended || task.state.status == Status::Done;
+                let needs_done = task.spec.when != DependencyRule::AllFinished && is_done;
+                let Some(gates) = self.gates_when_approved(plan, &known, &there.task)? else {
+                    behind.push((task.spec.id.clone(), there.key()));
+                    continue;
+                };
+                for (source, gate) in gates {
+                    if !self.is_gate_ended(&source, &gate, needs_done)? {
+                        behind.push((task.spec.id.clone(), there.key()));
+                    }
+                }
+                // Without an approval, nothing says what stood there before.
+                if plan.state().approval.is_none() {
+                    sources = known;
+                } else if received(there).is_none() {
+                    sources.clear();
                 }
                 for source in &sources {
                     match self.is_behind_gate(source, &there.task) {
@@ -101,15 +126,91 @@ impl Service {
         Ok(behind)
     }
 
-    /// Whether a person or the agent itself created the plan that is called the agent's.
-    fn is_of_agent(&self, plan: Option<&PlanId>, agent: &str) -> Result<bool, ServiceError> {
-        let Some(plan) = plan else { return Ok(false) };
-        let created = self.read(plan, |plan| plan.state().created_by.clone());
-        let created = match created {
-            Err(ServiceError::NoSuchPlan(_)) => None,
-            created => created?,
+    /// Returns the gates that a task of other plans waited for, there or further on, when this plan was approved. Agents may
+    /// have changed those plans since. `None` if there are too many to look at.
+    fn gates_when_approved(
+        &self,
+        plan: &Plan,
+        sources: &[PlanId],
+        task: &TaskId,
+    ) -> Result<Option<BTreeSet<(PlanId, TaskId)>>, ServiceError> {
+        let mut gates = BTreeSet::new();
+        let Some(approval) = &plan.state().approval else { return Ok(Some(gates)) };
+        // It is recorded with the version that was seen, or with the next one.
+        let versions = self.plans().history(plan.id(), approval.version.saturating_sub(1), 2)?;
+        let is_approval = |event: &Event| matches!(event, Event::PlanApproved { .. });
+        let approved = versions.iter().find(|version| version.events.iter().any(is_approval));
+        let Some(sequence) = approved.or(versions.last()).map(|version| version.sequence) else {
+            return Ok(Some(gates));
         };
-        Ok(created.is_some_and(|by| by.kind == ActorKind::Person || by.name == agent))
+        let config = self.config()?;
+        let mut known: HashSet<(PlanId, TaskId)> = HashSet::new();
+        let mut stack: Vec<(PlanId, TaskId)> =
+            sources.iter().map(|source| (source.clone(), task.clone())).collect();
+        while let Some((source, task)) = stack.pop() {
+            if !known.insert((source.clone(), task.clone())) {
+                continue;
+            }
+            if known.len() > PLANS_OF_AGENT_MAX {
+                return Ok(None);
+            }
+            let Some(then) = self.plan_then(&source, sequence)? else { continue };
+            let open = then.open_before(task.as_str());
+            let is_gate = |task: &TaskId| is_gate(&config, &then, task);
+            gates.extend(open.tasks.into_iter().filter(is_gate).map(|gate| (source.clone(), gate)));
+            for on in open.elsewhere {
+                let named = self.plans_named(&on)?;
+                if named.len() >= PLANS_OF_AGENT_MAX {
+                    return Ok(None);
+                }
+                stack.extend(named.into_iter().map(|source| (source, on.task.clone())));
+            }
+        }
+        Ok(Some(gates))
+    }
+
+    /// Returns a plan as it was when this sequence number was the latest; `None` if it did not exist or can no longer be read.
+    fn plan_then(&self, plan: &PlanId, sequence: u64) -> Result<Option<Plan>, ServiceError> {
+        let latest = match self.read(plan, Plan::version) {
+            Err(ServiceError::NoSuchPlan(_)) => return Ok(None),
+            latest => latest?,
+        };
+        // The sequence numbers of a plan's versions grow.
+        let (mut known, mut above) = (0, latest + 1);
+        while known + 1 < above {
+            let middle = known + (above - known) / 2;
+            match self.plans().sequence_of(plan, middle)?.is_some_and(|found| found <= sequence) {
+                true => known = middle,
+                false => above = middle,
+            }
+        }
+        Ok(if known == 0 { None } else { self.plans().at_version(plan, known).ok() })
+    }
+
+    /// Whether a person ended a gate, and with success if that is needed.
+    fn is_gate_ended(&self, plan: &PlanId, gate: &TaskId, needs_done: bool) -> Result<bool, ServiceError> {
+        let (config, authenticator) = (self.config()?, self.authenticator()?);
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        let ended = self.read(plan, |plan| {
+            plan.task(gate.as_str()).is_some_and(|task| {
+                let state = &task.state;
+                // A person who puts a plan away cancels its gates.
+                let is_over = |record: &GateRecord| match needs_done {
+                    true => state.status == Status::Done,
+                    false => state.status.is_finished() || record.outcome == GateOutcome::Cancelled,
+                };
+                let is_proof = |record: &GateRecord| {
+                    let about = (plan.id(), gate);
+                    is_valid(record, state)
+                        && authenticator.is_gate_proved(&config.approval, about, record, now)
+                };
+                state.gate().is_some_and(|record| is_over(record) && is_proof(record))
+            })
+        });
+        match ended {
+            Err(ServiceError::NoSuchPlan(_)) => Ok(false),
+            ended => ended,
+        }
     }
 
     /// Whether a task is for people, or comes after one, that has ended without a person. In a plan that was put away,
@@ -138,6 +239,79 @@ impl Service {
                 |gate: &TaskId| std::iter::successors(Some(gate.clone()), parent).any(|id| id == *task);
             unproved.iter().any(is_member) || plan.tasks_behind(&unproved).contains(task)
         })
+    }
+
+    /// Looks at other plans for a write: who waits for tasks of the plan, and which of the tasks in question are gates or
+    /// wait for one.
+    pub(crate) fn look_at_other_plans(
+        &self,
+        plan: &PlanId,
+        asked: Vec<ExternalTaskRef>,
+    ) -> Result<OtherPlanFacts, ServiceError> {
+        let owner = self.read(plan, |plan| plan.spec().owner.clone())?;
+        let waits = self.plans().store().query(|read| read.waits(plan, &owner, None))?;
+        let of_owner = waits.iter().filter(|wait| wait.on.plan.is_none());
+        let awaited_of_owner = of_owner.map(|wait| wait.on.task.clone()).collect();
+        let awaited: HashSet<TaskId> = waits.into_iter().map(|wait| wait.on.task).collect();
+        let mut known = OtherPlanFacts { awaited, awaited_of_owner, gated: BTreeMap::new() };
+        for on in asked {
+            if !known.gated.contains_key(&on)
+                && let Some(gate) = self.open_gate(&on)?
+            {
+                known.gated.insert(on, gate);
+            }
+        }
+        Ok(known)
+    }
+
+    /// Returns the open gate that a task of another plan is, or waits for, there or further on.
+    fn open_gate(&self, on: &ExternalTaskRef) -> Result<Option<(PlanId, TaskId)>, ServiceError> {
+        let config = self.config()?;
+        let mut seen: HashSet<ExternalTaskRef> = HashSet::new();
+        let mut stack = vec![on.clone()];
+        while let Some(on) = stack.pop() {
+            if !seen.insert(on.clone()) {
+                continue;
+            }
+            let sources = self.plans_named(&on)?;
+            // Too many to look at: there may be one.
+            if seen.len() + sources.len() > PLANS_OF_AGENT_MAX {
+                return Ok(sources.into_iter().next().map(|source| (source, on.task.clone())));
+            }
+            for source in sources {
+                let found = self.read(&source, |plan| {
+                    let open = plan.open_before(on.task.as_str());
+                    (open.tasks.into_iter().find(|task| is_gate(&config, plan, task)), open.elsewhere)
+                });
+                match found {
+                    Ok((Some(gate), _)) => return Ok(Some((source, gate))),
+                    Ok((None, elsewhere)) => stack.extend(elsewhere),
+                    Err(ServiceError::NoSuchPlan(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the plans in which a task may be that another plan waits for.
+    fn plans_named(&self, on: &ExternalTaskRef) -> Result<Vec<PlanId>, ServiceError> {
+        match (&on.plan, &on.agent) {
+            (Some(plan), _) => Ok(vec![plan.clone()]),
+            (None, Some(agent)) => self.plans_of_agent(agent),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the plans of an agent, at most [`PLANS_OF_AGENT_MAX`].
+    fn plans_of_agent(&self, agent: &str) -> Result<Vec<PlanId>, ServiceError> {
+        let of_agent = Query {
+            owner: Some(agent.to_owned()),
+            shelf: ArchiveFilter::All,
+            limit: PLANS_OF_AGENT_MAX,
+            ..Query::default()
+        };
+        Ok(self.plans().heads(&of_agent)?.items.into_iter().map(|head| head.id).collect())
     }
 
     /// Returns what is wrong with the records of people who ended tasks for people.

@@ -39,6 +39,8 @@ pub enum Hint {
     OnePlan,
     /// Take the task over if the other session is gone; otherwise claim another task.
     TakeOver,
+    /// Report the task as failed, or as done once more if it surely is.
+    FailOrBeSure,
     /// Look at the preview of the plan again, then decide.
     PreviewAgain(PlanId),
     /// Ask a person to do it.

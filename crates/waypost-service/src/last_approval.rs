@@ -1,13 +1,12 @@
 //! How a plan differs from what was approved last, also after that approval became void.
 
-use waypost_core::{Difference, Event, PlanId, differences};
+use waypost_core::{ApprovedWork, Draft, Event, Plan, PlanId, PlanState, TaskState, differences};
 use waypost_store::StoreError;
+use waypost_text::reveal;
 
 use crate::diff_text::{Texts, difference_lines};
 use crate::error::ServiceError;
 use crate::service::Service;
-use waypost_core::ApprovedWork;
-use waypost_text::reveal;
 
 /// Maximum number of versions searched for the last approval.
 const VERSIONS_SEARCHED_MAX: u64 = 5_000;
@@ -52,11 +51,10 @@ impl Service {
 
     /// Returns what authors changed since a version, a line each. A version that cannot be read shows nothing.
     pub(crate) fn changes_since(&self, plan: &PlanId, version: u64) -> Vec<String> {
-        let before = self.plans().at_version(plan, version).map(|plan| plan.to_draft());
-        let now = self.view(plan, |plan, _| plan.to_draft());
+        let before = self.plans().at_version(plan, version).map(|plan| as_written(&plan));
+        let now = self.view(plan, |plan, _| as_written(plan));
         let (Ok(before), Ok(now)) = (before, now) else { return Vec::new() };
-        let mut found = differences(&before, &now);
-        found.retain(is_authored);
+        let found = differences(&before, &now);
         let lines = difference_lines(&found, Texts::ByLine, &|text| reveal(text).into_owned());
         let mut lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
         if lines.len() > LINES_MAX {
@@ -75,29 +73,10 @@ impl Service {
     }
 }
 
-/// Whether a difference is the work of an author, and not what came of it.
-fn is_authored(difference: &Difference) -> bool {
-    const OF_PLAN: [&str; 3] = ["title", "goal", "queue"];
-    const OF_TASK: [&str; 14] = [
-        "description",
-        "parent",
-        "depends_on",
-        "when",
-        "complexity",
-        "notes",
-        "tools",
-        "skip",
-        "locks",
-        "work",
-        "check",
-        "retry",
-        "timeout_seconds",
-        "provides",
-    ];
-    match difference {
-        Difference::Added { .. } | Difference::Removed { .. } => true,
-        Difference::Plan { field, .. } => OF_PLAN.contains(field),
-        Difference::Task { field, .. } => OF_TASK.contains(field),
-        Difference::Reordered {} => false,
-    }
+/// Returns what authors wrote, without what came of it.
+fn as_written(plan: &Plan) -> Draft {
+    let mut draft = plan.to_draft();
+    draft.state = PlanState::default();
+    draft.tasks.iter_mut().for_each(|task| task.state = TaskState::default());
+    draft
 }

@@ -1,13 +1,10 @@
 //! The lifecycle of a plan: create, approve, pause, resume, cancel, retry, archive, restore, purge.
 
-use std::collections::HashSet;
-
 use waypost_config::Config;
 use waypost_core::{
-    ActorKind, Command, Draft, Event, Phase, Plan, PlanId, Problem, ProblemKind, ProblemLocation, Refusal,
+    ActorKind, Command, Draft, Event, Phase, PlanId, Problem, ProblemKind, ProblemLocation, Refusal,
     TaskChanges, TaskId, validate,
 };
-use waypost_formats::fit_to_plan;
 use waypost_store::{NewPlan, WriteError};
 
 use crate::admission;
@@ -15,7 +12,7 @@ use crate::caller::{Caller, ProvedAct};
 use crate::error::{ServiceError, Subject};
 use crate::gate::{brings_peoples_acts, without_peoples_acts};
 use crate::hint::{PersonAct, PersonVerb};
-use crate::service::{Guard, Service, Terms, WriteReply, WriteResult};
+use crate::service::{Guard, RecordRule, Service, Terms, WriteReply, WriteResult};
 
 /// Options for creating a plan.
 #[derive(Clone, Debug, Default)]
@@ -156,11 +153,10 @@ impl Service {
 
     /// Activates a plan, or requests approval if a person has to approve it first.
     pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        let (reply, ()) = self.write_with(by, plan, Terms::starting(guard), |plan| {
-            let state = plan.state();
-            let is_waiting = matches!(state.phase, Phase::Draft | Phase::AwaitingApproval);
-            let needs_approval = is_waiting && state.approval_required && state.approval.is_none();
-            let command = match needs_approval {
+        let starts = self.start_rule(by, plan, RecordRule::Leave)?;
+        let (reply, ()) = self.write_with(by, plan, Terms::starting(guard), move |plan| {
+            let is_waiting = matches!(plan.state().phase, Phase::Draft | Phase::AwaitingApproval);
+            let command = match is_waiting && !starts.allows(plan) {
                 true => Command::RequestApproval { message: String::new() },
                 false => Command::Activate,
             };
@@ -268,28 +264,6 @@ impl Service {
         Ok(self.plans().purge(plan, &by.actor)?)
     }
 
-    /// Replaces the content of a plan by a draft, then applies the commands `then`. Tasks with unchanged work keep their
-    /// state. Tasks whose ids a reader assigned (`assigned_ids`) take the id of an
-    /// existing task with the same description, or a new one.
-    pub fn replace(
-        &self,
-        by: &Caller,
-        plan: &PlanId,
-        draft: Draft,
-        assigned_ids: HashSet<TaskId>,
-        then: Vec<Command>,
-        guard: Guard,
-    ) -> WriteResult {
-        let build = move |plan: &Plan| {
-            let mut draft = draft.clone();
-            fit_to_plan(&mut draft, &assigned_ids, &plan.to_draft(), plan.free_task_ids());
-            let mut commands = vec![Command::Replace(Box::new(draft))];
-            commands.extend(then.iter().cloned());
-            Ok((commands, ()))
-        };
-        Ok(self.write_with(by, plan, guard, build)?.0)
-    }
-
     /// Discards the decomposition of a task with all its subtasks. `drop_dependencies` also removes outside
     /// dependencies on them; otherwise such dependencies make the call fail.
     pub fn roll_back(
@@ -306,8 +280,10 @@ impl Service {
 
     /// Restores the content of an earlier version, as a new version.
     pub fn restore(&self, by: &Caller, plan: &PlanId, version: u64, guard: Guard) -> WriteResult {
-        let draft = self.plans().at_version(plan, version)?.to_draft();
-        self.write(by, plan, vec![Command::Replace(Box::new(draft))], guard)
+        let draft = Box::new(self.plans().at_version(plan, version)?.to_draft());
+        // What was stored then, others may have written since: nobody has seen it as it is now.
+        let terms = Terms { guard, record: RecordRule::Keep, ..Terms::default() };
+        self.write(by, plan, vec![Command::Restore { version, draft }], terms)
     }
 }
 

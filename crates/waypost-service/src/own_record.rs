@@ -39,9 +39,8 @@ impl Service {
         plan: &PlanId,
         rule: RecordRule,
     ) -> Result<Option<OwnRecord>, ServiceError> {
-        let Some(presence) = by.presence.clone().filter(|_| by.actor.kind == ActorKind::Person) else {
-            return Ok(None);
-        };
+        let leaves = by.actor.kind == ActorKind::Person && rule != RecordRule::Keep;
+        let Some(presence) = by.presence.clone().filter(|_| leaves) else { return Ok(None) };
         let matters = self.read(plan, |plan| {
             let state = plan.state();
             let renews = state.approval.as_ref().is_some_and(|approval| approval.is_own());
@@ -65,8 +64,7 @@ impl Service {
         let authenticator = self.authenticator()?.clone();
         let sources = self.definitions_for(plan)?;
         let now = self.plans().store().query(|read| Ok(read.now()))?;
-        let first = self.plans().history(plan, 0, 1)?;
-        let created = first.first().map_or(0, |version| version.sequence);
+        let created = self.plans().sequence_of(plan, 1)?.unwrap_or(0);
         let (by, fits) = (by.actor.clone(), Mutex::default());
         Ok(Some(OwnRecord { rule, by, presence, settings, sources, authenticator, now, created, fits }))
     }
@@ -77,7 +75,7 @@ impl OwnRecord {
     pub(crate) fn observe(&self, plan: &Plan) {
         let fits = match self.rule {
             RecordRule::Renew => self.good_with(plan),
-            RecordRule::Leave | RecordRule::LeaveNamed => None,
+            RecordRule::Keep | RecordRule::Leave | RecordRule::LeaveNamed => None,
         };
         *self.fits.lock().unwrap_or_else(PoisonError::into_inner) = fits;
     }
@@ -108,6 +106,7 @@ impl OwnRecord {
         let known = state.approval.as_ref().filter(|approval| approval.is_own());
         let known = known.and_then(|approval| approval.work.as_deref());
         let (found, proof) = match self.rule {
+            RecordRule::Keep => return Ok(Vec::new()),
             RecordRule::Renew => {
                 let fits = *self.fits.lock().unwrap_or_else(PoisonError::into_inner);
                 let source = fits.and_then(|index| self.sources.get(index));
@@ -149,7 +148,7 @@ impl OwnRecord {
     /// Whether the person can say that the plan is their own. A record that was not given on this account shows that the
     /// plan came from elsewhere, as does another author, or a store that the account has not used before. Whoever writes
     /// the files of a store also writes the name of the author: there the person names the file that the plan came from, or
-    /// looks at it and approves. What has changed since the record, only a person who is present can say again.
+    /// looks at it and approves. The same holds for what has changed since the record: somebody else may have changed it.
     pub(crate) fn may_leave(&self, plan: &Plan) -> bool {
         let state = plan.state();
         let Some(approval) = &state.approval else {
@@ -158,7 +157,10 @@ impl OwnRecord {
             return is_author && is_known && self.authenticator.knew_store_before(self.created);
         };
         let verified = self.authenticator.verify(&self.settings, plan.id(), approval, self.now);
-        let renews = self.presence.proof > Proof::Account || self.good_with(plan).is_some();
-        verified.is_ok() && approval.is_own() && renews
+        // Whoever names a file says what is in it, with no weaker proof than before.
+        let given = approval.work.as_ref().map(|work| work.proof);
+        let is_named = self.rule == RecordRule::LeaveNamed && Some(self.presence.proof) >= given;
+        let is_known = is_named || self.good_with(plan).is_some();
+        verified.is_ok() && approval.is_own() && is_known
     }
 }

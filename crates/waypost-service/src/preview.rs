@@ -149,7 +149,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         let values: Vec<&Value> = found.iter().map(|definition| definition.value).collect();
         let ApprovalPreview { program, particulars } = approval_preview(definitions, spec);
         let risks = risks(definitions, spec, &program, &particulars, &values);
-        let particulars = with_hold(task, through.add(plan, spec, particulars));
+        let particulars = with_state(task, through.add(plan, spec, particulars));
         let key = group_key(spec, program, &found, risks);
         let group = groups.entry(key).or_insert_with_key(|key| PreviewGroup {
             program: key.program.clone(),
@@ -222,7 +222,7 @@ fn group_of_parents(
             if particulars.iter().any(|(_, text)| has_hidden(text)) {
                 group.risks = vec![Risk::InvisibleCharacters];
             }
-            let particulars = with_hold(task, particulars);
+            let particulars = with_state(task, particulars);
             group.tasks.push(PreviewTask { id: spec.id.to_string(), particulars });
         }
     }
@@ -256,9 +256,14 @@ impl OrderThrough {
     }
 }
 
-/// Adds that a task is held. No part of the digest: a hold changes nothing that runs.
-fn with_hold(task: &Task, mut particulars: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
+/// Adds that a task is held or has ended. No part of the digest: it changes nothing that runs.
+fn with_state(task: &Task, mut particulars: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
     particulars.extend(task.state.held().map(|hold| ("held", format!("by {}", hold.by))));
+    if task.state.status.is_finished() {
+        let by = task.state.gate().map(|gate| format!(" by {}", gate.by)).unwrap_or_default();
+        particulars
+            .push(("status", format!("{}{by}, and not asked or run again", task.state.status.as_str())));
+    }
     particulars
 }
 

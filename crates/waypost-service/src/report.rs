@@ -12,6 +12,7 @@ use waypost_store::{Lease, LeaseFilter, LeaseUpdate, StoreError, TaskProgress};
 use crate::authenticity::Signing;
 use crate::caller::{Caller, Holder, ProvedAct};
 use crate::error::{ServiceError, Subject};
+use crate::false_done::check_false_done;
 use crate::hint::{PersonAct, PersonVerb};
 use crate::human_answer::answer_command;
 use crate::service::{Guard, Service, Terms, WriteReply};
@@ -61,6 +62,8 @@ pub enum TaskReport {
         result: Option<String>,
         /// The output for the tasks that depend on it.
         output: Option<Json>,
+        /// Whether the caller is sure, although the result reads as if it were not done.
+        sure: bool,
     },
     /// The task failed.
     Failed {
@@ -109,6 +112,8 @@ pub struct TaskRef<'a> {
     pub task: &'a TaskId,
     /// The attempt that reports.
     pub attempt: Option<u32>,
+    /// Take the task over first if another session of the same agent holds it. Not with an attempt, which names its holder.
+    pub take_over: bool,
 }
 
 impl Service {
@@ -207,6 +212,13 @@ impl Service {
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
         report.says_something(task.task)?;
+        if let TaskReport::Done { result, sure, .. } = &report {
+            check_false_done(by, task.task, result.as_deref(), *sure)?;
+        }
+        if task.take_over && task.attempt.is_none() && self.is_in_other_session(by, &task)? {
+            let options = ClaimOptions { take_over: true, ..ClaimOptions::default() };
+            self.claim(by, task.plan, task.task, options, guard)?;
+        }
         let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
         let progress = if let TaskReport::Progress(text) = &report { Some(text.clone()) } else { None };
         let (mut reply, attempt) = self
@@ -258,6 +270,11 @@ impl Service {
             reply.changed = true;
         }
         Ok(reply)
+    }
+
+    fn is_in_other_session(&self, by: &Caller, task: &TaskRef<'_>) -> Result<bool, ServiceError> {
+        let holder = self.read(task.plan, |plan| holder_of(plan, task.task))?;
+        Ok(holder.is_some_and(|(_, holder)| by.relation_to(&holder) == Holder::OtherSession))
     }
 
     /// Renews the lease of an attempt: for `wish` seconds from now, which become its duration, or else for its duration but
@@ -376,7 +393,7 @@ pub(crate) fn holder_of(plan: &Plan, task: &TaskId) -> Option<(u32, String)> {
 /// Returns the command for a report that ends a task.
 fn ending(task: &TaskId, attempt: Option<u32>, report: &TaskReport) -> Option<Command> {
     let outcome = match report {
-        TaskReport::Done { result, output } => {
+        TaskReport::Done { result, output, .. } => {
             Outcome::Done { result: result.clone(), output: output.clone(), evidence: None }
         }
         TaskReport::Failed { error } => Outcome::Failed { error: error.clone(), evidence: None },

@@ -12,7 +12,7 @@ use crate::admission;
 use crate::authenticity::Authenticator;
 use crate::caller::Caller;
 use crate::error::{IdOf, ServiceError, Subject};
-use crate::gate::Gatekeeper;
+use crate::gate::{Gatekeeper, OtherPlans};
 
 /// Loads the configuration when an operation first needs it.
 pub type LoadConfig = Box<dyn Fn() -> Result<Arc<Config>, ServiceError> + Send + Sync>;
@@ -126,6 +126,8 @@ pub(crate) enum RecordRule {
     /// An edit renews a record that was good before it.
     #[default]
     Renew,
+    /// It stays as it is.
+    Keep,
     /// Starting or resuming the plan leaves one.
     Leave,
     /// Starting a plan by its file leaves one: what the person named is what is stored.
@@ -220,7 +222,22 @@ impl Service {
         terms: impl Into<Terms>,
         build: impl Fn(&Plan) -> Result<(Vec<Command>, T), ServiceError> + Send + Sync + 'static,
     ) -> Result<(WriteReply, T), ServiceError> {
-        let Terms { guard, lease_seconds, record } = terms.into();
+        let (terms, build, mut others) = (terms.into(), Arc::new(build), Arc::<OtherPlans>::default());
+        loop {
+            let written = self.write_once(by, plan, terms, Arc::clone(&build), Arc::clone(&others));
+            let Some(asked) = others.take_question().filter(|_| written.is_err()) else { return written };
+            others = Arc::new(OtherPlans::known(self.look_at_other_plans(plan, asked)?));
+        }
+    }
+
+    fn write_once<T: Send + 'static>(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        Terms { guard, lease_seconds, record }: Terms,
+        build: Arc<impl Fn(&Plan) -> Result<(Vec<Command>, T), ServiceError> + Send + Sync + 'static>,
+        others: Arc<OtherPlans>,
+    ) -> Result<(WriteReply, T), ServiceError> {
         let record = self.own_record(by, plan, record)?.map(Arc::new);
         // The result of the last call of `build`: the backend may retry the transaction.
         let built: Arc<Mutex<Option<Built<T>>>> = Arc::default();
@@ -243,7 +260,8 @@ impl Service {
                 record.observe(plan);
             }
             let made = build(plan).and_then(|(commands, extra)| {
-                let gatekeeper = Gatekeeper { by: &caller, plan, now, authenticator: &authenticator };
+                let gatekeeper =
+                    Gatekeeper { by: &caller, plan, now, authenticator: &authenticator, others: &others };
                 let commands = gatekeeper.admit(commands, || config.get())?;
                 let not_runnable = admit(&config, &commands)?;
                 Ok((commands, (not_runnable, extra)))

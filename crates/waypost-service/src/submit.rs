@@ -2,18 +2,21 @@
 //! executor, and determines whether a person must approve. Prompts no one and runs nothing.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use waypost_config::{Config, Definitions};
 use waypost_core::{
     ActorKind, Command, Difference, Draft, Event, Json, Phase, Plan, PlanId, Problem, Refusal, Status, Task,
-    TaskChanges, TaskId, Work, differences,
+    TaskChanges, TaskId, Timestamp, Work, differences,
 };
 use waypost_store::{NewPlan, WriteError};
 
 use crate::admission;
 use crate::approval::may_start;
+use crate::authenticity::Authenticator;
 use crate::caller::Caller;
 use crate::error::ServiceError;
+use crate::gate::is_human;
 use crate::lifecycle::owned_by_creator;
 use crate::own_record::OwnRecord;
 use crate::service::{Guard, RecordRule, Service, Terms};
@@ -41,8 +44,8 @@ pub enum SubmitError {
         /// The differences between the plan and the draft.
         differences: Vec<Difference>,
     },
-    /// An agent wrote the plan as its own to-do list, and no person has approved it for machines.
-    #[error("plan {plan} was written by an agent and has not been approved for {executor}")]
+    /// An agent wrote tasks of the plan as things to do, and no person has approved them for machines.
+    #[error("plan {plan} has tasks that an agent wrote and that nobody has approved for {executor}")]
     NotForMachines {
         /// The id of the plan.
         plan: PlanId,
@@ -196,15 +199,11 @@ impl Service {
     /// Refuses a plan that cannot be started: an archived, paused or ended one.
     pub fn startable(&self, by: &Caller, plan: &PlanId) -> Result<Phase, ServiceError> {
         by.may_edit()?;
-        let (phase, archived) = self.read(plan, |plan| (plan.state().phase, plan.state().archived))?;
-        match phase {
-            _ if archived => Err(self.read(plan, |plan| plan.archived_refusal(&by.actor))?.into()),
-            Phase::Draft | Phase::AwaitingApproval | Phase::Active => Ok(phase),
-            Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => {
-                let refusal = Refusal::wrong_phase(phase, "started");
-                Err(self.read(plan, |plan| plan.name_stop(&by.actor, refusal))?.into())
-            }
-        }
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        self.read(plan, |plan| match plan.decide(&by.actor, now, &Command::Activate) {
+            Err(refusal) if !refusal.awaits_approval() => Err(refusal.into()),
+            Ok(_) | Err(_) => Ok(plan.state().phase),
+        })?
     }
 
     /// Activates a plan, unless a person must approve it first. A person who starts their own plan leaves the record that
@@ -221,36 +220,71 @@ impl Service {
             self.check_guard(by, plan, guard)?;
         }
         let phase = self.startable(by, plan)?;
-        let (version, may_start) = self.may_start_here(plan)?;
-        if !may_start {
-            let record = self.own_record(by, plan, rule)?;
-            let leaves_one = |record| self.read(plan, |plan| OwnRecord::may_leave(&record, plan));
-            if !record.map(leaves_one).transpose()?.unwrap_or(false) {
-                return Ok(Start::NeedsApproval { version });
-            }
+        let starts = self.start_rule(by, plan, rule)?;
+        let (version, may_start, allowed) = self.read(plan, |plan| {
+            let may_start = starts.has_approval(plan);
+            (plan.version(), may_start, may_start || starts.leaves_record(plan))
+        })?;
+        if !allowed {
+            return Ok(Start::NeedsApproval { version });
         }
         if may_start && phase == Phase::Active {
             return Ok(Start::Runs);
         }
         self.write(by, plan, vec![Command::Activate], Terms { guard, record: rule, ..Terms::default() })?;
-        match self.may_start_here(plan)? {
-            (_, true) => Ok(Start::Runs),
-            (version, false) => Ok(Start::NeedsApproval { version }),
-        }
+        self.read(plan, |plan| match starts.has_approval(plan) {
+            true => Start::Runs,
+            false => Start::NeedsApproval { version: plan.version() },
+        })
     }
 
-    /// Whether a worker with this configuration would start tasks of a plan, and the version that was read.
-    fn may_start_here(&self, plan: &PlanId) -> Result<(u64, bool), ServiceError> {
-        let config = self.config()?;
-        let authenticator = self.authenticator()?;
+    /// Prepares the rule by which a plan starts here, without another approval, when a caller asks for it.
+    pub(crate) fn start_rule(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        rule: RecordRule,
+    ) -> Result<StartRule, ServiceError> {
+        let (config, authenticator) = (self.config()?, self.authenticator()?.clone());
         let now = self.plans().store().query(|read| Ok(read.now()))?;
-        self.read(plan, |plan| {
-            let facts = authenticator.facts(&config.approval, plan, now);
-            let found = may_start(&config.approval, &Definitions::of(&config), plan, "", &facts);
-            let state = plan.state();
-            let unapproved = state.approval_required && state.approval.is_none();
-            (plan.version(), found.is_ok() && !unapproved)
-        })
+        let record = self.own_record(by, plan, rule)?;
+        Ok(StartRule { config, authenticator, now, record })
+    }
+}
+
+/// Whether a plan starts without another approval.
+pub(crate) struct StartRule {
+    config: Arc<Config>,
+    authenticator: Authenticator,
+    now: Timestamp,
+    record: Option<OwnRecord>,
+}
+
+impl StartRule {
+    /// Whether a worker with this configuration would start the plan's tasks that are not for people.
+    fn has_approval(&self, plan: &Plan) -> bool {
+        let (settings, state) = (&self.config.approval, plan.state());
+        if state.approval_required && state.approval.is_none() {
+            return false;
+        }
+        let is_for_people = |task: &Task| {
+            task.spec.check.is_none()
+                && task.spec.work.as_deref().is_none_or(|work| is_human(&self.config, work))
+        };
+        if plan.tasks().all(|(task, _)| is_for_people(task)) {
+            return true;
+        }
+        let facts = self.authenticator.facts(settings, plan, self.now);
+        may_start(settings, &Definitions::of(&self.config), plan, "", &facts).is_ok()
+    }
+
+    /// The same, or the caller leaves the record that workers ask for.
+    pub(crate) fn allows(&self, plan: &Plan) -> bool {
+        self.has_approval(plan) || self.leaves_record(plan)
+    }
+
+    fn leaves_record(&self, plan: &Plan) -> bool {
+        self.record.as_ref().is_some_and(|record| record.may_leave(plan))
     }
 }
 

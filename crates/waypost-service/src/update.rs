@@ -1,12 +1,15 @@
 //! Updating a plan from a text in any format. The text is applied inside the transaction, to the plan as it is then.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
-use waypost_core::{DiffStat, PlanId, TaskId, differences, reopened_tasks};
-use waypost_formats::{Dialect, Written};
+use waypost_core::{Command, DiffStat, Draft, PlanId, TaskId, differences, reopened_tasks};
+use waypost_formats::{Dialect, Written, fit_to_plan, written_and_read};
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::{Guard, Service, WriteReply};
+use crate::status_changes::{StatusChanges, status_changes};
 
 /// A text, and its origin.
 #[derive(Clone, Debug)]
@@ -37,6 +40,19 @@ pub struct UpdateReply {
     pub notes: Vec<String>,
 }
 
+/// A plan that was read from a file which may have been edited since it was last read.
+#[derive(Clone, Debug)]
+pub struct FileDraft {
+    /// The plan in the file.
+    pub draft: Draft,
+    /// The ids that the reader assigned to tasks without one.
+    pub assigned_ids: HashSet<TaskId>,
+    /// The format of the file.
+    pub dialect: Dialect,
+    /// What the file said when it was last read, if that is known.
+    pub said: Option<Draft>,
+}
+
 impl Service {
     /// Updates a plan from a text.
     pub fn update(
@@ -46,18 +62,47 @@ impl Service {
         source: SourceText,
         guard: Guard,
     ) -> Result<UpdateReply, ServiceError> {
+        let actor = by.actor.clone();
         let (written, (before, notes)) = self.write_with(by, plan, guard, move |plan| {
             let before = plan.to_draft();
             let SourceText { text, format, file_name, name } = &source;
             let written = Written { text, dialect: *format, file_name: file_name.as_deref(), name };
-            let update = waypost_formats::update(written, &before, plan.free_task_ids())
+            let mut update = waypost_formats::update(written, &before, plan.free_task_ids())
                 .map_err(|error| ServiceError::of_update(name, error))?;
-            Ok((vec![update.command], (before, update.notes)))
+            let statuses = if let Command::Replace(draft) = &update.command {
+                status_changes(plan, &actor, draft)?
+            } else {
+                StatusChanges::default()
+            };
+            update.notes.extend(statuses.not_applied);
+            let commands = std::iter::once(update.command).chain(statuses.commands).collect();
+            Ok((commands, (before, update.notes)))
         })?;
         let after = self.read(plan, |plan| plan.to_draft())?;
         let changes = DiffStat::of(&differences(&before, &after));
         let again = reopened_tasks(&before, &after);
         let approval_voided = before.state.approval.is_some() && after.state.approval.is_none();
         Ok(UpdateReply { written, changes, again, approval_voided, notes })
+    }
+
+    /// Updates a plan from an edited file: what differs from `said`, which is what the file said when it was last read, or
+    /// from what its format says about the plan. Also returns notes for the author.
+    pub fn reload(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        file: FileDraft,
+        guard: Guard,
+    ) -> Result<(WriteReply, Vec<String>), ServiceError> {
+        let actor = by.actor.clone();
+        self.write_with(by, plan, guard, move |plan| {
+            let FileDraft { mut draft, assigned_ids, dialect, said } = file.clone();
+            let before = plan.to_draft();
+            let said = said.or_else(|| written_and_read(&before, &draft, dialect, None));
+            fit_to_plan(&mut draft, &assigned_ids, said.as_ref(), &before, plan.free_task_ids());
+            let StatusChanges { mut commands, not_applied } = status_changes(plan, &actor, &draft)?;
+            commands.insert(0, Command::Replace(Box::new(draft)));
+            Ok((commands, not_applied))
+        })
     }
 }

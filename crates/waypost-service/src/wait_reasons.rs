@@ -8,10 +8,10 @@ use waypost_core::{
     BlockReason, Dependency, EffectiveStatus, ExternalTaskRef, LockMode, Phase, Plan, PlanId, StartRefusal,
     StartRefusalReason, Status, TaskId, Timestamp,
 };
-use waypost_store::{HeldLock, PlanStore, WriteError};
+use waypost_store::{HeldLock, PlanStore, Query, Worker, WriteError};
 use waypost_text::{one_line, quote};
 
-use crate::active_workers::{no_worker, workers_of};
+use crate::active_workers::{draining_of, no_worker, workers_of};
 use crate::approval::start_refusal_text;
 
 /// Maximum number of external tasks to look up for one task.
@@ -56,7 +56,8 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
         (standing, reasons, warnings.to_vec())
     })?;
     reasons.extend(held(plans, plan, task)?);
-    reasons.extend(worker(plans, plan, task)?);
+    let is_free = reasons.is_empty();
+    reasons.extend(worker(plans, plan, task, is_free)?);
     Ok(Explanation { standing, reasons, warnings })
 }
 
@@ -195,14 +196,26 @@ fn refused(plan: &Plan, task: &TaskId) -> Vec<Reason> {
     plan.state().start_refusals.iter().filter(concerns).map(reason).collect()
 }
 
-/// For a task that a machine could start now: whether no worker is available, or its queue is full.
-fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
+/// For a task that a machine could start now: whether no worker is available or its queue is full. If it waits for
+/// nothing else (`is_free`), what the workers of its queue have to do besides.
+fn worker(
+    plans: &PlanStore,
+    plan: &PlanId,
+    task: &TaskId,
+    is_free: bool,
+) -> Result<Option<Reason>, WriteError> {
     let found = plans.view(plan, |plan, _| startable(plan, task))?;
     let Some(executor) = found else { return Ok(None) };
     let (queue, workers) = workers_of(plans, plan)?;
-    if !workers.iter().any(|worker| worker.executors.contains(&executor)) {
+    let takers: Vec<&Worker> = workers.iter().filter(|worker| worker.executors.contains(&executor)).collect();
+    if takers.is_empty() {
         let nobody = match workers.len() {
-            0 => no_worker(&queue),
+            0 => match draining_of(plans, plan, &queue)? {
+                0 => no_worker(&queue),
+                count => {
+                    format!("those of queue {queue} that are alive ({count}) drain and start nothing more")
+                }
+            },
             count => format!(
                 "of the workers of queue {queue} that are alive ({count}) none takes executor {executor}"
             ),
@@ -211,13 +224,35 @@ fn worker(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Option<Reas
         let fact = json!({ "queue": queue, "executor": executor, "workers": workers.len() });
         return Ok(Some(Reason { kind: "no_worker", words, fact }));
     }
-    if !workers.iter().any(|worker| worker.waits_for.contains(&queue)) {
+    let running = || -> Result<u32, WriteError> {
+        Ok(plans.store().query(|read| read.slots(&queue))?.iter().map(|(_, count)| *count).sum())
+    };
+    if workers.iter().any(|worker| worker.waits_for.contains(&queue)) {
+        let count = running()?;
+        let words = format!("a slot of queue {queue}: {count} are taken");
+        return Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }));
+    }
+    if !is_free || takers.iter().all(|worker| is_for_people(worker, &executor)) {
         return Ok(None);
     }
-    let taken = plans.store().query(|read| read.slots(&queue))?;
-    let count: u32 = taken.iter().map(|(_, count)| *count).sum();
-    let words = format!("a slot of queue {queue}: {count} are taken");
-    Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
+    let (phases, of_queue) = (vec![Phase::Active], Some(queue.clone()));
+    let query = Query { phases, queue: of_queue, offers_work: true, limit: 1, ..Query::default() };
+    let (others, running) = (plans.heads(&query)?.total.saturating_sub(1), running()?);
+    if others == 0 && running == 0 {
+        return Ok(None);
+    }
+    let words = format!(
+        "its turn in queue {queue}, the most urgent first: other plans with ready tasks: {others}, tasks in progress: \
+         {running}"
+    );
+    let fact = json!({ "queue": queue, "other_plans": others, "in_progress": running });
+    Ok(Some(Reason { kind: "turn", words, fact }))
+}
+
+/// Whether a worker leaves tasks of this executor to people.
+fn is_for_people(worker: &Worker, executor: &str) -> bool {
+    let definitions = worker.definitions.as_ref().map(|published| published.value());
+    definitions.is_some_and(|definitions| definitions["executors"][executor] == "human")
 }
 
 /// Locks of a pending task that other tasks hold.

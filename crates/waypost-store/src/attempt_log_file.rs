@@ -3,8 +3,11 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use waypost_core::{PlanId, TaskId};
 
 use crate::{AttemptLog, PlanStore, StoreError, worker_identity};
@@ -72,7 +75,7 @@ pub fn log_path(logs: &Path, plan: &PlanId, task: &TaskId, attempt: u32) -> Path
 /// Returns the end of an attempt's log and the size of the whole file in bytes. The text has at most `bytes_max` bytes;
 /// when the log is longer, it begins at the start of a line. The text is empty when there is no file.
 pub fn log_tail(path: &Path, bytes_max: u64) -> io::Result<(String, u64)> {
-    let mut file = match File::open(path) {
+    let mut file = match open_log(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((String::new(), 0)),
         Err(error) => return Err(error),
@@ -85,6 +88,25 @@ pub fn log_tail(path: &Path, bytes_max: u64) -> io::Result<(String, u64)> {
     let line = bytes.iter().position(|&byte| byte == b'\n').filter(|_| from > 0);
     let text = String::from_utf8_lossy(&bytes[line.map_or(0, |end| end + 1)..]).into_owned();
     Ok((text, total))
+}
+
+/// Opens a log for reading. Tasks and cloned repositories can put anything in its place: a link would show another file, and
+/// a pipe would never end.
+fn open_log(path: &Path) -> io::Result<File> {
+    if path.parent().is_some_and(Path::is_symlink) {
+        return Err(io::Error::other("a log is not read through a link"));
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => return Err(io::Error::other("a log is not read through a link")),
+        Err(error) => return Err(error.into()),
+    };
+    let about = file.metadata()?;
+    match about.is_file() && about.nlink() == 1 {
+        true => Ok(file),
+        false => Err(io::Error::other("what is in the place of the log is not a plain file")),
+    }
 }
 
 /// Returns a task id as part of a file name. Bytes that could change the path are written as `%` and two hex digits. A

@@ -1,6 +1,8 @@
 //! The four backends of [`Store`](crate::Store).
 
 mod columns;
+#[cfg(test)]
+mod expand_only;
 pub(crate) mod file;
 mod hash_chain;
 mod in_memory_query;

@@ -1,6 +1,7 @@
 //! Errors below a plan: damage, other writers, files and databases.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waypost_core::{PlanId, Timestamp};
@@ -43,9 +44,27 @@ pub enum StoreError {
         /// The error of the operating system.
         source: Arc<std::io::Error>,
     },
+    /// No space is left on the disk, or in the quota of the user. The store is as it was.
+    #[error("no disk space is left for {what}")]
+    DiskFull {
+        /// The name of the store or the file.
+        what: String,
+    },
+    /// The files of the store are no longer where this process opened them.
+    #[error("{what} was removed, moved or replaced while it was in use")]
+    StoreRemoved {
+        /// The name of the store.
+        what: String,
+    },
     /// The database failed.
     #[error("{0}")]
     Database(String),
+    /// No connection to the server of the database.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The file at that location is not a database.
+    #[error("{0} is not a database")]
+    NotADatabase(String),
     /// The events of these versions were removed ([`crate::Rewrite::prune`]), or were lost when a file was damaged.
     #[error("{}", of_pruned(plan, (*from, *up_to), *at, lost))]
     Pruned {
@@ -90,6 +109,14 @@ fn of_pruned(plan: &PlanId, hidden: (u64, u64), at: Timestamp, lost: &[(u64, u64
 }
 
 impl StoreError {
+    /// Returns the error for a file or folder that could not be used.
+    pub(crate) fn files(path: &Path, source: std::io::Error) -> Self {
+        match matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+            true => Self::DiskFull { what: path.display().to_string() },
+            false => Self::Files { path: path.to_owned(), source: source.into() },
+        }
+    }
+
     /// Returns the stable code of the error, for programs.
     pub fn as_str(&self) -> &'static str {
         self.into()
@@ -102,7 +129,11 @@ impl StoreError {
             Self::TooNew { .. } => "update Waypost",
             Self::Busy => "try again; if it lasts, see which process holds the store",
             Self::Files { .. } => "see that the path exists and may be read and written",
+            Self::DiskFull { .. } => "free disk space, then try again",
+            Self::StoreRemoved { .. } => "put it back, or restore a backup, then start again",
             Self::Database(_) => "check the store",
+            Self::Unreachable(_) => "check the address, and that the server runs and lets you in",
+            Self::NotADatabase(_) => "check the path; nothing was changed",
             Self::Pruned { .. } => "its latest state is kept: read that",
             Self::BadCursor(_) => "pass the cursor of the previous page, in the same order",
             Self::BadLocation(_) => "for example sqlite:.waypost/waypost.db",

@@ -54,7 +54,8 @@ pub use plans::request::{
 pub use rows::{
     ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
     Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, ReadyTask, Sort, StoreState,
-    SubscriptionFilter, TaskProgress, Totals, Unreadable, VersionRecord, Wait, WorkerFilter, WrittenSince,
+    SubscriptionFilter, TaskProgress, Totals, UNNUMBERED, Unreadable, VersionRecord, Wait, WorkerFilter,
+    WrittenSince,
 };
 pub use store::{
     Append, Appended, Look, Maintenance, Pruning, Read, ReadHints, Record, Rewrite, SNAPSHOT_MILESTONE,
@@ -62,7 +63,7 @@ pub use store::{
 };
 pub use stored_version::StoredVersion;
 pub use waypost_core::event_kinds;
-pub use worker_identity::{WORKER_VARIABLE, host, is_dead, is_remote, worker_name};
+pub use worker_identity::{WORKER_VARIABLE, host, is_alive, is_dead, is_remote, worker_name};
 pub use workers::{
     ATTEMPT_LOG_BYTES_MAX, AttemptLog, Slots, WORKER_KEPT_SECONDS, WORKERS_PAGE_MAX, Worker, WorkerKind,
     WorkerState,

@@ -363,6 +363,12 @@ impl PlanStore {
         self.store.query(|read| read.versions(id, after, limit))
     }
 
+    /// Returns the number of a plan's version among all versions of all plans. The events, which may be many, are not parsed.
+    pub fn sequence_of(&self, id: &PlanId, version: u64) -> Result<Option<u64>> {
+        let found = self.store.query(|read| read.stored_versions(id, version.saturating_sub(1), 1))?;
+        Ok(found.first().map(|version| version.sequence))
+    }
+
     /// Returns the last version up to which a plan's history can be read, and a description of the damage to its files,
     /// if any.
     pub fn readable_versions(&self, id: &PlanId) -> Result<(u64, Option<String>)> {

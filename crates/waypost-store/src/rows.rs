@@ -134,10 +134,14 @@ pub(crate) const LOST: &str = "lost";
 /// The name of the system actor that repairs damaged files.
 pub(crate) const DOCTOR: &str = "doctor";
 
+/// The number of a version that has none yet: some stores number versions after their commit.
+pub const UNNUMBERED: u64 = i64::MAX as u64;
+
 /// One version of a plan: its actor, time, command and events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VersionRecord {
-    /// Its number among all versions of all plans, without gaps, in commit order.
+    /// Its number among all versions of all plans, without gaps, in commit order. A version that this process has just
+    /// written, or has read together with its plan, may be [`UNNUMBERED`].
     pub sequence: u64,
     /// The id of the plan.
     pub plan: PlanId,

@@ -3,6 +3,8 @@
 //! A backend stores rows and makes them durable together; it decides nothing about plans. The trait is blocking on
 //! purpose: asynchronous callers use threads that may block.
 
+use std::path::PathBuf;
+
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::error::{Result, StoreError};
@@ -169,7 +171,7 @@ pub enum Record<'a> {
 /// The place of an appended version.
 #[derive(Clone, Copy, Debug)]
 pub struct Appended {
-    /// Its sequence number in the log.
+    /// Its sequence number in the log; [`crate::UNNUMBERED`] in a store that numbers versions after their commit.
     pub sequence: u64,
     /// The bytes of versions since the latest snapshot, which a reader has to replay.
     pub replay_bytes: u64,
@@ -299,6 +301,12 @@ pub trait Maintenance {
         Ok(0)
     }
 
+    /// Writes what this process still has of a store whose files were removed into a new file. Returns its path; `None`
+    /// if nothing is left.
+    fn rescue(&self) -> Result<Option<PathBuf>> {
+        Ok(None)
+    }
+
     /// Returns counts of plans, tasks and leases. Reads no plan.
     fn totals(&self) -> Result<Totals>;
 }
@@ -308,8 +316,8 @@ pub trait Store: Maintenance + Send + Sync {
     /// Returns the location of the store, as users write it.
     fn location(&self) -> String;
 
-    /// Runs `work` exclusively among all writers of all processes. Its writes are durable when this returns `Ok`, and
-    /// rolled back when `work` or the backend fails.
+    /// Runs `work` as if it were alone among all writers of all processes. Its writes are durable when this returns `Ok`,
+    /// and rolled back when `work` or the backend fails.
     fn write(&self, work: Work<'_>) -> Result<()>;
 
     /// Runs `look` on one state of the store, concurrently with other readers and writers.

@@ -2,6 +2,7 @@
 //! Slurm cluster, and the paths of data observed from other programs.
 
 pub mod fake_llm;
+pub mod pgbouncer;
 mod plan_fixtures;
 pub mod postgres;
 mod rng;

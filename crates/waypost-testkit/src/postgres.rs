@@ -216,7 +216,7 @@ pub fn folder_of_programs() -> Option<PathBuf> {
 }
 
 /// Returns a command for a server program, run as a user who may run it: PostgreSQL refuses to run as root.
-fn as_server_user(program: &str) -> Result<Command, String> {
+pub(crate) fn as_server_user(program: &str) -> Result<Command, String> {
     let folder = folder_of_programs().ok_or(MISSING)?;
     let mut folders = vec![folder];
     folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));

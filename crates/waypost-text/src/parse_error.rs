@@ -1,13 +1,14 @@
 //! Plain sentences for what serde says about input that does not fit: its words name Rust types.
 
 /// What serde calls the types, and what their JSON values are called.
-const TYPES: [(&str, &str); 12] = [
+const TYPES: [(&str, &str); 13] = [
     ("a sequence", "a list"),
     ("a map", "an object"),
     ("a boolean", "true or false"),
     ("a borrowed string", "text"),
     ("a string", "text"),
     ("string or map", "text or an object"),
+    ("variant identifier", "text"),
     ("u64", "a whole number from 0"),
     ("u32", "a whole number from 0 to 4294967295"),
     ("usize", "a whole number from 0"),
@@ -132,6 +133,7 @@ mod tests {
                 "operations[0]: `foo` is not a known field; use one of op",
             ),
             ("foo", "unknown field `foo`, expected `op`", "`foo` is not a known field; use one of op"),
+            ("op", "invalid type: integer `5`, expected variant identifier", "op: must be text, not `5`"),
             ("limit", "invalid digit found in string", "limit: must be a whole number"),
             ("", "expected value at line 1 column 2", "it is not valid JSON at line 1, column 2"),
             (

@@ -45,6 +45,7 @@ pub(crate) fn hint_text(hint: Hint) -> String {
         | Hint::RightText
         | Hint::OnePlan
         | Hint::TakeOver
+        | Hint::FailOrBeSure
         | Hint::NameKey
         | Hint::SignPortable => String::new(),
     }

@@ -281,6 +281,8 @@ impl RunView {
         match snapshot {
             Ok(snapshot) => {
                 let (before, needed) = (self.row().cloned(), snapshot.needs_approval);
+                // What a task waits for may be the plan, of which its row says nothing.
+                let is_new = self.snapshot.as_ref().is_none_or(|known| known.version != snapshot.version);
                 self.snapshot = Some(snapshot.clone());
                 self.error = None;
                 if needed && self.preview.as_ref().is_none_or(|known| known.version != snapshot.version) {
@@ -289,7 +291,7 @@ impl RunView {
                 if !needed && !context.settings.dry_run {
                     self.preview = None;
                 }
-                if self.row() != before.as_ref() {
+                if is_new || self.row() != before.as_ref() {
                     self.load_detail(context);
                 }
             }
@@ -356,6 +358,7 @@ impl RunView {
             Action::Approve => return self.approve(context),
             Action::Reject => return self.reject(context),
             Action::Pause => self.pause_or_resume(context),
+            Action::Hold => self.hold_or_lift(context),
             Action::Cancel => return self.cancel_task(context),
             Action::CancelPlan => return self.cancel_plan(context),
             Action::Retry => self.retry(context),
@@ -427,6 +430,7 @@ fn is_write(action: Action) -> bool {
         Action::Approve
             | Action::Reject
             | Action::Pause
+            | Action::Hold
             | Action::Cancel
             | Action::CancelPlan
             | Action::Retry

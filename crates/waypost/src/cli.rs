@@ -17,6 +17,7 @@ Exit codes:
   3    version conflict: the plan has changed since --expect-version
   4    the plan is invalid, or would become so; every problem is listed
   5    no such plan, task, version or file
+  6    a newer Waypost has migrated the store; update this one
   130  interrupted (128 + SIGINT)
 
 Examples:

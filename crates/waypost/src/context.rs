@@ -8,12 +8,11 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_account::Terminal;
 use waypost_config::{Config, NotTrusted};
-use waypost_core::{
-    Actor, ActorKind, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId,
-};
+use waypost_core::{Actor, ActorKind, Draft, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId};
 use waypost_service::admission as admit;
 use waypost_service::{
-    Authenticator, Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, resolve_task,
+    Authenticator, Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, awaits_approval,
+    may_start_tasks, resolve_task,
 };
 use waypost_store::{Durability, MemoryStore, PlanStore, Store, open};
 use waypost_text::sanitize_line;
@@ -28,6 +27,8 @@ use crate::view::text;
 
 /// Maximum number of ready tasks named after a write.
 const READY_NAMED_MAX: usize = 5;
+/// What is said of a plan of which nothing starts before a person approves it.
+const NEEDS_APPROVAL: &str = "nothing starts before a person approves the plan";
 /// Maximum number of names in a note about things missing from the configuration.
 const NOT_CONFIGURED_NAMED_MAX: usize = 3;
 
@@ -337,7 +338,7 @@ impl Context {
         more: Map<String, Value>,
     ) -> Outcome {
         let (answer, ready) = found.plans.with_plan(&found.id, |plan| {
-            let named = if may_run(plan) { READY_NAMED_MAX } else { 0 };
+            let named = if may_start_tasks(plan) { READY_NAMED_MAX } else { 0 };
             let now = text::now();
             let startable = plan.claimable().filter(|task| task.state.not_before.is_none_or(|at| at <= now));
             let ready: Vec<String> = startable.take(named).map(|task| task.spec.id.to_string()).collect();
@@ -347,7 +348,11 @@ impl Context {
                 answer.insert("standing".to_owned(), json!(plan.effective_status(task.as_str())));
             }
             let total = plan.claimable_total();
-            (answer, ready_words(&ready, total))
+            let words = match ready.is_empty() && awaits_approval(plan) {
+                true => NEEDS_APPROVAL.to_owned(),
+                false => ready_words(&ready, total),
+            };
+            (answer, words)
         })?;
         if self.out.json {
             let mut answer = answer;
@@ -388,26 +393,20 @@ fn note(place: &StoreLocation, store: &dyn Store) -> Outcome<bool> {
     Ok(authenticator.note_store().is_ok() && is_other)
 }
 
-/// Whether a task of the plan may be started now.
-fn may_run(plan: &Plan) -> bool {
-    let state = plan.state();
-    match state.phase {
-        Phase::Active => !state.archived,
-        Phase::Draft => !(state.archived || state.approval_required && state.approval.is_none()),
-        Phase::AwaitingApproval | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => {
-            false
-        }
-    }
-}
-
 fn answer_json(plan: &Plan, committed: &WriteReply, ready: &[String]) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert("id".to_owned(), committed.plan.as_str().into());
     answer.insert("version".to_owned(), committed.version.into());
     answer.insert("changed".to_owned(), committed.changed.into());
     answer.insert("phase".to_owned(), plan.state().phase.as_str().into());
+    if awaits_approval(plan) {
+        answer.insert("awaits_approval".to_owned(), true.into());
+    }
     answer.insert("ready".to_owned(), ready.into());
-    answer.insert("ready_total".to_owned(), (if may_run(plan) { plan.claimable_total() } else { 0 }).into());
+    answer.insert(
+        "ready_total".to_owned(),
+        (if may_start_tasks(plan) { plan.claimable_total() } else { 0 }).into(),
+    );
     answer
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Problem, Refusal};
 use waypost_formats::Unreadable;
 use waypost_service::{Hint, PersonAct, PersonVerb, ServiceError, Subject};
-use waypost_store::{Conflict, StoreError, WriteError};
+use waypost_store::{Conflict, PlanStore, StoreError, WriteError};
 use waypost_text::sanitize;
 
 use waypost_text::reveal;
@@ -17,6 +17,9 @@ use crate::view::differences;
 const PROBLEMS_SHOWN_MAX: usize = 100;
 /// Maximum bytes of each value in a conflict's JSON.
 const VALUE_BYTES_MAX: usize = 200;
+
+/// The code of a store that was removed while a command used it.
+pub(crate) const REMOVED: &str = "store_removed";
 
 /// The exit codes. Documented in `--help` and in `docs/cli.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -32,6 +35,8 @@ pub(crate) enum Exit {
     Invalid = 4,
     /// No such plan, task, version or file.
     NotFound = 5,
+    /// A newer Waypost has migrated the store.
+    Outdated = 6,
     /// Interrupted with Ctrl-C or SIGTERM: 128 + SIGINT.
     Interrupted = 130,
 }
@@ -87,6 +92,15 @@ impl Failure {
     /// Something was not found.
     pub(crate) fn not_found(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(Exit::NotFound, message, hint)
+    }
+
+    /// A newer Waypost has migrated the store, so that this process has finished what it had begun.
+    pub(crate) fn outdated(schema: u32, left: &str) -> Self {
+        let message = format!("a newer Waypost has migrated the store to schema {schema}: {left}");
+        Self {
+            code: "too_new".to_owned(),
+            ..Self::new(Exit::Outdated, message, "update Waypost, then start it again")
+        }
     }
 
     /// A file could not be read or written.
@@ -195,10 +209,14 @@ impl From<StoreError> for Failure {
         let exit = match &error {
             StoreError::BadLocation(_) | StoreError::BadCursor(_) => Exit::Usage,
             StoreError::Pruned { .. } => Exit::NotFound,
+            StoreError::TooNew { .. } => Exit::Outdated,
             StoreError::Corrupt { .. }
-            | StoreError::TooNew { .. }
             | StoreError::Busy
             | StoreError::Files { .. }
+            | StoreError::DiskFull { .. }
+            | StoreError::StoreRemoved { .. }
+            | StoreError::Unreachable(_)
+            | StoreError::NotADatabase(_)
             | StoreError::Database(_) => Exit::Failed,
         };
         let (code, message) = (error.as_str().to_owned(), error.to_string());
@@ -211,10 +229,38 @@ impl From<StoreError> for Failure {
             | StoreError::TooNew { .. }
             | StoreError::Busy
             | StoreError::Files { .. }
+            | StoreError::DiskFull { .. }
+            | StoreError::StoreRemoved { .. }
             | StoreError::Database(_)
+            | StoreError::Unreachable(_)
+            | StoreError::NotADatabase(_)
             | StoreError::Pruned { .. } => hint_text(&ServiceError::Store(error).hint()),
         };
         Self { code, ..Self::new(exit, message, hint) }
+    }
+}
+
+/// Saves what can be saved if a command failed because its store was removed, and names the file.
+pub(crate) fn rescued<T>(plans: &PlanStore, outcome: Outcome<T>) -> Outcome<T> {
+    outcome.map_err(|failure| match failure.code == REMOVED {
+        true => rescue(plans, failure),
+        false => failure,
+    })
+}
+
+fn rescue(plans: &PlanStore, failure: Failure) -> Failure {
+    match plans.store().rescue() {
+        Ok(Some(path)) => {
+            let path = path.display().to_string();
+            let hint = format!(
+                "move {path} to where the store was, and run `waypost doctor`; what ran was stopped, and the next run repeats it"
+            );
+            let failure =
+                Failure { hint, ..failure }.with_detail(format!("  its contents were saved to {path}"));
+            failure.with_fact("recovered", path)
+        }
+        Ok(None) => failure,
+        Err(error) => failure.with_detail(format!("  its contents could not be saved: {error}")),
     }
 }
 
@@ -271,6 +317,7 @@ impl From<ServiceError> for Failure {
             }
             ServiceError::IdUsed(_)
             | ServiceError::HeldByOtherSession { .. }
+            | ServiceError::DoubtfulDone { .. }
             | ServiceError::NotApproved { .. }
             | ServiceError::NotForWorkers { .. }
             | ServiceError::NeedsPerson { .. }
@@ -323,7 +370,12 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::FixText => "correct the file there".to_owned(),
         Hint::RightText => "check that this is the right file".to_owned(),
         Hint::OnePlan => "name a file with one plan".to_owned(),
-        Hint::TakeOver => "take another task".to_owned(),
+        Hint::TakeOver => {
+            "take another task, or if that session is gone, repeat the command with --take-over".to_owned()
+        }
+        Hint::FailOrBeSure => {
+            "if it was not done, use `waypost fail`; if it is done, add --sure".to_owned()
+        }
         Hint::PreviewAgain(plan) => format!("look at it again with `waypost preview {plan}`, then decide"),
         Hint::AskPerson(act) => format!("ask a person to run `{}`", command(act)),
         Hint::ProvePresence(act) => {
@@ -381,6 +433,9 @@ fn of_conflict(message: String, conflict: &Conflict) -> Failure {
         failure.details.push(format!("  since version {}, {} wrote:", conflict.known, writers.join(", ")));
     }
     let lines = differences::short_lines(&conflict.differences);
+    if lines.is_empty() && !writers.is_empty() {
+        failure.details.push("  changes that cancel each other out".to_owned());
+    }
     failure.details.extend(lines.into_iter().map(|line| format!("  {}", line.text)));
     let unseen = conflict.differences_total.saturating_sub(conflict.differences.len());
     if unseen > 0 {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use waypost_account::{Account, AccountFileError, ForeignOwner};
-use waypost_config::{BadConfig, Config, ExecutionEnv, Layer, NotTrusted, Origin};
+use waypost_config::{BadConfig, Config, ExecutionEnv, Layer, NotTrusted, Origin, UnknownTarget};
 use waypost_core::ActorKind;
 use waypost_store::worker_name;
 
@@ -61,10 +61,17 @@ impl Folders {
         ExecutionEnv {
             workspace: self.workspace.clone(),
             logs: self.logs(),
+            remote_notes: remote_notes(&self.logs()),
             variables: variables(),
             worker: worker_name(),
         }
     }
+}
+
+/// The folder of the notes about remote jobs of the runs whose logs are here.
+fn remote_notes(logs: &Path) -> PathBuf {
+    // Without a home there is no place for notes, and an attempt that needs one fails with its name.
+    account().remote_notes_folder(logs).unwrap_or_else(|| PathBuf::from("/nonexistent/waypost"))
 }
 
 /// The environment of this process. Variables that are not UTF-8 are left out.
@@ -180,6 +187,14 @@ impl Loading {
         }
         Ok(config)
     }
+}
+
+/// Chooses the workers of a target, if one is named.
+pub(crate) fn for_target(mut config: Config, target: Option<&str>) -> Outcome<Config> {
+    let Some(target) = target else { return Ok(config) };
+    let unknown = |unknown: UnknownTarget| Failure::new(Exit::Invalid, unknown.to_string(), unknown.hint());
+    config.use_target(target).map_err(unknown)?;
+    Ok(config)
 }
 
 /// The failure of a command that would run what nobody has trusted.

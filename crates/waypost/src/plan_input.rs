@@ -60,8 +60,29 @@ pub(crate) fn is_file(word: &str) -> bool {
     word == "-" || Path::new(word).is_file()
 }
 
+/// Refuses a word that names both a plan of the store and a file: whoever writes files here would choose what is run.
+pub(crate) fn names_one_thing(context: &Context, word: &str) -> Outcome {
+    let is_bare_name = word != "-" && !word.contains('/') && is_file(word);
+    match is_bare_name.then(|| context.find(word)) {
+        Some(Ok(found)) => {
+            let message = format!("{word} is a file, and plan {} of the store is called so too", found.id);
+            let hint = format!("write ./{word} for the file; to run the plan, rename the file");
+            Err(Failure::usage(message, hint))
+        }
+        // More plans than one begin with the word, which is no reason to take the file.
+        Some(Err(failure)) if failure.code == "ambiguous" => {
+            let message =
+                format!("{word} is a file, and plans of the store begin with it: {}", failure.message);
+            let hint = format!("write ./{word} for the file, or the whole id of the plan");
+            Err(Failure::usage(message, hint))
+        }
+        Some(Err(_)) | None => Ok(()),
+    }
+}
+
 /// Reads the single plan that an argument names, from a file or from the store.
 pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialect>) -> Outcome<Draft> {
+    names_one_thing(context, word)?;
     if !is_file(word) {
         let found = context.find(word).map_err(|failure| or_file(word, failure))?;
         return found.view(context, |plan, _| plan.to_draft());

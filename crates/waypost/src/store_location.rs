@@ -60,6 +60,16 @@ impl StoreLocation {
         }
     }
 
+    /// Whether its database file has no bytes: something has cut it off, because a new one is filled at once.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        match self.location.split_once(':') {
+            Some(("sqlite", path)) => {
+                fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
+            }
+            Some(_) | None => false,
+        }
+    }
+
     /// Creates the folder with a `.gitignore` that excludes it from version control.
     pub(crate) fn prepare(&self) -> Outcome {
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -83,6 +93,10 @@ impl StoreLocation {
 
 /// The named store (`--store`, `WAYPOST_STORE`), the user's own (`--global`), or the one of the workspace.
 pub(crate) fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<StoreLocation> {
+    // A variable that is empty counts as not set; an empty option is a script's mistake.
+    if said == Some("") && std::env::var_os("WAYPOST_STORE").is_none() {
+        return Err(Failure::usage("--store is empty", "name a store, or leave the option out"));
+    }
     if let Some(said) = said.filter(|said| !said.is_empty()) {
         return Ok(StoreLocation { location: said.to_owned(), folder: None });
     }

@@ -23,6 +23,7 @@ const MAKES: Record<string, Standing> = {
 const REDRAWS = new Set([
   "plan_created",
   "plan_revised",
+  "plan_restored",
   "tasks_added",
   "task_revised",
   "tasks_removed",

@@ -6,6 +6,7 @@
 //! from the write that activates a plan until the plan is completed. Polling the store for a figure counts for all of
 //! them.
 
+mod commits;
 mod counting_proxy;
 mod cpu_time;
 mod peer;
@@ -30,6 +31,7 @@ const WORKERS_OF_DELAYS: usize = 4;
 /// How many times as many tasks per second of CPU time Waypost must complete, relative to the better peer.
 const TIMES_MORE: f64 = 5.0;
 const ROUND_TRIPS_MAX: f64 = 3.0;
+const IDLE_TRANSACTIONS_MAX: f64 = 0.25;
 
 /// How much is measured.
 pub(super) struct Workload {
@@ -41,6 +43,8 @@ pub(super) struct Workload {
     rounds: usize,
     /// How long delays are measured, in seconds.
     seconds: f64,
+    /// How long one round of commits lasts, in seconds.
+    commit_seconds: u64,
 }
 
 impl Workload {
@@ -50,15 +54,31 @@ impl Workload {
         programs: 2_000,
         rounds: 3,
         seconds: 5.0,
+        commit_seconds: 4,
     };
-    pub(super) const QUICK: Self =
-        Self { peer_tasks: [1_000, 1_500, 2_000], own_tasks: 20_000, programs: 500, rounds: 1, seconds: 2.0 };
+    pub(super) const QUICK: Self = Self {
+        peer_tasks: [1_000, 1_500, 2_000],
+        own_tasks: 20_000,
+        programs: 500,
+        rounds: 1,
+        seconds: 2.0,
+        commit_seconds: 2,
+    };
+}
+
+/// Measures only commits, which needs no peers.
+pub(super) fn commits(report: &mut Report, workload: &Workload) -> Result<()> {
+    commits::run(report, &Server::start()?, workload.rounds, workload.commit_seconds)
 }
 
 pub(super) fn run(report: &mut Report, workload: &Workload) -> Result<()> {
     let python = python::with_packages("python-postgres", PACKAGES)?;
     let server = Server::start()?;
     let peers = [Peer::dbos(&python)?, Peer::procrastinate(&python)?];
+    commits::run(report, &server, workload.rounds, workload.commit_seconds)?;
+    let idle = Waypost::new(&server)?.idle()?;
+    report.at_most("idle worker: transactions per second", idle.transactions, IDLE_TRANSACTIONS_MAX, "");
+    report.at_most("idle worker: connections", idle.connections, 1.0, "");
     let mut best = Best::default();
     for (place, workers) in WORKERS.into_iter().enumerate() {
         best = one_width(report, &server, &peers, workload, workers, workload.peer_tasks[place])?;

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use toml::de::DeValue;
 
 use super::reader::Table;
-use crate::executor::{Container, Kubernetes, Mount, Worker};
+use crate::executor::{Container, Kubernetes, Mount, RemoteProgram, Worker};
 use crate::parse::values::{one_of, stays_inside};
 
 /// Reads the table of a worker with a known target.
 type Read = fn(&mut Table<'_>) -> Option<Worker>;
 
 /// The targets of a worker; the first is the default.
-const TARGETS: [(&str, Read); 4] = [
+const TARGETS: [(&str, Read); 5] = [
     ("local", |table| Some(Worker::Process(Arc::new(table.process()?)))),
     ("container", |table| Some(Worker::Container(Arc::new(table.container()?)))),
     ("kubernetes", |table| Some(Worker::Kubernetes(Arc::new(table.kubernetes()?)))),
     ("slurm", |table| Some(Worker::Slurm(Arc::new(table.slurm()?)))),
+    ("program", |table| Some(Worker::Program(Arc::new(table.remote_program()?)))),
 ];
+/// Seconds between two polls of a program, unless the configuration sets them.
+const POLL_SECONDS_DEFAULT: u32 = 5;
 /// The highest process limit that can be set for a container.
 const PIDS_MAX: u32 = 4_000_000;
 /// Seconds after which a cluster deletes a finished Job that no run has cleaned up, unless the configuration sets it.
@@ -38,6 +41,18 @@ impl Table<'_> {
             return self.refuse(self.at, format!("{} has no workers", self.path), hint);
         }
         Some(workers.into_iter().collect())
+    }
+
+    /// Reads the workers that `--target NAME` chooses instead, by that name.
+    pub(super) fn targets(&mut self) -> BTreeMap<String, BTreeMap<String, Worker>> {
+        self.tables("targets", |_, target| target.dispatch()).into_iter().collect()
+    }
+
+    fn remote_program(&mut self) -> Option<RemoteProgram> {
+        let process = self.process();
+        let settings = self.texts("settings");
+        let poll_seconds = self.seconds("poll_seconds", 1).unwrap_or(POLL_SECONDS_DEFAULT);
+        Some(RemoteProgram { process: process?, settings, poll_seconds })
     }
 
     fn container(&mut self) -> Option<Container> {

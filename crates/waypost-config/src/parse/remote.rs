@@ -34,6 +34,7 @@ impl Table<'_> {
         let hmac = self.section("hmac", Table::sent_secret).flatten();
         let tries = self.small("tries", 1..=TRIES_MAX);
         let poll_seconds = self.seconds("poll_seconds", 1);
+        let idempotent = self.flag("idempotent").unwrap_or(false);
         let timeout_seconds = self.timeout();
         let Some((url_at, url)) = url else {
             self.missing("url", "for example url = \"https://work.example.org/jobs\"");
@@ -52,6 +53,7 @@ impl Table<'_> {
             hmac,
             tries: tries.unwrap_or(TRIES_DEFAULT),
             poll_seconds: poll_seconds.unwrap_or(POLL_SECONDS_DEFAULT),
+            idempotent,
             timeout_seconds,
         })
     }

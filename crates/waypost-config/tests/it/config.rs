@@ -1,9 +1,8 @@
 //! Text in, configuration or everything that is wrong with it out.
 
-use serde_json::json;
 use waypost_config::{
-    ApprovalPolicy, ApprovalSettings, Definitions, Executor, Header, PINNED_BYTES_MAX, PINNED_FILES_MAX,
-    Report, SealRule, Secret, Webhook, Worker, todo_store,
+    ApprovalPolicy, ApprovalSettings, Definitions, Executor, Header, Report, SealRule, Secret, Webhook,
+    Worker, todo_store,
 };
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::canonical::CanonicalHasher;
@@ -19,7 +18,7 @@ fn layer(origin: Origin, text: &str) -> Layer {
     Layer { origin, name: name.to_owned(), text: text.to_owned() }
 }
 
-fn load(text: &str) -> Result<Config, Vec<String>> {
+pub(crate) fn load(text: &str) -> Result<Config, Vec<String>> {
     Config::load(&[layer(Origin::Workspace, text)], [])
         .map_err(|bad| bad.problems.iter().map(|problem| format!("{problem} ({})", problem.hint)).collect())
 }
@@ -195,7 +194,7 @@ fn workers_and_secrets_are_read() {
     check(
         "[executors.d]\nkind = \"dispatch\"\ntarget = \"fargate\"\n",
         &[
-            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes, slurm)",
+            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes, slurm, program)",
             ".waypost/config.toml:1: executors.d has no workers (add [executors.d.workers.NAME] with a `command`)",
         ],
     );
@@ -296,7 +295,7 @@ fn http_workers_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:7: `executors.h.headers.X-B.value` is not a key of the configuration (it can be variable, file)",
             ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
             ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers`)",
-            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds, pin, revision)",
+            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, idempotent, timeout_seconds, pin, revision, end_when_lost)",
             ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
         ],
     );
@@ -762,80 +761,6 @@ fn an_approval_binds_the_revision_in_place_of_the_definition() {
 }
 
 #[test]
-fn what_a_pinned_file_contains_is_part_of_the_definition() {
-    let root = std::env::temp_dir().join(format!("waypost-pins-{}", std::process::id()));
-    std::fs::create_dir_all(root.join("scripts")).unwrap();
-    let text =
-        "[executors.run]\nkind = \"process\"\ncommand = [\"make\"]\npin = [\"Makefile\", \"scripts/*.sh\"]\n";
-    let mut config = load(text).unwrap();
-    config.pinned_files.workspace.clone_from(&root);
-    let pins = || Definitions::of(&config).executors["run"]["process"]["pin"].clone();
-    let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
-    assert_eq!(pins(), json!({ "Makefile": "no such file", "scripts/*.sh": "no such file" }));
-    write("Makefile", "all:\n");
-    let first = pins();
-    assert!(first["Makefile"].as_str().unwrap().starts_with("sha256:"), "{first}");
-    // The same size, and within one tick of the clock.
-    write("Makefile", "ALL:\n");
-    let second = pins();
-    assert_ne!(first, second);
-    write("scripts/a.sh", "");
-    write("scripts/b.txt", "");
-    assert_eq!(pins().as_object().unwrap().keys().collect::<Vec<_>>(), ["Makefile", "scripts/a.sh"]);
-    // Large files are read again only when they were changed.
-    write("scripts/large.sh", &"x".repeat(100_000));
-    let large = pins()["scripts/large.sh"].clone();
-    assert_eq!(pins()["scripts/large.sh"], large);
-    write("scripts/large.sh", &"x".repeat(100_001));
-    assert_ne!(pins()["scripts/large.sh"], large);
-    // A link is what it leads to, and where that is.
-    let link = |target: &str| {
-        let _absent = std::fs::remove_file(root.join("scripts/link.sh"));
-        std::os::unix::fs::symlink(target, root.join("scripts/link.sh")).unwrap();
-        pins()["scripts/link.sh"].as_str().unwrap().to_owned()
-    };
-    write("one", "same");
-    write("two", "same");
-    let one = link("../one");
-    assert!(one.starts_with("sha256:") && one.ends_with(" (link to one)"), "{one}");
-    assert_ne!(link("../two"), one, "another target");
-    write("one", "other");
-    assert_ne!(link("../one"), one, "the same target with another content");
-    assert!(link("/etc/passwd").ends_with(" (link to /etc/passwd)"));
-    assert_eq!(link("/etc"), "not a plain file");
-    // Nothing has a hash beyond what is allowed.
-    std::fs::File::create(root.join("scripts/huge.sh")).unwrap().set_len(PINNED_BYTES_MAX).unwrap();
-    assert_eq!(pins()["scripts/huge.sh"], format!("more than {PINNED_BYTES_MAX} bytes"));
-    std::fs::remove_file(root.join("scripts/huge.sh")).unwrap();
-    (0..PINNED_FILES_MAX).for_each(|number| write(&format!("scripts/{number}.sh"), ""));
-    assert_eq!(pins(), json!({ "scripts/*.sh": format!("more than {PINNED_FILES_MAX} files") }));
-    std::fs::remove_dir_all(&root).unwrap();
-}
-
-#[test]
-fn pins_are_relative_to_where_the_program_runs() {
-    let root = std::env::temp_dir().join(format!("waypost-pins-directory-{}", std::process::id()));
-    std::fs::create_dir_all(root.join("sub")).unwrap();
-    std::fs::write(root.join("sub/Makefile"), "all:\n").unwrap();
-    let body = "command = [\"make\"]\ndirectory = \"sub\"\npin = [\"Makefile\"]\n";
-    let mut config = load(&format!("[executors.run]\nkind = \"process\"\n{body}[checks.c]\n{body}")).unwrap();
-    config.pinned_files.workspace.clone_from(&root);
-    let definitions = Definitions::of(&config);
-    for pins in [&definitions.executors["run"]["process"]["pin"], &definitions.checks["c"]["process"]["pin"]]
-    {
-        assert!(pins["sub/Makefile"].as_str().unwrap().starts_with("sha256:"), "{pins}");
-    }
-    // The same file of a copy has the same hash.
-    let copy = root.join("copy");
-    std::fs::create_dir_all(copy.join("sub")).unwrap();
-    let of_copy = || config.pinned_files.of_copy("executors.run", &copy);
-    assert_ne!(of_copy(), config.pinned_files.of("executors.run"));
-    std::fs::copy(root.join("sub/Makefile"), copy.join("sub/Makefile")).unwrap();
-    assert_eq!(of_copy(), config.pinned_files.of("executors.run"));
-    std::fs::remove_dir_all(&root).unwrap();
-}
-
-#[test]
 fn a_pin_stays_below_the_workspace() {
     for pattern in ["../x", "/etc/passwd", "a/***"] {
         let text = format!("[checks.c]\ncommand = [\"make\"]\npin = [{pattern:?}]\n");
@@ -868,4 +793,43 @@ fn where_images_are_pinned_a_tag_is_refused() {
     assert_eq!(said, [format!("executors.d.c: {what}")]);
     let free = workers.replace("pinned_images = true", "pinned_images = false");
     assert!(Config::load(&[layer(Origin::User, &free)], []).is_ok());
+}
+
+#[test]
+fn a_target_replaces_the_workers_of_a_dispatch_executor_and_nothing_else() {
+    let text = r#"
+        [executors.dispatch]
+        kind = "dispatch"
+        end_when_lost = true
+        [executors.dispatch.workers.edit]
+        command = ["edit"]
+        [executors.dispatch.workers.verify]
+        command = ["verify"]
+        [executors.dispatch.targets.cloud.workers.edit]
+        target = "program"
+        command = ["cloud"]
+        settings = { cluster = "work" }
+        secrets.KEY = { file = "cloud.key" }
+        [executors.other]
+        kind = "dispatch"
+        [executors.other.workers.edit]
+        command = ["edit"]
+    "#;
+    let layer = |text: &str| Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
+    let config = Config::load(&[layer(text)], []).unwrap();
+    assert!(config.end_when_lost.contains("dispatch") && !config.end_when_lost.contains("other"));
+    assert_eq!(config.secret_files(), [std::path::PathBuf::from("cloud.key")], "whether it is chosen or not");
+    let chosen = Config::load(&[layer(text), layer("target = \"cloud\"")], []).unwrap();
+    let mut by_flag = config.clone();
+    by_flag.use_target("cloud").unwrap();
+    assert_eq!(by_flag.executors, chosen.executors);
+    assert_eq!(chosen.executors["other"], config.executors["other"]);
+    let Executor::Dispatch(workers) = &chosen.executors["dispatch"] else { panic!("{chosen:?}") };
+    let Worker::Program(program) = &workers["edit"] else { panic!("{workers:?}") };
+    assert_eq!((program.process.command.as_slice(), program.poll_seconds), (&["cloud".to_owned()][..], 5));
+    assert_eq!(program.settings["cluster"], "work");
+    assert!(!workers.contains_key("verify"), "what was forgotten does not run on the wrong side");
+    let wrong = Config::load(&[layer(text), layer("target = \"moon\"")], []).unwrap_err();
+    assert_eq!(wrong.problems[0].what, "no executor has workers for the target moon");
+    assert_eq!(wrong.problems[0].hint, "name one of cloud");
 }

@@ -5,3 +5,4 @@
 mod config;
 mod deploy;
 mod model_config;
+mod pinned_files;

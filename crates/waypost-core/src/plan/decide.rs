@@ -11,9 +11,8 @@ use self::stop::person;
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
 use crate::{
-    Actor, ActorKind, ApprovalKind, ApprovedWork, Command, Dependency, DependencyRule, Event,
-    ExternalTaskRef, Hold, Phase, Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp,
-    UpstreamResult, limits,
+    Actor, ActorKind, ApprovedWork, Command, Dependency, DependencyRule, Event, ExternalTaskRef, Hold, Phase,
+    Problem, ProblemKind, Refusal, StartRefusal, Status, TaskId, Timestamp, UpstreamResult, limits,
 };
 
 /// Maximum names listed in a refusal.
@@ -63,6 +62,13 @@ impl Plan {
             Command::RemoveTask { task, detach } => self.decide_remove(task, *detach),
             Command::MoveTask { task, parent, place } => self.decide_move(task, parent.as_ref(), place),
             Command::Replace(draft) => self.decide_replace(draft),
+            Command::Restore { version, draft } => {
+                let mut events = self.decide_replace(draft)?;
+                if !events.is_empty() {
+                    events.insert(0, Event::PlanRestored { version: *version });
+                }
+                Ok(events)
+            }
             Command::RequestApproval { message } => match self.state.phase {
                 Phase::Draft => Ok(vec![Event::ApprovalRequested { message: message.clone() }]),
                 Phase::AwaitingApproval => Ok(Vec::new()),
@@ -232,7 +238,7 @@ impl Plan {
 
     fn decide_approve(&self, by: &Actor, version: u64, note: &str, work: Option<&ApprovedWork>) -> Decision {
         only_a_person(by, "approve a plan")?;
-        let is_own = work.is_some_and(|work| work.kind == ApprovalKind::Own);
+        let is_own = work.is_some_and(|work| work.kind.is_own());
         if is_own && self.state.approval_required {
             return Err(Refusal::NeedsApproval {});
         }

@@ -69,6 +69,8 @@ impl Plan {
                 }
             }
             Event::PlanRevised { .. } => self.revise_plan(event),
+            // The events that follow it change the plan.
+            Event::PlanRestored { .. } => {}
             Event::TasksAdded { tasks, index } => self.add_tasks(tasks, *index, at),
             Event::TaskRevised { task } => self.revise_task(task, at),
             Event::TasksRemoved { tasks } => self.remove_tasks(tasks),

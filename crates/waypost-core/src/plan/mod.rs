@@ -26,6 +26,7 @@ pub use changes::IndexDelta;
 pub use derived_events::{DerivedEvent, event_kinds};
 pub use queries::{BlockReason, Counts, EffectiveStatus};
 pub use snapshot::SnapshotError;
+pub use work_order::OpenBefore;
 
 use self::changes::{ChangeLog, DirtySets, Propagation};
 use self::slot::{NONE, Numbers, Slot, id_in};

@@ -1,5 +1,6 @@
 //! Read-only queries on a plan.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde::Serialize;
@@ -8,7 +9,9 @@ use waypost_text::StatusSign;
 
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
-use crate::{Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp};
+use crate::{
+    Actor, Command, Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp,
+};
 
 /// The number of tasks by status. Parents are not counted: they end as their children end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -191,6 +194,21 @@ impl Plan {
             }
         }
         behind.into_iter().map(|number| self.task_id(number)).collect()
+    }
+
+    /// Returns tasks with everything below them.
+    pub fn with_members(&self, tasks: &[TaskId]) -> Vec<TaskId> {
+        self.families(tasks).map(|number| self.task_id(number)).collect()
+    }
+
+    /// Returns the plan as it would be after commands of an actor, up to the first that is refused.
+    pub fn after(&self, by: &Actor, at: Timestamp, commands: &[Command]) -> Cow<'_, Self> {
+        let mut plan = Cow::Borrowed(self);
+        for command in commands {
+            let Ok(events) = plan.decide(by, at, command) else { break };
+            plan.to_mut().advance(&events, at);
+        }
+        plan
     }
 
     /// Returns the id of the plan.

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::Plan;
 use super::slot::NONE;
-use crate::{DependencyRule, Status, TaskId};
+use crate::{Dependency, DependencyRule, ExternalTaskRef, Status, TaskId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Node {
@@ -28,6 +28,15 @@ impl Node {
             Self::Entry(number) => 2 * number as usize + 1,
         }
     }
+}
+
+/// What must end before a task ends, itself included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenBefore {
+    /// Tasks of the same plan.
+    pub tasks: BTreeSet<TaskId>,
+    /// Tasks of other plans.
+    pub elsewhere: BTreeSet<ExternalTaskRef>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +92,22 @@ impl Plan {
         let is_between = |node: Node| waited_for[node.place()] && waiting[node.place()];
         let plain = alive().filter(|&number| !is_work(number));
         plain.filter(|&number| is_between(Node::End(number)) || is_between(Node::Entry(number))).collect()
+    }
+
+    /// Returns the tasks that have machine work or a check.
+    pub fn work_tasks(&self) -> HashSet<TaskId> {
+        let alive = (0..self.slots.len() as u32).filter(|&number| self.slot(number).alive);
+        alive.filter(|&number| self.has_work(number)).map(|number| self.task_id(number)).collect()
+    }
+
+    /// Returns these tasks, and all that must end before one of them ends.
+    pub fn waited_for_by(&self, tasks: &HashSet<TaskId>) -> HashSet<TaskId> {
+        let from = tasks.iter().filter_map(|task| self.find(task.as_str())).map(Node::End).collect();
+        let reached = self.reached(from, Direction::Up);
+        let alive = (0..self.slots.len() as u32).filter(|&number| self.slot(number).alive);
+        // Whoever waits for the end of a task has reached it; its entry is also reached from its subtasks.
+        let is_reached = |number: &u32| reached[Node::End(*number).place()];
+        alive.filter(is_reached).map(|number| self.task_id(number)).collect()
     }
 
     fn has_work(&self, number: u32) -> bool {
@@ -166,6 +191,32 @@ impl Plan {
     pub fn open_work_before(&self, task: &str) -> Vec<TaskId> {
         let mut open = self.work_before(task);
         open.retain(|task| self.task(task.as_str()).is_some_and(|task| !task.state.status.is_finished()));
+        open
+    }
+
+    /// Returns everything open that must end before a task ends, directly or not.
+    pub fn open_before(&self, task: &str) -> OpenBefore {
+        let mut open = OpenBefore::default();
+        let mut stack: Vec<Node> = self.find(task).map(Node::End).into_iter().collect();
+        let mut seen: HashSet<Node> = HashSet::new();
+        while let Some(node) = stack.pop() {
+            if !seen.insert(node) {
+                continue;
+            }
+            self.add_neighbours(node, Direction::Up, &mut stack);
+            let id = self.task_id(node.task());
+            let Some(found) = self.task(id.as_str()).filter(|task| !task.state.status.is_finished()) else {
+                continue;
+            };
+            match node {
+                Node::End(_) => drop(open.tasks.insert(id)),
+                Node::Entry(_) => {
+                    let elsewhere = found.spec.depends_on.iter().filter_map(Dependency::external);
+                    let is_open = |on: &&ExternalTaskRef| !found.state.received.contains_key(&on.key());
+                    open.elsewhere.extend(elsewhere.filter(is_open).cloned());
+                }
+            }
+        }
         open
     }
 

@@ -365,6 +365,7 @@ fn events() -> Vec<Event> {
             body: None,
             foreign: None,
         },
+        Event::PlanRestored { version: 1 },
         Event::TasksAdded { tasks: vec![task("a", &[]), task("b", &["a"])], index: Some(1) },
         Event::TasksAdded { tasks: vec![full_spec()], index: None },
         Event::TaskRevised { task: Box::new(full_spec()) },

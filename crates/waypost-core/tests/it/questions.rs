@@ -77,6 +77,12 @@ fn choices_are_kept_to() {
 }
 
 #[test]
+fn a_choice_is_offered_once() {
+    let desk = asking(&["Left", " left ", "Right", "LEFT"]);
+    assert_eq!(desk.plan.task("a").unwrap().state.question().unwrap().choices, ["Left", "Right"]);
+}
+
+#[test]
 fn only_whoever_works_on_a_task_asks_for_it() {
     let mut desk = Desk::with(plan_of([task("a", &[])]));
     assert!(matches!(desk.refuses(ask::question("a", &[])), Refusal::WrongStatus { .. }));

@@ -316,6 +316,7 @@ fn is_about_a_task(command: &Command) -> bool {
         Command::Create { .. }
         | Command::RevisePlan(_)
         | Command::Replace(_)
+        | Command::Restore { .. }
         | Command::RequestApproval { .. }
         | Command::Approve { .. }
         | Command::Revoke

@@ -17,10 +17,16 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use waypost_config::{ExecutionEnv, Slurm};
 
 use super::job_state::JobId;
+use crate::attempt::inside;
+use crate::outcome::AttemptKey;
+use crate::remote_note::same_work;
+use crate::resource_name;
 
+/// Earlier attempts whose directories are searched for.
+pub(super) const EARLIER_MAX: u32 = 100;
 /// Bytes of the small files that only we and the script write.
 const NOTE_BYTES_MAX: u64 = 4_096;
 /// Bytes of one read from a log.
@@ -160,10 +166,20 @@ pub(super) fn private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-fn same_work(told: &str) -> Option<Value> {
-    let mut told: Value = serde_json::from_str(told).ok()?;
-    let fields = told.as_object_mut()?;
-    fields.remove("attempt");
-    fields.remove("idempotency_key");
-    Some(told)
+/// Returns the name of the directory of an attempt.
+pub(super) fn name(key: &AttemptKey, is_check: bool) -> String {
+    format!("{}{}", resource_name::name(key), if is_check { "-check" } else { "" })
+}
+
+/// Creates and returns the directory shared with the nodes.
+pub(super) fn shared(around: &ExecutionEnv, slurm: &Slurm) -> Result<PathBuf, String> {
+    let path = around.workspace.join(&slurm.folder);
+    let unusable =
+        |error: std::io::Error| format!("the shared folder {} cannot be used: {error}", path.display());
+    private(&path).map_err(unusable)?;
+    if slurm.folder.starts_with('/') {
+        path.canonicalize().map_err(unusable)
+    } else {
+        inside(&around.workspace, &slurm.folder)
+    }
 }

@@ -2,17 +2,16 @@
 //! calls mean.
 
 use std::collections::BTreeMap;
-use std::io::{self, PipeReader, Read};
+use std::io;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::time::Duration;
 
 use waypost_config::ExecutionEnv;
 use waypost_text::truncate_bytes;
 
 use crate::async_runtime::RemoteError;
 use crate::attempt::SAID_BYTES_MAX;
+use crate::pipes::read_both;
 
 /// The time limit of one call of a Slurm program.
 const TOOL_SECONDS_MAX: u64 = 30;
@@ -68,7 +67,7 @@ impl Tools {
         let mut child = command.spawn().map_err(missing)?;
         // `command` holds our copies of the writing ends.
         drop(command);
-        let read = both(output, errors);
+        let read = read_both(output, errors, Duration::from_secs(TOOL_SECONDS_MAX), ANSWER_BYTES_MAX);
         if !matches!(read, Ok(Some(_))) {
             let _gone = child.kill();
         }
@@ -97,39 +96,6 @@ fn judged(program: &str, complaint: &str) -> RemoteError {
     } else {
         RemoteError::Refused(error)
     }
-}
-
-/// Reads both pipes to their ends; `None` if that takes too long or is too much.
-fn both(output: PipeReader, errors: PipeReader) -> io::Result<Option<(String, String)>> {
-    let until = Instant::now() + Duration::from_secs(TOOL_SECONDS_MAX);
-    let mut pipes = [(Some(output), Vec::new()), (Some(errors), Vec::new())];
-    let mut buffer = [0u8; 16 * 1024];
-    while pipes.iter().any(|(pipe, _)| pipe.is_some()) {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || pipes.iter().any(|(_, bytes)| bytes.len() > ANSWER_BYTES_MAX) {
-            return Ok(None);
-        }
-        let open = pipes.iter_mut().filter(|(pipe, _)| pipe.is_some());
-        for (pipe, bytes) in open {
-            let Some(reader) = pipe else { continue };
-            // Waits only briefly for each pipe: the other one may be full.
-            let moment = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
-            let mut watched = [PollFd::new(&*reader, PollFlags::IN)];
-            match poll(&mut watched, Some(&moment)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-                Ok(_) => {}
-                Err(error) => return Err(error.into()),
-            }
-            match reader.read(&mut buffer) {
-                Ok(0) => *pipe = None,
-                Ok(count) => bytes.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    let [(_, output), (_, errors)] = pipes;
-    Ok(Some((String::from_utf8_lossy(&output).into_owned(), String::from_utf8_lossy(&errors).into_owned())))
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     if made.is_some() {
         told.push(if draft.spec.goal.is_empty() { &draft.spec.title } else { &draft.spec.goal });
     }
-    let title = draft.spec.title.as_str();
+    let title = if draft.spec.title.is_empty() { &draft.spec.goal } else { &draft.spec.title }.as_str();
     let gap = shape.as_read && kept.was_absent("description") && told.contains(&title);
     let mut map = Map::new();
     map.insert("id".to_owned(), id.into());

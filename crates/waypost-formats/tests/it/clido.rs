@@ -175,6 +175,40 @@ fn what_clido_has_no_word_for_is_a_loss() {
 }
 
 #[test]
+fn a_step_that_is_set_in_bold_loses_its_stars() {
+    assert_eq!(
+        steps_of_text("**Step 1:** Fix auth\n__2.__ Test **all** of it"),
+        ["Fix auth", "Test **all** of it"]
+    );
+}
+
+#[test]
+fn all_plans_of_a_file_are_read_and_what_a_reply_repeats_is_named() {
+    let one = |goal: &str| format!(r#"{{"goal": "{goal}", "tasks": [{{"id": "t1", "description": "d"}}]}}"#);
+    let text = format!("```json\n{}\n```\nand\n```\n{}\n```\n", one("a"), one("b"));
+    let goals = |file: Option<&str>| {
+        let reading = read(&text, Some(CLIDO), file).unwrap();
+        let goals: Vec<String> = reading.drafts.into_iter().map(|draft| draft.spec.goal).collect();
+        (goals, reading.notes)
+    };
+    assert_eq!(goals(Some("plans.md")), (vec!["a".to_owned(), "b".to_owned()], vec![]));
+    let left_out = "plans in the text that were left out: 1".to_owned();
+    assert_eq!(goals(None), (vec!["a".to_owned()], vec![left_out]));
+    let reading = read(r#"{"goal": "g", "goal": "h", "tasks": []}"#, Some(CLIDO), None).unwrap();
+    assert_eq!(reading.notes, ["the key goal is there more than once; one of them counts"]);
+}
+
+#[test]
+fn a_flat_file_is_always_the_same_plan() {
+    let text = r#"{"goal": "do the thing", "tasks": [{"id": "t1", "description": "one"}]}"#;
+    let from_file = read(text, Some(Dialect::Clido), Some("plan.json")).unwrap().drafts.remove(0);
+    assert_eq!(from_file.id.as_ref().map(|id| id.as_str()), Some("plan-983cbf2a"));
+    assert!(!written(&from_file, CLIDO, Form::AsRead).contains("plan-983cbf2a"));
+    // What a model answers is a new plan every time.
+    assert_eq!(read(text, Some(Dialect::Clido), None).unwrap().drafts[0].id, None);
+}
+
+#[test]
 fn numbered_lines_are_steps() {
     assert_eq!(
         steps_of_text("Step 1: a\nSTEP 2. b\n3) c\n4.d\n  5. indented\n- Step 6: bullet\n## 7. e"),

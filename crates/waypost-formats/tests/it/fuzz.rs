@@ -25,7 +25,7 @@ const READERS: [Dialect; 11] = [
 ];
 
 /// The formats that are written as well, and whose second writing must be the same text as the first.
-const STABLE: [Dialect; 8] = [
+pub(crate) const STABLE: [Dialect; 8] = [
     Dialect::Native,
     Dialect::Clido,
     Dialect::Jaato,

@@ -18,6 +18,7 @@ mod movers;
 mod native;
 mod pictures;
 mod plan_document;
+mod way_back;
 
 use std::path::PathBuf;
 

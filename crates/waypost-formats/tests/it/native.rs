@@ -140,21 +140,21 @@ fn every_wrong_field_is_told_at_once_and_the_rest_is_kept() {
     assert_eq!(
         told,
         [
-            "plan: `state.phase` has the wrong type: unknown variant `asleep`, expected one of `draft`, \
-             `awaiting_approval`, `active`, `paused`, `completed`, `failed`, `cancelled`",
-            "plan: `title` has the wrong type: invalid type: integer `5`, expected a string",
-            "plan: `token_budget` has the wrong type: invalid type: string \"many\", expected u64",
-            "task a: `description` has the wrong type: invalid type: integer `1`, expected a string",
-            "task a: `depends_on[1]` has the wrong type: invalid type: integer `7`, expected a task id, or an object \
-             with `task` and `plan` or `agent`",
+            "plan: `state.phase` has the wrong type: `asleep` is not a known value; use one of draft, \
+             awaiting_approval, active, paused, completed, failed, cancelled",
+            "plan: `title` has the wrong type: must be text, not `5`",
+            "plan: `token_budget` has the wrong type: must be a whole number from 0, not \"many\"",
+            "task a: `description` has the wrong type: must be text, not `1`",
+            "task a: `depends_on[1]` has the wrong type: must be a task id, or an object \
+             with `task` and `plan` or `agent`, not `7`",
             "task a: `depends_on[2]` has the wrong type: a dependency elsewhere needs `plan` or `agent`",
-            "task a: `skip` has the wrong type: invalid type: string \"yes\", expected a boolean",
+            "task a: `skip` has the wrong type: must be true or false, not \"yes\"",
             "task number 2: `id` is missing",
             "task number 3: the id cannot be used: an id must not be empty",
             "task number 4: `tasks` has the wrong type: expected an object, found 17",
             "task b: `notes` is written twice",
-            "task b: `state.status` has the wrong type: unknown variant `sleeping`, expected one of `pending`, \
-             `running`, `done`, `failed`, `skipped`, `cancelled`",
+            "task b: `state.status` has the wrong type: `sleeping` is not a known value; use one of pending, \
+             running, done, failed, skipped, cancelled",
             "task b: `status` has the wrong type: expected pending, running, done, failed, skipped or cancelled, found 5",
         ]
     );

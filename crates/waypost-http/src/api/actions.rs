@@ -43,9 +43,12 @@ pub(crate) struct ActionBody {
     attempt: Option<u32>,
     /// Seconds of the lease that claim takes; 0 never expires. Without it 900, or as long as the lease that the caller holds.
     lease_seconds: Option<u32>,
-    /// Lets claim take the task from another session of the same agent.
+    /// Takes the task from another session of the same agent: for claim, and for reports without an attempt.
     #[serde(default)]
     take_over: bool,
+    /// For done: an agent's result that reads as if the task were not done is accepted.
+    #[serde(default)]
+    sure: bool,
 }
 
 impl ActionBody {
@@ -70,6 +73,7 @@ impl ActionBody {
             ("attempt", self.attempt.is_some()),
             ("lease_seconds", self.lease_seconds.is_some()),
             ("take_over", self.take_over),
+            ("sure", self.sure),
         ];
         let surplus = given.iter().find(|(name, is_given)| *is_given && !fields.contains(name));
         let Some((name, _)) = surplus else { return Ok(()) };
@@ -96,11 +100,11 @@ fn plan_fields(action: &str) -> &'static [&'static str] {
 fn task_fields(action: &str) -> &'static [&'static str] {
     match action {
         "claim" => &["lease_seconds", "take_over"],
-        "progress" => &["progress", "attempt"],
-        "done" => &["result", "output", "attempt"],
-        "fail" => &["error", "attempt"],
-        "skip" | "release" => &["reason", "attempt"],
-        "ask" => &["question", "choices", "attempt"],
+        "progress" => &["progress", "attempt", "take_over"],
+        "done" => &["result", "output", "sure", "attempt", "take_over"],
+        "fail" => &["error", "attempt", "take_over"],
+        "skip" | "release" => &["reason", "attempt", "take_over"],
+        "ask" => &["question", "choices", "attempt", "take_over"],
         "answer" => &["answer"],
         "cancel" | "hold" => &["reason"],
         _ => &[],
@@ -145,7 +149,7 @@ pub(crate) fn on_plan(
         }
     };
     let phase = service.read(&id, |plan| plan.state().phase)?;
-    let reply = json!({ "id": id, "version": written.version, "phase": phase });
+    let reply = json!({ "id": id, "version": written.version, "changed": written.changed, "phase": phase });
     Ok(Versioned::at(reply, written.version))
 }
 
@@ -171,9 +175,8 @@ pub(crate) fn on_task(
     let action = parameter(&path, "action").to_owned();
     let service = &api.service;
     body.takes(&action, task_fields(&action))?;
-    let attempt = body.attempt;
-    let report =
-        |report: TaskReport| service.report(&by, TaskRef { plan: &id, task: &task, attempt }, report, guard);
+    let of = TaskRef { plan: &id, task: &task, attempt: body.attempt, take_over: body.take_over };
+    let report = |report: TaskReport| service.report(&by, of, report, guard);
     let written = match action.as_str() {
         "claim" => {
             let (lease_seconds, take_over) = (body.lease_seconds, body.take_over);
@@ -183,7 +186,7 @@ pub(crate) fn on_task(
         "progress" => report(TaskReport::Progress(body.progress.unwrap_or_default()))?,
         "done" => {
             let output = body.output.as_ref().map(Json::of);
-            report(TaskReport::Done { result: body.result, output })?
+            report(TaskReport::Done { result: body.result, output, sure: body.sure })?
         }
         "fail" => report(TaskReport::Failed { error: body.error.unwrap_or_default() })?,
         "skip" => report(TaskReport::Skipped { reason: body.reason })?,
@@ -210,6 +213,7 @@ pub(crate) fn on_task(
             "id": id,
             "task": task,
             "version": written.version,
+            "changed": written.changed,
             "standing": plan.effective_status(task.as_str()),
             "attempt": plan.task(task.as_str()).map(|found| found.state.attempt),
         })

@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{
-    Complexity, Dependency, DependencyRule, FORMAT, Lock, Position, Retry, TaskChanges, TaskId, TaskSpec,
-    Work,
+    Complexity, Dependency, DependencyRule, FORMAT, Lock, Position, Problem as PlanProblem, ProblemKind,
+    Retry, TaskChanges, TaskId, TaskSpec, Work,
 };
 use waypost_formats::read_part;
-use waypost_service::{EditOp, NewTask, ServiceError, SourceText, Subject};
+use waypost_service::{EditOp, NewTask, ServiceError, SourceText, awaits_approval};
+use waypost_text::plain_parse_error;
 
 use super::extract::{Write, null_clears, nullable};
 use super::plans::{TEXT_NAME, parse_format};
@@ -17,6 +18,9 @@ use super::state::Api;
 
 /// Maximum number of operations in one request.
 const OPERATIONS_MAX: usize = 1_000;
+
+/// The hint for a value that does not fit its field.
+const WRONG_VALUE: &str = "write a value of the expected type";
 
 /// The fields of a task that is added.
 const NEW_TASK_FIELDS: [&str; 17] = [
@@ -43,12 +47,18 @@ const NEW_TASK_FIELDS: [&str; 17] = [
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edits {
-    operations: Vec<Operation>,
+    #[schemars(with = "Vec<Operation>")]
+    operations: Vec<Value>,
 }
 
+/// The names of the operations.
+const OPERATIONS: [&str; 6] = ["add", "revise", "remove", "move", "connect", "disconnect"];
+
+// Callers name it in `op`; see `read_operation`.
 /// One small change.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+#[schemars(tag = "op")]
 pub(crate) enum Operation {
     /// Adds a task in the native format; without an id it gets the next free one. Goes last unless a place is named.
     Add {
@@ -182,12 +192,46 @@ pub(crate) fn edit(api: &Api, Write { plan: id, guard, by, body: edits }: Write<
         return Err(Problem::bad(format!("operations: {count} of them"), hint));
     }
     let ops = edits.operations.into_iter().enumerate();
-    let ops = ops.map(|(number, operation)| edit_op(operation, &format!("operations[{number}]")));
+    let ops = ops.map(|(number, operation)| {
+        let at = format!("operations[{number}]");
+        edit_op(read_operation(operation, &at)?, &at)
+    });
     let ops = ops.collect::<Result<Vec<_>, _>>()?;
     let reply = api.service.edit(&by, &id, ops, guard)?;
     let mut value = written(&reply);
     value["added"] = json!(reply.added);
+    if api.service.read(&id, awaits_approval)? {
+        value["awaits_approval"] = json!(true);
+    }
     Ok(Versioned::at(value, reply.version))
+}
+
+/// Reads an operation. The parser knows the place of a wrong value only if the name of the operation encloses the other
+/// fields, so they are put below it.
+fn read_operation(operation: Value, at: &str) -> Result<Operation, Problem> {
+    let see = "see /api/v1/openapi.json";
+    let Value::Object(mut fields) = operation else {
+        return Err(Problem::bad(format!("{at} must be an object"), see));
+    };
+    let names = OPERATIONS.join(", ");
+    let op = match fields.shift_remove("op") {
+        Some(Value::String(op)) if OPERATIONS.contains(&op.as_str()) => op,
+        Some(Value::String(op)) => {
+            return Err(Problem::bad(format!("{at}.op cannot be {op:?}"), format!("use one of {names}")));
+        }
+        Some(_) => return Err(Problem::bad(format!("{at}.op must be text"), format!("use one of {names}"))),
+        None => return Err(Problem::bad(format!("{at}.op is missing"), format!("use one of {names}"))),
+    };
+    serde_path_to_error::deserialize(json!({ op.as_str(): fields })).map_err(|error| {
+        let (path, message) = (error.path().to_string(), error.inner().to_string());
+        let below = path.strip_prefix(op.as_str()).unwrap_or_default();
+        let words = plain_parse_error(&format!("{at}{below}"), &message);
+        match below.starts_with(".set.") && !message.starts_with("unknown field") {
+            // A wrong value of a task, as in a new one.
+            true => Problem::invalid(vec![(words, WRONG_VALUE.to_owned())]),
+            false => Problem::bad(words, see),
+        }
+    })
 }
 
 fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
@@ -258,11 +302,18 @@ fn new_task(mut task: Value, at: &str) -> Result<NewTask, Problem> {
         // A placeholder: the service chooses the id.
         fields.insert("id".to_owned(), json!("new"));
     }
-    let spec = read_task(&task)?;
+    let is_blank = |name: &str| {
+        fields.get(name).is_none_or(|value| value.as_str().is_some_and(|text| text.trim().is_empty()))
+    };
+    if is_unnamed && is_blank("description") {
+        let words = format!("{at}.task.description is missing");
+        return Err(Problem::invalid(vec![(words, "describe what is to be done".to_owned())]));
+    }
+    let spec = read_task(&task, at)?;
     Ok(if is_unnamed { NewTask::unnamed(spec) } else { NewTask::named(spec) })
 }
 
-fn read_task(task: &Value) -> Result<TaskSpec, ServiceError> {
+fn read_task(task: &Value, at: &str) -> Result<TaskSpec, Problem> {
     let text = json!({ "format": FORMAT, "tasks": [task] }).to_string();
     let reading =
         read_part(&text).map_err(|error| ServiceError::Unreadable { name: TEXT_NAME.to_owned(), error })?;
@@ -270,7 +321,16 @@ fn read_task(task: &Value) -> Result<TaskSpec, ServiceError> {
     let mut tasks = reading.drafts.into_iter().flat_map(|draft| draft.tasks);
     match tasks.next().filter(|_| problems.is_empty()) {
         Some(task) => Ok(task.spec),
-        None => Err(ServiceError::Invalid { subject: Subject::Write, problems }),
+        None => {
+            let placed = |problem: &PlanProblem| {
+                let words = match &problem.wrong {
+                    ProblemKind::WrongType { field, detail } => format!("{at}.task.{field}: {detail}"),
+                    wrong => format!("{at}.task: {wrong}"),
+                };
+                (words, problem.hint())
+            };
+            Err(Problem::invalid(problems.iter().map(placed).collect()))
+        }
     }
 }
 

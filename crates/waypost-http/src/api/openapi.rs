@@ -224,7 +224,8 @@ fn shapes() -> Value {
         "PlanPage": list("plans", &head),
         "Plan": { "allOf": [head, object(&["approval", "questions", "running", "failed"], json!({}))] },
         "Written": object(&["id", "version"], json!({
-            "id": text, "version": number, "warnings": { "type": "array", "items": text },
+            "id": text, "version": number, "changed": { "type": "boolean" },
+            "warnings": { "type": "array", "items": text },
             "notes": { "type": "array", "items": text }, "added": { "type": "array", "items": text },
             "changes": { "type": "object" }, "again": { "type": "array", "items": text },
             "approval_voided": { "type": "boolean" }, "awaits_approval": { "type": "boolean" } })),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, critical_path};
 use waypost_formats::{Dialect, Reading};
-use waypost_service::{Caller, CreateOptions, EditOp, Hint, ServiceError, Subject};
+use waypost_service::{Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, awaits_approval};
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 
 use super::extract::{
@@ -125,7 +125,6 @@ pub(crate) fn create(
         (Err(error), _) => return Err(error.into()),
     };
     let id = value["id"].as_str().unwrap_or_default().to_owned();
-    let awaits_approval = |plan: &Plan| plan.state().approval_required && plan.state().approval.is_none();
     if api.service.read(&api.service.resolve_plan(&id)?, awaits_approval)? {
         value["awaits_approval"] = json!(true);
         if let Some(notes) = value["notes"].as_array_mut() {

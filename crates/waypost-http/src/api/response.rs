@@ -41,6 +41,23 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, detail, hint)
     }
 
+    /// Content that is not valid: each problem with its place, and its hint.
+    pub(crate) fn invalid(problems: Vec<(String, String)>) -> Self {
+        let (detail, hint) = match problems.as_slice() {
+            [(words, hint)] => (words.clone(), hint.clone()),
+            several => (
+                format!("what would be written has {} problems", several.len()),
+                hint_text(Hint::FixProblems),
+            ),
+        };
+        let entry =
+            |(words, hint): &(String, String)| json!({ "message": sanitize(words), "hint": sanitize(hint) });
+        let entries = problems.iter().map(entry).collect();
+        let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail, hint);
+        let more = Box::new(Map::from_iter([("problems".to_owned(), entries)]));
+        Self { code: "invalid".to_owned(), more, ..problem }
+    }
+
     pub(crate) fn not_found(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail, hint)
     }
@@ -138,6 +155,7 @@ fn status_of(error: &ServiceError) -> StatusCode {
         | ServiceError::Ambiguous { .. }
         | ServiceError::IdUsed(_)
         | ServiceError::HeldByOtherSession { .. }
+        | ServiceError::DoubtfulDone { .. }
         | ServiceError::ChangedSinceSeen { .. }
         | ServiceError::NotAttested(_)
         | ServiceError::UnresolvedExecutor { .. } => StatusCode::CONFLICT,
@@ -161,7 +179,13 @@ fn hint_of(error: &ServiceError) -> String {
             return "send `next` of the previous page as `after`, with the same `sort`".to_owned();
         }
         ServiceError::Store(
-            StoreError::Files { .. } | StoreError::TooNew { .. } | StoreError::BadLocation(_),
+            StoreError::Files { .. }
+            | StoreError::DiskFull { .. }
+            | StoreError::StoreRemoved { .. }
+            | StoreError::Unreachable(_)
+            | StoreError::NotADatabase(_)
+            | StoreError::TooNew { .. }
+            | StoreError::BadLocation(_),
         ) => {
             return hint_text(Hint::CheckStore);
         }
@@ -191,8 +215,10 @@ pub(super) fn hint_text(hint: Hint) -> String {
         Hint::RightText => "check that `text` is a plan of this format".to_owned(),
         Hint::OnePlan => "send one plan at a time".to_owned(),
         Hint::TakeOver => {
-            "claim another task, or if that session is gone, claim this one with \"take_over\": true"
-                .to_owned()
+            "take another task, or if that session is gone, send the same with \"take_over\": true".to_owned()
+        }
+        Hint::FailOrBeSure => {
+            "if it was not done, use the action `fail`; if it is done, send \"sure\": true".to_owned()
         }
         Hint::AskPerson(act) | Hint::ProvePresence(act) | Hint::UseOwnName(act) => {
             format!("ask a person to {act}, in the dashboard or with a person's token")
@@ -316,7 +342,13 @@ impl<T: Serialize> IntoResponse for Versioned<T> {
 
 /// Renders a write, with what the author should know although it is valid.
 pub(crate) fn written(reply: &WriteReply) -> Value {
-    json!({ "id": reply.plan, "version": reply.version, "warnings": reply.warnings, "notes": reply.notes() })
+    json!({
+        "id": reply.plan,
+        "version": reply.version,
+        "changed": reply.changed,
+        "warnings": reply.warnings,
+        "notes": reply.notes(),
+    })
 }
 
 /// Returns a version as an ETag.

@@ -124,6 +124,7 @@ fn kind(executor: &Executor) -> &'static str {
             Worker::Container(_) => "container",
             Worker::Kubernetes(_) => "kubernetes",
             Worker::Slurm(_) => "slurm",
+            Worker::Program(_) => "program",
         },
     }
 }

@@ -73,8 +73,8 @@ fn run(desk: &Desk, tasks: usize) {
     let (plan, by) = (PlanId::new("p").unwrap(), Caller::new(Actor::person("ada")));
     for number in 0..tasks {
         let task = TaskId::new(format!("t{number}")).unwrap();
-        let done = TaskReport::Done { result: None, output: None };
-        let task = TaskRef { plan: &plan, task: &task, attempt: None };
+        let done = TaskReport::Done { result: None, output: None, sure: false };
+        let task = TaskRef { plan: &plan, task: &task, attempt: None, take_over: false };
         desk.service.report(&by, task, done, Guard::NONE).unwrap();
     }
 }

@@ -38,7 +38,13 @@ pub(crate) fn around(variables: &[(&str, &str)]) -> ExecutionEnv {
     let all = variables.iter().chain(&[("MODEL_KEY", KEY)]);
     let variables: BTreeMap<String, String> =
         all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    ExecutionEnv { workspace: folder.clone(), logs: folder.join("logs"), variables, worker: "w".to_owned() }
+    ExecutionEnv {
+        workspace: folder.clone(),
+        logs: folder.join("logs"),
+        remote_notes: folder.join("notes"),
+        variables,
+        worker: "w".to_owned(),
+    }
 }
 
 fn config(text: &str) -> Config {

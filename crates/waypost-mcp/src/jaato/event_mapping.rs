@@ -192,6 +192,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         },
         Event::TaskFailed { again_at: Some(_), .. }
         | Event::PlanRevised { .. }
+        | Event::PlanRestored { .. }
         | Event::TaskRevised { .. }
         | Event::TasksRemoved { .. }
         | Event::TaskMoved { .. }

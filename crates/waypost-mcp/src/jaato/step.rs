@@ -3,12 +3,11 @@
 use serde_json::{Map, Value, json};
 use waypost_core::{EffectiveStatus, Json, Plan, PlanId, Position, Status, Task, TaskId, TaskSpec, nearest};
 use waypost_formats::jaato::tool_output;
-use waypost_service::{Caller, ClaimOptions, EditOp, Guard, NewTask, StatusChange};
+use waypost_service::{Caller, ClaimOptions, EditOp, Guard, NewTask, StatusChange, find_failure_phrase};
 
 use super::active_plan::{NO_ACTIVE_PLAN, started, step};
 use super::arguments;
 use super::reply::{NO_SUCH_TASK, Reply, error};
-use crate::false_done;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
@@ -23,7 +22,7 @@ pub(super) fn set_status(call: &Call) -> Reply {
     let (result, why) = (arguments::text(call, "result")?, arguments::text(call, "error")?);
     let report = match word.as_str() {
         "in_progress" => StatusChange::Running,
-        "completed" => StatusChange::Done { result: result.clone(), output: None },
+        "completed" => StatusChange::Done { result: result.clone(), output: None, sure: true },
         "failed" => {
             StatusChange::Failed { error: why.clone().or_else(|| result.clone()).unwrap_or_default() }
         }
@@ -37,7 +36,7 @@ pub(super) fn set_status(call: &Call) -> Reply {
     let none = format!("{NO_ACTIVE_PLAN} (agent={})", call.by().name);
     let plan = started(call, &none)?;
     let wanted = if word == "completed" { result.as_deref().or(why.as_deref()) } else { None };
-    let warning = wanted.and_then(false_done::find_failure_phrase).map(warning);
+    let warning = wanted.and_then(find_failure_phrase).map(warning);
     let id = write_report(call, &plan, &id, report)?;
     let mut answer = call.workspace.plans().with_plan(&plan, |plan| reported(plan, &id))?;
     let instruction = call.workspace.plans().with_plan(&plan, |plan| instruction(plan, &id))?;
@@ -59,8 +58,8 @@ pub(super) fn complete_with_output(call: &Call) -> Reply {
     };
     let result = arguments::text(call, "result")?;
     let plan = started(call, NO_ACTIVE_PLAN)?;
-    let warning = result.as_deref().and_then(false_done::find_failure_phrase).map(warning);
-    let report = StatusChange::Done { result, output: Some(output) };
+    let warning = result.as_deref().and_then(find_failure_phrase).map(warning);
+    let report = StatusChange::Done { result, output: Some(output), sure: true };
     let id = write_report(call, &plan, &id, report)?;
     let mut answer = call.workspace.plans().with_plan(&plan, |plan| reported(plan, &id))?;
     answer.remove("error");

@@ -7,7 +7,6 @@ use waypost_service::{EditOp, Guard, StatusChange, WriteReply};
 
 use super::arguments::{Arguments, kind};
 use super::{plan_facts, plan_ref, task_args};
-use crate::false_done::{NUDGE, find_failure_phrase};
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -224,8 +223,18 @@ fn relocate(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
 }
 
 fn revise(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
+    // The code of a wrong value in a new task.
+    let changes = changes(arguments).map_err(|error| error.with_fact("code", "invalid"))?;
+    let task = task(arguments, "task")?;
+    if changes == TaskChanges::default() {
+        return Err(arguments.bad("task", format!("no changes to {task} are given")));
+    }
+    Ok(EditOp::ReviseTask { task, changes: Box::new(changes) })
+}
+
+fn changes(arguments: &Arguments<'_>) -> Result<TaskChanges, ToolError> {
     let depends = |name: &str| dependencies(arguments, name);
-    let changes = TaskChanges {
+    Ok(TaskChanges {
         description: text_or_empty(arguments, "description")?,
         depends_on: depends("depends_on")?,
         add_dependencies: depends("depends_also_on")?.unwrap_or_default(),
@@ -243,12 +252,7 @@ fn revise(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
         priority: arguments.native("priority")?,
         provides: arguments.native_or_none("provides")?,
         ..TaskChanges::default()
-    };
-    let task = task(arguments, "task")?;
-    if changes == TaskChanges::default() {
-        return Err(arguments.bad("task", format!("no changes to {task} are given")));
-    }
-    Ok(EditOp::ReviseTask { task, changes: Box::new(changes) })
+    })
 }
 
 /// A text that is given; `null` is an empty one.
@@ -275,26 +279,14 @@ fn status(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
         Status::Pending => StatusChange::Pending { reason: reason.unwrap_or_default() },
         Status::Running => StatusChange::Running,
         Status::Done => {
-            check_false_done(result.as_deref(), arguments)?;
-            StatusChange::Done { result, output: arguments.value("output").map(Json::of) }
+            let (output, sure) = (arguments.value("output").map(Json::of), arguments.flag("sure")?);
+            StatusChange::Done { result, output, sure }
         }
         Status::Failed => StatusChange::Failed { error: arguments.needed("error")?.to_owned() },
         Status::Skipped => StatusChange::Skipped { reason },
         Status::Cancelled => StatusChange::Cancelled { reason: reason.unwrap_or_default() },
     };
     Ok(EditOp::SetStatus { task, status, take_over: false })
-}
-
-/// Refuses a task as done if its result admits failure, unless the caller is sure.
-pub(super) fn check_false_done(result: Option<&str>, arguments: &Arguments<'_>) -> Result<(), ToolError> {
-    let sure = arguments.flag("sure")?;
-    match result.and_then(find_failure_phrase).filter(|_| !sure) {
-        Some(words) => {
-            let message = format!("nothing was written: the result says {words:?}; {NUDGE}");
-            Err(ToolError::new(message, "if it is done, send sure: true"))
-        }
-        None => Ok(()),
-    }
 }
 
 fn of_plan(arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{EffectiveStatus, Plan, PlanId, Task, TaskId, differences};
-use waypost_service::{Holder, ServiceError};
+use waypost_service::{Holder, ServiceError, awaits_approval};
 use waypost_store::{TargetStatus, Wait};
 use waypost_text::{quote, quote_unless_word};
 
@@ -120,7 +120,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         answer.add_names(word, &format!("; {word}: "), &names);
     }
-    if approval::needs_approval(plan) {
+    if awaits_approval(plan) {
         answer.add("approval", "needed", "; needs approval");
     }
     if let Some(reason) = approval::rejection_reason(plan) {

@@ -1,9 +1,9 @@
 //! Facts about a plan that several tools return: its title, its ready tasks, its waits for tasks of other plans.
 
-use waypost_core::{Phase, Plan, PlanId};
+use waypost_core::{Plan, PlanId};
+use waypost_service::{awaits_approval, may_start_tasks};
 use waypost_store::{StoreError, TargetStatus, Wait, WriteError};
 
-use crate::approval::needs_approval;
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -30,10 +30,7 @@ pub(super) fn title(plan: &Plan) -> String {
 
 /// Returns the tasks that an agent could claim now.
 pub(super) fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
-    let offered = match plan.state().phase {
-        Phase::Draft | Phase::Active => usize::MAX,
-        Phase::AwaitingApproval | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => 0,
-    };
+    let offered = if may_start_tasks(plan) { usize::MAX } else { 0 };
     plan.claimable().take(offered).filter(|task| task.spec.work.is_none()).map(|task| task.spec.id.as_str())
 }
 
@@ -44,7 +41,7 @@ pub(super) fn next_ids(plan: &Plan) -> Vec<&str> {
 
 /// Adds how to get approval, if the plan needs it.
 pub(super) fn add_approval(plan: &Plan, answer: &mut Answer) {
-    if needs_approval(plan) {
+    if awaits_approval(plan) {
         answer.add("approval", "needed", "; needs approval: plan_start requests it");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use waypost_core::{Phase, PlanId};
-use waypost_service::Guard;
+use waypost_service::{Guard, awaits_approval};
 use waypost_text::quote;
 
 use super::arguments::Arguments;
@@ -27,10 +27,12 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     if let Some(reason) = approval::rejection(call, &plan)? {
         return Ok(rejected(reason));
     }
-    let needs_approval = call.read(&plan, approval::needs_approval)?;
+    let needs_approval = call.read(&plan, awaits_approval)?;
     if !needs_approval || call.read(&plan, |plan| plan.state().phase)? == Phase::Paused {
         call.service().activate(&call.caller, &plan, Guard::NONE)?;
-        return started(call, &plan);
+        if call.read(&plan, |plan| plan.state().phase)? != Phase::AwaitingApproval {
+            return started(call, &plan);
+        }
     }
     match approval::ask(call, &plan, message, wait)? {
         ApprovalOutcome::Approved => {

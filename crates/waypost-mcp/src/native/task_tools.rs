@@ -2,16 +2,15 @@
 
 use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
-use waypost_core::{Json, Phase, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState, Timestamp};
+use waypost_core::{Json, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState, Timestamp};
 use waypost_service::{
-    ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport, resolve_task,
+    ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport, awaits_approval,
+    resolve_task,
 };
 use waypost_text::quote;
 
 use super::arguments::Arguments;
-use super::edit::check_false_done;
 use super::{plan_facts, plan_ref};
-use crate::approval;
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -38,11 +37,6 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
         (true, None) => None,
         (false, _) => Some(plan_ref::plan(call, &arguments)?),
     };
-    if let Some(plan) = &plan
-        && let Some(why) = call.read(plan, stopped)?
-    {
-        return Ok(nothing(&why));
-    }
     let filter = ClaimFilter { plan: plan.as_ref(), queue };
     match call.service().claim_next(&call.caller, filter, None)? {
         Claimed::Taken { written, task } => {
@@ -50,15 +44,10 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
             call.read(&written.plan, |plan| taken(call, plan, &task))?
         }
         Claimed::Nothing { reasons } => {
-            let mut why = match &plan {
-                Some(plan) => {
-                    let elsewhere = plan_facts::external_waits(call, plan, plan_facts::NEXT_MAX)?;
-                    call.read(plan, |plan| standstill(call, plan, &elsewhere))?
-                }
-                None => "no task is ready in any active plan".to_owned(),
-            };
-            for reason in reasons {
-                why.push_str(&format!("; {}", reply_text::cut(&reason, REASON_BYTES)));
+            let reasons = reasons.iter().map(|reason| reply_text::cut(reason, REASON_BYTES));
+            let mut why = reasons.collect::<Vec<_>>().join(", ");
+            if let Some(plan) = &plan {
+                why.push_str(call.read(plan, |plan| advice(call, plan))?);
             }
             Ok(nothing(&why))
         }
@@ -83,19 +72,16 @@ fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
     TaskId::new(arguments.needed("task")?).map_err(|bad| arguments.bad("task", bad))
 }
 
-/// Returns why no task of this plan can be claimed at all.
-fn stopped(plan: &Plan) -> Option<String> {
-    let (phase, counts) = (plan.state().phase, plan.counts());
-    if plan.state().archived {
-        return Some("the plan is archived".to_owned());
+/// Returns what to do where nothing can be claimed.
+fn advice(call: &Call, plan: &Plan) -> &'static str {
+    let is_elsewhere = |worker: &str| call.caller.relation_to(worker) == Holder::OtherSession;
+    if !plan.state().archived && awaits_approval(plan) {
+        return ": plan_start requests it";
     }
-    if phase.is_finished() {
-        return Some(format!("plan {}, {} of {} done", phase.as_str(), counts.done, counts.total));
+    match plan.running().filter_map(|task| task.state.worker.as_deref()).any(is_elsewhere) {
+        true => ", if that session is gone, task_next with task and take_over: true",
+        false => "",
     }
-    if approval::needs_approval(plan) {
-        return Some("needs approval: plan_start requests it".to_owned());
-    }
-    (phase == Phase::Paused).then(|| "the plan is paused".to_owned())
 }
 
 fn nothing(why: &str) -> Answer {
@@ -171,50 +157,6 @@ fn add_inputs(plan: &Plan, id: &TaskId, answer: &mut Answer) {
     }
 }
 
-/// Describes why no task of the plan can be claimed.
-fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
-    let counts = plan.counts();
-    let mut parts = Vec::new();
-    let mut is_elsewhere = false;
-    let running: Vec<String> = plan
-        .running()
-        .take(plan_facts::NEXT_MAX)
-        .map(|task| {
-            let worker = task.state.worker.as_deref().unwrap_or_default();
-            let holder = call.caller.relation_to(worker);
-            is_elsewhere |= holder == Holder::OtherSession;
-            let who = match holder {
-                Holder::Caller => "you",
-                Holder::OtherSession => "you in another session",
-                Holder::Other => worker.split('#').next().unwrap_or_default(),
-            };
-            format!("{} by {}", task.spec.id, reply_text::cut(who, 40))
-        })
-        .collect();
-    if !running.is_empty() {
-        parts.push(format!("{} running ({})", counts.running, running.join(", ")));
-    }
-    if counts.queued > 0 {
-        parts.push(format!("{} queued", counts.queued));
-    }
-    let asking: Vec<&str> =
-        plan.asking().take(plan_facts::NEXT_MAX).map(|task| task.spec.id.as_str()).collect();
-    if !asking.is_empty() {
-        parts.push(format!("a person has to answer {}", asking.join(", ")));
-    }
-    if counts.ready > 0 {
-        parts.push(format!("{} ready for machines or checks", counts.ready));
-    }
-    if counts.blocked > 0 {
-        parts.push(format!("{} blocked", counts.blocked));
-    }
-    if is_elsewhere {
-        parts.push("if that session is gone, task_next with task and take_over: true".to_owned());
-    }
-    parts.extend(elsewhere.iter().cloned());
-    if parts.is_empty() { "the plan has no tasks".to_owned() } else { parts.join(", ") }
-}
-
 /// The kind of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -254,8 +196,8 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
         ReportStatus::Progress => TaskReport::Progress(text_of(&arguments)?),
         ReportStatus::Done => {
             let result = text_or(&arguments, "result")?;
-            check_false_done(result.as_deref(), &arguments)?;
-            TaskReport::Done { result, output: arguments.value("output").map(Json::of) }
+            let (output, sure) = (arguments.value("output").map(Json::of), arguments.flag("sure")?);
+            TaskReport::Done { result, output, sure }
         }
         ReportStatus::Failed => {
             TaskReport::Failed { error: text_or(&arguments, "error")?.unwrap_or_default() }
@@ -269,21 +211,10 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
             TaskReport::Question(Box::new(QuestionRequest { text, choices, state: None }))
         }
     };
-    let take_over = arguments.flag("take_over")? && attempt.is_none();
-    if take_over && call.read(&plan, |plan| is_in_other_session(call, plan, &task))? {
-        let options = ClaimOptions { take_over, ..ClaimOptions::default() };
-        call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
-    }
     let skipped_before = call.read(&plan, |plan| plan.counts().skipped)?;
-    let reference = TaskRef { plan: &plan, task: &task, attempt };
+    let reference = TaskRef { plan: &plan, task: &task, attempt, take_over: arguments.flag("take_over")? };
     call.service().report(&call.caller, reference, report, Guard::NONE)?;
     Ok(call.read(&plan, |plan| reported(plan, &task, status, skipped_before))?)
-}
-
-fn is_in_other_session(call: &Call, plan: &Plan, task: &TaskId) -> bool {
-    let running = plan.task(task.as_str()).filter(|task| task.state.status == Status::Running);
-    let worker = running.and_then(|task| task.state.worker.as_deref());
-    worker.is_some_and(|worker| call.caller.relation_to(worker) == Holder::OtherSession)
 }
 
 /// Returns the plan of a task: the one that the call names, or the one in which the caller holds a task of this id, or the

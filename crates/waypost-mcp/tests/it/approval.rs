@@ -164,7 +164,8 @@ fn the_person_is_told_what_would_run_as_one_would_type_it() {
          - c: POST https://ci.example/build [uses the network, no time limit]\n    \
          executor: hook\n      url: https://ci.example/build\n      method: POST\n      tries: 3\n      \
          poll_seconds: 5{limits}\n\
-         - e: POST https://ci.example/build [uses the network, no time limit]\n\
+         - e: POST https://ci.example/build [uses the network, no time limit]\n    \
+         status: skipped, and not asked or run again\n\
          - d: (nothing) [used once, no time limit]\n    \
          executor: noop\n    check: lint{environment}{limits}\n    check: lint -q"
     );

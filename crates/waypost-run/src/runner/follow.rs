@@ -1,11 +1,11 @@
 //! The plans or queues that a run follows, its position in them, and the thread that notifies it of changes in the
 //! store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waypost_core::PlanId;
 use waypost_store::{PlanStore, StoreError};
@@ -29,8 +29,12 @@ pub(super) struct Offers {
     pub(super) queues: BTreeSet<String>,
     /// The sequence number of the log up to which everything was read.
     pub(super) seen: u64,
-    /// Whether there are more plans than the run can follow.
+    /// Whether there are more plans than the run follows.
     pub(super) more: bool,
+    /// When to search them for plans that are more urgent than the followed ones.
+    pub(super) next_search: Instant,
+    /// The versions of plans that a search found to have nothing for this run.
+    pub(super) unwanted: BTreeMap<PlanId, u64>,
 }
 
 impl Offers {
@@ -38,7 +42,8 @@ impl Offers {
         match follow {
             Follow::Plans(_) => None,
             Follow::Queues(queues) => {
-                Some(Self { queues: queues.iter().cloned().collect(), seen: 0, more: false })
+                let (queues, next_search) = (queues.iter().cloned().collect(), Instant::now());
+                Some(Self { queues, seen: 0, more: false, next_search, unwanted: BTreeMap::new() })
             }
         }
     }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use waypost_core::{PlanId, TaskId};
-use waypost_store::{LeaseFilter, PlanStore, SharingScope, StoreError, WorkerFilter};
+use waypost_store::{Lease, LeaseFilter, PlanStore, SharingScope, StoreError, WorkerFilter};
 
 use super::message::Message;
+use super::outage::Access;
 use super::remark::RunWarning;
 use super::{RunError, RunObserver, Runner, runs};
 use crate::orphans::end_orphans;
@@ -55,9 +56,10 @@ impl Runner {
         (self.row, self.heartbeat, self.renewed) = (row, asked, asked);
         self.has_news = false;
         if self.outage.lasts() {
-            self.store_answered();
+            self.store_answered(Access::Write);
         }
         self.workshop.pending.leased_until(asked + self.lease());
+        self.leases.renewed_until(asked + self.lease());
         if let Some(kept) = &mut self.copies {
             kept.were_kept(&copies);
         }
@@ -69,8 +71,14 @@ impl Runner {
 
     /// Stops an attempt of ours whose lease another worker has.
     fn lost(&mut self, key: AttemptKey) {
+        if self.scheduler.plan(&key.plan).is_none() || self.lose_purged(&key.plan) {
+            return;
+        }
         self.handle(Input::Lost(key.clone()));
         // At once: a queued attempt must not begin any more.
+        if self.actions.cancel_start(&key) {
+            self.end_before_it_began(&key);
+        }
         self.stop(key.clone(), Force::Kill);
         self.remarks.push(RunWarning::LeaseLost { key });
     }
@@ -81,7 +89,7 @@ impl Runner {
         if !self.is_unsure() || self.is_held() {
             return Ok(());
         }
-        self.tolerate(Self::send_heartbeat)?;
+        self.tolerate(Access::Write, Self::send_heartbeat)?;
         self.others_wrote = true;
         Ok(())
     }
@@ -137,6 +145,7 @@ impl Runner {
 
     /// Reports attempts of other workers whose lease has expired, or whose process is known to be dead.
     pub(super) fn look_for_lost(&mut self) -> Result<(), RunError> {
+        let mut left = self.look_at_left_jobs();
         let mut foreign: BTreeMap<AttemptKey, String> = BTreeMap::new();
         for id in self.scheduler.followed() {
             let Some(plan) = self.scheduler.plan(id) else { continue };
@@ -166,19 +175,34 @@ impl Runner {
         }
         for key in gone {
             foreign.remove(&key);
-            self.handle(Input::Gone(key, Loss::Died));
+            match left.remove(&(key.plan.clone(), key.task.clone())) {
+                None => self.handle(Input::Gone(key, Loss::Died)),
+                Some(_) if self.scheduler.follows_at_once(self.clock.now(), &key) => {
+                    self.handle(Input::Gone(key, Loss::JobLeft));
+                }
+                // Its locks are free once its job has ended.
+                Some(notes) => notes.into_iter().for_each(|note| self.end_job(note)),
+            }
         }
+        // Those of a dead process whose programs could not be ended.
+        foreign.retain(|key, _| !left.contains_key(&(key.plan.clone(), key.task.clone())));
         let mut ended = Vec::new();
-        self.tolerate(|runner| {
+        self.tolerate(Access::Read, |runner| {
             ended = runner.plans.store().query(|read| {
                 let now = read.now();
                 read.leases(&LeaseFilter::ended(now), LEASES_MAX)
             })?;
             Ok(())
         })?;
-        for lease in ended {
-            let key = AttemptKey::new(&lease.plan, &lease.task, lease.attempt);
-            if foreign.remove(&key).is_some() {
+        let ended: BTreeMap<AttemptKey, Lease> = ended
+            .into_iter()
+            .map(|lease| (AttemptKey::new(&lease.plan, &lease.task, lease.attempt), lease))
+            .collect();
+        self.expired.keep(|key| ended.contains_key(key));
+        let (now, duration) = (Instant::now(), self.lease());
+        for (key, lease) in ended {
+            let Some(worker) = foreign.remove(&key) else { continue };
+            if !identity::is_alive(&worker) || self.expired.is_abandoned(&key, lease.until, now, duration) {
                 self.handle(Input::Gone(key, Loss::Expired));
             }
         }

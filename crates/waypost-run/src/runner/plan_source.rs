@@ -1,16 +1,23 @@
 //! Selects the plans that a run follows: the named ones, or what its queues offer. Finds them by what was written, so
 //! that the cost grows with the number of changes and not of plans.
 
+use std::time::{Duration, Instant};
+
 use waypost_core::{Phase, Plan, PlanId};
 use waypost_store::{Query, Sort, StoreError, WriteError};
 
 use super::follow::Follow;
+use super::plan_error::is_of_plan;
 use super::{RunError, Runner, VERSIONS_MAX};
 use crate::scheduler::Input;
 use waypost_config::Config;
 
-/// Plans that a worker has in memory at the same time.
+/// Plans that a worker has in memory at the same time, unless something of each of them runs here.
 const PLANS_FOLLOWED_MAX: usize = 32;
+/// The shortest time between two searches for plans that are more urgent than the followed ones.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Plans without anything for this run that a search remembers.
+const UNWANTED_MAX: usize = 10_000;
 /// Plan summaries that are read at a time.
 const HEADS_PAGE: usize = 100;
 
@@ -64,7 +71,14 @@ impl Runner {
     /// Passes the versions of a plan that its copy has not seen to the scheduler.
     pub(super) fn catch_up(&mut self, id: &PlanId) -> Result<(), StoreError> {
         let Some(known) = self.scheduler.plan(id).map(Plan::version) else { return Ok(()) };
-        let entries = self.plans.versions_since(id, known, VERSIONS_MAX)?;
+        let entries = match self.plans.versions_since(id, known, VERSIONS_MAX) {
+            Ok(entries) => entries,
+            Err(error) if is_of_plan(&error) => {
+                self.lose_plan(id, error.into());
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         if !entries.is_empty() {
             self.handle(Input::Advanced(id.clone(), entries));
         }
@@ -73,25 +87,51 @@ impl Runner {
 
     /// Adopts a plan that has something to do for this run.
     fn consider(&mut self, id: &PlanId) -> Result<(), WriteError> {
-        let Some(offers) = &self.offers else { return Ok(()) };
+        let Some(offers) = &mut self.offers else { return Ok(()) };
         let (queues, scheduler) = (&offers.queues, &self.scheduler);
-        let wanted =
-            |plan: &Plan| queues.contains(Config::queue_name(&plan.spec().queue)) && scheduler.wants(plan);
-        if !self.plans.with_plan(id, wanted)? {
+        let (version, wanted) = self.plans.with_plan(id, |plan| {
+            let wanted = queues.contains(Config::queue_name(&plan.spec().queue)) && scheduler.wants(plan);
+            (plan.version(), wanted.then(|| scheduler.urgency(plan)))
+        })?;
+        let Some(urgency) = wanted else {
+            if offers.unwanted.len() >= UNWANTED_MAX {
+                offers.unwanted.clear();
+            }
+            offers.unwanted.insert(id.clone(), version);
             return Ok(());
-        }
-        if self.scheduler.followed().count() >= PLANS_FOLLOWED_MAX {
+        };
+        if self.is_full() {
             self.let_go(|_| true);
         }
-        if self.scheduler.followed().count() >= PLANS_FOLLOWED_MAX {
+        if self.is_full() {
+            let place = self.place_for(urgency);
             if let Some(offers) = &mut self.offers {
                 offers.more = true;
             }
-            return Ok(());
+            match place {
+                Some(Place::Of(less_urgent)) => self.scheduler.let_go(&less_urgent),
+                Some(Place::Another) => {}
+                None => return Ok(()),
+            }
         }
         let plan = self.plans.with_plan(id, Plan::clone)?;
         self.handle(Input::Adopted(Box::new(plan)));
         Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.scheduler.followed().count() >= PLANS_FOLLOWED_MAX
+    }
+
+    /// Returns the place of a plan of this urgency among the followed ones, if it is more urgent than one of them.
+    fn place_for(&self, urgency: Option<i32>) -> Option<Place> {
+        let offered = |id: &PlanId| self.scheduler.plan(id).and_then(|plan| self.scheduler.urgency(plan));
+        let idle = self.scheduler.followed().filter(|id| self.scheduler.is_idle(id));
+        match idle.map(|id| (offered(id), id)).min() {
+            Some((least, id)) => (least < urgency).then(|| Place::Of(id.clone())),
+            // Something of each plan runs here, so that the number of plans is limited by that of the slots.
+            None => self.scheduler.followed().any(|id| offered(id) < urgency).then_some(Place::Another),
+        }
     }
 
     /// Drops plans that `which` selects and of which nothing runs or can start here.
@@ -106,16 +146,24 @@ impl Runner {
         }
     }
 
-    /// Drops plans that are not active. If there were more plans than could be followed, others take their places.
+    /// Drops plans that are not active. If there were more plans than could be followed, others take their places, or
+    /// those of less urgent plans.
     pub(super) fn make_room(&mut self) -> Result<(), StoreError> {
         if self.offers.is_none() {
             return Ok(());
         }
         self.let_go(|plan| plan.state().phase != Phase::Active);
-        let has_room = self.scheduler.followed().count() < PLANS_FOLLOWED_MAX;
-        if let Some(offers) = self.offers.as_mut().filter(|offers| offers.more && has_room) {
+        let (is_full, began) = (self.is_full(), Instant::now());
+        if let Some(offers) = self.offers.as_mut().filter(|offers| offers.more)
+            && (!is_full || offers.next_search <= began)
+        {
             offers.more = false;
             self.search().or_else(of_the_store)?;
+            // A search reads the summaries of all plans, so its cost is kept small by searching less often.
+            let pause = SEARCH_INTERVAL.max(began.elapsed() * 20);
+            if let Some(offers) = &mut self.offers {
+                offers.next_search = Instant::now() + pause;
+            }
         }
         Ok(())
     }
@@ -127,13 +175,20 @@ impl Runner {
         loop {
             let page = self.plans.heads(&query)?;
             for head in page.items {
-                let Some(offers) = &self.offers else { return Ok(()) };
-                if offers.more {
+                let is_full = self.is_full();
+                let is_enough = is_full && self.place_for(Some(head.urgency)).is_none();
+                let Some(offers) = &mut self.offers else { return Ok(()) };
+                if is_enough {
+                    offers.more = true;
                     return Ok(());
                 }
                 let in_queue = offers.queues.contains(Config::queue_name(&head.queue));
                 let at_work = head.counts.ready > 0 || head.counts.in_progress() > 0;
-                if in_queue && at_work && self.scheduler.plan(&head.id).is_none() {
+                let is_unwanted = offers.unwanted.get(&head.id) == Some(&head.version);
+                // Another worker may start what one has refused, but this one has enough to do.
+                let is_refused = is_full && head.is_refused();
+                let is_candidate = in_queue && at_work && !is_unwanted && !is_refused;
+                if is_candidate && self.scheduler.plan(&head.id).is_none() {
                     self.consider(&head.id)
                         .or_else(|error| of_the_store(error).map_err(WriteError::Store))?;
                 }
@@ -144,6 +199,14 @@ impl Runner {
             }
         }
     }
+}
+
+/// Where a plan is followed when there are enough.
+enum Place {
+    /// In place of this one.
+    Of(PlanId),
+    /// Beside all others.
+    Another,
 }
 
 /// A plan that is gone or cannot be read is not a reason to skip the others.

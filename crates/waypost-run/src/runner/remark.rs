@@ -1,6 +1,8 @@
 //! Warnings about a run itself, not about one of its tasks.
 
+use waypost_core::{PlanId, TaskId};
 use waypost_exec::AttemptKey;
+use waypost_store::StoreError;
 
 /// A warning for the operator of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -8,6 +10,11 @@ use waypost_exec::AttemptKey;
 pub enum RunWarning {
     /// The store does not answer.
     StoreAway {
+        /// The first error of the outage.
+        error: String,
+    },
+    /// No disk space is left for the store.
+    DiskFull {
         /// The first error of the outage.
         error: String,
     },
@@ -20,6 +27,19 @@ pub enum RunWarning {
     LeaseLost {
         /// The attempt, which is killed.
         key: AttemptKey,
+    },
+    /// A plan can no longer be read or written. The worker goes on with the others.
+    PlanLost {
+        plan: PlanId,
+        /// What happened to it, as a message.
+        why: String,
+    },
+    /// A remote job that a dead run left behind could not be ended. It is tried again.
+    JobLeft {
+        plan: PlanId,
+        task: TaskId,
+        /// What happened, as a message.
+        why: String,
     },
     /// A report came too late and was refused.
     ReportRefused {
@@ -36,6 +56,13 @@ pub enum RunWarning {
 }
 
 impl RunWarning {
+    /// The warning about the first error of an outage of the store.
+    pub(super) fn of_outage(error: &StoreError) -> Self {
+        let text = error.to_string();
+        let is_full = matches!(error, StoreError::DiskFull { .. });
+        if is_full { Self::DiskFull { error: text } } else { Self::StoreAway { error: text } }
+    }
+
     /// Returns a stable name for programs.
     pub fn as_str(&self) -> &'static str {
         self.into()
@@ -51,6 +78,11 @@ impl std::fmt::Display for RunWarning {
                     "the store does not respond: {error}; running tasks continue, and their results are kept until it does"
                 )
             }
+            Self::DiskFull { error } => write!(
+                f,
+                "{error}: free some; running tasks continue, their results are kept until they can be written, and no task \
+                 starts (Ctrl-C twice ends the run without them)"
+            ),
             Self::StoreBack { seconds } => write!(f, "the store answers again after {seconds} s"),
             Self::LeaseLost { key } => write!(
                 f,
@@ -58,6 +90,8 @@ impl std::fmt::Display for RunWarning {
                  nothing of it is reported",
                 key.plan, key.task, key.attempt
             ),
+            Self::PlanLost { why, .. } => write!(f, "{why}"),
+            Self::JobLeft { plan, task, why } => write!(f, "{plan}/{task}: {why}; it is tried again"),
             Self::ReportRefused { why } => write!(f, "a report came too late and was refused: {why}"),
             Self::DrainAsked => write!(f, "this worker was told to drain (`waypost workers drain`)"),
             Self::StoreMigrated { schema } => write!(

@@ -39,7 +39,8 @@ pub(super) fn of(
     };
     let executors = match &takes.executors {
         Some(executors) => executors.iter().cloned().collect(),
-        None => config.executors.keys().cloned().collect(),
+        // A check is looked up among the executors first, then among the checks.
+        None => config.executors.keys().chain(config.checks.keys()).cloned().collect(),
     };
     let nowhen = Timestamp::from_micros(0);
     Worker {

@@ -115,7 +115,8 @@ impl Scheduler {
             let unproved = unproved_gates(plan, &gates.human, &mut is_proved);
             let known = (Some(plan.version()), gates.elsewhere.1.clone());
             let (read_at, elsewhere) = match &self.others {
-                Some(others) if !gates.external.is_empty() && gates.elsewhere.0 != known.0 => {
+                Some(others) if !gates.external.is_empty() && gates.is_due(now, known.0) => {
+                    gates.looked_at = Some(now);
                     match others.behind_gates_of_others(plan, &gates.external) {
                         Ok(found) => (known.0, found),
                         // What cannot be read now does not start now; the next step reads it again.
@@ -133,7 +134,8 @@ impl Scheduler {
             if is_same {
                 continue;
             }
-            let held = with_members(plan, gates.elsewhere.1.iter().map(|(task, _)| task.clone()).collect());
+            let held: Vec<TaskId> = gates.elsewhere.1.iter().map(|(task, _)| task.clone()).collect();
+            let held = plan.with_members(&held);
             gates.behind = plan.tasks_behind(&[unproved.as_slice(), &held].concat());
             gates.behind.extend(held);
             gates.unproved.clone_from(&unproved);
@@ -159,15 +161,4 @@ impl Scheduler {
 fn external_tasks(plan: &Plan) -> Vec<TaskId> {
     let waits = |task: &&Task| task.spec.depends_on.iter().any(|on| on.external().is_some());
     plan.tasks().map(|(task, _)| task).filter(waits).map(|task| task.spec.id.clone()).collect()
-}
-
-/// Returns the tasks with everything below them.
-fn with_members(plan: &Plan, mut tasks: Vec<TaskId>) -> Vec<TaskId> {
-    let mut at = 0;
-    while let Some(task) = tasks.get(at) {
-        let children = plan.children(task.as_str());
-        tasks.extend(children.iter().map(|child| child.spec.id.clone()));
-        at += 1;
-    }
-    tasks
 }

@@ -106,7 +106,9 @@ impl Scheduler {
         // Kept until the plan shows it: the write may have to be repeated.
         let plan = &followed.plan;
         followed.gone.retain(|(key, _)| live::is_in_progress(plan, key, None));
+        // Those with a remote job are followed by another attempt in the same write.
         let mut gone = followed.gone.clone();
+        gone.retain(|(_, loss)| *loss != Loss::JobLeft);
         if gone.is_empty() && followed.plan.counts().in_progress() == followed.in_progress {
             return;
         }
@@ -194,9 +196,11 @@ impl Scheduler {
 
 /// Returns the retry policy of a task whose worker was lost. A dead run says nothing about the task, so it is always
 /// retried, unless its author sets a limit.
-fn retry_of_lost(config: &Config, loss: Loss) -> Retry {
+pub(super) fn retry_of_lost(config: &Config, loss: Loss) -> Retry {
     match loss {
-        Loss::Died => Retry { attempts: u32::MAX, backoff_seconds: 0, backoff_seconds_max: 0 },
+        Loss::Died | Loss::JobLeft => {
+            Retry { attempts: u32::MAX, backoff_seconds: 0, backoff_seconds_max: 0 }
+        }
         Loss::Expired => Retry { attempts: config.retry.attempts.max(LOST_ATTEMPTS_MIN), ..config.retry },
     }
 }

@@ -100,6 +100,9 @@ impl Scheduler {
         } else if was == AttemptStage::Queued {
             self.leaves_line(key, &queue);
         }
+        if !self.plans.contains_key(&key.plan) {
+            self.forget(key);
+        }
         self.fill_slots(now);
     }
 

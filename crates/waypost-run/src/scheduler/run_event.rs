@@ -214,6 +214,7 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
             }
             Event::PlanCreated { .. }
             | Event::PlanRevised { .. }
+            | Event::PlanRestored { .. }
             | Event::TasksAdded { .. }
             | Event::TaskRevised { .. }
             | Event::TasksRemoved { .. }

@@ -11,6 +11,7 @@ use waypost_core::{
 
 use super::attempts::{ActiveAttempt, AttemptStage};
 use super::finish::retry_of;
+use super::foreign_locks::ForeignLocks;
 use super::slots::Slots;
 use super::{Audience, Draft, Followed, INSTANT_COMMANDS_MAX, Scheduler, TaskFilter, earlier, holder};
 use waypost_config::Config;
@@ -29,7 +30,7 @@ struct Chosen {
 }
 
 /// How an attempt ends at once, without running anything.
-enum Instant {
+pub(super) enum Instant {
     Finish(Outcome, Retry),
     Ask(QuestionRequest),
 }
@@ -60,7 +61,8 @@ impl Scheduler {
             self.live.values().filter(|live| !live.has_slot && live.stage == AttemptStage::Reserving).count();
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
         let part = self.mates.part_of(now, &self.worker);
-        let Self { config, plans, locks, slots, takes, worker, wake_at, served, reserved, .. } = self;
+        let Self { config, plans, locks, foreign_locks, slots, takes, worker, .. } = self;
+        let (wake_at, served, reserved) = (&mut self.wake_at, &mut self.served, &mut self.reserved);
         let mut chosen: Vec<Chosen> = Vec::new();
         let mut instants: BTreeMap<&PlanId, usize> = BTreeMap::new();
         let mut waits: Vec<(PlanId, TaskId)> = Vec::new();
@@ -84,8 +86,15 @@ impl Scheduler {
             && let Some(turn) = turns.iter_mut().find(|turn| turn.0 == plan)
             && let Some(found) = turn.1.plan.task(task.as_str())
             && !turn.1.holds_back(found)
-            && let Ok(Some(one)) =
-                admit(config, (takes, worker), slots, &mut ahead_left, locks, &turn.1.plan, found)
+            && let Ok(Some(one)) = admit(
+                config,
+                (takes, worker),
+                slots,
+                &mut ahead_left,
+                (now, &mut *locks, &mut *foreign_locks),
+                &turn.1.plan,
+                found,
+            )
         {
             (*reserved, chosen_first) = (None, true);
             turn.3 += 1;
@@ -111,7 +120,15 @@ impl Scheduler {
                 *wake_at = earlier(*wake_at, Some(until));
                 continue;
             }
-            match admit(config, (takes, worker), slots, &mut ahead_left, locks, &followed.plan, task) {
+            match admit(
+                config,
+                (takes, worker),
+                slots,
+                &mut ahead_left,
+                (now, &mut *locks, &mut *foreign_locks),
+                &followed.plan,
+                task,
+            ) {
                 Ok(Some(one)) => {
                     *served += 1;
                     (*running, *last) = (*running + 1, *served);
@@ -130,6 +147,7 @@ impl Scheduler {
                 Err(Obstacle::Queue) => {
                     drop(turns.remove(place));
                 }
+                Err(Obstacle::ForeignLocks(until)) => *wake_at = earlier(*wake_at, Some(until)),
                 Err(Obstacle::Locks) => waits.push(((*id).clone(), task.spec.id.clone())),
             }
         }
@@ -243,10 +261,12 @@ impl Scheduler {
 enum Obstacle {
     Queue,
     Locks,
+    /// Others hold its locks; until when it is not tried.
+    ForeignLocks(Timestamp),
 }
 
 /// What a run has to do for a ready task.
-enum Errand {
+pub(super) enum Errand {
     /// Nothing: it is for agents, people or other workers.
     NotOurs,
     /// Record a result at once.
@@ -256,7 +276,7 @@ enum Errand {
 }
 
 impl Errand {
-    fn of(config: &Config, takes: &TaskFilter, worker: &str, task: &Task) -> Self {
+    pub(super) fn of(config: &Config, takes: &TaskFilter, worker: &str, task: &Task) -> Self {
         let finish = |outcome| Self::Instant(Instant::Finish(outcome, retry_of(config, Some(task))));
         // The plan was changed after it was checked against the configuration, so the task fails with the reason.
         let failed = |wrong| {
@@ -303,13 +323,18 @@ fn proved(check: &Work, claim: &Claim, worker: &str) -> Outcome {
     Outcome::Done { result: None, output: None, evidence }
 }
 
+/// Returns the time limit of an attempt in seconds, given that of its worker.
+pub(super) fn time_limit(config: &Config, task: &Task, of_worker: Option<u32>) -> Option<u32> {
+    task.spec.timeout_seconds.or(of_worker).or(config.timeout_seconds).filter(|&seconds| seconds > 0)
+}
+
 /// Takes a slot and the locks of a task that may start. `None` if the task is not for this run.
 fn admit(
     config: &Config,
     (takes, worker): (&TaskFilter, &str),
     slots: &mut Slots,
     ahead_left: &mut usize,
-    locks: &mut LockTable,
+    (now, locks, foreign_locks): (Timestamp, &mut LockTable, &mut ForeignLocks),
     plan: &Plan,
     task: &Task,
 ) -> Result<Option<Chosen>, Obstacle> {
@@ -329,13 +354,21 @@ fn admit(
     if full && (!soon || task.spec.retry.is_some()) {
         return Err(Obstacle::Queue);
     }
-    if !task.spec.locks.is_empty()
-        && locks.acquire(&holder(plan.id(), &task.spec.id), &task.spec.locks).is_err()
-    {
-        if has_slot {
-            slots.give(queue);
+    if !task.spec.locks.is_empty() {
+        let obstacle = match foreign_locks.blocked_until(now, &task.spec.locks) {
+            Some(until) => Some(Obstacle::ForeignLocks(until)),
+            None => {
+                let acquired = locks.acquire(&holder(plan.id(), &task.spec.id), &task.spec.locks);
+                acquired.is_err().then_some(Obstacle::Locks)
+            }
+        };
+        if let Some(obstacle) = obstacle {
+            if has_slot {
+                slots.give(queue);
+            }
+            return Err(obstacle);
         }
-        return Err(Obstacle::Locks);
+        foreign_locks.probe(now, plan.id(), &task.spec.id, &task.spec.locks);
     }
     if full {
         *ahead_left -= 1;
@@ -344,7 +377,7 @@ fn admit(
         key: AttemptKey::new(plan.id(), &task.spec.id, task.state.attempt.saturating_add(1)),
         has_slot,
         locks: task.spec.locks.clone(),
-        timeout_seconds: task.spec.timeout_seconds.or(timeout).or(config.timeout_seconds).filter(|&s| s > 0),
+        timeout_seconds: time_limit(config, task, timeout),
         instant,
     }))
 }

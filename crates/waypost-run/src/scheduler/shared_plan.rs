@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 
-use waypost_core::{ActorKind, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
+use waypost_core::{ActorKind, Plan, PlanId, Refusal, Task, Timestamp};
 use waypost_store::VersionRecord;
 
 use super::attempts as live;
 use super::peer_workers::{Part, SHARED_SECONDS};
 use super::{
-    Action, AfterFailure, Followed, INSTANT_COMMANDS_MAX, PARKED_MICROS, Scheduler, holder, is_failure,
-    run_event as notice,
+    Action, AfterFailure, Followed, INSTANT_COMMANDS_MAX, Scheduler, holder, is_failure, run_event as notice,
 };
 use waypost_config::Config;
 use waypost_exec::AttemptKey;
@@ -135,25 +134,20 @@ impl Scheduler {
                 std::cmp::Ordering::Greater => followed.stale = true,
             }
         }
+        if !entries.is_empty() {
+            self.foreign_locks.look_at(now, &followed.plan);
+        }
         self.draining |= failed && self.after_failure == AfterFailure::FailFast;
         self.settle_pending(now, id);
     }
 
     /// Handles a write of a shared plan: its possible part is durable, and the plan is at this version.
     pub(super) fn partly_written(&mut self, now: Timestamp, id: &PlanId, version: u64, refusals: &[Refusal]) {
+        self.note_refusals(now, id, refusals);
+        self.foreign_locks.settle(id, |task| {
+            refusals.iter().any(|refusal| super::refused_task(refusal) == Some(task.as_str()))
+        });
         let Some(followed) = self.plans.get_mut(id) else { return };
-        for refusal in refusals {
-            if let Refusal::LockHeld { task, .. } = refusal
-                && let Ok(task) = TaskId::new(task.as_str())
-            {
-                followed.parked.insert(task, Timestamp::from_micros(now.as_micros() + PARKED_MICROS));
-            }
-            if let Refusal::QueueFull { queue, .. } = refusal {
-                // As long as the store limits the starts, it is asked about each of them.
-                followed.share(now);
-                self.slots.was_refused(queue);
-            }
-        }
         if let Some(pending) = &mut followed.pending {
             pending.written = Some(version);
         }

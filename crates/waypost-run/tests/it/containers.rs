@@ -33,8 +33,9 @@ run)
     done
     shift
     exec 3<&0
-    setsid "$@" <&3 3<&- 9>&- & child=$!
-    echo "$child$labels" > $state/containers/$name
+    # The program's own process writes the note before it is the program, as an engine knows a container before it runs.
+    setsid sh -c 'note=$1; labels=$2; shift 2; echo "$$$labels" > "$note"; exec "$@"' \
+        note $state/containers/$name "$labels" "$@" <&3 3<&- 9>&- & child=$!
     trap 'kill -TERM $child' TERM
     while :; do wait $child; code=$?; kill -0 $child 2>/dev/null || break; done
     rm -f $state/containers/$name

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use waypost_config::{Config, ExecutionEnv, Layer, Origin};
 use waypost_core::{Actor, Command, Draft, Phase, Plan, PlanId, Timestamp};
-use waypost_run::{Control, RunError, RunEvent, RunObserver, Runner, View};
+use waypost_run::{Control, Controller, RunError, RunEvent, RunObserver, RunWarning, Runner, Summary, View};
 use waypost_store::worker_name;
 use waypost_store::{MemoryStore, NewPlan, PlanStore, Store, StoreError, WriteRequest};
 use waypost_testkit::{SeededRng, plan_of};
@@ -44,12 +44,23 @@ impl Place {
     }
 
     fn runner(&self, plans: &Arc<PlanStore>, line: &str, id: &PlanId) -> Result<Runner, RunError> {
+        self.runner_with(plans, line, "", id)
+    }
+
+    fn runner_with(
+        &self,
+        plans: &Arc<PlanStore>,
+        line: &str,
+        keys: &str,
+        id: &PlanId,
+    ) -> Result<Runner, RunError> {
         let line = serde_json::to_string(line).unwrap();
-        let text = format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n");
+        let text = format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n{keys}\n");
         let layer = Layer { origin: Origin::User, name: "test".to_owned(), text };
         let around = ExecutionEnv {
             workspace: self.0.join("work"),
             logs: self.0.join("logs"),
+            remote_notes: self.0.join("runs"),
             variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),
             worker: worker_name(),
         };
@@ -177,7 +188,7 @@ fn a_run_whose_store_stays_broken_gives_up_and_ends_its_programs() {
         }
     }
     let answer = runner.run(&mut Break(broken, place.0.join("work/journal")));
-    assert!(matches!(answer, Err(RunError::Store(_))), "{answer:?}");
+    assert!(matches!(answer, Err(RunError::StoreFailed(_))), "{answer:?}");
     let programs = place.journal();
     assert_eq!(programs.len(), 2);
     let lives = |program: &String| {
@@ -214,4 +225,154 @@ fn a_clock_that_jumps_keeps_nobody_from_the_end() {
     let plan = plans.with_plan(&id, Plan::clone).unwrap();
     assert_eq!(plan.state().phase, Phase::Completed);
     assert_eq!(place.journal().len(), 9);
+}
+
+/// How long a test waits for a run before it gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} did not come");
+        std::thread::yield_now();
+    }
+}
+
+/// The warnings of a run, and how often each of its tasks ended.
+#[derive(Clone, Default)]
+struct Heard {
+    warnings: Arc<Mutex<Vec<RunWarning>>>,
+    ended: Arc<Mutex<Ended>>,
+}
+
+impl RunObserver for Heard {
+    fn on_event(&mut self, event: &RunEvent) {
+        self.ended.lock().unwrap().on_event(event);
+    }
+    fn on_warning(&mut self, warning: &RunWarning) {
+        self.warnings.lock().unwrap().push(warning.clone());
+    }
+}
+
+impl Heard {
+    fn warnings(&self) -> Vec<&'static str> {
+        self.warnings.lock().unwrap().iter().map(RunWarning::as_str).collect()
+    }
+}
+
+/// A run of one program, in the course of which the store can be read and no commit succeeds.
+struct Unwritable {
+    place: Place,
+    inner: Arc<dyn Store>,
+    id: PlanId,
+    fails: Arc<AtomicBool>,
+    failures: Arc<AtomicU32>,
+    heard: Heard,
+    controller: Controller,
+    thread: std::thread::JoinHandle<Result<Summary, RunError>>,
+}
+
+impl Unwritable {
+    /// Begins the run, and returns when the program has begun and the store fails.
+    fn begin(error: fn() -> StoreError) -> Self {
+        let (place, heard, fails) = (Place::new(), Heard::default(), Arc::new(AtomicBool::new(false)));
+        let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let id =
+            create(&PlanStore::new(Arc::clone(&inner)), plan_of([job("a", &[], &[]), job("b", &["a"], &[])]));
+        let failures = Arc::new(AtomicU32::new(0));
+        let (does_fail, count) = (Arc::clone(&fails), Arc::clone(&failures));
+        let fault = move |moment: Moment| match moment {
+            Moment::Append | Moment::Commit if does_fail.load(Ordering::Acquire) => {
+                count.fetch_add(1, Ordering::AcqRel);
+                Err(error())
+            }
+            Moment::Append | Moment::Commit | Moment::Answer | Moment::Read => Ok(()),
+        };
+        let plans = Arc::new(PlanStore::new(Wrapped::with_faults(Arc::clone(&inner), fault)));
+        let line = "echo $WAYPOST_TASK $$ >> journal; while [ ! -e go ]; do sleep 0.02; done";
+        let mut runner = place.runner(&plans, line, &id).unwrap();
+        let (controller, mut observer) = (runner.controller(), heard.clone());
+        let thread = std::thread::spawn(move || runner.run(&mut observer));
+        until("the first program", || place.journal().len() == 1);
+        fails.store(true, Ordering::Release);
+        Self { place, inner, id, fails, failures, heard, controller, thread }
+    }
+
+    /// Lets the program end.
+    fn end_program(&self) {
+        fs::write(self.place.0.join("work/go"), "").unwrap();
+    }
+
+    fn plan(&self) -> Plan {
+        PlanStore::new(Arc::clone(&self.inner)).with_plan(&self.id, Plan::clone).unwrap()
+    }
+}
+
+fn disk_full() -> StoreError {
+    StoreError::DiskFull { what: "the database".to_owned() }
+}
+
+#[test]
+fn a_run_reports_a_full_disk_at_once_and_records_what_ended_when_there_is_space() {
+    let run = Unwritable::begin(disk_full);
+    run.end_program();
+    until("a warning", || run.heard.warnings() == ["disk_full"]);
+    // More failures than a run accepts that gives up.
+    until("eleven failures", || run.failures.load(Ordering::Acquire) > 10 || run.thread.is_finished());
+    assert!(!run.thread.is_finished(), "it gave up");
+    assert_eq!(run.place.journal().len(), 1, "nothing starts whose start cannot be written");
+    run.fails.store(false, Ordering::Release);
+    until("the end", || run.thread.is_finished());
+    let (plan, journal) = (run.plan(), run.place.journal());
+    run.thread.join().unwrap().unwrap();
+    assert_eq!(plan.state().phase, Phase::Completed);
+    assert_eq!(journal.len(), 2, "what had ended was not done again: {journal:?}");
+    assert_eq!(run.heard.warnings(), ["disk_full", "store_back"], "each is said once");
+    let ended = run.heard.ended.lock().unwrap().0.clone();
+    assert_eq!(ended, BTreeMap::from([("a".to_owned(), 1), ("b".to_owned(), 1)]));
+}
+
+#[test]
+fn a_second_signal_ends_a_run_whose_disk_is_full() {
+    let run = Unwritable::begin(disk_full);
+    until("a warning", || run.heard.warnings() == ["disk_full"]);
+    run.controller.say(Control::Drain);
+    run.controller.say(Control::Stop);
+    until("the end", || run.thread.is_finished());
+    assert_eq!(run.plan().counts().in_progress(), 1, "the next run takes it over");
+    let ended = run.thread.join().unwrap();
+    let is_full = |error: &StoreError| matches!(error, StoreError::DiskFull { .. });
+    assert!(matches!(&ended, Err(RunError::StoppedInOutage { error, .. }) if is_full(error)), "{ended:?}");
+}
+
+#[test]
+fn a_run_gives_up_if_its_store_can_be_read_and_not_written() {
+    let run = Unwritable::begin(|| StoreError::Database("disk I/O error".to_owned()));
+    run.end_program();
+    until("the end", || run.thread.is_finished());
+    let ended = run.thread.join().unwrap();
+    assert!(matches!(ended, Err(RunError::StoreFailed(_))), "{ended:?}");
+}
+
+#[test]
+fn a_program_that_must_not_outlive_its_lease_is_ended_while_the_store_is_away() {
+    let place = Place::new();
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let id = create(&PlanStore::new(Arc::clone(&inner)), plan_of([job("a", &[], &["k"])]));
+    // The store is away for as long as the first program runs.
+    let pid = place.0.join("work/pid");
+    let store = Wrapped::with_faults(inner, move |_| {
+        let pid = fs::read_to_string(&pid).unwrap_or_default();
+        let runs = !pid.is_empty() && fs::exists(format!("/proc/{}", pid.trim())).unwrap();
+        if runs { Err(StoreError::Database("it is away".to_owned())) } else { Ok(()) }
+    });
+    let plans = Arc::new(PlanStore::new(store));
+    let line = "echo $WAYPOST_ATTEMPT >> journal; [ $WAYPOST_ATTEMPT = 1 ] || exit 0; echo $$ > pid.new; mv pid.new pid; exec sleep 1000";
+    let keys =
+        "end_when_lost = true\n[lease]\nseconds = 2\nheartbeat_seconds = 1\n[retry]\nbackoff_seconds = 0";
+    let mut runner = place.runner_with(&plans, line, keys, &id).unwrap();
+    runner.run(&mut Ended::default()).unwrap();
+    let plan = plans.with_plan(&id, Plan::clone).unwrap();
+    assert_eq!((plan.state().phase, plan.task("a").unwrap().state.attempt), (Phase::Completed, 2));
+    assert_eq!(place.journal(), ["1", "2"]);
 }

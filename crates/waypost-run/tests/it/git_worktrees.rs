@@ -127,10 +127,10 @@ fn an_agent_that_leads_the_git_directory_to_another_repository_fails() {
 #[test]
 fn an_agent_that_names_programs_in_the_repositorys_settings_fails() {
     for (names, file) in [
-        ("git config filter.x.clean 'sh MARK clean'", "/work/.git/config)"),
+        ("git config filter.x.clean 'sh MARK clean'", "/.git/config)"),
         (
             "printf '[filter \"x\"]\\n clean = sh MARK clean\\n' >> \"$(sed 's/^gitdir: //' .git)/../../config\"",
-            "/work/.git/config)",
+            "/.git/config)",
         ),
         (
             "git config extensions.worktreeConfig true; git config --worktree filter.x.clean 'sh MARK clean'",

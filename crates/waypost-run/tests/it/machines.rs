@@ -70,13 +70,13 @@ impl Place {
         ExecutionEnv {
             workspace: self.root.join("work"),
             logs: self.root.join(name).join("logs"),
+            remote_notes: self.root.join(name).join("runs"),
             variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),
             worker: format!("{name}:1:1.1"),
         }
     }
 
     fn worker(&self, name: &str, config: &str, patience: ExitPolicy) -> Runner {
-        let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: config.to_owned() };
         let options = Options {
             follow: Follow::Queues(vec!["default".to_owned()]),
             after_failure: AfterFailure::KeepGoing,
@@ -85,7 +85,7 @@ impl Place {
             patience,
             authenticator: Authenticator::default(),
         };
-        let config = Arc::new(Config::load(&[layer], []).unwrap());
+        let config = loaded(config);
         own_plan::start_all(&self.plans(), &config);
         Runner::with(self.plans(), config, self.around(name), options).unwrap()
     }
@@ -104,9 +104,29 @@ fn config(concurrency: u32, line: &str, more: &str) -> String {
     )
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test arranges what the service might refuse")]
+fn purge(plans: &PlanStore, plan: &PlanId) {
+    plans.purge(plan, &Actor::person("ada")).unwrap();
+}
+
+fn loaded(text: &str) -> Arc<Config> {
+    let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
+    Arc::new(Config::load(&[layer], []).unwrap())
+}
+
 fn submit(plans: &PlanStore, name: &str, tasks: usize) -> PlanId {
+    submit_with(plans, name, &vec![0; tasks])
+}
+
+/// Submits a plan with a task for each of these priorities.
+fn submit_with(plans: &PlanStore, name: &str, priorities: &[i32]) -> PlanId {
     let by = Actor::person("ada");
-    let draft = plan_of((0..tasks).map(|number| job(&format!("t{number}"), &[], &[])));
+    let task = |(number, priority): (usize, &i32)| {
+        let mut task = job(&format!("t{number}"), &[], &[]);
+        task.priority = *priority;
+        task
+    };
+    let draft = plan_of(priorities.iter().enumerate().map(task));
     let plan = PlanId::new(name).unwrap();
     let new = NewPlan { id: Some(plan.clone()), by: by.clone(), draft, approval_required: None };
     direct_writes::create(plans, new);
@@ -125,6 +145,8 @@ fn submit(plans: &PlanStore, name: &str, tasks: usize) -> PlanId {
 struct Heard {
     remarks: Arc<Mutex<Vec<RunWarning>>>,
     started: Arc<AtomicU32>,
+    /// The plans that the worker follows.
+    followed: Arc<Mutex<Vec<PlanId>>>,
 }
 
 impl RunObserver for Heard {
@@ -137,9 +159,11 @@ impl RunObserver for Heard {
     fn on_warning(&mut self, remark: &RunWarning) {
         self.remarks.lock().unwrap().push(remark.clone());
     }
-    fn on_tick(&mut self, _: &View<'_>) {}
+    fn on_tick(&mut self, view: &View<'_>) {
+        *self.followed.lock().unwrap() = view.plans.iter().map(|plan| plan.id().clone()).collect();
+    }
     fn interval(&self) -> Duration {
-        Duration::from_secs(1)
+        Duration::from_millis(50)
     }
 }
 
@@ -367,4 +391,176 @@ fn a_worker_says_who_it_is_and_what_it_can_do() {
     let (thread, _, _) = begin(runner);
     thread.join().unwrap().unwrap();
     assert_eq!(plans.workers(None, 10).unwrap().0.total, 0);
+}
+
+#[test]
+fn a_worker_whose_plan_is_purged_stops_its_programs_and_goes_on_with_the_others() {
+    let place = Place::new();
+    let plans = place.plans();
+    let purged = submit(&plans, "p", 2);
+    let other = submit(&plans, "q", 1);
+    let line = "echo $$ >> noted; while [ ! -e go ]; do sleep 0.02; done";
+    let text = config(3, line, "[lease]\nseconds = 6\nheartbeat_seconds = 1\n");
+    let (thread, _, heard) = begin(place.worker("mill", &text, ExitPolicy::UntilIdle));
+    until("three programs", || place.noted().len() == 3);
+    purge(&plans, &purged);
+    let is_alive = |program: &String| {
+        let stat = fs::read_to_string(format!("/proc/{program}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    until("the end of two programs", || {
+        place.noted().iter().filter(|program| is_alive(program)).count() == 1
+    });
+    fs::write(place.root.join("work/go"), "").unwrap();
+    thread.join().unwrap().unwrap();
+    assert_eq!(plans.with_plan(&other, |plan| plan.state().phase).unwrap(), Phase::Completed);
+    let remarks = heard.remarks.lock().unwrap();
+    let lost = |remark: &&RunWarning| matches!(remark, RunWarning::PlanLost { plan, .. } if *plan == purged);
+    assert_eq!(remarks.iter().filter(lost).count(), 1, "{remarks:?}");
+    assert_eq!(remarks.len(), 1, "no lease went to others: {remarks:?}");
+}
+
+#[test]
+fn a_run_of_a_plan_that_is_purged_ends_with_an_error_that_says_so() {
+    let place = Place::new();
+    let plans = place.plans();
+    let purged = submit(&plans, "p", 2);
+    let text = config(1, "echo $$ >> noted; while [ ! -e go ]; do sleep 0.02; done", "");
+    let config = loaded(&text);
+    let runner = own_plan::runner(&plans, &config, place.around("mill"), &purged).unwrap();
+    let (thread, _, _) = begin(runner);
+    until("a program", || place.noted().len() == 1);
+    purge(&plans, &purged);
+    fs::write(place.root.join("work/go"), "").unwrap();
+    let error = thread.join().unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "plan p was purged while it ran; what ran of it was stopped");
+}
+
+/// More plans than a worker follows at the same time.
+const MANY: usize = 36;
+/// Writes down its plan, and waits until it may end.
+const GATED: &str = "echo $WAYPOST_PLAN >> noted; while [ ! -e go ]; do sleep 0.02; done";
+
+impl Heard {
+    fn until_it_follows(&self, plan: &PlanId) {
+        until("following", || self.followed.lock().unwrap().contains(plan));
+    }
+}
+
+#[test]
+fn an_urgent_plan_takes_the_place_of_a_less_urgent_one_and_starts_next() {
+    let place = Place::new();
+    let plans = place.plans();
+    for number in 0..MANY {
+        submit(&plans, &format!("p{number}"), 2);
+    }
+    let text = config(1, GATED, "");
+    let (thread, controller, heard) = begin(place.worker("mill", &text, ExitPolicy::UntilAsked));
+    until("a program", || place.noted().len() == 1);
+    let last = PlanId::new(format!("p{}", MANY - 1)).unwrap();
+    let waits = why(&plans, &last, &id("t1")).unwrap().reasons;
+    assert_eq!(
+        waits.iter().map(|reason| reason.words.as_str()).collect::<Vec<_>>(),
+        [
+            "its turn in queue default, the most urgent first: other plans with ready tasks: 35, tasks in progress: 1"
+        ]
+    );
+    let urgent = submit_with(&plans, "urgent", &[100]);
+    own_plan::start(&plans, &loaded(&text), &urgent);
+    heard.until_it_follows(&urgent);
+    fs::write(place.root.join("work/go"), "").unwrap();
+    until("the next program", || place.noted().len() > 1);
+    controller.say(Control::Stop);
+    thread.join().unwrap().unwrap();
+    assert_eq!(place.noted()[1], "urgent");
+}
+
+#[test]
+fn a_plan_is_followed_once_the_plans_before_it_have_only_less_urgent_tasks_left() {
+    let place = Place::new();
+    let plans = place.plans();
+    for number in 0..MANY - 1 {
+        submit_with(&plans, &format!("p{number}"), &[10, 0]);
+    }
+    let middle = submit_with(&plans, "middle", &[5]);
+    let gated = "[ $WAYPOST_TASK = t0 ] || while [ ! -e go ]; do sleep 0.02; done";
+    let text = config(1, &format!("echo $WAYPOST_PLAN/$WAYPOST_TASK >> noted; {gated}"), "");
+    let (thread, _, heard) = begin(place.worker("mill", &text, ExitPolicy::UntilIdle));
+    heard.until_it_follows(&middle);
+    fs::write(place.root.join("work/go"), "").unwrap();
+    thread.join().unwrap().unwrap();
+    let noted = place.noted();
+    assert_eq!(noted.len(), 2 * MANY - 1, "a worker that ends when it is idle has done everything");
+    let turn = noted.iter().position(|task| task == "middle/t0").unwrap();
+    let before = noted[..turn].iter().filter(|task| task.ends_with("/t1")).count();
+    assert!(before <= 1, "at most the one that ran already: {noted:?}");
+}
+
+#[test]
+fn a_worker_whose_plans_all_have_running_tasks_follows_one_more() {
+    let place = Place::new();
+    let plans = place.plans();
+    for number in 0..MANY {
+        submit(&plans, &format!("p{number}"), 1);
+    }
+    let text = config(2 * MANY as u32, GATED, "");
+    let (thread, _, _) = begin(place.worker("mill", &text, ExitPolicy::UntilIdle));
+    until("a program of each plan", || place.noted().len() == MANY);
+    fs::write(place.root.join("work/go"), "").unwrap();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn why_names_what_a_task_of_a_run_waits_for_and_not_a_lack_of_workers() {
+    let place = Place::new();
+    let plans = place.plans();
+    let by = Actor::person("ada");
+    let mut reported = job("c", &[], &[]);
+    reported.work = None;
+    let (executor, inputs) = ("look".to_owned(), waypost_core::Json::empty_object());
+    reported.check = Some(Box::new(waypost_core::Work { executor, inputs, shape: None }));
+    let draft = plan_of([job("a", &[], &[]), job("b", &[], &[]), reported]);
+    let new = NewPlan { id: Some(PlanId::new("p").unwrap()), by: by.clone(), draft, approval_required: None };
+    let plan = direct_writes::create(&plans, new).plan;
+    let text = config(1, GATED, "[checks.look]\ncommand = [\"true\"]\n");
+    let runner = own_plan::runner(&plans, &loaded(&text), place.around("mill"), &plan).unwrap();
+    let (thread, controller, _) = begin(runner);
+    until("a program", || place.noted().len() == 1);
+    let outcome = waypost_core::Outcome::Done { result: None, output: None, evidence: None };
+    let done = Command::FinishTask { task: id("c"), attempt: None, outcome, retry: None };
+    let (of, commands) = (plan.clone(), vec![done]);
+    let request = WriteRequest { plan: of, by, commands, known_version: None, lease_seconds: None };
+    direct_writes::write(&plans, request);
+    let kinds = |task: &str| -> Vec<&str> {
+        why(&plans, &plan, &id(task)).unwrap().reasons.iter().map(|reason| reason.kind).collect()
+    };
+    assert_eq!(kinds("b"), ["turn"]);
+    assert_eq!(kinds("c"), ["check"], "the run makes the check as soon as it has a slot");
+    controller.say(Control::Drain);
+    until("the registry", || plans.workers(None, 10).unwrap().0.items[0].draining);
+    let waits = why(&plans, &plan, &id("b")).unwrap().reasons;
+    assert_eq!(waits.len(), 1, "{waits:?}");
+    assert_eq!(
+        (waits[0].kind, waits[0].words.as_str()),
+        ("no_worker", "a worker: those of queue default that are alive (1) drain and start nothing more")
+    );
+    fs::write(place.root.join("work/go"), "").unwrap();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_worker_that_cannot_write_its_logs_says_so_before_it_starts_anything() {
+    let place = Place::new();
+    let plans = place.plans();
+    let plan = submit(&plans, "p", 1);
+    let around = place.around("mill");
+    fs::create_dir_all(around.logs.parent().unwrap()).unwrap();
+    fs::write(&around.logs, "in the way").unwrap();
+    let folder = around.logs.display().to_string();
+    let error = own_plan::runner(&plans, &loaded(&config(1, "true", "")), around, &plan).err().unwrap();
+    assert!(
+        error.to_string().starts_with(&format!("the logs folder {folder} cannot be written: ")),
+        "{error}"
+    );
+    assert_eq!(plans.workers(None, 10).unwrap().0.total, 0, "it is not registered");
 }

@@ -20,6 +20,7 @@ mod server;
 mod several;
 mod shapes;
 mod simulation;
+mod slow_store;
 mod strangers;
 mod webhooks;
 mod world;

@@ -70,6 +70,7 @@ impl Place {
         ExecutionEnv {
             workspace: self.root.join("work"),
             logs: self.root.join("logs"),
+            remote_notes: self.root.join("runs"),
             variables: self.variables.clone(),
             worker: worker_name(),
         }
@@ -235,6 +236,27 @@ fn a_program_that_cannot_be_started_fails_its_task() {
 }
 
 #[test]
+fn a_later_holder_of_a_lock_has_a_higher_fencing_number() {
+    let place = Place::new();
+    let config = shell("cat > $WAYPOST_TASK.json; echo $WAYPOST_FENCE");
+    let tasks = [job("a", &[], &["k"]), job("b", &[], &["k"]), job("c", &["b"], &["k"])];
+    let (plan, _, _) = place.run(config.clone(), plan_of(tasks));
+    // Another plan of the same store.
+    let (other, _, _) = place.run(config, plan_of([job("d", &[], &["k"])]));
+    let fence = |plan: &Plan, task: &str| {
+        let state = &plan.task(task).unwrap().state;
+        let fence = state.output.as_ref().unwrap().value().as_u64().unwrap();
+        let input = fs::read_to_string(place.root.join(format!("work/{task}.json"))).unwrap();
+        let input: serde_json::Value = serde_json::from_str(&input).unwrap();
+        assert_eq!(input["fence"], fence);
+        (state.started_at.unwrap(), fence)
+    };
+    let mut fences = vec![fence(&plan, "a"), fence(&plan, "b"), fence(&plan, "c"), fence(&other, "d")];
+    fences.sort_unstable();
+    assert!(fences.windows(2).all(|pair| pair[0].1 < pair[1].1), "{fences:?}");
+}
+
+#[test]
 fn exit_75_is_tried_again() {
     let place = Place::new();
     let mut config = shell("if [ \"$WAYPOST_ATTEMPT\" = 3 ]; then echo '\"third\"'; else exit 75; fi");
@@ -308,6 +330,51 @@ fn what_a_worker_leaves_behind_ends_with_it() {
     let left = plan.task("a").unwrap().state.output.clone().unwrap();
     let stat = fs::read_to_string(format!("/proc/{left}/stat")).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+}
+
+/// The state of a process as a letter; `None` if there is no such process.
+fn state(place: &Place, file: &str) -> Option<char> {
+    let pid = fs::read_to_string(place.root.join("work").join(file)).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_that_is_stopped_is_ended_with_what_has_left_its_process_group() {
+    let place = Place::new();
+    // One is a child of the program, one was left by its parent, and one is the child of that in a third session.
+    let line = "setsid sh -c 'echo $$ > child; exec sleep 3600' &
+        (setsid sh -c 'setsid sleep 3600 & echo $! > grandchild; echo $$ > left; wait' &)
+        while [ ! -s child ] || [ ! -s left ] || [ ! -s grandchild ]; do sleep 0.02; done
+        echo waypost:progress ready >&2; sleep 3600";
+    let id = place.create(plan_of([job("a", &[], &[])]));
+    place.run_until_progress(shell(line), &id);
+    for file in ["child", "left", "grandchild"] {
+        assert_eq!(state(&place, file), None, "{file} lives, or is not reaped");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_program_leaves_in_another_session_on_purpose_is_reaped_when_it_ends() {
+    let place = Place::new();
+    let line = "setsid sh -c 'echo $$ > left; exec sleep 3600' & while [ ! -s left ]; do sleep 0.02; done";
+    let (plan, _, _) = place.run(shell(line), plan_of([job("a", &[], &[])]));
+    assert_eq!(plan.state().phase, Phase::Completed);
+    assert!(matches!(state(&place, "left"), Some('S' | 'R' | 'D')), "{:?}", state(&place, "left"));
+    let pid: i32 = fs::read_to_string(place.root.join("work/left")).unwrap().trim().parse().unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    // Another test may have a program that ends meanwhile, which reaps it.
+    while !matches!(state(&place, "left"), None | Some('Z')) {
+        std::thread::yield_now();
+    }
+    place.run(shell("true"), plan_of([job("a", &[], &[])]));
+    assert_eq!(state(&place, "left"), None, "it is not reaped");
 }
 
 #[test]

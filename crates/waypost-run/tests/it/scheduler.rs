@@ -490,3 +490,26 @@ fn a_start_whose_record_was_lost_is_recorded_again() {
         assert_eq!(world.truth.task("a").unwrap().state.started_at, Some(began), "{fate:?}");
     }
 }
+
+#[test]
+fn what_runs_of_a_lost_plan_is_killed_and_nothing_of_it_is_left() {
+    let mut world =
+        World::new(config(2), plan_of([job("a", &[], &["x"]), job("b", &[], &[]), job("c", &[], &[])]));
+    world.settle();
+    assert_eq!(world.running(), ["a", "b"]);
+    let writes = world.writes;
+    world.scheduler.handle(world.now, Input::PlanLost(world.truth.id().clone()));
+    world.settle();
+    assert!(world.programs.values().all(|asked| *asked == Some(Force::Kill)), "{:?}", world.programs);
+    assert_eq!(world.rest(), Idleness::Busy);
+    world.ends("a", AttemptOutcome::Failed { error: "killed".to_owned() });
+    world.ends("b", AttemptOutcome::Failed { error: "killed".to_owned() });
+    world.settle();
+    assert_eq!((world.rest(), world.writes), (Idleness::Over, writes));
+    assert_eq!(world.scheduler.held().count(), 0);
+    // Its slots and locks are free.
+    let again = Input::Adopted(Box::new(world.truth.clone()));
+    world.scheduler.handle(world.now, again);
+    world.settle();
+    assert_eq!(world.running().len(), 2);
+}

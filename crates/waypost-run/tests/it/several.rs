@@ -104,7 +104,7 @@ struct Shared {
     done: BTreeSet<String>,
 }
 
-fn clash(a: &[Lock], b: &[Lock]) -> Option<String> {
+pub(crate) fn clash(a: &[Lock], b: &[Lock]) -> Option<String> {
     let both =
         |x: &Lock, y: &Lock| x.key == y.key && (x.mode, y.mode) != (LockMode::Shared, LockMode::Shared);
     a.iter().find(|x| b.iter().any(|y| both(x, y))).map(|lock| lock.key.clone())
@@ -185,7 +185,8 @@ impl Shared {
                     let wanted = &next.task(task.as_str()).unwrap().spec.locks;
                     for other in next.in_progress() {
                         if let Some(key) = clash(wanted, &other.spec.locks) {
-                            let (task, holder) = (task.to_string(), other.spec.id.to_string());
+                            let (task, holder) =
+                                (task.to_string(), format!("{}/{}", next.id(), other.spec.id));
                             return Err(Refusal::LockHeld { task, key, holder });
                         }
                     }

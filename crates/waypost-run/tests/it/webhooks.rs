@@ -35,7 +35,13 @@ fn config(server: &Server, keys: &str) -> Arc<Config> {
 fn around() -> ExecutionEnv {
     let folder = std::env::temp_dir();
     let variables = BTreeMap::from([("SECRET_SOURCE".to_owned(), SECRET.to_owned())]);
-    ExecutionEnv { workspace: folder.clone(), logs: folder.join("logs"), variables, worker: "w".to_owned() }
+    ExecutionEnv {
+        workspace: folder.clone(),
+        logs: folder.join("logs"),
+        remote_notes: folder.join("notes"),
+        variables,
+        worker: "w".to_owned(),
+    }
 }
 
 fn plans() -> Arc<PlanStore> {

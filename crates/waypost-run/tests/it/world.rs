@@ -79,7 +79,8 @@ fn locks_are_free(plan: &Plan, task: &str) -> Result<(), Refusal> {
                 lock.key == held.key && (lock.mode, held.mode) != (LockMode::Shared, LockMode::Shared)
             };
             if let Some(lock) = wanted.iter().find(clash) {
-                let (task, key, holder) = (task.to_owned(), lock.key.clone(), other.spec.id.to_string());
+                let (task, key, holder) =
+                    (task.to_owned(), lock.key.clone(), format!("{}/{}", plan.id(), other.spec.id));
                 return Err(Refusal::LockHeld { task, key, holder });
             }
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::{
-    Actor, Dependency, DependencyRule, Draft, Evidence, ExternalTaskRef, GateOutcome, GateRecord, Json,
-    Phase, Plan, PlanId, Proof, Retry, Status, Task, TaskChanges, TaskId, TaskSpec, Work,
+    Actor, DependencyRule, Draft, Evidence, GateOutcome, GateRecord, Json, Phase, Plan, PlanId, Proof, Retry,
+    Status, Task, TaskChanges, TaskId, TaskSpec, Work,
 };
 use waypost_service::submit::{Start, SubmitError};
 use waypost_service::{
@@ -21,11 +21,11 @@ kind = "process"
 command = ["make"]
 "#;
 
-fn work(executor: &str) -> Option<Box<Work>> {
+pub(crate) fn work(executor: &str) -> Option<Box<Work>> {
     Some(Box::new(Work { executor: executor.to_owned(), inputs: Json::empty_object(), shape: None }))
 }
 
-fn with_work(name: &str, executor: &str, after: &[&str]) -> TaskSpec {
+pub(crate) fn with_work(name: &str, executor: &str, after: &[&str]) -> TaskSpec {
     TaskSpec { work: work(executor), ..task(name, after) }
 }
 
@@ -33,19 +33,19 @@ fn checked(name: &str) -> TaskSpec {
     TaskSpec { check: work("build"), ..task(name, &[]) }
 }
 
-fn present() -> Caller {
+pub(crate) fn present() -> Caller {
     Caller::new(Actor::person("ada")).present(Presence::new("terminal"))
 }
 
-fn unattended() -> Caller {
+pub(crate) fn unattended() -> Caller {
     Caller::new(Actor::person("ada")).present(Presence::unattended())
 }
 
-fn named() -> Caller {
+pub(crate) fn named() -> Caller {
     Caller::new(Actor::person("grace"))
 }
 
-fn agent() -> Caller {
+pub(crate) fn agent() -> Caller {
     Caller::new(Actor::agent("robin"))
 }
 
@@ -53,19 +53,19 @@ fn worker() -> Caller {
     Caller::new(Actor::worker("w1"))
 }
 
-struct Desk {
-    service: Service,
-    plan: PlanId,
+pub(crate) struct Desk {
+    pub(crate) service: Service,
+    pub(crate) plan: PlanId,
 }
 
 impl Desk {
-    fn open() -> Service {
+    pub(crate) fn open() -> Service {
         let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: CONFIG.to_owned() };
         let config = Config::load(&[layer], []).unwrap();
         Service::new(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))), Arc::new(config))
     }
 
-    fn of(by: &Caller, draft: Draft) -> Self {
+    pub(crate) fn of(by: &Caller, draft: Draft) -> Self {
         let service = Self::open();
         let plan = service.create(by, draft, CreateOptions::default()).unwrap().plan;
         Self { service, plan }
@@ -73,7 +73,7 @@ impl Desk {
 
     /// A person's active plan: `gate` is for a person, `after` waits for it, `far` has an executor that nothing
     /// defines, `made` is machine work that is done, `build` is machine work that w1 runs, and `todo` is plain.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let desk = Self::of(
             &present(),
             plan_of([
@@ -92,25 +92,25 @@ impl Desk {
         desk
     }
 
-    fn report(&self, by: &Caller, task: &str, report: TaskReport) -> Result<(), ServiceError> {
-        let task = TaskRef { plan: &self.plan, task: &id(task), attempt: None };
+    pub(crate) fn report(&self, by: &Caller, task: &str, report: TaskReport) -> Result<(), ServiceError> {
+        let task = TaskRef { plan: &self.plan, task: &id(task), attempt: None, take_over: false };
         self.service.report(by, task, report, Guard::NONE).map(drop)
     }
 
-    fn claim(&self, by: &Caller, task: &str) -> Result<(), ServiceError> {
+    pub(crate) fn claim(&self, by: &Caller, task: &str) -> Result<(), ServiceError> {
         let options = ClaimOptions::default();
         self.service.claim(by, &self.plan, &id(task), options, Guard::NONE).map(drop)
     }
 
-    fn edit(&self, by: &Caller, ops: Vec<EditOp>) -> Result<(), ServiceError> {
+    pub(crate) fn edit(&self, by: &Caller, ops: Vec<EditOp>) -> Result<(), ServiceError> {
         self.service.edit(by, &self.plan, ops, Guard::NONE).map(drop)
     }
 
-    fn task(&self, task: &str) -> Task {
+    pub(crate) fn task(&self, task: &str) -> Task {
         self.service.read(&self.plan, |plan| plan.task(task).cloned()).unwrap().unwrap()
     }
 
-    fn unproved(&self) -> Vec<TaskId> {
+    pub(crate) fn unproved(&self) -> Vec<TaskId> {
         let config = self.service.config().unwrap();
         let authenticator = self.service.authenticator().unwrap().clone();
         let find = |plan: &Plan| {
@@ -123,11 +123,16 @@ impl Desk {
     }
 }
 
-fn done() -> TaskReport {
-    TaskReport::Done { result: None, output: None }
+/// The code of a refusal; empty for what was done.
+pub(crate) fn code(done: Result<(), ServiceError>) -> String {
+    done.map_or_else(|error| error.code(), |()| String::new())
 }
 
-fn skipped() -> TaskReport {
+pub(crate) fn done() -> TaskReport {
+    TaskReport::Done { result: None, output: None, sure: false }
+}
+
+pub(crate) fn skipped() -> TaskReport {
     TaskReport::Skipped { reason: None }
 }
 
@@ -163,7 +168,9 @@ fn rows() -> Vec<Row> {
         ),
         (
             "edit gate",
-            |desk, by| desk.edit(by, set("gate", StatusChange::Done { result: None, output: None })),
+            |desk, by| {
+                desk.edit(by, set("gate", StatusChange::Done { result: None, output: None, sure: false }))
+            },
             GATE,
         ),
         (
@@ -171,7 +178,7 @@ fn rows() -> Vec<Row> {
             |desk, by| {
                 let add = NewTask::named(with_work("new", "human", &[]));
                 let mut ops = vec![EditOp::AddTasks { tasks: vec![add], position: Default::default() }];
-                ops.extend(set("new", StatusChange::Done { result: None, output: None }));
+                ops.extend(set("new", StatusChange::Done { result: None, output: None, sure: false }));
                 desk.edit(by, ops)
             },
             GATE,
@@ -427,7 +434,7 @@ fn a_program_reports_on_its_own_attempt_only() {
         ..Caller::new(Actor::worker(plan.as_str()))
     };
     let finish = |by: &Caller, task: &str, attempt| {
-        let task = TaskRef { plan: &desk.plan, task: &id(task), attempt: Some(attempt) };
+        let task = TaskRef { plan: &desk.plan, task: &id(task), attempt: Some(attempt), take_over: false };
         let found = desk.service.report(by, task, done(), Guard::NONE);
         found.map_or_else(|error| error.code(), |_| String::new())
     };
@@ -450,7 +457,6 @@ fn a_program_does_nothing_in_other_plans_and_starts_no_other_work() {
         ..Caller::new(Actor::worker(plan))
     };
     let (own, other) = (program(desk.plan.as_str()), program("elsewhere"));
-    let code = |found: Result<(), ServiceError>| found.map_or_else(|error| error.code(), |()| String::new());
     let acts: [(&str, Tried); 6] = [
         ("start", |desk, by| desk.claim(by, "two")),
         ("done", |desk, by| desk.report(by, "todo", done())),
@@ -475,77 +481,6 @@ fn a_program_does_nothing_in_other_plans_and_starts_no_other_work() {
     let draft = plan_of([task("a", &[])]);
     let made = desk.service.create(&own, draft, CreateOptions::default()).map(drop);
     assert_eq!(code(made), "not_for_workers");
-}
-
-fn elsewhere(agent: Option<&str>, plan: Option<PlanId>, task: &str) -> Dependency {
-    let agent = agent.map(str::to_owned);
-    Dependency::External(Box::new(ExternalTaskRef { agent, plan, task: id(task) }))
-}
-
-/// What a task of another plan waits for in vain, if it depends on this task.
-fn held(desk: &Desk, on: &str, when: DependencyRule) -> Vec<String> {
-    let there = elsewhere(None, Some(desk.plan.clone()), on);
-    let spec = TaskSpec { depends_on: vec![there], when, ..with_work("next", "build", &[]) };
-    let plan = desk.service.create(&present(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
-    desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
-    let waiting = desk.service.read(&plan, Plan::clone).unwrap();
-    let behind = desk.service.behind_gates_of_others(&waiting, &[id("next")]).unwrap();
-    behind.into_iter().map(|(_, there)| there).collect()
-}
-
-#[test]
-fn an_end_by_an_agent_opens_no_gate_for_other_plans() {
-    type Ends = fn(&Desk, &Caller);
-    let ends: [Ends; 3] = [
-        |desk, by| drop(desk.service.finish(by, &desk.plan, Phase::Cancelled, "", Guard::NONE).unwrap()),
-        |desk, by| drop(desk.service.finish(by, &desk.plan, Phase::Completed, "", Guard::NONE).unwrap()),
-        |desk, by| drop(desk.service.archive(by, &desk.plan, Guard::NONE).unwrap()),
-    ];
-    let plan = || {
-        plan_of([with_work("gate", "human", &[]), with_work("after", "build", &["gate"]), task("free", &[])])
-    };
-    for end in ends {
-        for (by, opens) in [(agent(), false), (unattended(), false), (present(), true)] {
-            for on in ["gate", "after", "free"] {
-                let desk = Desk::of(&present(), plan());
-                desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
-                end(&desk, &by);
-                let expected =
-                    if opens || on == "free" { vec![] } else { vec![format!("{}/{on}", desk.plan)] };
-                assert_eq!(held(&desk, on, DependencyRule::AllFinished), expected, "{} {on}", by.actor);
-            }
-        }
-    }
-    let desk = Desk::of(&present(), plan());
-    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
-    assert_eq!(held(&desk, "gate", DependencyRule::AllDone), Vec::<String>::new());
-}
-
-#[test]
-fn a_name_of_an_agent_opens_no_gate() {
-    let named = |tasks: Vec<TaskSpec>| {
-        let mut draft = plan_of(tasks);
-        draft.spec.owner = "robin".to_owned();
-        draft
-    };
-    let desk = Desk::of(&present(), named(vec![with_work("gate", "human", &[])]));
-    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
-    let spec = TaskSpec {
-        depends_on: vec![elsewhere(Some("robin"), None, "gate")],
-        ..with_work("next", "build", &[])
-    };
-    let plan = desk.service.create(&present(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
-    desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
-    // Another agent writes that owner's name, and ends a task of that name.
-    let evil = Caller::new(Actor::agent("mallory"));
-    let tasks = vec![task("gate", &[]), task("open", &[])];
-    let forged = desk.service.create(&evil, named(tasks), CreateOptions::default()).unwrap().plan;
-    let of = TaskRef { plan: &forged, task: &id("gate"), attempt: None };
-    desk.service.report(&evil, of, done(), Guard::NONE).unwrap();
-    let waiting = desk.service.read(&plan, Plan::clone).unwrap();
-    let behind = desk.service.behind_gates_of_others(&waiting, &[id("next")]).unwrap();
-    assert_eq!(behind, [(id("next"), "robin:gate".to_owned())]);
 }
 
 #[test]
@@ -604,13 +539,13 @@ fn the_next_task_of_an_agent_or_a_worker_is_never_a_gate() {
     }
 }
 
-fn no_more_waits(task: &str) -> Vec<EditOp> {
+pub(crate) fn no_more_waits(task: &str) -> Vec<EditOp> {
     let changes = TaskChanges { depends_on: Some(Vec::new()), ..TaskChanges::default() };
     vec![EditOp::ReviseTask { task: id(task), changes: Box::new(changes) }]
 }
 
 /// `note` waits for `gate`, which is for a person; a task of another plan could wait for `note`.
-fn noted(more: Vec<TaskSpec>) -> Desk {
+pub(crate) fn noted(more: Vec<TaskSpec>) -> Desk {
     let tasks = [with_work("gate", "human", &[]), task("note", &["gate"]), task("group", &[])];
     let desk = Desk::of(&present(), plan_of(tasks.into_iter().chain(more)));
     desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
@@ -647,6 +582,23 @@ fn no_agent_takes_anything_out_from_behind_a_gate_that_is_open() {
     let desk = noted(Vec::new());
     desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
     desk.report(&agent(), "note", skipped()).unwrap();
+}
+
+#[test]
+fn an_answered_question_stays_the_one_that_was_answered() {
+    let desk = noted(Vec::new());
+    let ask = |text: &str| {
+        let changes = TaskChanges { description: Some(text.to_owned()), ..TaskChanges::default() };
+        vec![EditOp::ReviseTask { task: id("gate"), changes: Box::new(changes) }]
+    };
+    desk.edit(&present(), ask("tidy the docs?")).unwrap();
+    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    assert_eq!(code(desk.edit(&agent(), ask("deploy?"))), "human_gate");
+    desk.edit(&present(), ask("deploy?")).unwrap();
+    let preview = desk.service.preview(&desk.plan).unwrap();
+    let shown = preview.groups.iter().flat_map(|group| &group.tasks).find(|task| task.id == "gate").unwrap();
+    let status = shown.particulars.iter().find(|(name, _)| *name == "status").unwrap();
+    assert!(status.1.starts_with("done by person:"), "{status:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod approval;
 mod gates;
+mod gates_across_plans;
 mod lifecycle;
 mod preview;
 mod signatures;

@@ -39,6 +39,7 @@ use std::path::Path;
 use waypost_core::{Plan, PlanId};
 
 use crate::backends::in_memory_query;
+use crate::dirs::FileIdentity;
 use crate::error::{Result, StoreError};
 use crate::log::change_watch::{ChangeSignal, Watch};
 use crate::named_lock::{self, NamedLock};
@@ -57,6 +58,8 @@ const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleas
 pub struct FileStore {
     files: PlanFiles,
     bell: ChangeSignal,
+    /// The folder that was opened.
+    identity: FileIdentity,
     /// The version of the folder's format, if this build can only read it.
     newer_version: Option<u32>,
 }
@@ -80,7 +83,8 @@ impl FileStore {
             fs::is_plain_folder(folder)?;
         }
         let bell = ChangeSignal::new(layout.change_signal());
-        let mut store = Self { files: PlanFiles::new(layout), bell, newer_version: None };
+        let identity = FileIdentity::of(folder)?;
+        let mut store = Self { files: PlanFiles::new(layout), bell, identity, newer_version: None };
         if fs::read(&store.files.layout.store())?.is_none() {
             let _guard = Guard::alone(&store.files.layout.lock())?;
             store.make()?;
@@ -127,8 +131,17 @@ impl FileStore {
         fs::replace(&self.files.layout.store(), &fs::pretty(&StoreFile::new(0)?)?)
     }
 
+    /// Refuses to go on with a folder that is no longer at its path, or in one that took its place.
+    fn must_be_there(&self) -> Result<()> {
+        match self.identity.is_gone_from(&self.files.layout.root) {
+            true => Err(StoreError::StoreRemoved { what: self.location() }),
+            false => Ok(()),
+        }
+    }
+
     /// Waits until no process writes, and completes the commit of a writer that died.
     fn shared(&self) -> Result<Guard> {
+        self.must_be_there()?;
         loop {
             let guard = Guard::shared(&self.files.layout.lock())?;
             if !journal::is_left(&self.files.layout)? {
@@ -140,6 +153,7 @@ impl FileStore {
     }
 
     fn alone(&self) -> Result<Guard> {
+        self.must_be_there()?;
         let guard = Guard::alone(&self.files.layout.lock())?;
         journal::complete(&self.files.layout)?;
         Ok(guard)

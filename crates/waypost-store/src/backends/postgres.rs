@@ -1,12 +1,13 @@
 //! Plans in a PostgreSQL database, shared by any number of processes on any number of machines.
 //!
-//! There is one writer at a time among all of them: the one that has locked the row of `waypost_control`. The row
-//! contains the latest sequence number of the log, so that numbers have no gaps and a reader that sees a number sees
+//! Writers lock what they touch (`footprint.rs`), so that writers of different plans commit at the same time. Versions get
+//! their numbers in the log after their commit (`sequencer.rs`): numbers have no gaps, and a reader that sees a number sees
 //! all before it. A write takes two round trips regardless of how many commands it contains (`transaction.rs`).
 
 mod connection;
 mod connection_config;
 mod diagnostics;
+mod footprint;
 mod listen;
 mod maintenance;
 mod named_lock;
@@ -14,21 +15,25 @@ mod pool;
 mod read;
 mod rows;
 mod schema;
+mod sequencer;
 mod tls;
 mod transaction;
 mod workers;
 mod write;
 mod write_buffer;
+mod write_state;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 pub use self::connection::Traffic;
 use self::connection::{Call, Failure, Link};
 pub use self::connection_config::without_password;
+use self::footprint::Footprint;
 use self::listen::Listener;
 use self::pool::{Pool, RetryDeadline};
-use self::transaction::{Session, UncertainCommit, describe};
+use self::sequencer::{News, Sequencer};
+use self::transaction::Session;
+use self::write_state::{Access, UncertainCommit, WriteTries};
 use crate::backends::sqlite::Durability;
 use crate::error::{Result, StoreError};
 use crate::log::change_watch::Watch;
@@ -39,21 +44,24 @@ use crate::store::{Look, Maintenance, SharingScope, Store, Work};
 /// Maximum number of the latest sequence numbers of the log that a check examines for gaps.
 const CHECKED_MAX: i64 = 100_000;
 
+/// The code of a write to a server that only reads, such as a standby.
+const READ_ONLY: &str = "25006";
+/// The code of a write that the role is not permitted.
+const NOT_PERMITTED: &str = "42501";
+
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
     pool: Arc<Pool>,
-    /// Writers of this process queue here rather than at the server.
-    alone: Mutex<()>,
     ears: OnceLock<Listener>,
-    /// Whether the database supports notifications of commits.
-    notifies: AtomicBool,
+    sequencer: Sequencer,
     /// The schema of the database, if this build can only read it.
     newer_schema: Option<u32>,
 }
 
 /// The outcome of one try of a write.
 enum Try {
-    Done,
+    /// It is durable. Carries what others must learn of.
+    Done(Option<News>),
     /// The work itself returned an error.
     NotDone(StoreError),
     Failed(Failure),
@@ -76,8 +84,7 @@ impl PostgresStore {
 
     fn connect(url: &str, durability: Durability) -> Result<Self> {
         let pool = Arc::new(Pool::new(url, durability)?);
-        let (notifies, alone) = (AtomicBool::new(true), Mutex::new(()));
-        Ok(Self { pool, alone, ears: OnceLock::new(), notifies, newer_schema: None })
+        Ok(Self { pool, ears: OnceLock::new(), sequencer: Sequencer::default(), newer_schema: None })
     }
 
     fn too_new(&self, found: u32) -> StoreError {
@@ -95,56 +102,63 @@ impl PostgresStore {
         self.pool.traffic()
     }
 
-    fn try_write(
-        &self,
-        link: &mut Link,
-        nonce: i64,
-        doubt: &mut Option<UncertainCommit>,
-        work: Work<'_>,
-    ) -> Try {
-        let notifies = self.notifies.load(Ordering::Relaxed);
-        let mut session = Session::writing(link, nonce, *doubt, notifies);
-        if doubt.is_some() {
-            let begun = session.begin();
-            let was_committed = session.writing.as_ref().is_some_and(|writing| writing.was_committed);
-            if begun.is_ok() && was_committed {
-                session.end();
-                return Try::Done;
-            }
-            if begun.is_ok() {
-                // The control row is locked now, so the commit in doubt can no longer happen.
-                *doubt = None;
-            }
+    /// Numbers everything that was committed so far. Who may not write sees what others have numbered.
+    fn number(&self) -> Result<()> {
+        if self.newer_schema.is_some() {
+            return Ok(());
         }
-        let worked = match session.failure {
-            Some(_) => Ok(()),
-            None => work(&mut session),
-        };
-        if let Some(failure) = session.failure.take() {
+        self.pool.on_link(&mut RetryDeadline::to_work(), |link| match sequencer::number(link) {
+            Err(Failure::Refused { code, .. }) if matches!(code.as_str(), READ_ONLY | NOT_PERMITTED) => {
+                Ok(())
+            }
+            numbered => numbered,
+        })
+    }
+}
+
+fn try_write(link: &mut Link, tries: &mut WriteTries, work: Work<'_>) -> Try {
+    let is_in_doubt = tries.doubt.is_some();
+    let mut session = Session::writing(link, tries);
+    if is_in_doubt {
+        let begun = session.begin();
+        let was_committed = session.writing.as_ref().is_some_and(|writing| writing.was_committed);
+        if begun.is_ok() && was_committed {
             session.end();
-            return Try::Failed(failure);
+            return Try::Done(Some(News::Versions));
         }
-        if let Err(error) = worked {
-            session.end();
-            return Try::NotDone(error);
-        }
-        match session.commit() {
-            Ok(()) => Try::Done,
-            Err((failure, about)) => {
-                if matches!(failure, Failure::Lost(_)) {
-                    *doubt = Some(about);
-                }
-                Try::Failed(failure)
-            }
+        if begun.is_ok()
+            && let Some(writing) = &mut session.writing
+        {
+            // No other writer is at work now, so the commit in doubt can no longer happen.
+            writing.tries.doubt = None;
         }
     }
+    let worked = match session.failure {
+        Some(_) => Ok(()),
+        None => work(&mut session),
+    };
+    if let Some(failure) = session.failure.take() {
+        session.end();
+        return Try::Failed(failure);
+    }
+    if let Err(error) = worked {
+        session.end();
+        return Try::NotDone(error);
+    }
+    match session.commit() {
+        Ok(news) => Try::Done(news),
+        Err((failure, about)) => {
+            if matches!(failure, Failure::Lost(_)) {
+                tries.doubt = Some(about);
+            }
+            Try::Failed(failure)
+        }
+    }
+}
 
-    /// Returns whether a commit failed only because the database does not support notifications. The next try omits
-    /// them.
-    fn learns_to_be_silent(&self, failure: &Failure) -> bool {
-        let cannot = matches!(failure, Failure::Refused { code, text }
-            if matches!(code.as_str(), "42883" | "0A000") && text.contains("pg_notify"));
-        cannot && self.notifies.swap(false, Ordering::Relaxed)
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.sequencer.end();
     }
 }
 
@@ -157,55 +171,67 @@ impl Store for PostgresStore {
         if let Some(found) = self.newer_schema {
             return Err(self.too_new(found));
         }
-        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let mut random = [0; 8];
         getrandom::fill(&mut random)
             .map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
-        let nonce = i64::from_le_bytes(random);
-        let (mut doubt, mut patience) = (None, RetryDeadline::to_work());
+        let mut tries = WriteTries {
+            nonce: i64::from_le_bytes(random),
+            access: Access::Shared,
+            doubt: None,
+            footprint: Footprint::default(),
+            numbered: 0,
+        };
+        let mut patience = RetryDeadline::to_work();
         loop {
-            let mut borrowed = self.pool.take(&patience).map_err(|error| in_doubt(error, doubt))?;
-            match self.try_write(borrowed.link(), nonce, &mut doubt, work) {
-                Try::Done => {
-                    borrowed.give_back();
+            let taken = self.pool.take(&patience);
+            let mut borrowed = taken.map_err(|error| in_doubt(error, tries.doubt.as_ref()))?;
+            let tried = try_write(borrowed.link(), &mut tries, work);
+            if !matches!(tried, Try::Failed(Failure::Lost(_))) {
+                borrowed.give_back();
+            }
+            match tried {
+                Try::Done(news) => {
+                    if let Some(news) = news {
+                        self.sequencer.tell(&self.pool, news);
+                    }
                     return Ok(());
                 }
-                Try::NotDone(error) => {
-                    borrowed.give_back();
-                    return Err(error);
+                Try::NotDone(error) => return Err(error),
+                Try::Failed(Failure::Exclusive) => tries.access = Access::Exclusive,
+                Try::Failed(Failure::Unnumbered) => {
+                    self.number()?;
+                    tries.numbered += 1;
                 }
                 Try::Failed(failure) => {
-                    if !matches!(failure, Failure::Lost(_)) {
-                        borrowed.give_back();
+                    if tries.doubt.is_some() {
+                        // Whoever is alone knows that the commit in doubt has ended.
+                        tries.access = Access::Exclusive;
                     }
-                    if !self.learns_to_be_silent(&failure) {
-                        let waited = self.pool.wait_after(failure, &mut patience);
-                        waited.map_err(|error| in_doubt(error, doubt))?;
-                    }
+                    let waited = self.pool.wait_after(failure, &mut patience);
+                    waited.map_err(|error| in_doubt(error, tries.doubt.as_ref()))?;
                 }
             }
         }
     }
 
     fn read(&self, look: Look<'_>) -> Result<()> {
-        let mut patience = RetryDeadline::to_work();
+        let (mut patience, mut numbered) = (RetryDeadline::to_work(), 0);
         loop {
             let mut borrowed = self.pool.take(&patience)?;
-            let mut session = Session::reading(borrowed.link());
+            let mut session = Session::reading(borrowed.link(), numbered);
             let looked = look(&mut session);
             let failure = session.failure.take();
             session.end();
+            if !matches!(failure, Some(Failure::Lost(_))) {
+                borrowed.give_back();
+            }
             match failure {
-                None => {
-                    borrowed.give_back();
-                    return looked;
+                None => return looked,
+                Some(Failure::Unnumbered) => {
+                    self.number()?;
+                    numbered += 1;
                 }
-                Some(failure) => {
-                    if !matches!(failure, Failure::Lost(_)) {
-                        borrowed.give_back();
-                    }
-                    self.pool.wait_after(failure, &mut patience)?;
-                }
+                Some(failure) => self.pool.wait_after(failure, &mut patience)?,
             }
         }
     }
@@ -219,7 +245,7 @@ impl Store for PostgresStore {
     }
 
     fn watch(&self) -> Result<Box<dyn Watch>> {
-        Ok(self.ears.get_or_init(|| self.pool.listen()).watch())
+        Ok(self.ears.get_or_init(|| Listener::open(&self.pool)).watch())
     }
 }
 
@@ -231,9 +257,13 @@ impl Maintenance for PostgresStore {
     fn check(&self) -> Result<Vec<String>> {
         let found = self.pool.on_link(&mut RetryDeadline::to_work(), |link| {
             link.run(&[Call::new(
-                "SELECT c.sequence, (SELECT coalesce(max(sequence), 0) FROM waypost_log),
-                     (SELECT count(*) FROM waypost_log WHERE sequence > c.sequence - $1),
-                     c.plans, (SELECT coalesce(max(key), 0) FROM waypost_plans)
+                "SELECT c.sequence, (SELECT coalesce(max(sequence), 0) FROM waypost_order),
+                     (SELECT count(*) FROM waypost_order o JOIN waypost_log l ON l.plan = o.plan AND l.version = o.version
+                      WHERE o.sequence > c.sequence - $1),
+                     (SELECT last_value FROM waypost_plan_keys), (SELECT coalesce(max(key), 0) FROM waypost_plans),
+                     (SELECT count(*) FROM waypost_plans p WHERE p.version > 0
+                      AND NOT EXISTS (SELECT 1 FROM waypost_order o WHERE o.plan = p.key AND o.version = p.version)
+                      AND NOT EXISTS (SELECT 1 FROM waypost_inbox i WHERE i.plan = p.key AND i.version = p.version))
                  FROM waypost_control c",
             )
             .with(CHECKED_MAX)])
@@ -242,8 +272,8 @@ impl Maintenance for PostgresStore {
             return Ok(vec![format!("{}: table waypost_control has no row", self.location())]);
         };
         let number = |column| rows::get::<i64>(row, column);
-        let (sequence, last, count, plans, key) =
-            (number(0)?, number(1)?, number(2)?, number(3)?, number(4)?);
+        let (sequence, last, count, keys, key, lost) =
+            (number(0)?, number(1)?, number(2)?, number(3)?, number(4)?, number(5)?);
         let mut wrong = Vec::new();
         if last != sequence {
             wrong.push(format!("the log ends at number {last}, and waypost_control says {sequence}"));
@@ -251,8 +281,11 @@ impl Maintenance for PostgresStore {
             let missing = sequence.min(CHECKED_MAX) - count;
             wrong.push(format!("{missing} of the latest numbers of the log are missing"));
         }
-        if key > plans {
-            wrong.push(format!("a plan has the key {key}, and waypost_control says {plans}"));
+        if lost > 0 {
+            wrong.push(format!("the latest versions of {lost} plans have no number, and will get none"));
+        }
+        if key > keys {
+            wrong.push(format!("a plan has the key {key}, and waypost_plan_keys says {keys}"));
         }
         Ok(wrong.into_iter().map(|what| format!("{}: {what}", self.location())).collect())
     }
@@ -264,10 +297,10 @@ impl Maintenance for PostgresStore {
 }
 
 /// Adds to an error that it is unknown whether the commit happened.
-fn in_doubt(error: StoreError, doubt: Option<UncertainCommit>) -> StoreError {
+fn in_doubt(error: StoreError, doubt: Option<&UncertainCommit>) -> StoreError {
     match (error, doubt) {
         (error, None) => error,
-        (StoreError::Database(text), Some(_)) => StoreError::Database(format!(
+        (StoreError::Database(text) | StoreError::Unreachable(text), Some(_)) => StoreError::Database(format!(
             "{text}; the connection broke during the commit, and it is not known whether it was written"
         )),
         (StoreError::Busy, Some(_)) => StoreError::Database(

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 pub(super) use self::maintenance::totals;
@@ -19,6 +19,7 @@ use self::rows::PlanRow;
 use crate::backends::write_buffer::{PendingPlan, PendingPlans};
 use crate::backends::{hash_chain, in_memory_query, list_query};
 use crate::clock;
+use crate::dirs::{FileIdentity, make_recovery_file, remove_file, sync_file};
 use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
 use crate::log::subscription::Subscription;
@@ -51,6 +52,8 @@ pub struct SqliteStore {
     path: PathBuf,
     durability: Durability,
     bell: ChangeSignal,
+    /// The file that was opened, once it is.
+    identity: Option<FileIdentity>,
     /// The schema of the file, if this build can only read it.
     newer_schema: Option<u32>,
     writer: Mutex<Option<Connection>>,
@@ -61,12 +64,22 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Some(ErrorCode::DiskFull) => Self::DiskFull { what: "the database".to_owned() },
+            // The shared memory of the write-ahead log is a file, too, which SQLite extends before it is used.
+            Some(ErrorCode::SystemIoFailure) if has_extended_code(&error, ffi::SQLITE_IOERR_SHMSIZE) => {
+                Self::DiskFull { what: "the database".to_owned() }
+            }
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase("the file".to_owned()),
+            Some(ErrorCode::DatabaseCorrupt) => {
                 Self::Corrupt { what: "the database file".to_owned(), detail: error.to_string() }
             }
             _ => Self::Database(error.to_string()),
         }
     }
+}
+
+fn has_extended_code(error: &rusqlite::Error, code: i32) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == code)
 }
 
 /// Waits for another writer, after `tries` earlier waits; returns `false` after [`BUSY_SECONDS_MAX`]. A commit takes a
@@ -105,12 +118,14 @@ impl SqliteStore {
             path: path.to_owned(),
             durability,
             bell,
+            identity: None,
             newer_schema: None,
             writer: Mutex::new(None),
             reader: Mutex::new(None),
         };
         let mut connection = store.connect()?;
         store.newer_schema = schema::bring_up_to_date(&mut connection, &store.location())?;
+        store.identity = Some(FileIdentity::of(path)?);
         *lock(&store.writer) = Some(connection);
         Ok(store)
     }
@@ -125,18 +140,34 @@ impl SqliteStore {
         schema::version(&connection).map(Some)
     }
 
+    /// Refuses to go on with a file that is no longer at its path. SQLite itself would go on, and everything would be
+    /// lost when the last process closes the file.
+    fn must_be_there(&self) -> Result<()> {
+        match self.identity.is_some_and(|identity| identity.is_gone_from(&self.path)) {
+            true => Err(StoreError::StoreRemoved { what: self.location() }),
+            false => Ok(()),
+        }
+    }
+
     fn connect(&self) -> Result<Connection> {
+        self.must_be_there()?;
         let named = |error: rusqlite::Error| match StoreError::from(error) {
             StoreError::Corrupt { detail, .. } => StoreError::Corrupt { what: self.location(), detail },
             StoreError::Database(detail) => StoreError::Database(format!("{}: {detail}", self.location())),
+            StoreError::NotADatabase(_) => StoreError::NotADatabase(self.location()),
+            StoreError::DiskFull { .. } => StoreError::DiskFull { what: self.location() },
             other @ (StoreError::TooNew { .. }
             | StoreError::Busy
+            | StoreError::Unreachable(_)
             | StoreError::Files { .. }
+            | StoreError::StoreRemoved { .. }
             | StoreError::Pruned { .. }
             | StoreError::BadCursor(_)
             | StoreError::BadLocation(_)) => other,
         };
-        let mut connection = Connection::open(&self.path).map_err(named)?;
+        // The file is there already: a missing one must not be replaced by an empty one.
+        let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
+        let mut connection = Connection::open_with_flags(&self.path, flags).map_err(named)?;
         connection.busy_handler(Some(wait_for_others)).map_err(named)?;
         let synchronous = match self.durability {
             Durability::Full => "FULL",
@@ -164,6 +195,7 @@ impl Store for SqliteStore {
         if let Some(found) = self.newer_schema {
             return Err(StoreError::TooNew { what: self.location(), found, known: schema::KNOWN });
         }
+        self.must_be_there()?;
         let mut slot = lock(&self.writer);
         let mut connection = match slot.take() {
             Some(connection) => connection,
@@ -172,6 +204,7 @@ impl Store for SqliteStore {
         let outcome = (|| {
             let transaction =
                 connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            schema::must_be_usable(&transaction, &self.location())?;
             let mut rows = Rows::of(&transaction, &clock::now);
             work(&mut rows)?;
             let wrote = rows.finish()?;
@@ -187,10 +220,11 @@ impl Store for SqliteStore {
         if outcome.as_ref().is_ok_and(|&wrote| wrote) {
             self.bell.ring();
         }
-        outcome.map(drop)
+        outcome.and_then(|_| self.must_be_there())
     }
 
     fn read(&self, look: Look<'_>) -> Result<()> {
+        self.must_be_there()?;
         // A process that reads only once, as most commands do, needs no second connection.
         if let Ok(mut slot) = self.writer.try_lock()
             && let Some(connection) = slot.as_mut()
@@ -242,6 +276,18 @@ impl Maintenance for SqliteStore {
             ("journal_mode", pragma("journal_mode")?),
             ("synchronous", synchronous),
         ])
+    }
+
+    fn rescue(&self) -> Result<Option<PathBuf>> {
+        let (writer, reader) = (lock(&self.writer), lock(&self.reader));
+        let Some(connection) = writer.as_ref().or(reader.as_ref()) else { return Ok(None) };
+        let path = make_recovery_file(&self.path)?;
+        let copied = connection.execute("VACUUM INTO ?1", [path.to_string_lossy()]);
+        copied
+            .map_err(StoreError::from)
+            .and_then(|_| sync_file(&path))
+            .inspect_err(|_| remove_file(&path))?;
+        Ok(Some(path))
     }
 
     fn compact(&self) -> Result<u64> {

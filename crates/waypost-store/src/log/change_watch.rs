@@ -194,6 +194,8 @@ mod system {
                 inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok()?;
             let events = inotify::WatchFlags::CLOSE_WRITE
                 | inotify::WatchFlags::MOVED_TO
+                | inotify::WatchFlags::DELETE
+                | inotify::WatchFlags::MOVE_SELF
                 | inotify::WatchFlags::ONLYDIR;
             inotify::add_watch(&inotify, folder, events).ok()?;
             Some(Self { inotify, name: bell.file_name()?.to_owned(), deaf: None })
@@ -214,15 +216,23 @@ mod system {
             loop {
                 match reader.next() {
                     Ok(event) => {
-                        let lost = event
-                            .events()
-                            .intersects(inotify::ReadFlags::QUEUE_OVERFLOW | inotify::ReadFlags::IGNORED);
+                        // The folder was moved away or removed, or some events were not kept.
+                        let lost = event.events().intersects(
+                            inotify::ReadFlags::QUEUE_OVERFLOW
+                                | inotify::ReadFlags::IGNORED
+                                | inotify::ReadFlags::MOVE_SELF,
+                        );
                         if event.events().contains(inotify::ReadFlags::IGNORED) {
                             self.deaf = Some(Instant::now());
                         }
-                        let is_bell =
-                            event.file_name().is_some_and(|name| name.to_bytes() == self.name.as_bytes());
-                        heard |= lost || is_bell;
+                        // A folder whose files are open is not reported as removed, but the files are: also the
+                        // database, with whose name that of its signal file begins.
+                        let is_deleted = event.events().contains(inotify::ReadFlags::DELETE);
+                        let is_ours = event.file_name().is_some_and(|name| match is_deleted {
+                            true => self.name.as_bytes().starts_with(name.to_bytes()),
+                            false => name.to_bytes() == self.name.as_bytes(),
+                        });
+                        heard |= lost || is_ours;
                     }
                     Err(Errno::INTR) => {}
                     Err(_) => return heard,

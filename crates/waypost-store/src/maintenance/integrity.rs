@@ -4,7 +4,7 @@ use serde::Serialize;
 use waypost_core::{Plan, PlanId};
 
 use crate::error::Result;
-use crate::maintenance::verify::{Replayed, replay};
+use crate::maintenance::verify::{Replayed, replay, snapshot_versions};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
 use crate::rows::{ArchiveFilter, IndexRows, PlanSummary, Query, Sort};
@@ -103,10 +103,10 @@ fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan
     let Replayed { plan, first_break, .. } = replay(read, &head)?;
     let mut wrong: Vec<String> = first_break.iter().map(ToString::to_string).collect();
     let Some(plan) = plan else { return Ok((wrong, None)) };
-    if let Some((at, bytes)) = read.snapshot(id, head.version)?
-        && Plan::from_snapshot(bytes).is_err()
-    {
-        wrong.push(format!("the snapshot of version {at} cannot be read (it is not needed)"));
+    for version in snapshot_versions(read, &head, 0)? {
+        if read.snapshot(id, version)?.is_some_and(|(_, bytes)| Plan::from_snapshot(bytes).is_err()) {
+            wrong.push(format!("the snapshot of version {version} cannot be read (it is not needed)"));
+        }
     }
     if PlanSummary::of(&plan) != head {
         wrong.push("its line in the list differs from what the events say".to_owned());

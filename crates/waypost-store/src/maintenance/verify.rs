@@ -182,7 +182,7 @@ pub(crate) fn replay(read: &mut dyn Read, head: &PlanSummary) -> Result<Replayed
 }
 
 /// Returns the versions of which there are snapshots, the latest first.
-fn snapshot_versions(read: &mut dyn Read, head: &PlanSummary, after: u64) -> Result<Vec<u64>> {
+pub(crate) fn snapshot_versions(read: &mut dyn Read, head: &PlanSummary, after: u64) -> Result<Vec<u64>> {
     let (mut versions, mut at_most) = (Vec::new(), head.version);
     while let Some((version, _)) = read.snapshot(&head.id, at_most)?.filter(|(version, _)| *version > after) {
         versions.push(version);

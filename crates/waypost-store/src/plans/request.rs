@@ -46,8 +46,6 @@ pub struct Committed {
     pub plan: PlanId,
     /// The version of the plan after the write.
     pub version: u64,
-    /// The sequence number of that version in the log; 0 when nothing was written.
-    pub sequence: u64,
     /// Whether a version was written: commands that change nothing make none.
     pub changed: bool,
     /// For [`crate::PlanStore::write_partial`]: the refused commands, by their index in the request.
@@ -59,7 +57,7 @@ pub struct Committed {
 impl Committed {
     /// Returns the result of a write that changed nothing: the plan is at this version.
     pub fn unchanged(plan: PlanId, version: u64) -> Self {
-        Self { plan, version, sequence: 0, changed: false, rejected: Vec::new(), unresolved: Vec::new() }
+        Self { plan, version, changed: false, rejected: Vec::new(), unresolved: Vec::new() }
     }
 
     /// Returns the unresolved waits as texts for the user.

@@ -1,5 +1,5 @@
 //! The body of the store's transaction: decides commands on the current plan and appends their events as one version.
-//! There are no concurrent writers while it runs.
+//! It runs as if there were no concurrent writers.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,8 @@ pub(super) fn create(
     no_ring(transaction, &plan, &events)?;
     let unresolved = check_waits(transaction, &plan, &events)?;
     let mut cached = Cached { plan, used: 0, replayed: 0, news: None, kept: None };
-    let committed = append(transaction, &mut cached, by, command.name(), &events, LeaseTerms::default(), at)?;
+    let (committed, _) =
+        append(transaction, &mut cached, by, command.name(), &events, LeaseTerms::default(), at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
     cache.put(cached.plan, cached.replayed);
     if let Some(made) = cache.plans.get_mut(&id) {
@@ -146,8 +147,8 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
     plan.finish_version(at);
     let command = joined(names);
     let terms = LeaseTerms { seconds: request.lease_seconds, queue: slots.map(|slots| slots.queue.as_str()) };
-    let committed = append(transaction, cached, &request.by, &command, &all, terms, at)?;
-    let (version, sequence) = (committed.version, committed.sequence);
+    let (committed, sequence) = append(transaction, cached, &request.by, &command, &all, terms, at)?;
+    let version = committed.version;
     let (plan, actor) = (id.clone(), request.by.clone());
     let entry = || VersionRecord { sequence, plan, version, at, actor, command, events: all };
     keep(&mut cached.kept, entry);
@@ -197,6 +198,7 @@ fn locks_are_free(
     Ok(())
 }
 
+/// Appends a version. Also returns its sequence number.
 fn append(
     transaction: &mut dyn Transaction,
     cached: &mut Cached,
@@ -205,7 +207,7 @@ fn append(
     events: &[Event],
     terms: LeaseTerms<'_>,
     at: Timestamp,
-) -> Done {
+) -> Result<(Committed, u64), BatchError> {
     let plan = &mut cached.plan;
     let mut touched = plan.take_touched();
     let (outcomes, whole) = (std::mem::take(&mut touched.outcomes), touched.whole);
@@ -228,7 +230,7 @@ fn append(
         cached.replayed = 0;
     }
     let (id, version) = (plan.id().clone(), plan.version());
-    Ok(Committed { sequence, changed: true, ..Committed::unchanged(id, version) })
+    Ok((Committed { changed: true, ..Committed::unchanged(id, version) }, sequence))
 }
 
 fn conflict(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 use waypost_core::{Command, Plan};
-use waypost_store::{CopyError, Durability, Running, SqliteStore, StoreError, WriteError, copy};
+use waypost_store::{CopyError, Durability, PruneMode, Running, SqliteStore, StoreError, WriteError, copy};
 
 use crate::kit::*;
 use crate::place::{Folder, Place};
@@ -41,6 +41,60 @@ fn snapshots_that_are_garbled_or_gone_lose_nothing() {
     assert_eq!(place.plans().doctor(false).unwrap().len(), 1, "the doctor says so");
     tamper(&place, "DELETE FROM snapshots");
     assert_eq!(now(&place.plans(), "p").to_draft(), before);
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
+}
+
+/// Flips one bit of a value, at the start, in the middle or at the end of it.
+fn flip(bytes: &mut [u8], place: usize) {
+    let at = (bytes.len() - 1) * place / 2;
+    bytes[at] ^= 1;
+}
+
+#[test]
+fn a_flipped_bit_is_found_in_events_hashes_snapshots_and_what_is_kept_of_pruned_plans() {
+    let place = Place::sqlite();
+    let plans = place.plans();
+    for id in ["p", "q"] {
+        create_small(&plans, id);
+        for round in 0..12 {
+            let body = format!("{round} ").repeat(6_000);
+            write(&plans, id, revise(waypost_core::PlanChanges { body: Some(body), ..Default::default() }))
+                .unwrap();
+        }
+    }
+    for command in [Command::Activate, start("first"), finish("first")] {
+        write(&plans, "q", command).unwrap();
+    }
+    plans.prune(0, &ada(), PruneMode::Act, &mut |_| {}).unwrap();
+    write(&plans, "p", add("late")).unwrap();
+    assert_eq!(plans.doctor(false).unwrap(), []);
+    let database = Connection::open(database(&place)).unwrap();
+    // A version before the snapshot, and one after it.
+    for (table, column, row) in [
+        ("log", "events", "plan = 1 AND version = 2"),
+        ("log", "events", "plan = 1 AND version = 14"),
+        ("log", "hash", "plan = 1 AND version = 5"),
+        ("plans", "hash", "key = 1"),
+        ("snapshots", "bytes", "plan = 1"),
+        ("pruned", "bytes", "plan = 2"),
+    ] {
+        for at in 0..3 {
+            let select =
+                format!("SELECT rowid, CAST({column} AS BLOB), typeof({column}) FROM {table} WHERE {row}");
+            let (id, before, kind): (i64, Vec<u8>, String) = database
+                .query_row(&select, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .unwrap_or_else(|error| panic!("{select}: {error}"));
+            let put = |bytes: &[u8]| {
+                let update = format!("UPDATE {table} SET {column} = CAST(?1 AS {kind}) WHERE rowid = ?2");
+                database.execute(&update, rusqlite::params![bytes, id]).unwrap();
+            };
+            let mut after = before.clone();
+            flip(&mut after, at);
+            put(&after);
+            assert!(!place.plans().doctor(false).unwrap().is_empty(), "{table}.{column}, {row}, place {at}");
+            put(&before);
+        }
+    }
     assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
 
@@ -109,8 +163,8 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
     let text = "these are the words of somebody else ".repeat(200);
     std::fs::write(&path, &text).unwrap();
     match SqliteStore::open(&path, Durability::Full).map(drop) {
-        Err(StoreError::Corrupt { what, .. }) => assert_eq!(what, format!("sqlite:{}", path.display())),
-        other => panic!("expected damage to be named, got {other:?}"),
+        Err(StoreError::NotADatabase(what)) => assert_eq!(what, format!("sqlite:{}", path.display())),
+        other => panic!("expected the file to be named, got {other:?}"),
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
 }
@@ -175,7 +229,8 @@ fn files_of_every_older_schema_open() {
         assert_eq!(plans.at_version(&plan("moon"), 2).unwrap().spec().title, "a plan");
         assert!(matches!(write(&plans, "mars", add("x")), Err(WriteError::NotFound(_))), "it was purged");
         assert_eq!(plans.doctor(false).unwrap(), [], "schema {schema}");
-        assert_eq!(write(&plans, "moon", add("land")).unwrap().sequence, 6);
+        let landed = write(&plans, "moon", add("land")).unwrap();
+        assert_eq!(number(&plans, &landed), 6);
         let versions = look(plans.store(), |read| read.stored_versions(&plan("moon"), 0, 9));
         assert!(versions[..4].iter().all(|version| version.hash.is_none()), "old versions stay as they are");
         assert_eq!(versions[4].chained_from, Some(5), "schema {schema}");

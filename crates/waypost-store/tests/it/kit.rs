@@ -75,6 +75,11 @@ pub(crate) fn finish(name: &str) -> Command {
     Command::FinishTask { task: id(name), attempt: None, outcome, retry: None }
 }
 
+/// The number of a version in the log.
+pub(crate) fn number(plans: &PlanStore, written: &Committed) -> u64 {
+    plans.history(&written.plan, written.version - 1, 1).unwrap()[0].sequence
+}
+
 /// The plan as it is now.
 pub(crate) fn now(plans: &PlanStore, name: &str) -> Plan {
     plans.with_plan(&plan(name), Plan::clone).unwrap()

@@ -12,5 +12,6 @@ mod kit;
 mod place;
 mod postgres;
 mod processes;
+mod removed_store;
 mod repaired_files;
 mod wrapped;

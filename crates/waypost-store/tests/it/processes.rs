@@ -148,7 +148,7 @@ fn a_store_can_be_made_by_many_at_once(place: &Place) {
         assert!(child.wait().unwrap().success());
     }
     let plans = place.plans();
-    assert_eq!(create_small(&plans, "p").sequence, 1);
+    assert_eq!(number(&plans, &create_small(&plans, "p")), 1);
     assert_eq!(plans.doctor(false).unwrap(), []);
 }
 

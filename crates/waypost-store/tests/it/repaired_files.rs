@@ -4,7 +4,7 @@ use std::fs;
 use std::time::SystemTime;
 
 use waypost_core::{Command, Phase, Plan};
-use waypost_store::{Cursor, EventFilter, LogEvent, NewPlan, PlanStore, Since};
+use waypost_store::{Cursor, EventFilter, LogEvent, NewPlan, PlanStore, Query, Since};
 use waypost_testkit::chain;
 
 use crate::damaged_files::*;
@@ -302,10 +302,12 @@ fn no_number_is_given_again_while_files_are_missing() {
         if left == 3 {
             assert_eq!(write(&plans, "p", add("other")).unwrap().version, 4, "version 3 was given before");
         }
-        assert!(write(&plans, "q", add("second")).unwrap().sequence > 4);
+        let second = write(&plans, "q", add("second")).unwrap();
+        assert!(number(&plans, &second) > 4);
         assert_eq!(place.plans().doctor(true).unwrap(), []);
-        let number = log(&plans).last().unwrap().sequence;
-        assert_eq!(write(&place.plans(), "q", add("third")).unwrap().sequence, number + 1);
+        let last = log(&plans).last().unwrap().sequence;
+        let third = write(&place.plans(), "q", add("third")).unwrap();
+        assert_eq!(number(&plans, &third), last + 1);
     }
 }
 
@@ -369,6 +371,44 @@ fn a_repair_restores_no_approval_that_no_intact_version_supports() {
     let plan = now(&place.plans(), "p");
     assert_eq!((plan.state().phase, plan.version()), (Phase::Active, 4));
     assert!(plan.state().approval.is_some());
+}
+
+#[test]
+fn a_repair_keeps_a_plan_without_work_for_machines_active() {
+    let place = three_versions();
+    let plans = place.plans();
+    write(&plans, "p", start("first")).unwrap();
+    write(&plans, "p", add("fourth")).unwrap();
+    change_history(&place, |lines| lines.last_mut().unwrap().truncate(60));
+    place.plans().doctor(true).unwrap();
+    let plan = now(&place.plans(), "p");
+    assert_eq!((plan.state().phase, plan.len()), (Phase::Active, 4));
+    assert!(!plan.state().approval_required);
+}
+
+#[test]
+fn one_history_that_cannot_be_opened_stops_no_other_plan() {
+    let place = three_versions();
+    fs::remove_file(history(&place, "p")).unwrap();
+    fs::create_dir(history(&place, "p")).unwrap();
+    let plans = place.plans();
+    let listed = plans.heads(&Query { limit: 10, ..Query::default() }).unwrap();
+    assert!(listed.items.iter().any(|head| head.id == plan("q")), "{listed:?}");
+    assert!(listed.warnings.iter().any(|warning| warning.contains("it is a folder")), "{listed:?}");
+    write(&plans, "q", add("more")).unwrap();
+    let found = place.plans().doctor(true).unwrap();
+    assert!(found.iter().any(|finding| finding.what.contains("p.jsonl")), "{found:?}");
+    assert_eq!(now(&place.plans(), "p").len(), 3);
+}
+
+#[test]
+fn a_list_says_that_a_plan_is_gone() {
+    let place = three_versions();
+    fs::remove_file(history(&place, "p")).unwrap();
+    fs::remove_file(readable(&place, "p")).unwrap();
+    let listed = place.plans().heads(&Query { limit: 10, ..Query::default() }).unwrap();
+    assert_eq!(listed.items.len(), 1);
+    assert!(listed.warnings.iter().any(|warning| warning.contains("are missing")), "{listed:?}");
 }
 
 #[test]
@@ -481,7 +521,8 @@ fn a_store_file_is_rebuilt_beside_a_torn_history() {
     assert!(found.iter().all(|finding| finding.repaired), "{found:?}");
     assert_eq!(place.plans().doctor(false).unwrap(), []);
     assert_eq!(now(&place.plans(), "p").version(), 3);
-    assert_eq!(write(&place.plans(), "p", add("fourth")).unwrap().sequence, 5);
+    let fourth = write(&place.plans(), "p", add("fourth")).unwrap();
+    assert_eq!(number(&place.plans(), &fourth), 5);
 }
 
 #[test]

@@ -35,11 +35,17 @@ impl From<StoreError> for ErrorMessage {
 
 impl From<RunError> for ErrorMessage {
     fn from(error: RunError) -> Self {
+        let what = error.to_string();
         match error {
             RunError::Plan(error) => error.into(),
-            RunError::Store(ref inner) => {
-                let hint = hint_text(ServiceError::from(inner.clone()).hint());
-                Self { hint, what: error.to_string() }
+            RunError::Logs { .. } => {
+                Self { hint: "let this user write there, or remove what is in its place".to_owned(), what }
+            }
+            RunError::PlanLost { error, .. } => Self { what, ..(*error).into() },
+            RunError::Store(inner)
+            | RunError::StoreFailed(inner)
+            | RunError::StoppedInOutage { error: inner, .. } => {
+                Self { hint: hint_text(ServiceError::from(inner).hint()), what }
             }
         }
     }

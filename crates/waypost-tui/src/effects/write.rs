@@ -63,6 +63,8 @@ impl EffectContext {
             PlanAction::Reject(reason) => service.reject(by, id, &reason, Guard::NONE),
             PlanAction::Pause => service.pause(by, id, "", Guard::NONE),
             PlanAction::Resume => service.resume(by, id, Guard::NONE),
+            PlanAction::HoldTask(task) => service.hold_tasks(by, id, &[task], "", Guard::NONE),
+            PlanAction::UnholdTask(task) => service.unhold_tasks(by, id, &[task], Guard::NONE),
             PlanAction::CancelTask(task) => service.cancel_task(by, id, &task, "", Guard::NONE),
             PlanAction::CancelPlan => service.finish(by, id, Phase::Cancelled, "", Guard::NONE),
             PlanAction::RetryTask(task) => service.retry_task(by, id, &task, Guard::NONE),

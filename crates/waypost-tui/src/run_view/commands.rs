@@ -1,6 +1,6 @@
 //! The user's actions on a plan in the run view, and their dialogs.
 
-use waypost_core::Phase;
+use waypost_core::{EffectiveStatus, Phase};
 use waypost_run::Control;
 
 use super::{Group, Intent, LocalRun, OpenDialog, PlanAction, Preview, RunEffect, RunView};
@@ -108,6 +108,16 @@ impl RunView {
                 self.write(PlanAction::Pause, "paused: no new tasks start, here or elsewhere", context);
             }
         }
+    }
+
+    pub(super) fn hold_or_lift(&mut self, context: &mut Context<'_>) {
+        let Some(row) = self.row() else { return };
+        let task = row.id.clone();
+        let (action, said) = match row.standing == EffectiveStatus::Held {
+            true => (PlanAction::UnholdTask(task), format!("{} is no longer held", row.id)),
+            false => (PlanAction::HoldTask(task), format!("{} is held: it does not start", row.id)),
+        };
+        self.write(action, &said, context);
     }
 
     pub(super) fn cancel_task(&mut self, context: &mut Context<'_>) {

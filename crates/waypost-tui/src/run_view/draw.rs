@@ -78,7 +78,8 @@ impl RunView {
         }
         match self.row().map(|row| row.group) {
             Some(Group::Failed) => keys.push(Action::Retry),
-            Some(Group::Asking | Group::Running | Group::Waiting | Group::Ended) | None => {}
+            Some(Group::Waiting) => keys.push(Action::Hold),
+            Some(Group::Asking | Group::Running | Group::Ended) | None => {}
         }
         keys.extend([Action::Focus, Action::History, Action::Back]);
         if settings.dry_run {

@@ -62,6 +62,8 @@ pub enum PlanAction {
     Reject(String),
     Pause,
     Resume,
+    HoldTask(TaskId),
+    UnholdTask(TaskId),
     CancelTask(TaskId),
     CancelPlan,
     RetryTask(TaskId),

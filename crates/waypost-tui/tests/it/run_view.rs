@@ -282,6 +282,18 @@ fn the_log_follows_its_end_until_somebody_scrolls() {
 }
 
 #[test]
+fn the_details_are_loaded_again_when_the_plan_changes_and_the_row_does_not() {
+    let mut story = middle();
+    let mut app = watching((80, 24));
+    reply(&mut app, story.stands());
+    reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
+    assert_eq!(run_effects(reply(&mut app, story.stands())), []);
+    story.write(&Actor::person("ada"), Command::Pause { reason: String::new() });
+    let asked = reply(&mut app, story.stands());
+    assert_eq!(run_effects(asked), [RunEffect::LoadTaskDetail(key(), id("choose"))]);
+}
+
+#[test]
 fn a_running_task_is_looked_at_again_as_time_goes_by_but_never_twice_at_once() {
     let mut app = watching((80, 24));
     reply(&mut app, middle().stands());

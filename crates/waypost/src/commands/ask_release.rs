@@ -2,9 +2,9 @@
 
 use clap::Args;
 use waypost_core::QuestionRequest as Question;
-use waypost_service::{TaskRef, TaskReport};
+use waypost_service::TaskReport;
 
-use super::task_lifecycle::TaskArgs;
+use super::task_lifecycle::{Reporter, TaskArgs};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::Guard;
@@ -27,9 +27,8 @@ pub(crate) struct AskPerson {
     /// Suggested answer; repeatable
     #[arg(long, value_name = "TEXT")]
     choice: Vec<String>,
-    /// Attempt that asks; refused if a newer attempt has started
-    #[arg(long, value_name = "N")]
-    attempt: Option<u32>,
+    #[command(flatten)]
+    reporter: Reporter,
     #[command(flatten)]
     guard: Guard,
 }
@@ -38,7 +37,7 @@ impl AskPerson {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
         let ask = Question { text: self.question.join(" "), choices: self.choice, state: None };
-        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let of = self.reporter.on(&found.id, &task);
         let report = TaskReport::Question(Box::new(ask));
         let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
         let said = format!("{task} waits for a person's answer");
@@ -55,9 +54,8 @@ pub(crate) struct Release {
     /// Reason
     #[arg(long, default_value = "")]
     reason: String,
-    /// Attempt to release
-    #[arg(long, value_name = "N")]
-    attempt: Option<u32>,
+    #[command(flatten)]
+    reporter: Reporter,
     #[command(flatten)]
     guard: Guard,
 }
@@ -65,7 +63,7 @@ pub(crate) struct Release {
 impl Release {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let of = self.reporter.on(&found.id, &task);
         let report = TaskReport::Released { reason: self.reason };
         let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
         context.done_task(&found, &reply, &task, &format!("{task} is released"))

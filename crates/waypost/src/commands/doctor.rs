@@ -44,6 +44,18 @@ impl Doctor {
             config?;
             return tell_of_cluster(context, &cluster);
         }
+        if place.is_cut_off() {
+            // Opening it would turn it into a new store, in which nothing is wrong.
+            let what = format!("{} has 0 bytes, so that whatever it held is lost", place.shown());
+            if context.out.json {
+                let finding = json!({ "what": what, "repaired": false });
+                context.out.value(&json!({ "store": place.shown(), "findings": [finding] }))?;
+            }
+            return Err(Failure::failed(
+                what,
+                "restore a backup, or delete the file if it never held a plan",
+            ));
+        }
         let plans = context.plans()?;
         // The store's own display form: the location that opened it may contain a password.
         let location = plans.store().location();

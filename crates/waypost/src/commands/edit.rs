@@ -1,19 +1,16 @@
 //! `waypost edit`: opens a plan in the person's editor. If the edited text cannot be saved, the draft stays in its file.
 
-mod checkboxes;
-
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process;
 
 use clap::{Args, ValueEnum};
-use waypost_core::{Draft, Plan};
-use waypost_formats::{Dialect, Form, fit_to_plan, write};
+use waypost_core::Plan;
+use waypost_formats::{Dialect, Form, write};
+use waypost_service::SourceText;
 
 use crate::context::{Context, PlanHandle};
 use crate::error::{Exit, Failure, Outcome};
 use crate::options::Guard;
-use crate::plan_input::Source;
 use crate::{files, output};
 
 /// The editor if none is configured and there is a terminal.
@@ -78,7 +75,7 @@ impl Edit {
                 context.out.say("nothing was changed");
                 return Ok(());
             }
-            let attempt = save(context, found, &plan, &before, &path, &edited, dialect);
+            let attempt = save(context, found, &plan, &edited, dialect);
             let Err(failure) = attempt else {
                 let _gone = std::fs::remove_file(&path);
                 return Ok(());
@@ -125,43 +122,14 @@ fn read_back(path: &Path) -> Outcome<String> {
 }
 
 /// Saves the edited text as one version, guarded by the version that was opened.
-fn save(
-    context: &mut Context,
-    found: &PlanHandle,
-    plan: &Plan,
-    before: &Draft,
-    path: &Path,
-    edited: &str,
-    dialect: Dialect,
-) -> Outcome {
-    let mut source = Source::text(&path.display().to_string(), edited, Some(dialect))?;
-    let reading = &mut source.reading;
-    if let [draft] = reading.drafts.as_mut_slice() {
-        // No other writer can take these ids: the write is guarded by this version of the plan.
-        fit_to_plan(draft, &reading.assigned_ids, before, plan.free_task_ids());
-    }
-    let problems: Vec<_> = source.problems().into_iter().map(|(_, problem)| (None, problem)).collect();
-    if !problems.is_empty() {
-        return Err(Failure::invalid("the draft", &problems));
-    }
-    for note in &source.reading.notes {
+fn save(context: &mut Context, found: &PlanHandle, plan: &Plan, edited: &str, dialect: Dialect) -> Outcome {
+    let name = "the draft".to_owned();
+    let source = SourceText { text: edited.to_owned(), format: Some(dialect), file_name: None, name };
+    let reply = found.service.update(&context.caller()?, &found.id, source, Some(plan.version()).into())?;
+    for note in &reply.notes {
         context.out.note(note);
     }
-    let Some(draft) = source.reading.drafts.into_iter().next() else {
-        return Err(Failure::new(
-            Exit::Invalid,
-            "there is no plan in the draft",
-            "write one, or leave the draft as it was",
-        ));
-    };
-    let by = context.caller()?;
-    let statuses = checkboxes::commands(plan, &by.actor, &draft)?;
-    let guard = Some(plan.version()).into();
-    let reply = found.service.replace(&by, &found.id, draft, HashSet::new(), statuses.commands, guard)?;
-    for left in statuses.not_taken {
-        context.out.note(left);
-    }
-    context.done(found, &reply, "saved")
+    context.done(found, &reply.written, "saved")
 }
 
 fn editor() -> Outcome<String> {

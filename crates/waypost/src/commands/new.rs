@@ -1,6 +1,7 @@
 //! `waypost new`: creates a plan from command line arguments.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Map, Value};
 use waypost_core::{BadId, Draft, PlanId, Task, TaskId, TaskSpec};
 use waypost_service::CreateOptions;
@@ -45,7 +46,7 @@ pub(crate) struct New {
     #[arg(long)]
     id: Option<String>,
     /// Description of a task; repeatable, ids are t1, t2, …
-    #[arg(long = "task", value_name = "DESCRIPTION")]
+    #[arg(long = "task", value_name = "DESCRIPTION", value_parser = NonEmptyStringValueParser::new())]
     tasks: Vec<String>,
 }
 

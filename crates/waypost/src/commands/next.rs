@@ -55,6 +55,11 @@ impl Next {
         let filter = ClaimFilter { plan: plan.as_ref(), queue: self.queue.as_deref() };
         let Claimable { tasks, warnings } = context.service(&plans).claimable(filter, self.limit)?;
         context.note_damage(&warnings);
+        if tasks.is_empty() && !context.out.json {
+            let reasons = context.service(&plans).idle_reasons(&context.caller()?, filter)?;
+            say_why_nothing(context, &reasons);
+            return Ok(());
+        }
         list(context, &plans, plan.as_ref(), &tasks)
     }
 
@@ -68,13 +73,7 @@ impl Next {
         if context.out.json {
             return context.out.value(&json!({ "task": Value::Null, "reasons": reasons }));
         }
-        if reasons.is_empty() {
-            return say_why_nothing(context, plans, plan);
-        }
-        context.out.say("nothing can be started:");
-        for reason in reasons {
-            context.out.say(format!("  {reason}"));
-        }
+        say_why_nothing(context, &reasons);
         Ok(())
     }
 }
@@ -104,9 +103,6 @@ fn list(
     if context.out.json {
         return context.out.value(&json!({ "tasks": tasks, "total": total }));
     }
-    if tasks.is_empty() {
-        return say_why_nothing(context, plans, of);
-    }
     for task in &tasks {
         let word = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or("");
         let name =
@@ -131,20 +127,15 @@ fn list(
 }
 
 /// Reports why nothing can start.
-fn say_why_nothing(context: &mut Context, plans: &PlanStore, of: Option<&PlanId>) -> Outcome {
-    let Some(plan) = of else {
-        context.out.say("no active plan has ready tasks");
-        return Ok(());
-    };
-    let words = plans.view(plan, |plan, _| {
-        let phase = view::phase_words(
-            plan.state().phase,
-            plan.state().approval_required && plan.state().approval.is_none(),
-        );
-        format!("nothing can be started ({phase}; {})", view::progress(&plan.effective_counts()))
-    })?;
-    context.out.say(words);
-    Ok(())
+fn say_why_nothing(context: &mut Context, reasons: &[String]) {
+    if let [reason] = reasons {
+        context.out.say(format!("nothing can be started: {reason}"));
+        return;
+    }
+    context.out.say("nothing can be started:");
+    for reason in reasons {
+        context.out.say(format!("  {reason}"));
+    }
 }
 
 /// Prints a claimed task with the outputs of its dependencies.

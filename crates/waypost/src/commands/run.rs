@@ -12,9 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use serde_json::json;
 use signal_hook::consts::SIGTERM;
 use waypost_config::Config;
 use waypost_core::{Draft, Phase, PlanId};
+use waypost_exec::AttemptKey;
 use waypost_formats::Dialect;
 use waypost_run::{
     AfterFailure, Control, Controller, ExitPolicy, Idleness, Options, RunError, RunObserver, Runner, Summary,
@@ -32,7 +34,7 @@ use write_back::WriteBack;
 use super::tui;
 use crate::approval_prompt::Answer;
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::{Exit, Failure, Outcome, rescued};
 use crate::load_config::{self, Folders};
 use crate::options::input_format;
 use crate::plan_input;
@@ -104,6 +106,9 @@ pub(crate) struct Run {
     /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Use the workers that dispatch executors have for this target
+    #[arg(long, value_name = "NAME", conflicts_with = "tui")]
+    target: Option<String>,
 }
 
 impl Run {
@@ -114,66 +119,74 @@ impl Run {
             true => load_config::load_untrusted(&folders, context.actor()?.kind)?,
             false => trust_prompt::load_config(context, &folders, self.config.as_deref())?,
         };
-        let config = Arc::new(config);
+        let config = Arc::new(load_config::for_target(config, self.target.as_deref())?);
         let (mut draft, mut back, text) = self.source(context)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
         }
-        let executor = self.executor.clone().or_else(|| config.default_executor.clone());
-        let draft = prepare::runnable_by(context, &config, draft, executor.as_deref())?;
+        let begin = self.begin(&config);
+        let draft = prepare::runnable_by(context, &config, draft, begin.executor)?;
         self.mind_the_queue(context, &config, draft.draft());
         if self.dry_run {
             return dry_run::print(context, &config, draft.draft(), self.jobs);
         }
         let since = webhooks::since(context, &config)?;
-        let begin = RunRequest { executor: executor.as_deref(), ..self.begin() };
         let entered = begin.enter(context, &config, draft)?;
         let (plans, id) = (Arc::clone(&entered.plans), entered.id.clone());
-        if !self.watch && self.is_over_already(context, &plans, &id)? {
+        let outcome = (|| {
+            if !self.watch && self.is_over_already(context, &plans, &id)? {
+                if let Some(back) = &mut back {
+                    plans.with_plan(&id, |plan| back.finish(context, plan))?;
+                }
+                return Ok(());
+            }
+            begin.assign(context, &plans, &id)?;
+            if self.tui {
+                // Whatever has to be approved first is shown there.
+                context.service_with(&plans, &config)?.start(
+                    &context.caller()?,
+                    &id,
+                    entered.named,
+                    waypost_service::Guard::NONE,
+                )?;
+                tui::show(context, Start::Run(tui::key(&id), Intent::Execute), false)?;
+                let summary = Summary {
+                    asked_to_end: None,
+                    rest: Idleness::Over,
+                    unreported: Vec::new(),
+                    aside: false,
+                    newer_schema: None,
+                };
+                return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
+            }
+            let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
+            if !over && begin.activate(context, &config, &entered)? == Approval::Awaited {
+                return Err(prepare::not_approved(context, &id)?);
+            }
+            let relay = webhooks::start(context, &folders, &config, &plans, since)?;
+            let mut summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
+            summary.unreported.extend(relay.finish());
+            webhooks::report_failures(context, &summary.unreported);
             if let Some(back) = &mut back {
                 plans.with_plan(&id, |plan| back.finish(context, plan))?;
             }
-            return Ok(());
-        }
-        begin.assign(context, &plans, &id)?;
-        if self.tui {
-            // Whatever has to be approved first is shown there.
-            context.service_with(&plans, &config)?.start(
-                &context.caller()?,
-                &id,
-                entered.named,
-                waypost_service::Guard::NONE,
-            )?;
-            tui::show(context, Start::Run(tui::key(&id), Intent::Execute), false)?;
-            let summary =
-                Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };
-            return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
-        }
-        let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
-        if !over && self.begin().activate(context, &config, &entered)? == Approval::Awaited {
-            return Err(prepare::not_approved(context, &id)?);
-        }
-        let relay = webhooks::start(context, &folders, &config, &plans, since)?;
-        let mut summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
-        summary.unreported.extend(relay.finish());
-        webhooks::report_failures(context, &summary.unreported);
-        if let Some(back) = &mut back {
-            plans.with_plan(&id, |plan| back.finish(context, plan))?;
-        }
-        plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
+            plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
+        })();
+        rescued(&plans, outcome)
     }
 
-    fn begin(&self) -> RunRequest<'_> {
+    fn begin<'a>(&'a self, config: &'a Config) -> RunRequest<'a> {
         RunRequest {
             what: &self.what,
             queue: self.queue.as_deref(),
             answer: Answer { yes: self.yes, seen: self.seen.as_deref() },
-            executor: None,
+            executor: self.executor.as_deref().or(config.default_executor.as_deref()),
         }
     }
 
     /// Returns the requested plan, how its file is written back, and the file's text if it is watched.
     fn source(&self, context: &mut Context) -> Outcome<(Draft, Option<WriteBack>, String)> {
+        plan_input::names_one_thing(context, &self.what)?;
         if plan_input::is_file(&self.what) {
             let file = plan_input::file_plan(context, &self.what, self.format)?;
             if self.watch && self.what == "-" {
@@ -248,7 +261,7 @@ impl Run {
             drop(watcher);
             let Some(again) = again.as_mut().filter(|_| summary.aside) else { return Ok(summary) };
             let own = back.as_deref().map(WriteBack::known);
-            let taken = again.poll(context, &self.begin(), own);
+            let taken = again.poll(context, &self.begin(config), own);
             if let (Some(back), Some(text)) = (&mut back, taken) {
                 back.was_read(&text);
             }
@@ -289,10 +302,24 @@ impl Run {
     }
 }
 
+/// What to do if logs cannot be written.
+const LOGS_HINT: &str = "let this user write there, free disk space, or remove what is in its place";
+
 pub(crate) fn failed_run(error: RunError) -> Failure {
+    let message = error.to_string();
     match error {
         RunError::Store(error) => error.into(),
+        RunError::StoreFailed(error) => Failure { message, ..error.into() },
+        RunError::StoppedInOutage { error, unrecorded } => {
+            let attempt =
+                |key: &AttemptKey| json!({ "plan": key.plan, "task": key.task, "attempt": key.attempt });
+            let unrecorded: Vec<_> = unrecorded.iter().map(attempt).collect();
+            let failure = Failure { exit: Exit::Interrupted, message, ..error.into() };
+            failure.with_fact("unrecorded", unrecorded)
+        }
         RunError::Plan(error) => error.into(),
+        RunError::Logs { .. } => Failure::failed(message, LOGS_HINT),
+        RunError::PlanLost { error, .. } => Failure { message, ..(*error).into() },
     }
 }
 

@@ -6,6 +6,7 @@ mod sign_in_link;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -16,13 +17,14 @@ use waypost_http::{
     Api, BODY_BYTES_MAX, Mount, Mounted, Role, Site, Token, TokenError, Tokens, metrics, serve,
 };
 use waypost_mcp::{Server, http_service};
+use waypost_store::{SharingScope, Store, StoreError};
 
 use self::embedded_worker::EmbeddedWorker;
 use self::sign_in_link::SignInLink;
 use super::http_listener::{address, host_origin_guard, tokens};
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, rescued};
 use crate::signals;
 use crate::trust_prompt;
 use crate::view::text;
@@ -40,6 +42,9 @@ Examples:
   waypost serve --no-worker
   waypost serve --listen 0.0.0.0:8021 --allow-host plans.example.org
   waypost serve --toolset native,orchestrator";
+
+/// The interval of checking that the store is still there.
+const STORE_LOOK: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -84,6 +89,7 @@ impl Serve {
         let name = workspace.folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let (service, config) = (workspace.service, workspace.config);
         let plans = Arc::clone(service.plans());
+        let served_plans = Arc::clone(&plans);
         let api = Api::new(service, folders.logs(), name.unwrap_or_default());
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));
@@ -96,6 +102,7 @@ impl Serve {
         let code =
             person.map(|token| site.login_code(&token)).transpose().map_err(|error| failure(&error))?;
         let mut stop = stopped()?;
+        let mut removed = None;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
         let served = runtime.block_on(async {
@@ -115,7 +122,10 @@ impl Serve {
             let link = code.map(|code| SignInLink::publish(at, &code, beside_tokens.as_deref()));
             greet(context, at, link.as_ref(), not_trusted.as_ref())?;
             let ended = serve(listener, site, async {
-                let _signals_are_gone = stop.recv().await;
+                tokio::select! {
+                    _signals_are_gone = stop.recv() => {}
+                    error = store_removed(Arc::clone(served_plans.store())) => removed = Some(error),
+                }
                 if let Some(beside) = beside {
                     beside.end(context, &mut stop).await;
                 }
@@ -126,7 +136,23 @@ impl Serve {
         relays.finish(context);
         served?;
         context.out.say("the server ended");
-        Ok(())
+        rescued(&served_plans, removed.map_or(Ok(()), |error| Err(error.into())))
+    }
+}
+
+/// Waits until the files of the store are removed or replaced: from then on no reply would be true.
+async fn store_removed(store: Arc<dyn Store>) -> StoreError {
+    // A server of databases keeps them where they are.
+    if store.reach() == SharingScope::Machines {
+        return std::future::pending().await;
+    }
+    loop {
+        tokio::time::sleep(STORE_LOOK).await;
+        let store = Arc::clone(&store);
+        let looked = tokio::task::spawn_blocking(move || store.query(|read| Ok(read.now()))).await;
+        if let Ok(Err(error @ StoreError::StoreRemoved { .. })) = looked {
+            return error;
+        }
     }
 }
 

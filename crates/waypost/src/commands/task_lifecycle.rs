@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Map;
-use waypost_core::{Json, Phase, Status, TaskId};
+use waypost_core::{Json, Phase, PlanId, Status, TaskId};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
 use super::task_options::json;
@@ -21,6 +21,23 @@ pub(crate) struct TaskArgs {
     task: String,
 }
 
+// Who reports on a task. Not a doc comment: it would become the help of the command.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Reporter {
+    /// Attempt that reports; refused if a newer attempt has started [default: the latest]
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    /// Take the task over first if another session of the same agent holds it
+    #[arg(long, conflicts_with = "attempt")]
+    take_over: bool,
+}
+
+impl Reporter {
+    pub(crate) fn on<'a>(&self, plan: &'a PlanId, task: &'a TaskId) -> TaskRef<'a> {
+        TaskRef { plan, task, attempt: self.attempt, take_over: self.take_over }
+    }
+}
+
 impl TaskArgs {
     pub(crate) fn find(&self, context: &Context) -> Outcome<(PlanHandle, TaskId)> {
         let found = context.find(&self.plan)?;
@@ -36,6 +53,9 @@ pub(crate) struct Start {
     /// Lease duration, e.g. 15m or 2h; 0 never expires [default: 15m, or as long as the lease you hold]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     lease: Option<u32>,
+    /// Take the task over if another session of the same agent holds it
+    #[arg(long)]
+    take_over: bool,
     #[command(flatten)]
     guard: Guard,
 }
@@ -43,7 +63,7 @@ pub(crate) struct Start {
 impl Start {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let options = ClaimOptions { lease_seconds: self.lease, ..ClaimOptions::default() };
+        let options = ClaimOptions { lease_seconds: self.lease, take_over: self.take_over, reopen: false };
         let by = context.caller()?;
         let claimed = found.service.claim(&by, &found.id, &task, options, (&self.guard).into())?;
         let (reply, attempt) = (claimed.written, claimed.attempt);
@@ -61,9 +81,8 @@ pub(crate) struct Progress {
     /// Progress text
     #[arg(required = true)]
     words: Vec<String>,
-    /// Attempt that reports [default: the latest]
-    #[arg(long, value_name = "N")]
-    attempt: Option<u32>,
+    #[command(flatten)]
+    reporter: Reporter,
     #[command(flatten)]
     guard: Guard,
 }
@@ -71,7 +90,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let of = self.reporter.on(&found.id, &task);
         let report = TaskReport::Progress(self.words.join(" "));
         let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
         context.done_task(&found, &reply, &task, &format!("{task}: progress recorded"))
@@ -95,9 +114,11 @@ pub(crate) struct Done {
     /// JSON output for dependent tasks; @FILE reads it from a file
     #[arg(long, value_name = "JSON")]
     output: Option<String>,
-    /// Attempt that reports; refused if a newer attempt has started
-    #[arg(long, value_name = "N")]
-    attempt: Option<u32>,
+    /// Accept a result that reads as if the task were not done (agents only)
+    #[arg(long)]
+    sure: bool,
+    #[command(flatten)]
+    reporter: Reporter,
     /// Sign the end of a task for a person with `ssh-keygen`; no terminal is needed
     #[arg(long)]
     sign: bool,
@@ -111,8 +132,9 @@ impl Done {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let result = self.result.as_deref().map(files::text_argument).transpose()?;
         let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
-        let report = TaskReport::Done { result, output };
-        let ends = TaskEnd { which: &self.which, attempt: self.attempt, key: self.sign.then_some(&self.key) };
+        let report = TaskReport::Done { result, output, sure: self.sure };
+        let key = self.sign.then_some(&self.key);
+        let ends = TaskEnd { which: &self.which, reporter: &self.reporter, key };
         finish(context, &ends, report, &self.guard, "is done")
     }
 }
@@ -120,13 +142,13 @@ impl Done {
 /// Which attempt of which task ends, and the key if a person signs that.
 struct TaskEnd<'a> {
     which: &'a TaskArgs,
-    attempt: Option<u32>,
+    reporter: &'a Reporter,
     key: Option<&'a SigningKey>,
 }
 
 fn finish(
     context: &mut Context,
-    &TaskEnd { which, attempt, key }: &TaskEnd<'_>,
+    &TaskEnd { which, reporter, key }: &TaskEnd<'_>,
     report: TaskReport,
     guard: &Guard,
     said: &str,
@@ -134,7 +156,7 @@ fn finish(
     let found = context.find(&which.plan)?;
     let (task, skipped_before) =
         found.read(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
-    let of = TaskRef { plan: &found.id, task: &task, attempt };
+    let of = reporter.on(&found.id, &task);
     let (by, guard) = (context.caller()?, guard.into());
     let reply = match key {
         None => found.service.report(&by, of, report, guard)?,
@@ -171,9 +193,8 @@ pub(crate) struct Fail {
     /// Reason; @FILE reads it from a file
     #[arg(long, required = true)]
     error: String,
-    /// Attempt that reports
-    #[arg(long, value_name = "N")]
-    attempt: Option<u32>,
+    #[command(flatten)]
+    reporter: Reporter,
     #[command(flatten)]
     guard: Guard,
 }
@@ -181,7 +202,7 @@ pub(crate) struct Fail {
 impl Fail {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let error = files::text_argument(&self.error)?;
-        let ends = TaskEnd { which: &self.which, attempt: self.attempt, key: None };
+        let ends = TaskEnd { which: &self.which, reporter: &self.reporter, key: None };
         finish(context, &ends, TaskReport::Failed { error }, &self.guard, "failed")
     }
 }
@@ -196,6 +217,9 @@ pub(crate) struct Skip {
     /// Undo the skip
     #[arg(long)]
     undo: bool,
+    /// Take the task over first if another session of the same agent holds it
+    #[arg(long, conflicts_with = "undo")]
+    take_over: bool,
     #[command(flatten)]
     guard: Guard,
 }
@@ -204,7 +228,8 @@ impl Skip {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         if !self.undo {
             let report = TaskReport::Skipped { reason: self.reason };
-            let ends = TaskEnd { which: &self.which, attempt: None, key: None };
+            let reporter = Reporter { attempt: None, take_over: self.take_over };
+            let ends = TaskEnd { which: &self.which, reporter: &reporter, key: None };
             return finish(context, &ends, report, &self.guard, "is skipped");
         }
         let (found, task) = self.which.find(context)?;

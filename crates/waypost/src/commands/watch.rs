@@ -64,8 +64,13 @@ impl Watch {
         observer.observe(watcher.as_mut(), over).map_err(failed_run)?;
         drop(watcher);
         let Some(id) = only.filter(|_| !heard.anything()) else { return Ok(()) };
-        let summary =
-            Summary { asked_to_end: None, rest: Idleness::Over, unreported: Vec::new(), aside: false };
+        let summary = Summary {
+            asked_to_end: None,
+            rest: Idleness::Over,
+            unreported: Vec::new(),
+            aside: false,
+            newer_schema: None,
+        };
         plans.view(&id, |plan, _| summary::print(context, plan, &summary))?
     }
 }

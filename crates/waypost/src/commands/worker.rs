@@ -16,7 +16,8 @@ use super::http_listener::{Metrics, address};
 use super::run::progress::{self, Hooked, Scope};
 use super::run::{Signals, failed_run, listen};
 use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome};
+use crate::error::{Exit, Failure, Outcome, rescued};
+use crate::load_config;
 use crate::trust_prompt;
 use crate::view::text;
 use crate::webhooks;
@@ -25,7 +26,7 @@ const EXAMPLES: &str = "\
 A worker runs all active plans of its queues; several workers share the work. It waits if the store is down, and never prompts.
 It leaves tasks of executors that it does not know, or does not take, to other workers.
 Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start no further tasks and wait for running ones; again:
-stop them and return them to the queue. Exit code 0, or 130 if stopped. `waypost workers` lists all workers.
+stop them and return them to the queue. Exit code 0, 130 if stopped, or 6 if a newer Waypost has migrated the store. `waypost workers` lists all workers.
 
 Examples:
   waypost worker
@@ -54,6 +55,9 @@ pub(crate) struct Worker {
     /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Use the workers that dispatch executors have for this target
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
 }
 
 /// Rejects names that the configuration does not have.
@@ -96,7 +100,8 @@ pub(crate) fn options(
 impl Worker {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = Arc::new(trust_prompt::load_config(context, &folders, self.config.as_deref())?);
+        let config = trust_prompt::load_config(context, &folders, self.config.as_deref())?;
+        let config = Arc::new(load_config::for_target(config, self.target.as_deref())?);
         if let Some(not_trusted) = &config.not_trusted {
             return Err(context.untrusted(not_trusted)?);
         }
@@ -113,7 +118,8 @@ impl Worker {
         let relay = webhooks::start(context, &folders, &config, &plans, plans.latest()?)?;
         self.greet(context, &config);
         let mut runner =
-            Runner::with(plans, Arc::clone(&config), folders.execution_env(), options).map_err(failed_run)?;
+            Runner::with(Arc::clone(&plans), Arc::clone(&config), folders.execution_env(), options)
+                .map_err(failed_run)?;
         listen(runner.controller(), Signals::CountAll)?;
         let (mut done, mut failed) = (0, 0);
         let mut count = |event: &RunEvent| match event {
@@ -123,7 +129,7 @@ impl Worker {
         };
         let inner = progress::watcher(context, Scope::Many, &config);
         let mut watcher = Hooked { inner, on_event: &mut count, on_tick: &mut |_| {} };
-        let summary = runner.run(&mut watcher).map_err(failed_run)?;
+        let summary = rescued(&plans, runner.run(&mut watcher).map_err(failed_run))?;
         drop(watcher);
         let unreported: Vec<String> = summary.unreported.iter().cloned().chain(relay.finish()).collect();
         webhooks::report_failures(context, &unreported);
@@ -139,7 +145,10 @@ impl Worker {
                 let hint = "the next worker starts its tasks again";
                 Err(Failure::new(Exit::Interrupted, "the worker was stopped", hint))
             }
-            Some(Control::Drain) | None => Ok(()),
+            Some(Control::Drain) | None => match summary.newer_schema {
+                Some(schema) => Err(Failure::outdated(schema, "the worker finished its tasks and ended")),
+                None => Ok(()),
+            },
         }
     }
 

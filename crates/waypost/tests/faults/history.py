@@ -475,7 +475,7 @@ def tokens(event):
 
 
 def pid_of(worker):
-    """The number of a worker's process, which its name holds: `host:process:began.namespace`."""
+    """The number of a worker's process, which its name holds: `host:process:began.scope`."""
     parts = worker.rsplit(":", 2)
     return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None
 

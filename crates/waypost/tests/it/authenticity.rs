@@ -93,7 +93,7 @@ fn an_approval_that_another_account_gave_lets_nothing_run() {
     succeeds(&place.agent(&["import", "p.json"]));
     succeeds(&place.elsewhere(&["approve", "p"]));
     place.runs_nothing("p", "was not given on this account");
-    let (history, _) = text(&place.workspace.waypost(&["history", "p"]));
+    let (history, _) = text(&place.workspace.waypost(&["history", "p", "--json"]));
     assert_eq!(history.matches("starts nothing").count(), 1, "each worker says it once: {history}");
     succeeds(&place.workspace.at_terminal(&["approve", "p"]));
     succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
@@ -264,6 +264,87 @@ fn what_changed_since_ones_own_record_needs_a_person() {
     place.runs_nothing("p", "executor run: command");
     succeeds(&place.workspace.at_terminal(&["run", "p"]));
     assert!(place.ran());
+}
+
+#[test]
+fn a_record_of_ones_own_is_not_renewed_over_what_others_changed() {
+    let place = Place::new();
+    let evil = "[executors.evil]\nkind = \"process\"\ncommand = [\"touch\", \"evil\"]\n";
+    configure(&place.workspace, &format!("{CONFIG}{evil}"));
+    succeeds(&place.workspace.at_terminal(&["submit", "p.json"]));
+    place.forge(r#"UPDATE log SET events = replace(events, '"executor":"run"', '"executor":"evil"')"#);
+    for words in [["run", "p"], ["submit", "p"]] {
+        // They are asked, and say no.
+        let mut command = place.command(&words);
+        let output = command.env("WAYPOST_INJECTED_TERMINAL", "no").output().unwrap();
+        assert!(!output.status.success(), "{words:?}: {:?}", text(&output));
+    }
+    for words in [["pause", "p"], ["resume", "p"]] {
+        succeeds(&place.workspace.at_terminal(&words));
+    }
+    let idle = place.workspace.waypost(&["worker", "--until-idle"]);
+    assert!(text(&idle).0.contains("approve it again"), "{:?}", text(&idle));
+    assert!(!place.workspace.work().join("evil").exists());
+
+    // Whoever names a file says what is in it, with no weaker proof than before.
+    for is_present in [false, true] {
+        let place = Place::new();
+        let submit = ["submit", "p.json"];
+        succeeds(&match is_present {
+            true => place.workspace.at_terminal(&submit),
+            false => place.workspace.waypost(&submit),
+        });
+        configure(&place.workspace, &CONFIG.replace("\"ran\"", "\"ran\", \"more\""));
+        let unattended = place.workspace.waypost(&["run", "p.json"]);
+        assert_eq!(unattended.status.success(), !is_present, "{:?}", text(&unattended));
+        succeeds(&place.workspace.at_terminal(&["run", "p.json"]));
+        assert!(place.ran());
+    }
+}
+
+#[test]
+fn a_restored_version_is_not_taken_for_what_the_person_wrote() {
+    let place = Place::new();
+    let evil = "[executors.evil]\nkind = \"process\"\ncommand = [\"touch\", \"evil\"]\n";
+    configure(&place.workspace, &format!("{CONFIG}{evil}"));
+    succeeds(&place.workspace.at_terminal(&["submit", "p.json"]));
+    succeeds(&place.workspace.at_terminal(&["task", "revise", "p", "a", "--notes", "now"]));
+    place.forge(
+        r#"UPDATE log SET events = replace(events, '"executor":"run"', '"executor":"evil"') WHERE version = 1"#,
+    );
+    succeeds(&place.workspace.at_terminal(&["restore", "p", "1"]));
+    let idle = place.workspace.waypost(&["worker", "--until-idle"]);
+    assert!(text(&idle).0.contains("approve it again"), "{:?}", text(&idle));
+    assert!(!place.workspace.work().join("evil").exists());
+}
+
+#[test]
+fn a_person_is_asked_once_about_their_own_plan() {
+    let place = Place::new();
+    succeeds(&place.workspace.waypost(&["import", "p.json"]));
+    succeeds(&place.workspace.at_terminal(&["run", "p"]));
+    succeeds(&place.workspace.at_terminal(&["add", "p", "one more", "--executor", "run"]));
+    let mut again = place.command(&["run", "p"]);
+    succeeds(&again.env("WAYPOST_INJECTED_TERMINAL", "no").output().unwrap());
+    // What an agent adds is another matter.
+    succeeds(&place.agent(&["add", "p", "and more", "--executor", "run"]));
+    let mut again = place.command(&["run", "p"]);
+    let asked = again.env("WAYPOST_INJECTED_TERMINAL", "no").output().unwrap();
+    assert!(!asked.status.success(), "{:?}", text(&asked));
+}
+
+#[test]
+fn a_file_that_is_called_like_a_plan_does_not_run_in_its_place() {
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    fs::copy(place.workspace.work().join("q.json"), place.workspace.work().join("p")).unwrap();
+    for words in [["run", "p"], ["submit", "p"]] {
+        let output = place.workspace.at_terminal(&words);
+        let (_, err) = text(&output);
+        assert!(output.status.code() == Some(2) && err.contains("./p"), "{words:?}: {err}");
+    }
+    assert!(!place.ran());
+    succeeds(&place.workspace.waypost(&["run", "./p"]));
 }
 
 #[test]

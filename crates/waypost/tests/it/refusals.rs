@@ -216,3 +216,16 @@ fn an_agents_configuration_and_a_strangers_folder_are_refused_with_the_ways_out(
     );
     check(&list.output().unwrap(), 1, "foreign_owner", "and is not used", &ways);
 }
+
+#[test]
+fn a_store_that_cannot_be_opened_is_no_damage() {
+    let workspace = Workspace::new();
+    fs::write(workspace.work().join("notes.txt"), "these are no plans").unwrap();
+    let file = workspace.waypost(&["--store", "sqlite:notes.txt", "list", "--json"]);
+    let message = "notes.txt is not a database";
+    check(&file, 1, "not_a_database", message, "check the path; nothing was changed");
+    let gone = workspace.waypost(&["--store", "postgres://nobody@127.0.0.1:1/x", "list", "--json"]);
+    let message = "PostgreSQL at 127.0.0.1:1 (database x, user nobody) does not answer";
+    let hint = "check the address, and that the server runs and lets you in";
+    check(&gone, 1, "unreachable", message, hint);
+}

@@ -188,6 +188,52 @@ fn a_file_that_asks_for_something_else_than_the_stored_plan_is_refused() {
 }
 
 #[test]
+fn a_file_that_is_called_like_plans_is_not_taken_for_them() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("touch ran"));
+    for id in ["release", "deploy-1", "deploy-2"] {
+        assert!(workspace.waypost(&["new", "A plan", "--id", id, "--task", "one"]).status.success());
+    }
+    for name in ["release", "deploy"] {
+        put(&workspace, name, &plan(&[("a", &[], &[])]));
+        let output = workspace.waypost(&["run", name]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output).1.contains(&format!("write ./{name} for the file")), "{output:?}");
+    }
+    assert!(!workspace.work().join("ran").exists());
+    assert_eq!(workspace.waypost(&["run", "./release"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_log_is_read_and_written_only_where_it_is() {
+    use std::os::unix::fs::symlink;
+
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("echo said >&2; exit 1"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[])]));
+    put(&workspace, "secret", "hunter2");
+    let log = workspace.work().join(".waypost/logs/p/a.1.log");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    // A second name of another file, in the place of the log.
+    fs::hard_link(workspace.work().join("secret"), &log).unwrap();
+    assert_eq!(workspace.waypost(&["run", "p.json"]).status.code(), Some(1));
+    assert_eq!(fs::read_to_string(workspace.work().join("secret")).unwrap(), "hunter2");
+    assert!(text(&workspace.waypost(&["log", "p", "a"])).0.contains("said"));
+    let place: [fn(&Workspace, &std::path::Path); 3] = [
+        |workspace, log| symlink(workspace.work().join("secret"), log).unwrap(),
+        |workspace, log| fs::hard_link(workspace.work().join("secret"), log).unwrap(),
+        |_, log| rustix::fs::mkfifoat(rustix::fs::CWD, log, rustix::fs::Mode::RUSR).unwrap(),
+    ];
+    for place in place {
+        fs::remove_file(&log).unwrap();
+        place(&workspace, &log);
+        let output = workspace.waypost(&["log", "p", "a"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(text(&output).0, "");
+    }
+}
+
+#[test]
 fn ctrl_c_once_waits_for_what_runs_and_twice_stops_it() {
     for (presses, finishes) in [(1, true), (2, false)] {
         let workspace = Workspace::new();

@@ -63,6 +63,8 @@ enum Given {
     AwaitingApproval,
     /// The same, and a person rejected it.
     Rejected,
+    /// A person wrote it, and `t1` is work for a machine.
+    OwnWork,
     /// Active; `t1` is work for a person.
     HumanTask,
     /// A person paused it.
@@ -161,6 +163,7 @@ impl Given {
                 Self::Unapproved.make(front_ends, id);
                 of_plan("request-approval");
             }
+            Self::OwnWork => create(Person, json!({ "executor": "run", "inputs": {} })),
             Self::HumanTask => {
                 create(Person, json!({ "executor": "human" }));
                 of_plan("start");
@@ -253,6 +256,7 @@ const AS_ELSEWHERE: &[&str] = &[
     "progress",
     "progress on what nobody works on",
     "done",
+    "done, with a result that says otherwise",
     "fail",
     "ask",
     "release",

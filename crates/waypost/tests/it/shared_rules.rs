@@ -527,3 +527,99 @@ fn an_answer_over_http_names_no_command_of_the_command_line() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn a_task_is_taken_over_from_another_session_of_the_agent_through_every_front_end() {
+    let front_ends = FrontEnds::start();
+    let words = ["new", "P", "--id", "p", "--task", "a", "--task", "b", "--task", "c", "--task", "d"];
+    front_ends.cli(Person, &words).accepted();
+    for task in ["t1", "t2", "t3", "t4"] {
+        front_ends.mcp(Agent).call("task_next", json!({ "plan": "p", "task": task })).accepted();
+    }
+    let held = front_ends.cli(Agent, &["start", "p", "t1"]);
+    assert_eq!(held.code(), "held_by_other_session");
+    let Reply::Refused { answer, .. } = held else { unreachable!() };
+    assert!(answer["hint"].as_str().unwrap().ends_with("with --take-over"), "{answer}");
+    let started = front_ends.cli(Agent, &["start", "p", "t1", "--take-over"]).accepted();
+    assert_eq!(started["attempt"], 2);
+    let done = front_ends.cli(Agent, &["done", "p", "t2", "--take-over"]).accepted();
+    assert_eq!(done["standing"], "done");
+    let claim = Request::post("/plans/p/tasks/t3/actions/claim", json!({ "take_over": true }));
+    assert_eq!(front_ends.http(Agent, claim).accepted()["attempt"], 2);
+    let done = Request::post("/plans/p/tasks/t4/actions/done", json!({ "take_over": true }));
+    assert_eq!(front_ends.http(Agent, done).accepted()["standing"], "done");
+    // Only an agent has sessions.
+    let other = front_ends.cli(OtherAgent, &["done", "p", "t1", "--take-over"]);
+    assert_eq!(other.code(), "already_running");
+}
+
+/// Why the next task of the plan cannot be claimed, as each front end says it.
+#[track_caller]
+fn check_nothing_to_claim(front_ends: &FrontEnds, plan: &str, expected: &[&str]) {
+    let cli = front_ends.cli(OtherAgent, &["next", plan, "--claim"]).accepted();
+    let http = front_ends.http(OtherAgent, Request::post("/next", json!({ "plan": plan }))).accepted();
+    let mcp = front_ends.mcp(OtherAgent).call("task_next", json!({ "plan": plan })).accepted();
+    assert_eq!((&cli["task"], &http["task"], &mcp["task"]), (&json!(null), &json!(null), &json!(null)));
+    assert_eq!(cli["reasons"], json!(expected));
+    assert_eq!(http["reasons"], json!(expected));
+    assert!(mcp["why"].as_str().unwrap().starts_with(&expected.join(", ")), "{mcp}");
+}
+
+#[test]
+fn every_front_end_says_why_there_is_nothing_to_claim() {
+    let front_ends = FrontEnds::start();
+    create(&front_ends, "held");
+    front_ends.cli(Person, &["hold", "held", "t1", "t2", "t3"]).accepted();
+    check_nothing_to_claim(&front_ends, "held", &["3 held"]);
+    front_ends.cli(Person, &["new", "P", "--id", "running", "--task", "one"]).accepted();
+    front_ends.cli(Agent, &["start", "running", "t1"]).accepted();
+    check_nothing_to_claim(&front_ends, "running", &["1 running (t1 by agent:robin)"]);
+    create(&front_ends, "paused");
+    front_ends.cli(Person, &["pause", "paused"]).accepted();
+    check_nothing_to_claim(&front_ends, "paused", &["the plan is paused"]);
+    front_ends.cli(Agent, &["done", "running", "t1"]).accepted();
+    check_nothing_to_claim(&front_ends, "running", &["the plan is completed, 1 of 1 done"]);
+    front_ends.cli(Person, &["archive", "running"]).accepted();
+    check_nothing_to_claim(&front_ends, "running", &["the plan is archived"]);
+}
+
+#[test]
+fn no_front_end_offers_tasks_of_a_plan_that_needs_approval() {
+    let front_ends = FrontEnds::start();
+    let work = json!({ "executor": "run", "inputs": {} });
+    for plan in ["cli", "mcp", "http"] {
+        create(&front_ends, plan);
+        let operation = json!({ "op": "add", "task": { "description": "more", "work": work } });
+        let add = Request::post(format!("/plans/{plan}/edits"), json!({ "operations": [operation] }));
+        let added = front_ends.http(Agent, add).accepted();
+        assert_eq!(added["awaits_approval"], true, "{added}");
+    }
+    let cli = front_ends.cli(Agent, &["add", "cli", "more"]).accepted();
+    assert_eq!((&cli["ready"], &cli["awaits_approval"]), (&json!([]), &json!(true)), "{cli}");
+    let mcp = front_ends.mcp(Agent).call("plan_edit", add_to("mcp")).accepted();
+    assert_eq!((&mcp["next"], &mcp["approval"]), (&json!(null), &json!("needed")), "{mcp}");
+    let http = front_ends.http(Agent, add_over_http("http")).accepted();
+    assert_eq!(http["awaits_approval"], true, "{http}");
+    check_nothing_to_claim(&front_ends, "http", &["the plan needs a person's approval"]);
+}
+
+#[test]
+fn the_history_names_a_restore_in_every_front_end() {
+    let front_ends = FrontEnds::start();
+    create(&front_ends, "p");
+    front_ends.cli(Person, &["add", "p", "more"]).accepted();
+    let restored = front_ends.cli(Person, &["restore", "p", "1"]).accepted();
+    assert_eq!(restored["changed"], true);
+    let again = Request::post("/plans/p/restore", json!({ "version": 1 }));
+    assert_eq!(front_ends.http(Person, again).accepted()["changed"], false);
+    let expected = "restored version 1; removed t4";
+    let cli = front_ends.cli(Person, &["history", "p"]).accepted();
+    let http = front_ends.read("/plans/p/history");
+    for versions in [&cli["versions"], &http["versions"]] {
+        let latest = &versions[0];
+        assert_eq!((&latest["version"], &latest["summary"]), (&json!(3), &json!(expected)), "{versions}");
+        assert_eq!(latest["command"], "restore");
+    }
+    let events = front_ends.read("/events?plan=p&limit=100");
+    assert!(events.to_string().contains("\"plan_restored\""), "{events}");
+}

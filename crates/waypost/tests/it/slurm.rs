@@ -330,6 +330,30 @@ fn a_killed_run_leaves_its_jobs_and_the_next_one_takes_them_over() {
 }
 
 #[test]
+fn a_job_whose_task_was_cancelled_while_its_run_was_dead_is_cancelled_by_the_next_run() {
+    let script = "echo begun >> journal; while :; do sleep 0.1; done";
+    let place = Place::new(shared(), &[("w", script, ""), ("quick", "true", "")]);
+    place.put((0..3).map(|number| (format!("t{number}"), Vec::new(), "w")));
+    let mut run = place.start();
+    place.wait_for_journal(3);
+    run.kill();
+    // It may have died before it could note the number of the job.
+    fs::remove_file(place.folder("t1").unwrap().join("job")).unwrap();
+    let jobs = place.jobs();
+    assert_eq!(jobs.len(), 3);
+    assert!(jobs.iter().all(|(_, state)| state == "RUNNING"), "{jobs:?}");
+    assert!(place.waypost(&["cancel", "p"]).output().unwrap().status.success());
+    // The next run is one of another plan.
+    let other = json!({ "format": "waypost/1", "id": "q", "title": "q", "tasks": [{ "id": "a", "work": { "executor": "noop" } }] });
+    fs::write(place.workspace.work().join("q.json"), other.to_string()).unwrap();
+    let output = place.waypost(&["run", "q.json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{:?}", text(&output));
+    let jobs = place.jobs();
+    assert!(jobs.iter().all(|(_, state)| state == "CANCELLED"), "{jobs:?}");
+    place.is_clean();
+}
+
+#[test]
 fn a_run_that_was_asleep_does_not_end_the_job_that_another_has_taken_over() {
     let script = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal; until [ -e go ]; do sleep 0.1; done";
     let place = Place::new(shared(), &[("w", script, "")]);

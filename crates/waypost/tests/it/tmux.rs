@@ -10,6 +10,8 @@ use crate::transcript::Workspace;
 
 /// How long a text may take to appear, on a slow machine with a build for tests.
 const WAIT_MAX: Duration = Duration::from_secs(30);
+/// How often a server is started before the test gives up.
+const STARTS_MAX: usize = 3;
 /// Between two looks at the screen.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -28,9 +30,19 @@ impl<'a> Tmux<'a> {
         )
         .unwrap();
         let size = [columns.to_string(), rows.to_string()];
-        let mut start = tmux.command();
-        start.args(["new-session", "-d", "-x", &size[0], "-y", &size[1], "env PS1='$ ' ENV= sh -i"]);
-        assert!(start.status().unwrap().success(), "tmux starts");
+        let start = || {
+            let words = ["new-session", "-d", "-x", &size[0], "-y", &size[1], "env PS1='$ ' ENV= sh -i"];
+            tmux.command().args(words).output().unwrap()
+        };
+        // On a busy machine the client of tmux may give up before its server answers.
+        let mut started = start();
+        for _ in 1..STARTS_MAX {
+            if !started.status.success() {
+                let _not_there = tmux.command().arg("kill-server").output();
+                started = start();
+            }
+        }
+        assert!(started.status.success(), "tmux: {}", String::from_utf8_lossy(&started.stderr));
         tmux.wait("$");
         tmux
     }

@@ -427,7 +427,10 @@ fn a_preview_that_does_not_fit_on_the_screen_asks_for_the_characters_at_its_end(
     tmux.type_in("yes");
     tmux.press(&["Enter"]);
     tmux.wait("ended-1");
-    tmux.line("clear; waypost approve theirs; echo ended-$?");
+    // Another terminal, where the first question does not stand.
+    drop(tmux);
+    let tmux = Tmux::new(&workspace, 100, 10);
+    tmux.line("waypost approve theirs; echo ended-$?");
     let screen = tmux.wait("to approve:");
     let (_, asked) = screen.split_once("Type ").unwrap();
     tmux.type_in(asked.split_whitespace().next().unwrap());

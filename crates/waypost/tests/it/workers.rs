@@ -361,12 +361,13 @@ fn a_worker_on_a_store_that_a_newer_build_migrated_says_so_finishes_and_exits() 
     let told = "a newer Waypost has migrated the store to schema 3: running tasks finish, and no task starts";
     assert!(lines.any(|line| line.contains(told)));
     put(&workspace, "go", "");
-    assert_eq!(worker.ends(), Some(0));
+    assert_eq!(worker.ends(), Some(6));
     assert_eq!(fs::read_to_string(workspace.work().join("noted")).unwrap(), "t0.1\n");
     let (show, _) = text(&waypost(&["show", "p", "--json"]));
     let shown: serde_json::Value = serde_json::from_str(&show).unwrap();
     assert_eq!((&shown["counts"]["done"], &shown["counts"]["ready"]), (&1.into(), &1.into()));
     let refused = waypost(&["worker"]);
+    assert_eq!(refused.status.code(), Some(6));
     assert!(text(&refused).1.contains("has schema 3, and this build knows schemas up to 2"), "{refused:?}");
 }
 

@@ -197,3 +197,33 @@ fn a_watched_file_is_taken_in_whenever_it_is_saved() {
     assert_eq!(ran(&workspace), ["a", "b"], "what was done is not done again: {err}");
     assert!(err.contains("reloaded ") && err.contains("p.json: plan "), "{err}");
 }
+
+#[test]
+fn a_task_that_is_added_to_a_watched_file_of_another_format_runs_and_what_is_done_stays_done() {
+    let workspace = Workspace::new();
+    configure(&workspace, &format!("default_executor = \"run\"\n{COUNTING}"));
+    let task = |id: &str, status: &str| serde_json::json!({ "id": id, "description": format!("do {id}"), "status": status });
+    let file =
+        |tasks: &[serde_json::Value]| serde_json::json!({ "goal": "a goal", "tasks": tasks }).to_string();
+    put(&workspace, "p.json", &file(&[task("a", "done"), task("b", "pending")]));
+    let (mut child, mut lines) = watching(&workspace, &["run", "p.json", "--watch", "--write-back"]);
+    let mut until = |wanted: &str| {
+        let found = lines.find(|line| line.starts_with(wanted));
+        assert!(found.is_some(), "{wanted} never came");
+    };
+    until("plan     ");
+    // Whether what was written back is in the file by now makes no difference.
+    let mut plan: serde_json::Value = serde_json::from_str(&get(&workspace, "p.json")).unwrap();
+    plan["tasks"].as_array_mut().unwrap().push(task("c", "pending"));
+    put(&workspace, "p.json", &plan.to_string());
+    until("done     c");
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    let mut err = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{err}");
+    assert_eq!(ran(&workspace), ["b", "c"], "what was done is not done again: {err}");
+    let plan: serde_json::Value = serde_json::from_str(&get(&workspace, "p.json")).unwrap();
+    let statuses: Vec<&str> =
+        plan["tasks"].as_array().unwrap().iter().map(|task| task["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["done", "done", "done"], "{plan}");
+}

@@ -27,6 +27,15 @@ const BATCH_EVERY: Duration = Duration::from_millis(10);
 /// Maximum time until the last tasks start.
 const LAST_START: Duration = Duration::from_secs(30);
 
+/// How long an idle worker is observed, in seconds.
+const IDLE_SECONDS: u64 = 60;
+
+/// What an idle worker costs.
+pub(super) struct Idle {
+    pub(super) transactions: f64,
+    pub(super) connections: f64,
+}
+
 pub(super) struct Waypost<'a> {
     server: &'a Server,
     database: PostgresDatabase,
@@ -113,6 +122,24 @@ impl<'a> Waypost<'a> {
         let begin = Mark::now(self.server, &workers, &mut psql)?;
         self.complete(&ids)?;
         Ok(begin.cost(tasks.iter().sum::<usize>() as f64, &Mark::now(self.server, &workers, &mut psql)?))
+    }
+
+    /// Measures what a worker costs that has nothing to do.
+    pub(super) fn idle(&self) -> Result<Idle> {
+        const CONNECTIONS: &str = "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND backend_type = 'client backend'";
+        const TRANSACTIONS: &str =
+            "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
+        let mut psql = Psql::new(self.database.url())?;
+        let others = psql.number(CONNECTIONS)?;
+        let _workers = self.workers(self.database.url(), 1, Stdout::Discarded)?;
+        // Connections that it has needed for its work are closed meanwhile.
+        pause(Duration::from_secs(IDLE_SECONDS));
+        let (connections, before) = (psql.number(CONNECTIONS)?, psql.number(TRANSACTIONS)?);
+        pause(Duration::from_secs(IDLE_SECONDS));
+        // One of these transactions is the first of the two queries.
+        let transactions = psql.number(TRANSACTIONS)? - before - 1.0;
+        Ok(Idle { transactions: transactions / IDLE_SECONDS as f64, connections: connections - others })
     }
 
     /// Counts the traffic between workers and server for a plan of this size.

@@ -358,7 +358,7 @@ impl Plan {
     }
 
     /// Iterates over tasks with all their descendants.
-    pub(super) fn families(&self, tasks: &[TaskId]) -> impl Iterator<Item = u32> {
+    pub(in super::super) fn families(&self, tasks: &[TaskId]) -> impl Iterator<Item = u32> {
         let numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
         numbers.flat_map(|number| self.family(number))
     }

@@ -1,5 +1,7 @@
 //! Decisions about questions to people: who may ask, who may answer, and which answers are valid.
 
+use std::collections::HashSet;
+
 use super::super::Plan;
 use super::{Decision, only_a_person, within};
 use crate::{
@@ -35,7 +37,7 @@ impl Plan {
         let known = &self.at(number).state;
         let question = Question {
             text: text.clone(),
-            choices: choices.clone(),
+            choices: distinct(choices),
             state: state.clone(),
             by: known.worker.clone().unwrap_or_else(|| by.to_string()),
             attempt: known.attempt,
@@ -66,4 +68,11 @@ impl Plan {
 fn empty(task: &TaskId, what: &str) -> Refusal {
     let wrong = ProblemKind::Empty { what: what.to_owned() };
     Refusal::Invalid { problems: vec![Problem::task(task, wrong)] }
+}
+
+/// Returns the choices without those that an answer could not tell from an earlier one.
+fn distinct(choices: &[String]) -> Vec<String> {
+    let mut known = HashSet::new();
+    let choices = choices.iter().map(|choice| choice.trim());
+    choices.filter(|choice| known.insert(choice.to_lowercase())).map(str::to_owned).collect()
 }

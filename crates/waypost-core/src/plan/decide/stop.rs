@@ -30,12 +30,12 @@ impl Plan {
     }
 
     /// Returns the refusal of anything but restoring an archived plan.
-    pub fn archived_refusal(&self, by: &Actor) -> Refusal {
+    pub(super) fn archived_refusal(&self, by: &Actor) -> Refusal {
         self.name_stop(by, Refusal::Archived { stopped_by: None })
     }
 
     /// Adds the person whose stop causes a refusal, so that an agent or a worker is not told to undo it.
-    pub fn name_stop(&self, by: &Actor, mut refusal: Refusal) -> Refusal {
+    pub(super) fn name_stop(&self, by: &Actor, mut refusal: Refusal) -> Refusal {
         match by.kind {
             ActorKind::Person | ActorKind::System => return refusal,
             ActorKind::Agent | ActorKind::Worker => {}
@@ -89,6 +89,7 @@ impl Plan {
                 }
                 Event::PlanCreated { .. }
                 | Event::PlanRevised { .. }
+                | Event::PlanRestored { .. }
                 | Event::TaskRevised { .. }
                 | Event::TasksReordered { .. }
                 | Event::PlanApproved { .. }

@@ -237,7 +237,7 @@ fn what_is_done_is_not_done_when_its_result_says_otherwise() {
     assert!(
         session
             .refused("plan_edit", op(false))
-            .starts_with("nothing was written: the result says \"could not\"; ")
+            .starts_with("task t1 was not recorded as done: the result says \"could not\"; ")
     );
     session.call("plan_edit", op(true));
     assert_eq!(session.call("plan_get", json!({})).value["phase"], "completed");

@@ -15,7 +15,7 @@ fn a_task_that_one_session_took_is_not_reported_by_another_unless_it_takes_it_ov
         let report = json!({ "task": "t1", "status": status, "text": "x" });
         let said = second.refused("task_report", report);
         assert!(
-            said.starts_with("task t1 is held by another session of main, until 2026-01-01T00:15:00Z"),
+            said.starts_with("task t1 is held by another session of main, until 2026-01-01 00:15:00 UTC"),
             "{said}"
         );
         assert!(

@@ -29,7 +29,10 @@ fn a_person_is_asked_and_nobody_else_answers() {
         told.text,
         format!("awaiting_approval: a person runs `waypost approve {id}`; plan_start again waits for it")
     );
-    assert_eq!(session.call("task_next", json!({})).text, "nothing: needs approval: plan_start requests it");
+    assert_eq!(
+        session.call("task_next", json!({})).text,
+        "nothing: the plan needs a person's approval: plan_start requests it"
+    );
     world.approve(&id);
     assert_eq!(session.call("plan_start", json!({ "wait": 0 })).value["phase"], "active");
     assert_eq!(session.call("task_next", json!({})).value["task"], "t1");

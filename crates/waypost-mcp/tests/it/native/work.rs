@@ -40,7 +40,7 @@ fn a_task_is_taken_with_the_outputs_of_what_it_depended_on() {
         (told.text.as_str(), &told.value),
         ("fix done; plan completed", &json!({ "plan": "completed" }))
     );
-    assert_eq!(session.call("task_next", json!({})).text, "nothing: plan completed, 2 of 2 done");
+    assert_eq!(session.call("task_next", json!({})).text, "nothing: the plan is completed, 2 of 2 done");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn why_there_is_nothing_to_do_is_said_in_few_words() {
     assert_eq!(told.text, "nothing: 1 running (t1 by you), 1 blocked");
     assert_eq!(
         other.call("task_next", json!({ "any": true })).text,
-        "nothing: no task is ready in any active plan"
+        "nothing: no active plan has ready tasks"
     );
     session.call("plan_create", json!({ "title": "empty" }));
     world.wait(1);
@@ -145,7 +145,7 @@ fn a_result_that_says_it_was_not_done_is_not_taken_for_done() {
     assert!(told.is_error);
     assert_eq!(
         told.text,
-        "nothing was written: the result says \"unable to\"; if it was not done, report it as failed; if it is done, send sure: true"
+        "task t1 was not recorded as done: the result says \"unable to\"; if it was not done, report it as failed; if it is done, send sure: true"
     );
     assert_eq!(session.call("plan_get", json!({ "task": "t1" })).value["status"], "running");
     assert!(!report(json!({ "sure": true })).is_error);
@@ -172,7 +172,7 @@ fn a_question_goes_to_a_person_and_comes_back_with_the_answer() {
         json!({ "task": "t1", "status": "question", "text": "red or blue?", "choices": ["red", "blue"] });
     let told = session.call("task_report", question);
     assert_eq!(told.text, "t1: question asked; ready again once a person answers");
-    assert_eq!(session.call("task_next", json!({})).text, "nothing: a person has to answer t1, 1 blocked");
+    assert_eq!(session.call("task_next", json!({})).text, "nothing: a person has to answer t1");
     let answer = Command::AnswerQuestion { task: waypost_testkit::id("t1"), answer: "blue".to_owned() };
     world.person(&id, answer);
     let told = session.call("task_next", json!({})).value;
@@ -223,7 +223,7 @@ fn work_for_machines_is_not_for_agents() {
     plan(&session, json!([{ "description": "a", "work": { "executor": "noop" } }]));
     let told = session.call("task_next", json!({}));
     assert_eq!(told.value["task"], Value::Null);
-    assert!(told.text.contains("1 ready for machines or checks"), "{}", told.text);
+    assert!(told.text.contains("1 ready for machines, people or checks"), "{}", told.text);
     let said = session.refused("task_report", json!({ "task": "t1", "status": "done" }));
     assert!(said.contains("is work for executor noop"), "{said}");
 }

@@ -77,7 +77,11 @@ fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<()> {
         }
         StoreError::Busy
         | StoreError::Files { .. }
+        | StoreError::DiskFull { .. }
+        | StoreError::StoreRemoved { .. }
         | StoreError::Database(_)
+        | StoreError::Unreachable(_)
+        | StoreError::NotADatabase(_)
         | StoreError::Pruned { .. }
         | StoreError::BadCursor(_)
         | StoreError::BadLocation(_) => Err(error),

@@ -23,7 +23,11 @@ pub(super) fn corrupt(path: &Path, detail: impl ToString) -> StoreError {
 
 pub(super) fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     let path = path.to_owned();
-    move |source| StoreError::Files { path, source: source.into() }
+    // One file must not stop the plans of the others.
+    move |source| match source.kind() == ErrorKind::IsADirectory {
+        true => corrupt(&path, "it is a folder, where Waypost keeps plain files only"),
+        false => StoreError::files(&path, source),
+    }
 }
 
 fn open(path: &Path, flags: OFlags) -> Result<Option<File>> {
@@ -32,6 +36,7 @@ fn open(path: &Path, flags: OFlags) -> Result<Option<File>> {
         Ok(file) => Ok(Some(File::from(file))),
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::LOOP) => Err(corrupt(path, "it is a symbolic link, where Waypost keeps plain files only")),
+        Err(Errno::ACCESS) if path.exists() => Err(corrupt(path, "this account may not open it")),
         Err(error) => Err(failed(path)(error.into())),
     }
 }

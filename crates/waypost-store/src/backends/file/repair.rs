@@ -39,7 +39,7 @@ impl Intact {
 
     /// Reads the same, for a log that ends with `last_number`.
     fn read_below(layout: &Layout, id: &PlanId, last_number: u64) -> Result<Self> {
-        let bytes = fs::read(&layout.history(id))?.unwrap_or_default();
+        let bytes = skip_damage(fs::read(&layout.history(id)))?.unwrap_or_default();
         let mut lines = BTreeMap::new();
         let (found, torn) = intact_lines(&bytes);
         for (entry, file) in found {
@@ -464,7 +464,7 @@ fn repair_history(
 }
 
 /// Withdraws the phase and approval that a plan's JSON file claims, unless the last intact version confirms them for
-/// the same tasks. Returns whether anything was withdrawn.
+/// the same work. Returns whether anything was withdrawn.
 fn withdraw_approval(draft: &mut Draft, supported: Option<Plan>) -> bool {
     let state = &mut draft.state;
     let supported = supported.as_ref();
@@ -476,12 +476,14 @@ fn withdraw_approval(draft: &mut Draft, supported: Option<Plan>) -> bool {
     if !runs(state.phase) && state.approval.is_none() {
         return false;
     }
-    let same_tasks =
-        |plan: &Plan| plan.tasks().map(|(task, _)| &task.spec).eq(draft.tasks.iter().map(|task| &task.spec));
+    let claimed = state.clone();
     let is_supported = supported.is_some_and(|plan| {
-        let may_run = runs(plan.state().phase) || !runs(state.phase);
-        may_run && plan.state().approval == state.approval && same_tasks(plan)
+        let may_run = runs(plan.state().phase) || !runs(claimed.phase);
+        let same_work =
+            || Plan::from_trusted_draft(plan.id().clone(), draft.clone()).work_digest() == plan.work_digest();
+        may_run && plan.state().approval == claimed.approval && same_work()
     });
+    let state = &mut draft.state;
     if !is_supported {
         (state.approval, state.approval_required, state.approval_waived) = (None, true, false);
         if runs(state.phase) {
@@ -521,7 +523,12 @@ fn kept_in(layout: &Layout) -> String {
 
 /// Copies a file to `damaged/`, next to earlier ones of the same name. Returns `false` if there is no such file.
 fn set_aside(layout: &Layout, path: &Path) -> Result<bool> {
-    let Some(bytes) = fs::read(path)? else { return Ok(false) };
+    let bytes = match fs::read(path) {
+        Ok(None) => return Ok(false),
+        // A folder or a link: it is moved away itself.
+        Err(StoreError::Corrupt { .. }) => None,
+        bytes => bytes?,
+    };
     let folder = layout.damaged();
     fs::make_folder(&folder)?;
     fs::is_plain_folder(&folder)?;
@@ -532,7 +539,10 @@ fn set_aside(layout: &Layout, path: &Path) -> Result<bool> {
         number += 1;
         copy = folder.join(format!("{name}.{number}"));
     }
-    fs::write_new(&copy, &bytes)?;
+    match bytes {
+        Some(bytes) => fs::write_new(&copy, &bytes)?,
+        None => fs::rename(path, &copy)?,
+    }
     fs::sync_folder(&folder)?;
     Ok(true)
 }

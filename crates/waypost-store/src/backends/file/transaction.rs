@@ -480,6 +480,13 @@ impl Read for Session<'_> {
                 warnings.extend(self.files.history_damage(&id, &known)?);
             }
         }
+        // A plan of which no file is left is named by nobody else.
+        if warnings.is_empty() {
+            match repair::has_all_versions(self.files) {
+                Err(error @ StoreError::Corrupt { .. }) => warnings.push(error.to_string()),
+                found => found?,
+            }
+        }
         Ok(Page { warnings, ..in_memory_query::page(all.iter().map(|facts| &facts.head), query) })
     }
 

@@ -53,7 +53,7 @@ impl Address {
 
     fn parse_with(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let location = without_password(url);
-        let wrong = |what: String| StoreError::Database(format!("{location}: {what}"));
+        let wrong = |what: String| StoreError::Unreachable(format!("{location}: {what}"));
         let (start, parameters) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut roots, mut pass_file) = (None, None, None);
         let mut rest = Vec::new();

@@ -2,6 +2,7 @@
 //! notifications reach other processes.
 
 use super::connection::{Call, Link};
+use super::listen;
 use super::pool::{Pool, RetryDeadline};
 use super::rows::get;
 use super::schema;
@@ -41,7 +42,7 @@ pub(super) fn ask(pool: &Pool) -> Result<Vec<(&'static str, String)>> {
         Some(most) => format!("{} of {most}", get::<i64>(row, 4)?),
         None => unknown(),
     };
-    let notify = match pool.notify_round_trip() {
+    let notify = match listen::round_trip(pool) {
         Some(took) => format!("received after {} ms", took.as_millis()),
         None => "not received: writes of other processes are noticed by polling only".to_owned(),
     };

@@ -1,68 +1,83 @@
-//! Notifications of other processes' writes: one listening connection for all watchers. If it breaks, it reconnects;
-//! where the server has no notifications, the latest counters are polled.
+//! Notifications of other processes' writes, for all watchers of a process: one of its ordinary connections listens. If
+//! it breaks, another one does. Where no notification can arrive, as behind a pooler, the latest counters are polled.
 
-use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use tokio_postgres::{AsyncMessage, Client};
-use tokio_postgres_rustls::MakeRustlsConnect;
-
-use super::connection::{Counters, Driver, Failure, Line, connect};
-use super::connection_config::{Address, CONNECT_SECONDS_MAX};
+use super::connection::{Call, Failure, Link};
+use super::connection_config::CONNECT_SECONDS_MAX;
+use super::pool::{Pool, RetryDeadline};
+use super::rows;
 use crate::error::Result;
-use crate::log::change_watch::{MemorySignal, WATCH_SLOWLY, Watch};
+use crate::log::change_watch::{Watch, pause};
 
-/// The time between two checks of whether the listening connection works.
-const LISTEN_CHECK: Duration = Duration::from_secs(5);
-/// Seconds after which a check counts as failed.
-const LOOK_SECONDS_MAX: u64 = 10;
-/// Maximum pause between two tries to connect.
-const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// The first of these pauses.
-const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The time between two checks of whether the listening connection works. A notification gets lost only if a process dies
+/// between its commit and the notification.
+const LISTEN_CHECK: Duration = Duration::from_secs(30);
+/// The first and the maximum pause between two polls: they grow while nothing is written.
+const POLL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// The first and the maximum pause between two tries to connect.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// How long a test waits for its own notification.
+const ECHO_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Notifies the channel of this schema. 12 characters of its name are enough: a schema that shares them only wakes
-/// watchers in vain.
-pub(super) const NOTIFY: &str = "SELECT pg_notify('waypost_' || left(current_schema()::text, 12), '')";
+/// The channel of this schema. 12 characters of its name are enough: a schema that shares them only wakes watchers in
+/// vain.
+const CHANNEL: &str = "SELECT 'waypost_' || left(current_schema()::text, 12)";
+/// Notifies that channel of the end of the log.
+pub(super) const NOTIFY: &str =
+    "SELECT pg_notify('waypost_' || left(current_schema()::text, 12), sequence::text)
+     FROM waypost_control WHERE id = 1";
+/// Notifies it of something else than versions.
+pub(super) const NOTIFY_OTHER: &str = "SELECT pg_notify('waypost_' || left(current_schema()::text, 12), '')";
+/// What changes with every version, every purge and every report of progress, and with nothing else.
+const COUNTERS: &str = "SELECT sequence + (SELECT count(*) FROM waypost_inbox), purges,
+     (SELECT max(progressed_at) FROM waypost_leases) FROM waypost_control WHERE id = 1";
 
-/// Listens as long as its driver runs.
+/// Listens as long as its pool exists.
 pub(super) struct Listener {
-    driver: Arc<Driver>,
-    bell: MemorySignal,
+    pool: Arc<Pool>,
     ready: Arc<(Mutex<bool>, Condvar)>,
 }
 
-/// The state of the listening task.
+/// The state of the listening thread.
 struct Listening {
-    address: Address,
-    tls: MakeRustlsConnect,
-    counters: Arc<Counters>,
-    bell: MemorySignal,
     ready: Arc<(Mutex<bool>, Condvar)>,
-    /// The number of notifications received.
-    heard: Arc<AtomicU64>,
+    seen: Option<Counters>,
+    heard: u64,
+    /// The next pause between two polls.
+    poll: Duration,
+    /// The next pause between two tries to connect.
+    reconnect: Duration,
+    /// Whether the database supports notifications.
+    is_supported: bool,
 }
+
+type Counters = (i64, i64, Option<i64>);
 
 impl Listener {
-    pub(super) fn open(
-        driver: &Arc<Driver>,
-        address: &Address,
-        tls: &MakeRustlsConnect,
-        counters: &Arc<Counters>,
-    ) -> Self {
-        let ears = Self { driver: Arc::clone(driver), bell: MemorySignal::default(), ready: Arc::default() };
-        let listening = Listening {
-            address: address.clone(),
-            tls: tls.clone(),
-            counters: Arc::clone(counters),
-            bell: ears.bell.clone(),
-            ready: Arc::clone(&ears.ready),
-            heard: Arc::default(),
+    pub(super) fn open(pool: &Arc<Pool>) -> Self {
+        let ready: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let mut listening = Listening {
+            ready: Arc::clone(&ready),
+            seen: None,
+            heard: 0,
+            poll: POLL.0,
+            reconnect: RECONNECT.0,
+            is_supported: true,
         };
-        driver.spawn(listening.run());
-        ears
+        let listened: Weak<Pool> = Arc::downgrade(pool);
+        let notified = Arc::clone(pool.notification_state());
+        let listen = move || {
+            while let Some(pool) = listened.upgrade() {
+                let time = listening.check(&pool);
+                drop(pool);
+                notified.wait_until_closed(time);
+            }
+        };
+        // Without a thread, the watch reports nothing until its time is over, and its owner looks then.
+        let _thread = std::thread::Builder::new().name("listen".to_owned()).spawn(listen);
+        Self { pool: Arc::clone(pool), ready }
     }
 
     /// Starts to watch: every commit from now on is reported.
@@ -73,14 +88,22 @@ impl Listener {
         // If there is no connection in time, the watch is signalled once there is one: commits may have been missed
         // until then.
         drop(changed.wait_timeout_while(ready, patience, |ready| !*ready));
-        Box::new(Hearing { bell: self.bell.watch(), _driver: Arc::clone(&self.driver) })
+        // Notifications of earlier commits may be on their way. They are no news for this watch, and other watches are
+        // told now. If the server cannot be asked, this watch is signalled once too often.
+        if let Ok(Some((versions, ..))) = self.pool.on_link(&mut RetryDeadline::at_once(), counters) {
+            self.pool.notification_state().report(u64::try_from(versions).unwrap_or(0));
+        }
+        Box::new(Hearing {
+            bell: self.pool.notification_state().signal.watch(),
+            _pool: Arc::clone(&self.pool),
+        })
     }
 }
 
-/// A watch that keeps the driver alive. It may outlive the store that it came from.
+/// A watch that keeps the connections. It may outlive the store that it came from.
 struct Hearing {
     bell: Box<dyn Watch>,
-    _driver: Arc<Driver>,
+    _pool: Arc<Pool>,
 }
 
 impl Watch for Hearing {
@@ -90,112 +113,90 @@ impl Watch for Hearing {
 }
 
 impl Listening {
-    async fn run(self) {
-        let mut pause = PAUSE_MIN;
-        loop {
-            if let Ok((client, line)) = connect(&self.address, &self.tls, &self.counters).await
-                && self.attend(&client, line).await
-            {
-                pause = PAUSE_MIN;
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+    /// Makes sure that a connection listens, and reports what no notification has reported. Returns the time until the
+    /// next look.
+    fn check(&mut self, pool: &Pool) -> Duration {
+        pool.close_unneeded();
+        if pool.is_listener_lent() {
+            return LISTEN_CHECK;
         }
-    }
-
-    /// Listens until the connection breaks. Returns whether it ever listened.
-    async fn attend(&self, client: &Client, line: Line) -> bool {
-        let (bell, heard) = (self.bell.clone(), Arc::clone(&self.heard));
-        let mut hearing = tokio::spawn(forward_notifications(line, bell, heard));
-        let Some(listens) = listen(client).await else { return false };
-        let Some(mut seen) = read_counters(client).await else { return false };
-        // Signal what may have been written while there was no connection.
-        self.bell.ring();
+        let Ok(mut borrowed) = pool.take(&RetryDeadline::at_once()) else { return self.later() };
+        let link = borrowed.link();
+        let looked = self.listen(link).and_then(|is_new| Ok((is_new, counters(link)?)));
+        let (listens, is_lost) = (link.listens, matches!(looked, Err(Failure::Lost(_))));
+        if !is_lost {
+            borrowed.give_back();
+        }
+        let Ok((is_new, now)) = looked else { return self.later() };
+        self.reconnect = RECONNECT.0;
+        let heard = pool.notification_state().notifications();
+        let is_unreported = self.seen != now && heard == self.heard;
+        // Signal what may have been written while no connection listened.
+        if is_new || self.seen.is_none() || is_unreported {
+            pool.notification_state().signal.ring();
+        }
+        self.poll = if self.seen == now { (self.poll * 2).min(POLL.1) } else { POLL.0 };
+        (self.seen, self.heard) = (now, heard);
         let (ready, changed) = &*self.ready;
         *ready.lock().unwrap_or_else(PoisonError::into_inner) = true;
         changed.notify_all();
-        let every = if listens { LISTEN_CHECK } else { WATCH_SLOWLY };
-        let mut heard = self.heard.load(Ordering::Relaxed);
-        loop {
-            tokio::select! {
-                _ = &mut hearing => return true,
-                () = tokio::time::sleep(every) => {}
+        if listens { LISTEN_CHECK } else { self.poll }
+    }
+
+    fn later(&mut self) -> Duration {
+        let time = self.reconnect;
+        self.reconnect = (time * 2).min(RECONNECT.1);
+        time
+    }
+
+    /// Makes this connection listen. Returns whether it has only begun to.
+    fn listen(&mut self, link: &mut Link) -> Result<bool, Failure> {
+        if link.listens || !link.is_direct() || !self.is_supported {
+            return Ok(false);
+        }
+        let answers = link.run(&[Call::new(CHANNEL)])?;
+        let channel = answers.first().and_then(|rows| rows.first());
+        let channel: String = channel.and_then(|row| row.try_get(0).ok()).unwrap_or_default();
+        match link.script(&format!("LISTEN \"{}\"", channel.replace('"', "\"\""))) {
+            Ok(()) => {
+                link.listens = true;
+                Ok(true)
             }
-            let Some(now) = read_counters(client).await else { return true };
-            let heard_now = self.heard.load(Ordering::Relaxed);
-            if now != seen && heard_now == heard {
-                self.bell.ring();
+            Err(Failure::Refused { .. }) => {
+                self.is_supported = false;
+                Ok(false)
             }
-            (seen, heard) = (now, heard_now);
+            Err(failure) => Err(failure),
         }
     }
 }
 
-/// Signals every notification.
-async fn forward_notifications(mut line: Line, bell: MemorySignal, heard: Arc<AtomicU64>) {
-    while let Some(Ok(message)) = poll_fn(|context| line.poll_message(context)).await {
-        if let AsyncMessage::Notification(_) = message {
-            heard.fetch_add(1, Ordering::Relaxed);
-            bell.ring();
-        }
-    }
+fn counters(link: &mut Link) -> Result<Option<Counters>, Failure> {
+    let answers = link.run(&[Call::new(COUNTERS)])?;
+    let Some(row) = answers.first().and_then(|rows| rows.first()) else { return Ok(None) };
+    let read = || Ok((rows::get(row, 0)?, rows::get(row, 1)?, rows::get(row, 2)?));
+    read().map(Some).map_err(Failure::Store)
 }
 
-/// Starts to listen. Returns whether the database supports it, or `None` if the connection broke.
-async fn listen(client: &Client) -> Option<bool> {
-    let found =
-        within(client.query_typed("SELECT 'waypost_' || left(current_schema()::text, 12)", &[])).await?;
-    let channel: String = match found {
-        Ok(rows) => rows.first()?.try_get(0).ok()?,
-        Err(_) => return None,
-    };
-    let listen = format!("LISTEN \"{}\"", channel.replace('"', "\"\""));
-    match within(client.batch_execute(&listen)).await? {
-        Ok(()) => Some(true),
-        Err(error) => match Failure::of(&error) {
-            Failure::Refused { .. } => Some(false),
-            Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Store(_) => None,
-        },
-    }
-}
-
-/// Reads what changes with every version, every purge and every report of progress.
-async fn read_counters(client: &Client) -> Option<(i64, i64, Option<i64>)> {
-    const COUNTERS: &str = "SELECT sequence, purges, (SELECT max(progressed_at) FROM waypost_leases)
-         FROM waypost_control WHERE id = 1";
-    let rows = within(client.query_typed(COUNTERS, &[])).await?.ok()?;
-    let row = rows.first()?;
-    Some((row.try_get(0).ok()?, row.try_get(1).ok()?, row.try_get(2).ok()?))
-}
-
-async fn within<T>(work: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(Duration::from_secs(LOOK_SECONDS_MAX), work).await.ok()
-}
-
-/// Listens on one connection, notifies on another, and measures how long the notification takes.
-pub(super) async fn round_trip(
-    address: &Address,
-    tls: &MakeRustlsConnect,
-    counters: &Counters,
-) -> Option<Duration> {
-    let (listener, mut line) = connect(address, tls, counters).await.ok()?;
-    let (speaker, speaking) = connect(address, tls, counters).await.ok()?;
-    tokio::spawn(async move { drop(speaking.await) });
+/// Listens on one connection, notifies on another, and measures how long the notification takes; `None` when it does
+/// not arrive.
+pub(super) fn round_trip(pool: &Pool) -> Option<Duration> {
     // A channel of its own, so that other processes are not woken and their notifications are not counted.
     let mut random = [0; 8];
     getrandom::fill(&mut random).ok()?;
     let channel = format!("waypost_{:016x}", u64::from_le_bytes(random));
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        while let Some(Ok(message)) = poll_fn(|context| line.poll_message(context)).await {
-            if let AsyncMessage::Notification(_) = message {
-                let _nobody_waits = tell.send(());
-            }
+    let (mut listener, mut speaker) = (pool.open().ok()?, pool.open().ok()?);
+    // Through a pooler, an answer would only prove that both got the same session.
+    let is_direct = listener.is_direct();
+    let told = listener.script(&format!("LISTEN {channel}")).and_then(|()| {
+        let (heard, began) = (pool.notification_state().notifications(), Instant::now());
+        speaker.script(&format!("NOTIFY {channel}"))?;
+        while pool.notification_state().notifications() == heard && began.elapsed() < ECHO_TIME_MAX {
+            pause(Duration::from_millis(1));
         }
+        Ok(Some(began.elapsed()).filter(|_| pool.notification_state().notifications() > heard))
     });
-    within(listener.batch_execute(&format!("LISTEN {channel}"))).await?.ok()?;
-    let began = Instant::now();
-    within(speaker.batch_execute(&format!("NOTIFY {channel}"))).await?.ok()?;
-    within(told.recv()).await??;
-    Some(began.elapsed())
+    listener.close();
+    speaker.close();
+    told.ok()?.filter(|_| is_direct)
 }

@@ -9,6 +9,7 @@ use super::transaction::CLOCK;
 use crate::error::Result;
 use crate::rows::{Pruned, Totals};
 use crate::store::Pruning;
+use crate::stored_version::StoredVersion;
 
 /// Reads which versions of a plan were pruned.
 pub(super) fn find_pruned(plan: &PlanId) -> Call {
@@ -65,6 +66,20 @@ pub(super) fn put_blank(key: i64, plan: &PlanId) -> Call {
     )
     .with(key)
     .with(plan.to_string())
+}
+
+/// Returns the statements that give versions the numbers that they have in another store.
+pub(super) fn put_numbers(key: i64, entries: &[StoredVersion]) -> Vec<Call> {
+    let latest = entries.iter().map(|entry| entry.sequence as i64).max().unwrap_or_default();
+    let numbers = "INSERT INTO waypost_order (sequence, plan, version)
+         SELECT sequence, $1, version FROM unnest($2::bigint[], $3::bigint[]) AS v (sequence, version)";
+    vec![
+        Call::new(numbers)
+            .with(key)
+            .column(entries, |entry| entry.sequence as i64)
+            .column(entries, |entry| entry.version as i64),
+        Call::new("UPDATE waypost_control SET sequence = greatest(sequence, $1) WHERE id = 1").with(latest),
+    ]
 }
 
 /// Returns the queries whose answers [`totals`] adds up.

@@ -1,20 +1,21 @@
 //! The connections of one process to its server, and how long it retries.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio_postgres_rustls::MakeRustlsConnect;
-
-use super::connection::{Counters, Driver, Failure, Link, Traffic};
+use super::connection::{Connector, Driver, Failure, Link, NotificationState, Traffic};
 use super::connection_config::Address;
-use super::describe;
-use super::listen::Listener;
 use crate::backends::sqlite::Durability;
 use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 use crate::log::change_watch::pause;
 
-/// Maximum number of connections of one process, besides the one that listens.
+/// Maximum number of connections of one process.
 const LINKS_MAX: usize = 6;
+/// How long a thread waits for the connection that another one has rather than open a second one.
+const NUMBERING_TIME_MAX: Duration = Duration::from_millis(50);
+/// How long a connection that is not needed stays open.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Seconds for which an unreachable server is retried when a store is opened: it may be starting.
 const OPEN_SECONDS_MAX: u64 = 5;
 /// The first and the maximum pause between two tries.
@@ -36,6 +37,11 @@ impl RetryDeadline {
         Self::of(OPEN_SECONDS_MAX)
     }
 
+    /// For what is tried again later anyway.
+    pub(super) fn at_once() -> Self {
+        Self::of(0)
+    }
+
     /// For a server that was reachable before.
     pub(super) fn to_work() -> Self {
         Self::of(BUSY_SECONDS_MAX)
@@ -53,16 +59,17 @@ impl RetryDeadline {
 
 #[derive(Default)]
 struct Links {
-    idle: Vec<Link>,
+    /// Each with the time when it was returned; the one that listens is last, so that it is lent first.
+    idle: Vec<(Link, Instant)>,
     lent: usize,
+    /// Whether the connection that listens is lent.
+    is_listener_lent: bool,
+    /// Whether the thread that numbers versions has one of those that are lent.
+    is_numbering: bool,
 }
 
 pub(super) struct Pool {
-    address: Address,
-    tls: MakeRustlsConnect,
-    durability: Durability,
-    driver: Arc<Driver>,
-    counters: Arc<Counters>,
+    connector: Connector,
     links: Mutex<Links>,
     returned: Condvar,
 }
@@ -71,46 +78,84 @@ pub(super) struct Pool {
 pub(super) struct Borrowed<'a> {
     pool: &'a Pool,
     link: Option<Link>,
+    listens: bool,
 }
 
 impl Pool {
     pub(super) fn new(url: &str, durability: Durability) -> Result<Self> {
         let address = Address::parse(url)?;
         let (tls, driver) = (super::tls::connector(&address)?, Arc::new(Driver::start()?));
-        let (counters, links) = (Arc::default(), Mutex::default());
-        Ok(Self { address, tls, durability, driver, counters, links, returned: Condvar::new() })
+        let connector = Connector {
+            address,
+            tls,
+            durability,
+            driver,
+            counters: Arc::default(),
+            pooled: AtomicBool::new(false),
+            notified: Arc::default(),
+        };
+        Ok(Self { connector, links: Mutex::default(), returned: Condvar::new() })
     }
 
     pub(super) fn location(&self) -> &str {
-        &self.address.location
+        &self.connector.address.location
     }
 
     pub(super) fn traffic(&self) -> Traffic {
-        self.counters.read()
+        self.connector.counters.read()
     }
 
-    pub(super) fn listen(&self) -> Listener {
-        Listener::open(&self.driver, &self.address, &self.tls, &self.counters)
+    /// Returns what the connections have received besides answers.
+    pub(super) fn notification_state(&self) -> &Arc<NotificationState> {
+        &self.connector.notified
     }
 
-    /// Measures how long a notification takes from one connection to another; `None` when it does not arrive.
-    pub(super) fn notify_round_trip(&self) -> Option<Duration> {
-        self.driver.wait(super::listen::round_trip(&self.address, &self.tls, &self.counters))
+    /// Opens a connection that is not part of the pool.
+    pub(super) fn open(&self) -> Result<Link, Failure> {
+        Link::open(&self.connector)
     }
 
     fn links(&self) -> MutexGuard<'_, Links> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns whether the connection that listens is in use: whoever uses it reads from the server anyway.
+    pub(super) fn is_listener_lent(&self) -> bool {
+        self.links().is_listener_lent
+    }
+
+    /// Closes connections that were not needed for a while, except one.
+    pub(super) fn close_unneeded(&self) {
+        let mut unneeded = Vec::new();
+        {
+            let mut links = self.links();
+            let mut count = links.idle.len();
+            while count > 1 && links.idle[0].1.elapsed() >= IDLE_TIME_MAX {
+                unneeded.push(links.idle.remove(0).0);
+                count -= 1;
+            }
+        }
+        unneeded.into_iter().for_each(Link::close);
+    }
+
     /// Returns an idle connection, or opens a new one.
     pub(super) fn take(&self, patience: &RetryDeadline) -> Result<Borrowed<'_>> {
-        let mut links = self.links();
+        let (mut links, mut has_waited) = (self.links(), false);
         loop {
-            while let Some(link) = links.idle.pop() {
+            while let Some((link, _)) = links.idle.pop() {
                 if !link.is_closed() {
                     links.lent += 1;
-                    return Ok(Borrowed { pool: self, link: Some(link) });
+                    links.is_listener_lent |= link.listens;
+                    return Ok(Borrowed { pool: self, listens: link.listens, link: Some(link) });
                 }
+            }
+            if links.is_numbering && links.lent == 1 && !has_waited {
+                // It is returned sooner than a new one is open.
+                has_waited = true;
+                let waited =
+                    self.returned.wait_timeout_while(links, NUMBERING_TIME_MAX, |links| links.is_numbering);
+                links = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
             }
             if links.lent < LINKS_MAX {
                 break;
@@ -123,17 +168,46 @@ impl Pool {
         }
         links.lent += 1;
         drop(links);
-        let mut borrowed = Borrowed { pool: self, link: None };
+        let mut borrowed = Borrowed { pool: self, link: None, listens: false };
         let mut patience = RetryDeadline { until: patience.until, pause: PAUSE.0 };
         loop {
-            match Link::open(&self.address, &self.tls, &self.driver, &self.counters, self.durability) {
+            match self.open() {
                 Ok(link) => {
                     borrowed.link = Some(link);
                     return Ok(borrowed);
                 }
-                Err(failure) => self.wait_after(failure, &mut patience)?,
+                Err(failure) => {
+                    // Whoever the server does not let in has no connection either.
+                    self.wait_after(failure, &mut patience).map_err(|error| {
+                        if let StoreError::Database(text) = error {
+                            StoreError::Unreachable(text)
+                        } else {
+                            error
+                        }
+                    })?;
+                }
             }
         }
+    }
+
+    /// Runs `work` on a connection that no other thread needs now. Others wait for it rather than open another one.
+    pub(super) fn in_background<T>(&self, work: impl FnOnce(&mut Link) -> Result<T, Failure>) -> Option<T> {
+        {
+            let links = self.links();
+            let is_used = |links: &mut Links| links.idle.is_empty() && links.lent > 0;
+            let waited = self.returned.wait_timeout_while(links, NUMBERING_TIME_MAX, is_used);
+            drop(waited);
+        }
+        let mut borrowed = self.take(&RetryDeadline::at_once()).ok()?;
+        self.links().is_numbering = true;
+        borrowed.link().is_background = true;
+        let worked = work(borrowed.link());
+        borrowed.link().is_background = false;
+        self.links().is_numbering = false;
+        if !matches!(worked, Err(Failure::Lost(_))) {
+            borrowed.give_back();
+        }
+        worked.ok()
     }
 
     /// Runs `work` on a connection, and retries it after temporary failures.
@@ -164,20 +238,17 @@ impl Pool {
         match failure {
             Failure::Store(error) => Err(self.named(error)),
             Failure::Refused { .. } => {
-                let said = describe(&failure);
-                let server = self.address.server();
+                let said = failure.describe();
+                let server = self.connector.address.server();
                 let way_out = if is_about_password(&failure) { WAY_OUT } else { "" };
                 Err(StoreError::Database(format!("{server}: {said}{way_out}")))
             }
-            Failure::Lost(text) if patience.is_over() || is_hopeless(&text) => {
-                Err(StoreError::Database(format!(
-                    "{} does not answer: {text}; see that it runs and can be reached from here",
-                    self.address.server()
-                )))
-            }
+            Failure::Lost(text) if patience.is_over() || is_hopeless(&text) => Err(StoreError::Unreachable(
+                format!("{} does not answer: {text}", self.connector.address.server()),
+            )),
             Failure::Again(_) | Failure::Locked if patience.is_over() => Err(StoreError::Busy),
-            // The server has already waited.
-            Failure::Locked => Ok(()),
+            // The server has already waited; or the caller must do something else first.
+            Failure::Locked | Failure::Exclusive | Failure::Unnumbered => Ok(()),
             Failure::Lost(_) | Failure::Again(_) => {
                 patience.wait();
                 Ok(())
@@ -187,7 +258,7 @@ impl Pool {
 
     fn named(&self, error: StoreError) -> StoreError {
         if let StoreError::TooNew { found, known, .. } = error {
-            StoreError::TooNew { what: self.address.location.clone(), found, known }
+            StoreError::TooNew { what: self.connector.address.location.clone(), found, known }
         } else {
             error
         }
@@ -204,7 +275,12 @@ fn is_about_password(failure: &Failure) -> bool {
         Failure::Refused { code, text } => {
             code == "28P01" || code.is_empty() && text.contains("password missing")
         }
-        Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Store(_) => false,
+        Failure::Lost(_)
+        | Failure::Again(_)
+        | Failure::Locked
+        | Failure::Exclusive
+        | Failure::Unnumbered
+        | Failure::Store(_) => false,
     }
 }
 
@@ -221,14 +297,33 @@ impl Borrowed<'_> {
     /// Returns the connection to the pool. It must not be inside a transaction.
     pub(super) fn give_back(mut self) {
         if let Some(link) = self.link.take().filter(|link| !link.is_closed()) {
-            self.pool.links().idle.push(link);
+            let mut links = self.pool.links();
+            let now = Instant::now();
+            // The one that listens is lent first, then the one that was returned last.
+            match links.idle.last().is_some_and(|(last, _)| last.listens) {
+                true => {
+                    let before = links.idle.len() - 1;
+                    links.idle.insert(before, (link, now));
+                }
+                false => links.idle.push((link, now)),
+            }
         }
     }
 }
 
 impl Drop for Borrowed<'_> {
     fn drop(&mut self) {
-        self.pool.links().lent -= 1;
-        self.pool.returned.notify_one();
+        let mut links = self.pool.links();
+        links.lent -= 1;
+        links.is_listener_lent &= !self.listens;
+        drop(links);
+        self.pool.returned.notify_all();
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let links = self.links.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut links.idle).into_iter().for_each(|(link, _)| link.close());
     }
 }

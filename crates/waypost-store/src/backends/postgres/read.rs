@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use tokio_postgres::Row;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-use super::connection::Call;
-use super::transaction::{Session, VERSION_AHEAD, Writing};
+use super::connection::{Call, Failure};
+use super::footprint::Mutex;
+use super::transaction::{Session, VERSION_AHEAD};
 use super::{maintenance, rows, schema, workers};
 use crate::backends::columns::SUBSCRIPTION;
 use crate::backends::{in_memory_query, list_query};
@@ -13,11 +15,16 @@ use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
     HeldLock, IndexRows, Lease, LeaseFilter, LogFilter, Page, PlanState, PlanSummary, Pruned, Query,
-    StoreState, SubscriptionFilter, VersionRecord, Wait, WorkerFilter, WrittenSince,
+    StoreState, SubscriptionFilter, UNNUMBERED, VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
 use crate::store::{Read, ReadHints};
 use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
+
+/// Maximum number of times that versions are numbered for one read of a plan's history. Others may go on to write it.
+const NUMBERED_MAX: u32 = 3;
+/// Whether versions were committed and have no number yet.
+const IS_UNNUMBERED: &str = "SELECT (SELECT min(ticket) FROM waypost_inbox) IS NOT NULL";
 
 fn limited(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
@@ -27,6 +34,35 @@ impl Session<'_> {
     /// Returns the version of a plan that this transaction has written and not yet sent.
     fn pending_version(&self, plan: &PlanId) -> Option<u64> {
         self.writing.as_ref()?.pending.plans.get(plan).map(|pending| pending.head.version)
+    }
+
+    /// Locks the row of a plan before it is read, if this is a writer.
+    fn lock_plan(&mut self, plan: &PlanId) -> Result<()> {
+        if self.writing.is_some() { self.known(plan).map(drop) } else { Ok(()) }
+    }
+
+    /// Reads the log after all earlier commits have their numbers. A writer that does so must be alone.
+    fn query_log(&mut self, call: Call) -> Result<Vec<Row>> {
+        self.be_alone()?;
+        let mut answers = self.query_all(vec![Call::new(IS_UNNUMBERED), call])?;
+        let found = answers.pop().unwrap_or_default();
+        let is_unnumbered = answers.first().and_then(|rows| rows.first());
+        let is_unnumbered = is_unnumbered.map_or(Ok(false), |row| rows::get(row, 0))?;
+        self.be_numbered(is_unnumbered)?;
+        Ok(found)
+    }
+
+    /// Checks that versions have their numbers, which are in this column. Writers do not need them.
+    fn check_numbers(&mut self, found: &[Row], column: usize) -> Result<()> {
+        if self.writing.is_some() || self.numbered >= NUMBERED_MAX {
+            return Ok(());
+        }
+        for row in found {
+            if rows::number::<u64>(row, column)? == UNNUMBERED {
+                return self.fail(Failure::Unnumbered);
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether the table of waits has any rows.
@@ -87,6 +123,7 @@ impl Read for Session<'_> {
     }
 
     fn heads(&mut self, query: &Query) -> Result<Page<PlanSummary>> {
+        self.be_alone()?;
         let found = self.query_all(rows::heads(query).into())?;
         match found.as_slice() {
             [total, page] => rows::page(query, total, page),
@@ -95,6 +132,7 @@ impl Read for Session<'_> {
     }
 
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>> {
+        self.be_alone()?;
         // All ids with this prefix are between the prefix and the prefix followed by the highest character.
         let prefix = rows::text(prefix);
         let call = Call::new(
@@ -117,30 +155,39 @@ impl Read for Session<'_> {
             }
         }
         let call = Call::new(
-            "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events
+            "SELECT coalesce(o.sequence, 9223372036854775807), l.version, l.at, l.actor, l.command, l.events
              FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
+                 LEFT JOIN waypost_order o ON o.plan = l.plan AND o.version = l.version
              WHERE p.id = $1 AND p.purged_at IS NULL AND l.version > $2 ORDER BY l.version LIMIT $3",
         );
+        self.lock_plan(plan)?;
         let found = self.query(call.with(plan.to_string()).with(after as i64).with(limited(limit)))?;
+        self.check_numbers(&found, 0)?;
         found.iter().map(|row| rows::entry(row, 0, plan.clone())).collect()
     }
 
     fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
         let call = Call::new(
-            "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, l.hash, l.chained_from
+            "SELECT coalesce(o.sequence, 9223372036854775807), l.version, l.at, l.actor, l.command, l.events, l.hash,
+                 l.chained_from
              FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
+                 LEFT JOIN waypost_order o ON o.plan = l.plan AND o.version = l.version
              WHERE p.id = $1 AND l.version > $2 ORDER BY l.version LIMIT $3",
         );
+        self.lock_plan(plan)?;
         let found = self.query(call.with(plan.to_string()).with(after as i64).with(limited(limit)))?;
+        self.check_numbers(&found, 0)?;
         found.iter().map(|row| rows::stored_version(row, plan)).collect()
     }
 
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
+        self.lock_plan(plan)?;
         let found = self.query(maintenance::find_snapshot(plan, at_most))?;
         found.first().map(|row| Ok((rows::number(row, 0)?, rows::get(row, 1)?))).transpose()
     }
 
     fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
+        self.lock_plan(plan)?;
         let found = self.query(maintenance::find_pruned(plan))?;
         found.first().map(rows::pruned).transpose()
     }
@@ -150,36 +197,38 @@ impl Read for Session<'_> {
         // For one plan, the index of its versions is in the order of the log, so versions of other plans are not read.
         let call = match &filter.plan {
             Some(plan) => Call::new(
-                "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
-                 FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
-                 WHERE l.sequence > $1 AND ($2::text IS NULL OR l.actor = $2) AND p.id = $4
-                 ORDER BY l.version LIMIT $3",
+                "SELECT o.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+                 FROM waypost_plans p JOIN waypost_order o ON o.plan = p.key
+                     JOIN waypost_log l ON l.plan = o.plan AND l.version = o.version
+                 WHERE o.sequence > $1 AND ($2::text IS NULL OR l.actor = $2) AND p.id = $4
+                 ORDER BY o.version LIMIT $3",
             )
             .with(after as i64)
             .with(actor)
             .with(limited(limit))
             .with(plan.to_string()),
             None => Call::new(
-                "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
-                 FROM waypost_log l JOIN waypost_plans p ON p.key = l.plan
-                 WHERE l.sequence > $1 AND ($2::text IS NULL OR l.actor = $2)
-                 ORDER BY l.sequence LIMIT $3",
+                "SELECT o.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+                 FROM waypost_order o JOIN waypost_log l ON l.plan = o.plan AND l.version = o.version
+                     JOIN waypost_plans p ON p.key = o.plan
+                 WHERE o.sequence > $1 AND ($2::text IS NULL OR l.actor = $2)
+                 ORDER BY o.sequence LIMIT $3",
             )
             .with(after as i64)
             .with(actor)
             .with(limited(limit)),
         };
-        let found = self.query(call)?;
+        let found = self.query_log(call)?;
         found.iter().map(|row| rows::entry(row, 0, rows::plan_id(rows::get(row, 6)?)?)).collect()
     }
 
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
         let call = Call::new(
             "SELECT p.id, max(l.version), max(l.sequence), count(*)
-             FROM (SELECT plan, version, sequence FROM waypost_log WHERE sequence > $1 ORDER BY sequence LIMIT $2) l
+             FROM (SELECT plan, version, sequence FROM waypost_order WHERE sequence > $1 ORDER BY sequence LIMIT $2) l
              JOIN waypost_plans p ON p.key = l.plan GROUP BY p.id ORDER BY 3",
         );
-        let found = self.query(call.with(after as i64).with(limited(limit)))?;
+        let found = self.query_log(call.with(after as i64).with(limited(limit)))?;
         let mut written = WrittenSince { up_to: after, ..WrittenSince::default() };
         let mut count = 0;
         for row in &found {
@@ -192,6 +241,7 @@ impl Read for Session<'_> {
     }
 
     fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>> {
+        self.be_alone()?;
         let call = Call::new(
             "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
              FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
@@ -241,6 +291,7 @@ impl Read for Session<'_> {
     }
 
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows> {
+        self.lock_plan(plan)?;
         let of_plan = |sql: &'static str| Call::new(sql).with(plan.to_string());
         let found = self.query_all(vec![
             of_plan(
@@ -268,9 +319,18 @@ impl Read for Session<'_> {
 
     fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>> {
         let (which, wanted) = match filter {
-            SubscriptionFilter::All => ("$1 = ''", ""),
-            SubscriptionFilter::Owner(owner) => ("owner = $1", owner),
-            SubscriptionFilter::Id(id) => ("id = $1", id),
+            SubscriptionFilter::All => {
+                self.be_alone()?;
+                ("$1 = ''", "")
+            }
+            SubscriptionFilter::Owner(owner) => {
+                self.lock(Mutex::Subscriber(owner));
+                ("owner = $1", owner)
+            }
+            SubscriptionFilter::Id(id) => {
+                self.lock(Mutex::Subscription(id));
+                ("id = $1", id)
+            }
         };
         let sql = format!(
             "SELECT {SUBSCRIPTION} FROM waypost_subscriptions WHERE {which} ORDER BY created_at, id LIMIT $2"
@@ -282,19 +342,27 @@ impl Read for Session<'_> {
     fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>> {
         let after = match filter {
             WorkerFilter::Name(name) => {
-                let call = Call::new("SELECT name, record FROM waypost_workers WHERE name = $1");
-                let found = self.query(call.with(rows::text(name)))?;
-                let items = found.iter().map(rows::worker).collect::<Result<_, _>>()?;
+                self.lock(Mutex::Worker(name));
+                let sql = format!("SELECT {} WHERE i.name = $1", workers::WORKER);
+                let found = self.query(Call::once(sql).with(rows::text(name)))?;
+                let items = found.iter().map(workers::worker).collect::<Result<Vec<_>, _>>()?;
+                if let (Some(writing), Some(worker)) = (&mut self.writing, items.first()) {
+                    writing.workers.insert(name.to_owned(), workers::record(worker)?);
+                }
                 return Ok(in_memory_query::page_of_workers(items, 1, 1));
             }
             WorkerFilter::After(after) => after.unwrap_or_default(),
         };
         let page =
-            Call::new("SELECT name, record FROM waypost_workers WHERE name > $1 ORDER BY name LIMIT $2");
+            Call::once(format!("SELECT {} WHERE i.name > $1 ORDER BY i.name LIMIT $2", workers::WORKER));
         let page = page.with(rows::text(after)).with(limited(limit).saturating_add(1));
         let found = self.query_all(vec![Call::new("SELECT count(*) FROM waypost_workers"), page])?;
         let total = found.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| rows::number(row, 0))?;
-        let items = found.get(1).into_iter().flatten().map(rows::worker).collect::<Result<_, _>>()?;
+        let items = found.get(1).into_iter().flatten().map(workers::worker).collect::<Result<Vec<_>, _>>()?;
+        if let Some(writing) = &mut self.writing {
+            let expiry = |worker: &Worker| (worker.name.clone(), worker.until.as_micros());
+            writing.listed.extend(items.iter().map(expiry));
+        }
         Ok(in_memory_query::page_of_workers(items, total, limit))
     }
 
@@ -317,19 +385,17 @@ impl Read for Session<'_> {
         after: Option<(&TaskId, u32)>,
         limit: usize,
     ) -> Result<Vec<AttemptLog>> {
+        self.lock_plan(plan)?;
         let found = self.query(workers::find_logs(plan, after, limited(limit)))?;
         found.iter().map(|row| rows::attempt_log(row, plan)).collect()
     }
 
     fn store_state(&mut self) -> Result<StoreState> {
-        if self.writing.is_some() {
-            self.begin()?;
-        }
-        let (id, latest, schema) = match &self.writing {
-            Some(Writing { control, .. }) => (control.store.clone(), control.sequence, control.schema),
+        let (id, latest, schema) = match self.control()? {
+            Some(control) => (control.store.clone(), control.sequence, control.schema),
             None => {
                 let sql = "SELECT s.id, c.sequence, c.schema FROM waypost_store s, waypost_control c WHERE c.id = 1";
-                let found = self.query(Call::new(sql))?;
+                let found = self.query_log(Call::new(sql))?;
                 let missing = || StoreError::Database("the store has no id".to_owned());
                 let row = found.first().ok_or_else(missing)?;
                 (rows::get(row, 0)?, rows::number(row, 1)?, rows::number(row, 2)?)

@@ -5,8 +5,8 @@
 use super::connection::{Call, Failure, Link};
 use crate::backends::store_id::random_id;
 
-/// The row that a writer locks while it writes. It contains the latest sequence number of the log, so the writer
-/// assigns the next one. Created separately, because the steps run while it is locked.
+/// The row that is locked while versions get their numbers: it contains the latest one. Created separately, because the
+/// steps run while it is locked.
 const CONTROL: &str = "
     CREATE TABLE IF NOT EXISTS waypost_control (
         id integer PRIMARY KEY CHECK (id = 1),
@@ -173,13 +173,62 @@ const STEPS: &[&str] = &[
     -- Builds that know the schema `readable_by` can still read the database.
     CREATE TABLE waypost_store (id text NOT NULL, readable_by integer NOT NULL);
 ",
+    r#"
+    -- Writers of different plans commit at the same time. A commit leaves its versions here, with a ticket that it has drawn
+    -- after its last lock. A larger cache would hand out tickets in blocks, and their order would mean nothing.
+    CREATE SEQUENCE waypost_tickets CACHE 1;
+    CREATE TABLE waypost_inbox (
+        ticket bigint PRIMARY KEY,
+        plan bigint NOT NULL,
+        version bigint NOT NULL
+    ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+    -- The numbers of versions, without gaps, in the order of their tickets. Whoever assigns them locks the control row.
+    CREATE TABLE waypost_order (
+        sequence bigint PRIMARY KEY,
+        plan bigint NOT NULL,
+        version bigint NOT NULL
+    );
+    INSERT INTO waypost_order (sequence, plan, version) SELECT sequence, plan, version FROM waypost_log ORDER BY sequence;
+    CREATE UNIQUE INDEX waypost_order_by_version ON waypost_order (plan, version);
+    -- The numbers of earlier versions stay here as well until a later schema.
+    ALTER TABLE waypost_log DROP CONSTRAINT waypost_log_pkey;
+    ALTER TABLE waypost_log ALTER COLUMN sequence DROP NOT NULL;
+    ALTER TABLE waypost_log ADD PRIMARY KEY USING INDEX waypost_log_by_plan;
+    -- The keys of plans come from a sequence in place of the control row.
+    CREATE SEQUENCE waypost_plan_keys CACHE 1;
+    SELECT setval('waypost_plan_keys', greatest(1, (SELECT max(plans) FROM waypost_control),
+            (SELECT max(key) FROM waypost_plans)), EXISTS (SELECT 1 FROM waypost_plans));
+    -- Locked by every writer, and locked alone by one that must be alone. Nothing is stored in it.
+    CREATE TABLE waypost_gate ();
+    -- Rows to lock before the holders of a lock, the slots of a queue, a subscription or a worker are read and changed.
+    CREATE TABLE waypost_mutexes (slot bigint PRIMARY KEY);
+    INSERT INTO waypost_mutexes SELECT generate_series(0, 1023);
+    -- Heartbeats change one narrow row, and nothing that has an index.
+    ALTER TABLE waypost_workers RENAME TO waypost_worker_info;
+    ALTER INDEX waypost_workers_pkey RENAME TO waypost_worker_info_pkey;
+    CREATE TABLE waypost_workers (
+        name text COLLATE "C" PRIMARY KEY,
+        until bigint NOT NULL,
+        seen bigint NOT NULL
+    ) WITH (fillfactor = 50);
+    INSERT INTO waypost_workers (name, until, seen) 
+        SELECT name, until, least(until, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+        FROM waypost_worker_info;
+    ALTER TABLE waypost_worker_info DROP COLUMN until;
+    -- Rows that every version changes leave room for the next one on their page.
+    ALTER TABLE waypost_plans SET (fillfactor = 70);
+    ALTER TABLE waypost_leases SET (fillfactor = 70);
+"#,
 ];
 
 /// The schema that this build writes.
 pub(super) const KNOWN: u32 = STEPS.len() as u32;
 /// The oldest schema whose builds can use a database of the schema [`KNOWN`]: processes that have it open may finish
 /// what they have begun, and others may read it. A step that removes or redefines something raises it.
-const READABLE_BY: i32 = 6;
+const READABLE_BY: i32 = 7;
+
+/// The first schema with a table that writers lock. Writers of earlier ones lock the control row.
+const GATED: u32 = 7;
 
 /// Maximum number of tries to create the first table: several processes that do so at once may disturb each other.
 const TRIES_MAX: u32 = 20;
@@ -261,11 +310,17 @@ fn first_schema(path: &str) -> Option<String> {
 
 fn climb(link: &mut Link) -> Result<u32, Failure> {
     let climbed = (|| {
-        let calls =
-            [Call::new("BEGIN"), Call::new("SELECT schema FROM waypost_control WHERE id = 1 FOR UPDATE")];
+        let mut calls = link.begin("BEGIN");
+        // A step may have to copy a long log.
+        calls.push(Call::new("SET LOCAL statement_timeout = 0"));
+        if version(link)?.is_some_and(|found| found >= GATED) {
+            // No writer may be in the middle of its work.
+            calls.push(Call::new("LOCK TABLE waypost_gate IN SHARE ROW EXCLUSIVE MODE"));
+        }
+        calls.push(Call::new("SELECT schema FROM waypost_control WHERE id = 1 FOR UPDATE"));
         let answers = link.run(&calls)?;
         // Another process may have been faster, so read again under the lock.
-        let row = answers.get(1).and_then(|rows| rows.first());
+        let row = answers.last().and_then(|rows| rows.first());
         let found = row.and_then(|row| row.try_get::<_, i32>(0).ok()).unwrap_or(0);
         let found = u32::try_from(found).unwrap_or(0);
         for step in STEPS.iter().skip(found as usize) {
@@ -289,4 +344,16 @@ fn climb(link: &mut Link) -> Result<u32, Failure> {
         link.send("ROLLBACK");
     }
     climbed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::expand_only::contraction;
+
+    #[test]
+    fn the_steps_that_older_builds_survive_only_add_something() {
+        let later = STEPS.iter().skip(READABLE_BY as usize);
+        assert_eq!(later.filter_map(|step| contraction(step)).next(), None, "raise READABLE_BY");
+    }
 }

@@ -17,7 +17,7 @@ use crate::error::{Result, StoreError};
 
 /// Returns the TLS configuration for this address.
 pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect> {
-    let wrong = |what: String| StoreError::Database(format!("{}: {what}", address.location));
+    let wrong = |what: String| StoreError::Unreachable(format!("{}: {what}", address.location));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

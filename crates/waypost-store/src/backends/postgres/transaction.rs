@@ -1,7 +1,11 @@
-//! One open transaction: prefetched rows, pending writes, and the failure of the connection, if any.
+//! One open transaction: its locks, prefetched rows, pending writes, and the failure of the connection, if any.
 //!
-//! Round trips dominate the cost. So the transaction begins with its first query rather than before it, fetches
+//! Round trips dominate the cost. So the transaction begins with its first query rather than before it, locks and fetches
 //! everything that will be needed in the same round trip, and buffers writes until the end.
+//!
+//! A writer locks the row of each plan before it reads it, and a mutex before it reads the holders of a lock, the slots of
+//! a queue, a subscription or a worker. Whatever it reads besides could be changed by others: then it needs to be the only
+//! writer of the store, and its work is run again as such.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -11,10 +15,12 @@ use waypost_core::canonical::Hash;
 use waypost_core::{PlanId, Timestamp};
 
 use super::connection::{Answers, Call, Failure, Link};
-use super::listen::NOTIFY;
+use super::footprint::{Mutex, OnConflict};
 use super::rows;
 use super::schema;
-use super::write_buffer::{Pending, Slot};
+use super::sequencer::News;
+use super::write_buffer::Slot;
+use super::write_state::{Access, Control, UncertainCommit, Weight, WriteTries, Writing};
 use crate::backends::columns::Columns;
 use crate::error::{Result, StoreError};
 use crate::rows::{HeldLock, Wait};
@@ -30,18 +36,31 @@ const COMMITS_KEPT_MICROS: i64 = 3_600_000_000;
 const COMMITS_CLEARED_EVERY: i64 = 64;
 
 pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-/// The clock is read after the lock was taken: in a statement of its own, after it.
+/// The state of the store. The clock is read after the locks were taken: in a statement of its own, after them.
 const STATE: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-     EXISTS (SELECT 1 FROM waypost_waits), (SELECT readable_by FROM waypost_store), (SELECT id FROM waypost_store)";
-const HOLD: &str = "SELECT schema, sequence, plans, purges FROM waypost_control WHERE id = 1 FOR UPDATE";
+         EXISTS (SELECT 1 FROM waypost_waits), s.readable_by, s.id, c.schema, c.sequence,
+         (SELECT min(ticket) FROM waypost_inbox) IS NOT NULL
+     FROM waypost_control c, waypost_store s WHERE c.id = 1";
+/// Excludes writers that must be alone, and no others. Nothing is ever stored in this table.
+const SHARE_STORE: &str = "LOCK TABLE waypost_gate IN ROW EXCLUSIVE MODE";
+/// Excludes all other writers, and no readers.
+const HOLD_STORE: &str = "LOCK TABLE waypost_gate IN SHARE ROW EXCLUSIVE MODE";
+const NEXT_KEY: &str = "SELECT nextval('waypost_plan_keys')";
+/// The ticket is drawn here: after the last lock of the transaction, in the statement before the commit.
+const PUT_INBOX: &str = "INSERT INTO waypost_inbox (ticket, plan, version)
+     SELECT nextval('waypost_tickets'), plan, version FROM (
+         SELECT plan, version FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS v (plan, version, place)
+         ORDER BY place
+     ) v";
 /// The rows of plans, and of each the versions after the known one.
 const AHEAD: &str = "SELECT p.id, p.key, p.version, p.replay_bytes, p.purged_at IS NOT NULL, p.hash,
          l.sequence, l.version, l.at, l.actor, l.command, l.events
      FROM unnest($1::text[], $2::bigint[]) AS wanted (id, after)
      JOIN waypost_plans p ON p.id = wanted.id
      LEFT JOIN LATERAL (
-         SELECT sequence, version, at, actor, command, events FROM waypost_log
-         WHERE plan = p.key AND version > wanted.after ORDER BY version LIMIT $3
+         SELECT coalesce(o.sequence, 9223372036854775807) AS sequence, v.version, v.at, v.actor, v.command, v.events
+         FROM waypost_log v LEFT JOIN waypost_order o ON o.plan = v.plan AND o.version = v.version
+         WHERE v.plan = p.key AND v.version > wanted.after ORDER BY v.version LIMIT $3
      ) l ON true
      ORDER BY p.key, l.version";
 const LOCKS: &str = "SELECT l.key, l.shared, p.id, l.task
@@ -52,8 +71,10 @@ const SLOTS: &str = "SELECT l.queue, l.worker, p.id, l.task
          AND (l.until IS NULL OR l.until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)";
 const WAITS: &str = "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
      FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan LIMIT $1";
-const COMMITTED: &str = "SELECT EXISTS (SELECT 1 FROM waypost_log WHERE sequence = $1 AND nonce = $2)
-     OR EXISTS (SELECT 1 FROM waypost_commits WHERE nonce = $2)";
+const COMMITTED: &str = "SELECT EXISTS (
+         SELECT 1 FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
+         WHERE p.id = $1 AND l.version = $2 AND l.nonce = $3
+     ) OR EXISTS (SELECT 1 FROM waypost_commits WHERE nonce = $3)";
 
 /// The columns of a plan's row that are needed here.
 pub(super) struct PlanRow {
@@ -71,48 +92,12 @@ pub(super) struct PlanRow {
 /// The column of [`AHEAD`] from which on it contains a version.
 pub(super) const VERSION_AHEAD: usize = 6;
 
-/// A commit of which it is unknown whether it happened.
-#[derive(Clone, Copy)]
-pub(super) struct UncertainCommit {
-    /// The sequence number of its last version; 0 when it had none.
-    pub(super) sequence: u64,
-}
-
-/// The content of the control row when this writer locked it, updated by its own writes since.
-#[derive(Default)]
-pub(super) struct Control {
-    /// The id of the store.
-    pub(super) store: String,
-    pub(super) schema: u32,
-    pub(super) sequence: u64,
-    pub(super) plans: i64,
-    pub(super) purges: i64,
-    /// The sequence number of the last version that this transaction wrote; 0 when it wrote none.
-    pub(super) written: u64,
-}
-
-/// The state that only a writer has.
-pub(super) struct Writing {
-    /// The same for all tries of one write.
-    pub(super) nonce: i64,
-    pub(super) doubt: Option<UncertainCommit>,
-    /// Whether the commit in doubt turned out to have happened.
-    pub(super) was_committed: bool,
-    pub(super) notifies: bool,
-    pub(super) control: Control,
-    /// Whether a version was appended or imported, or a plan purged.
-    pub(super) is_news: bool,
-    /// Whether anything was written or is pending.
-    pub(super) wrote: bool,
-    pub(super) pending: Pending,
-    /// Statements that are sent after the pending rows.
-    pub(super) queued: Vec<Call>,
-}
-
 /// One transaction.
 pub(super) struct Session<'a> {
     link: &'a mut Link,
-    pub(super) writing: Option<Writing>,
+    pub(super) writing: Option<Writing<'a>>,
+    /// How often versions were numbered for this transaction.
+    pub(super) numbered: u32,
     begun: bool,
     /// Once set, no answer counts.
     pub(super) failure: Option<Failure>,
@@ -127,10 +112,11 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn reading(link: &'a mut Link) -> Self {
+    pub(super) fn reading(link: &'a mut Link, numbered: u32) -> Self {
         Self {
             link,
             writing: None,
+            numbered,
             begun: false,
             failure: None,
             clock: None,
@@ -143,24 +129,38 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(super) fn writing(
-        link: &'a mut Link,
-        nonce: i64,
-        doubt: Option<UncertainCommit>,
-        notifies: bool,
-    ) -> Self {
-        let writing = Writing {
-            nonce,
-            doubt,
-            was_committed: false,
-            notifies,
-            control: Control::default(),
-            is_news: false,
-            wrote: false,
-            pending: Pending::default(),
-            queued: Vec::new(),
-        };
-        Self { writing: Some(writing), ..Self::reading(link) }
+    pub(super) fn writing(link: &'a mut Link, tries: &'a mut WriteTries) -> Self {
+        let numbered = tries.numbered;
+        let writing = Writing::new(tries);
+        Self { writing: Some(writing), ..Self::reading(link, numbered) }
+    }
+
+    /// Fails unless this is the only writer: the work is then run again as such.
+    pub(super) fn be_alone(&mut self) -> Result<()> {
+        match &self.writing {
+            Some(writing) if writing.tries.access == Access::Shared => self.fail(Failure::Exclusive),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Fails if versions have no number yet: the work is then run again after they were numbered. Those of this process
+    /// are among them, so one round is enough.
+    pub(super) fn be_numbered(&mut self, is_unnumbered: bool) -> Result<()> {
+        if is_unnumbered && self.numbered == 0 { self.fail(Failure::Unnumbered) } else { Ok(()) }
+    }
+
+    /// Ends the transaction with this failure.
+    pub(super) fn fail<T>(&mut self, failure: Failure) -> Result<T> {
+        let error = StoreError::Database(failure.describe());
+        self.failure = Some(failure);
+        Err(error)
+    }
+
+    /// Locks a mutex before anything that it guards is read.
+    pub(super) fn lock(&mut self, mutex: Mutex<'_>) {
+        if let Some(writing) = &mut self.writing {
+            writing.tries.footprint.add(mutex);
+        }
     }
 
     /// Reads these with the next round trip.
@@ -176,9 +176,13 @@ impl<'a> Session<'a> {
         if self.failure.is_some() {
             return Err(StoreError::Database("the transaction has failed already".to_owned()));
         }
-        let mut all = self.beginning();
-        let beginning = all.len();
         let ReadHints { plans, locks, queues } = std::mem::take(&mut self.expected);
+        let (mut all, beginning) = self.beginning(&plans, &locks, &queues);
+        let needs_key = self.writing.as_ref().is_some_and(|writing| writing.spare_key.is_none())
+            && plans.iter().any(|(_, known)| known.is_none());
+        if needs_key {
+            all.push(Call::new(NEXT_KEY));
+        }
         if !plans.is_empty() {
             all.push(ahead(&plans));
         }
@@ -193,18 +197,22 @@ impl<'a> Session<'a> {
             return Ok(Vec::new());
         }
         let answers = self.link.run(&all);
-        self.begun = true;
+        let was_begun = std::mem::replace(&mut self.begun, true);
         let mut answers = match answers {
             Ok(answers) => answers.into_iter(),
             Err(failure) => {
-                let error = StoreError::Database(describe(&failure));
+                let error = StoreError::Database(failure.describe());
                 self.failure = Some(failure);
                 return Err(error);
             }
         };
-        if let Err(error) = self.take_beginning(&answers.by_ref().take(beginning).collect::<Vec<_>>()) {
+        let begun = answers.by_ref().take(beginning).collect::<Vec<_>>();
+        if !was_begun && let Err(error) = self.take_beginning(&begun) {
             self.failure = Some(Failure::Store(error.clone()));
             return Err(error);
+        }
+        if needs_key {
+            self.take_key(&answers.next().unwrap_or_default())?;
         }
         if !plans.is_empty() {
             self.take_ahead(&plans, answers.next().unwrap_or_default())?;
@@ -220,7 +228,11 @@ impl<'a> Session<'a> {
 
     /// Begins the transaction if it has not begun, and fetches what is expected.
     pub(super) fn begin(&mut self) -> Result<()> {
-        if self.begun && self.expected == ReadHints::default() {
+        let is_missing = |writing: &Writing<'_>| !writing.tries.footprint.is_within(&writing.held);
+        if self.begun
+            && self.expected == ReadHints::default()
+            && !self.writing.as_ref().is_some_and(is_missing)
+        {
             return match self.failure {
                 Some(_) => Err(StoreError::Database("the transaction has failed already".to_owned())),
                 None => Ok(()),
@@ -243,31 +255,62 @@ impl<'a> Session<'a> {
         Ok(answers.split_off(before))
     }
 
-    fn beginning(&self) -> Vec<Call> {
-        if self.begun {
-            return Vec::new();
-        }
-        let Some(writing) = &self.writing else {
-            return vec![Call::new("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")];
+    /// Returns the statements that begin the transaction, if it has not begun, and lock what is read for the first time;
+    /// and how many they are.
+    fn beginning(
+        &mut self,
+        plans: &[(PlanId, Option<u64>)],
+        locks: &[String],
+        queues: &[String],
+    ) -> (Vec<Call>, usize) {
+        let Some(writing) = &mut self.writing else {
+            let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+            let calls = if self.begun { Vec::new() } else { self.link.begin(begin) };
+            let count = calls.len();
+            return (calls, count);
         };
-        // Statements after the lock see what its last holder committed.
-        let mut calls =
-            vec![Call::new("BEGIN ISOLATION LEVEL READ COMMITTED"), Call::new(HOLD), Call::new(STATE)];
-        if let Some(doubt) = writing.doubt {
-            calls.push(Call::new(COMMITTED).with(doubt.sequence as i64).with(writing.nonce));
+        let WriteTries { footprint, access, doubt, nonce, .. } = &mut *writing.tries;
+        plans.iter().for_each(|(plan, _)| footprint.add_plan(plan));
+        locks.iter().for_each(|key| footprint.add(Mutex::Lock(key)));
+        queues.iter().for_each(|queue| footprint.add(Mutex::Queue(queue)));
+        let missing = footprint.beyond(&writing.held);
+        writing.held.clone_from(footprint);
+        if self.begun {
+            // Whoever is alone needs no locks.
+            let calls = match access {
+                Access::Shared => missing.calls(OnConflict::Fail),
+                Access::Exclusive => Vec::new(),
+            };
+            let count = calls.len();
+            return (calls, count);
         }
-        calls
+        // Each statement sees what was committed while the one before it waited for a lock.
+        let mut calls = self.link.begin("BEGIN ISOLATION LEVEL READ COMMITTED");
+        match access {
+            Access::Shared => {
+                calls.push(Call::new(SHARE_STORE));
+                calls.extend(missing.calls(OnConflict::Wait));
+            }
+            Access::Exclusive => calls.push(Call::new(HOLD_STORE)),
+        }
+        if let Some(UncertainCommit { version }) = doubt {
+            let (plan, version) =
+                version.clone().map_or((String::new(), 0), |(plan, version)| (plan.to_string(), version));
+            calls.push(Call::new(COMMITTED).with(plan).with(version as i64).with(*nonce));
+        }
+        calls.push(Call::new(STATE));
+        let count = calls.len();
+        (calls, count)
     }
 
+    /// Reads the answers to the statements that began the transaction.
     fn take_beginning(&mut self, answers: &[Vec<Row>]) -> Result<()> {
-        let (Some(writing), [_, hold, state, rest @ ..]) = (self.writing.as_mut(), answers) else {
-            return Ok(());
-        };
-        let (Some(hold), Some(state)) = (hold.first(), state.first()) else {
+        let (Some(writing), [rest @ .., state]) = (self.writing.as_mut(), answers) else { return Ok(()) };
+        let Some(state) = state.first() else {
             let detail = "it has no row".to_owned();
             return Err(StoreError::Corrupt { what: "table waypost_control".to_owned(), detail });
         };
-        let found = u32::try_from(rows::get::<i32>(hold, 0)?).unwrap_or(0);
+        let found = u32::try_from(rows::get::<i32>(state, 4)?).unwrap_or(0);
         let is_readable = schema::is_known(rows::get(state, 2)?);
         if found < schema::KNOWN || found > schema::KNOWN && !is_readable {
             // Another process has migrated the database while this one had it open.
@@ -277,25 +320,59 @@ impl<'a> Session<'a> {
         writing.control = Control {
             store: rows::get(state, 3)?,
             schema: found,
-            sequence: rows::number(hold, 1)?,
-            plans: rows::get(hold, 2)?,
-            purges: rows::get(hold, 3)?,
-            written: 0,
+            sequence: rows::number(state, 5)?,
+            is_unnumbered: rows::get(state, 6)?,
         };
         self.clock = Some((Timestamp::from_micros(rows::get(state, 0)?), Instant::now()));
         self.has_waits = Some(rows::get(state, 1)?);
-        if let Some(committed) = rest.first().and_then(|found| found.first()) {
+        if writing.tries.doubt.is_some()
+            && let Some(committed) = rest.last().and_then(|found| found.first())
+        {
             writing.was_committed = rows::get(committed, 0)?;
         }
         Ok(())
     }
 
+    /// Returns the state of the store when this writer began. The end of the log covers all earlier commits.
+    pub(super) fn control(&mut self) -> Result<Option<&Control>> {
+        if self.writing.is_none() {
+            return Ok(None);
+        }
+        self.begin()?;
+        let is_unnumbered = self.writing.as_ref().is_some_and(|writing| writing.control.is_unnumbered);
+        self.be_numbered(is_unnumbered)?;
+        Ok(self.writing.as_ref().map(|writing| &writing.control))
+    }
+
+    fn take_key(&mut self, found: &[Row]) -> Result<()> {
+        if let (Some(writing), Some(row)) = (&mut self.writing, found.first()) {
+            writing.spare_key = Some(rows::get(row, 0)?);
+        }
+        Ok(())
+    }
+
+    /// Returns a key for the row of a new plan.
+    pub(super) fn new_key(&mut self) -> Result<i64> {
+        if self.writing.as_ref().is_some_and(|writing| writing.spare_key.is_none()) {
+            let found = self.ask(vec![Call::new(NEXT_KEY)])?;
+            self.take_key(found.first().map_or(&[], Vec::as_slice))?;
+        }
+        let key = self.writing.as_mut().and_then(|writing| writing.spare_key.take());
+        key.ok_or_else(|| StoreError::Database("there is no key for a new plan".to_owned()))
+    }
+
     fn take_ahead(&mut self, wanted: &[(PlanId, Option<u64>)], found: Vec<Row>) -> Result<()> {
         for (plan, _) in wanted {
             self.plans.insert(plan.clone(), None);
+            if let Some(writing) = &mut self.writing {
+                writing.absent.insert(plan.clone());
+            }
         }
         for row in found {
             let id = rows::plan_id(rows::get(&row, 0)?)?;
+            if let Some(writing) = &mut self.writing {
+                writing.absent.remove(&id);
+            }
             let after = wanted.iter().find(|(plan, _)| *plan == id).and_then(|(_, after)| *after);
             let known = self.plans.entry(id).or_default();
             if known.is_none() {
@@ -402,7 +479,7 @@ impl<'a> Session<'a> {
     /// dropped.
     fn writes(&mut self) -> Vec<Call> {
         let Some(writing) = self.writing.as_mut() else { return Vec::new() };
-        let (mut calls, written) = writing.pending.take(writing.nonce);
+        let (mut calls, written) = writing.pending.take(writing.tries.nonce);
         calls.append(&mut writing.queued);
         for plan in written {
             let known = PlanRow {
@@ -425,44 +502,47 @@ impl<'a> Session<'a> {
     }
 
     /// Makes everything durable, in one round trip. A transaction that only read is simply rolled back.
-    pub(super) fn commit(mut self) -> Result<(), (Failure, UncertainCommit)> {
+    pub(super) fn commit(mut self) -> Result<Option<News>, (Failure, UncertainCommit)> {
         let mut calls = self.writes();
-        let sequence = self.writing.as_ref().map_or(0, |writing| writing.control.written);
-        let doubt = UncertainCommit { sequence };
+        let doubt =
+            UncertainCommit { version: self.writing.as_ref().and_then(|writing| writing.last.clone()) };
         if let Some(failure) = self.failure.take() {
             return Err((failure, doubt));
         }
-        let Some(writing) = self.writing.as_ref().filter(|writing| writing.wrote) else {
+        let Some(writing) = self.writing.as_ref().filter(|writing| writing.weight > Weight::Empty) else {
             self.end();
-            return Ok(());
+            return Ok(None);
         };
-        let control = &writing.control;
-        if writing.is_news {
-            calls.push(
-                Call::new("UPDATE waypost_control SET sequence = $1, plans = $2, purges = $3 WHERE id = 1")
-                    .with(control.sequence as i64)
-                    .with(control.plans)
-                    .with(control.purges),
-            );
-            if writing.notifies {
-                calls.push(Call::new(NOTIFY));
-            }
+        let is_created = |plan: &PlanId| self.plans.get(plan).is_some_and(Option::is_some);
+        if writing.tries.access == Access::Shared && !writing.absent.iter().all(is_created) {
+            // Nothing can be locked that would keep others from creating such a plan.
+            self.end();
+            return Err((Failure::Exclusive, doubt));
         }
-        if control.written == 0 {
+        if writing.weight == Weight::Once && writing.last.is_none() {
             let now = self.clock.map_or(0, |(then, _)| then.as_micros());
             calls.push(
                 Call::new("INSERT INTO waypost_commits (nonce, at) VALUES ($1, $2)")
-                    .with(writing.nonce)
+                    .with(writing.tries.nonce)
                     .with(now),
             );
-            if writing.nonce % COMMITS_CLEARED_EVERY == 0 {
+            if writing.tries.nonce % COMMITS_CLEARED_EVERY == 0 {
                 let old = now - COMMITS_KEPT_MICROS;
                 calls.push(Call::new("DELETE FROM waypost_commits WHERE at < $1").with(old));
             }
         }
+        if writing.weight == Weight::Heartbeat {
+            calls.push(Call::new("SET LOCAL synchronous_commit = off"));
+        }
+        if !writing.appended.is_empty() {
+            let appended = &writing.appended[..];
+            let inbox = Call::new(PUT_INBOX).column(appended, |(plan, _)| *plan);
+            calls.push(inbox.column(appended, |(_, version)| *version as i64));
+        }
         calls.push(Call::new("COMMIT"));
+        let news = writing.news;
         match self.link.run(&calls) {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(news),
             Err(failure) => {
                 self.end();
                 Err((failure, doubt))
@@ -485,15 +565,4 @@ fn ahead(plans: &[(PlanId, Option<u64>)]) -> Call {
         .with(plans.iter().map(|(plan, _)| plan.to_string()).collect::<Vec<_>>())
         .with(plans.iter().map(|(_, after)| after.map(|after| after as i64)).collect::<Vec<_>>())
         .with(VERSIONS_AHEAD_MAX)
-}
-
-/// Returns the text of a failure.
-pub(super) fn describe(failure: &Failure) -> String {
-    match failure {
-        Failure::Lost(text) | Failure::Again(text) => text.clone(),
-        Failure::Locked => "another writer was not done in time".to_owned(),
-        Failure::Store(error) => error.to_string(),
-        Failure::Refused { code, text } if code.is_empty() => text.clone(),
-        Failure::Refused { code, text } => format!("{text} ({code})"),
-    }
 }

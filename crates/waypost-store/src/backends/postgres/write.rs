@@ -3,20 +3,22 @@
 use waypost_core::{Plan, PlanId};
 
 use super::connection::Call;
-use super::listen::NOTIFY;
-use super::transaction::{PlanRow, Session, Writing};
+use super::footprint::Mutex;
+use super::sequencer::News;
+use super::transaction::{PlanRow, Session};
+use super::write_state::{Weight, Writing};
 use super::{maintenance, rows, workers, write_buffer};
 use crate::backends::hash_chain;
 use crate::error::{Result, StoreError};
-use crate::rows::{IndexRows, LeaseUpdate, PlanSummary};
-use crate::store::{Append, Appended, Pruning, Read, Record, Rewrite, SNAPSHOT_MILESTONE, Transaction};
+use crate::rows::{IndexRows, LeaseUpdate, PlanSummary, UNNUMBERED};
+use crate::store::{Append, Appended, Pruning, Record, Rewrite, SNAPSHOT_MILESTONE, Transaction};
 use crate::stored_version::StoredVersion;
 
-impl Session<'_> {
-    fn writer(&mut self) -> Result<&mut Writing> {
+impl<'a> Session<'a> {
+    fn writer(&mut self, weight: Weight) -> Result<&mut Writing<'a>> {
         let writing = self.writing.as_mut();
         let writing = writing.ok_or_else(|| StoreError::Database("a reader does not write".to_owned()))?;
-        writing.wrote = true;
+        writing.weight = writing.weight.max(weight);
         Ok(writing)
     }
 
@@ -42,33 +44,35 @@ impl Transaction for Session<'_> {
     fn append(&mut self, append: &Append<'_>) -> Result<Appended> {
         let head = append.head;
         self.begin()?;
-        let pending = self.writer()?.pending.plans.get(&head.id).map(|plan| (plan.head.version, plan.hash));
+        let pending = self.writer(Weight::Once)?.pending.plans.get(&head.id);
+        let pending = pending.map(|plan| (plan.head.version, plan.hash));
         let (version, hash) = match pending {
             Some(pending) => pending,
             None => self.known(&head.id)?.map_or((0, None), |known| (known.version, known.hash)),
         };
         let predecessor = hash_chain::predecessor(self, &head.id, version, hash)?;
-        if self.writer()?.pending.plans.get(&head.id).is_none() {
+        if pending.is_none() {
             let known = self.known(&head.id)?.map(|known| (known.key, known.replay_bytes));
-            let writing = self.writer()?;
-            let (key, replay_bytes) = known.unwrap_or_else(|| {
-                writing.control.plans += 1;
-                (writing.control.plans, 0)
-            });
-            writing.pending.plans.begin(key, head, replay_bytes);
+            let (key, replay_bytes) = match known {
+                Some(known) => known,
+                None => (self.new_key()?, 0),
+            };
+            self.writer(Weight::Once)?.pending.plans.begin(key, head, replay_bytes);
         }
-        let writing = self.writer()?;
-        let sequence = writing.control.sequence + 1;
+        let writing = self.writer(Weight::Once)?;
+        let sequence = UNNUMBERED;
         writing.pending.add(append, append.stored(sequence, predecessor)?);
-        writing.is_news = true;
-        (writing.control.sequence, writing.control.written) = (sequence, sequence);
-        let replay_bytes = writing.pending.plans.get(&head.id).map_or(0, |plan| plan.replay_bytes);
+        writing.news = Some(News::Versions);
+        let (key, replay_bytes) =
+            writing.pending.plans.get(&head.id).map_or((0, 0), |plan| (plan.key, plan.replay_bytes));
+        writing.appended.push((key, head.version));
+        writing.last = Some((head.id.clone(), head.version));
         Ok(Appended { sequence, replay_bytes })
     }
 
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
         let key = self.key(plan)?;
-        let writing = self.writer()?;
+        let writing = self.writer(Weight::Once)?;
         let version = version as i64;
         writing.queued.push(
             Call::new(
@@ -101,56 +105,72 @@ impl Transaction for Session<'_> {
 
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>> {
         let progressed = updates.iter().any(|update| update.progress.is_some());
-        let writing = self.writer()?;
-        if progressed && writing.notifies {
-            writing.queued.push(Call::new(NOTIFY));
+        // A renewal by a heartbeat is made up for by the next one; what somebody has asked for is not.
+        let is_heartbeat = !progressed && updates.iter().all(|update| update.seconds.is_none());
+        if updates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let writing = self.writer(if is_heartbeat { Weight::Heartbeat } else { Weight::Idempotent })?;
+        if progressed && writing.news.is_none() {
+            writing.news = Some(News::Other);
         }
         let found = self.query(workers::update(updates))?;
         workers::updated(&found, updates.len())
     }
 
     fn put(&mut self, record: Record<'_>) -> Result<()> {
-        let call = match record {
-            Record::Subscription(_, Some(subscription)) => rows::put_subscription(subscription)?,
-            Record::Subscription(id, None) => {
-                Call::new("DELETE FROM waypost_subscriptions WHERE id = $1").with(rows::text(id))
+        let (weight, calls) = match record {
+            Record::Subscription(id, subscription) => {
+                self.lock(Mutex::Subscription(id));
+                let call = match subscription {
+                    Some(subscription) => rows::put_subscription(subscription)?,
+                    None => Call::new("DELETE FROM waypost_subscriptions WHERE id = $1").with(rows::text(id)),
+                };
+                (Weight::Once, vec![call])
             }
-            Record::Worker(_, Some(worker)) => workers::put(worker)?,
-            Record::Worker(name, None) => {
-                Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name))
-            }
-            Record::AttemptLog(log) => {
-                if self.plan_state(&log.plan)?.version().is_none() {
-                    return Ok(());
+            Record::Worker(name, Some(worker)) => {
+                self.lock(Mutex::Worker(name));
+                let record = workers::record(worker)?;
+                let known = self.writing.as_ref().and_then(|writing| writing.workers.get(name));
+                match known.is_some_and(|known| *known == record) {
+                    true => (Weight::Heartbeat, vec![workers::renew(worker)]),
+                    false => (Weight::Idempotent, workers::put(worker, record)),
                 }
-                workers::put_log(self.key(&log.plan)?, log)
             }
+            Record::Worker(name, None) => {
+                self.lock(Mutex::Worker(name));
+                let listed = self.writing.as_ref().and_then(|writing| writing.listed.get(name)).copied();
+                (Weight::Idempotent, workers::remove(name, listed))
+            }
+            Record::AttemptLog(log) => (Weight::Idempotent, vec![workers::put_log(log)]),
         };
         self.begin()?;
-        self.writer()?.queued.push(call);
+        self.writer(weight)?.queued.extend(calls);
         Ok(())
     }
 }
 
 impl Rewrite for Session<'_> {
     fn replace_index(&mut self, plan: &Plan, head: &PlanSummary, index: &IndexRows) -> Result<()> {
+        self.be_alone()?;
         let plan = plan.id();
         let key = self.key(plan)?;
         self.query_all(Vec::new())?;
         let replay_bytes = self.known(plan)?.map_or(0, |known| known.replay_bytes);
         self.send_pending(plan)?;
-        let writing = self.writer()?;
+        let writing = self.writer(Weight::Once)?;
         writing.queued.push(write_buffer::put_heads(&[(key, head, None, replay_bytes)]));
         writing.queued.extend(write_buffer::replace_index(key, index));
         self.query_all(Vec::new()).map(drop)
     }
 
     fn purge(&mut self, plan: &PlanId) -> Result<()> {
+        self.be_alone()?;
         let (key, now) = (self.key(plan)?, self.clock()?.as_micros());
         self.send_pending(plan)?;
-        let writing = self.writer()?;
-        writing.is_news = true;
-        writing.control.purges += 1;
+        let writing = self.writer(Weight::Once)?;
+        writing.news = writing.news.or(Some(News::Other));
+        writing.queued.push(Call::new("UPDATE waypost_control SET purges = purges + 1 WHERE id = 1"));
         writing.queued.extend(write_buffer::replace_index(key, &IndexRows::default()));
         for gone in [
             "DELETE FROM waypost_snapshots WHERE plan = $1",
@@ -175,31 +195,33 @@ impl Rewrite for Session<'_> {
     }
 
     fn prune(&mut self, pruning: &Pruning<'_>) -> Result<()> {
+        self.be_alone()?;
         let plan = pruning.plan.id();
         let key = self.key(plan)?;
         self.send_pending(plan)?;
-        self.writer()?.queued.extend(maintenance::prune(key, pruning));
+        self.writer(Weight::Once)?.queued.extend(maintenance::prune(key, pruning));
         self.query_all(Vec::new()).map(drop)
     }
 
     fn import_versions(&mut self, entries: &[StoredVersion]) -> Result<()> {
+        self.be_alone()?;
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
         let known = self.known(&first.plan)?.map(|known| (known.key, known.replay_bytes));
-        let writing = self.writer()?;
         let (key, replay_bytes) = match known {
             Some(known) => known,
             None => {
-                writing.control.plans += 1;
-                writing.queued.push(maintenance::put_blank(writing.control.plans, &first.plan));
-                (writing.control.plans, 0)
+                let key = self.new_key()?;
+                self.writer(Weight::Once)?.queued.push(maintenance::put_blank(key, &first.plan));
+                (key, 0)
             }
         };
-        writing.is_news = true;
-        writing.control.sequence = writing.control.sequence.max(last.sequence);
-        writing.control.written = last.sequence;
+        let writing = self.writer(Weight::Once)?;
+        writing.news = writing.news.or(Some(News::Other));
+        writing.last = Some((last.plan.clone(), last.version));
         let bytes = entries.iter().map(|entry| entry.events.len() as u64).sum::<u64>();
+        writing.queued.extend(maintenance::put_numbers(key, entries));
         let rows = entries.iter().map(|entry| (key, entry.clone())).collect();
-        writing.queued.push(write_buffer::put_versions(writing.nonce, rows));
+        writing.queued.push(write_buffer::put_versions(writing.tries.nonce, rows));
         let hash = last.hash.map(|hash| hash.to_vec());
         let call = Call::new("UPDATE waypost_plans SET hash = $2 WHERE key = $1");
         writing.queued.push(call.with(key).with(hash));

@@ -90,7 +90,9 @@ impl Pending {
 
     /// Returns the statements that write everything under this nonce, and the plans that they write.
     pub(super) fn take(&mut self, nonce: i64) -> (Vec<Call>, Vec<PendingPlan>) {
-        let plans: Vec<PendingPlan> = self.plans.0.drain().map(|(_, plan)| plan).collect();
+        let mut plans: Vec<PendingPlan> = self.plans.0.drain().map(|(_, plan)| plan).collect();
+        // In one order, so that writers do not wait for each other's rows crosswise.
+        plans.sort_by_key(|plan| plan.key);
         let mut calls = Vec::new();
         if !plans.is_empty() {
             let heads = plans.iter().map(|plan| (plan.key, &plan.head, plan.hash, plan.replay_bytes));
@@ -133,11 +135,10 @@ const STOP: &str = "WITH unlocked AS (DELETE FROM waypost_locks WHERE plan = $1 
 pub(super) fn put_versions(nonce: i64, mut rows: Vec<(i64, StoredVersion)>) -> Call {
     let events: Vec<String> = rows.iter_mut().map(|(_, entry)| std::mem::take(&mut entry.events)).collect();
     let rows = &rows[..];
-    let sql = "INSERT INTO waypost_log (sequence, plan, version, at, actor, command, nonce, events, hash, chained_from)
-         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[],
-             $7::bigint[], $8::text[], $9::bytea[], $10::bigint[])";
+    let sql = "INSERT INTO waypost_log (plan, version, at, actor, command, nonce, events, hash, chained_from)
+         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[],
+             $7::text[], $8::bytea[], $9::bigint[])";
     Call::new(sql)
-        .column(rows, |(_, entry)| entry.sequence as i64)
         .column(rows, |(key, _)| *key)
         .column(rows, |(_, entry)| entry.version as i64)
         .column(rows, |(_, entry)| entry.at.as_micros())

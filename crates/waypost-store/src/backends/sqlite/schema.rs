@@ -180,14 +180,10 @@ pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> R
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster, so read again under the lock.
+    must_be_usable(&transaction, location)?;
     let found = version(&transaction)?;
     if found > KNOWN {
-        // A file without that table is of a build that is not compatible with this one either.
-        let readable_by =
-            transaction.query_row("SELECT readable_by FROM store", [], |row| row.get::<_, u32>(0));
-        let is_readable = readable_by.is_ok_and(|readable_by| readable_by <= KNOWN);
-        let too_new = || StoreError::TooNew { what: location.to_owned(), found, known: KNOWN };
-        return is_readable.then_some(Some(found)).ok_or_else(too_new);
+        return Ok(Some(found));
     }
     for step in &STEPS[found as usize..] {
         transaction.execute_batch(step)?;
@@ -198,7 +194,34 @@ pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> R
     Ok(None)
 }
 
+/// Refuses a file that a newer build has migrated to a schema that this build cannot use. A process that has the file
+/// open must look before each write.
+pub(super) fn must_be_usable(connection: &Connection, location: &str) -> Result<()> {
+    let found = version(connection)?;
+    if found <= KNOWN {
+        return Ok(());
+    }
+    // A file without that table is of a build that is not compatible with this one either.
+    let readable_by = connection.query_row("SELECT readable_by FROM store", [], |row| row.get::<_, u32>(0));
+    match readable_by.is_ok_and(|readable_by| readable_by <= KNOWN) {
+        true => Ok(()),
+        false => Err(StoreError::TooNew { what: location.to_owned(), found, known: KNOWN }),
+    }
+}
+
 /// Returns the current schema of a file.
 pub(super) fn version(connection: &Connection) -> Result<u32> {
-    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+    Ok(connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::expand_only::contraction;
+
+    #[test]
+    fn the_steps_that_older_builds_survive_only_add_something() {
+        let later = STEPS.iter().skip(READABLE_BY as usize);
+        assert_eq!(later.filter_map(|step| contraction(step)).next(), None, "raise READABLE_BY");
+    }
 }

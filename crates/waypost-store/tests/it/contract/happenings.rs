@@ -95,7 +95,7 @@ pub(super) fn what_followed_from_an_event_is_told_with_it(place: &Place) {
     write(&plans, "p", start("t0")).unwrap();
     write(&plans, "p", fail("t0")).unwrap();
     let retried = write(&plans, "p", Command::RetryTask { task: id("t0") }).unwrap();
-    let behind = Cursor::after(retried.sequence - 1);
+    let behind = Cursor::after(number(&plans, &retried) - 1);
     let expected = [
         "4.0 tasks_retried t0",
         "4.1 ~task_reopened t0",
@@ -105,7 +105,7 @@ pub(super) fn what_followed_from_an_event_is_told_with_it(place: &Place) {
     ];
     assert_eq!(read(&plans, behind, &EventFilter::default(), 100), expected);
     let added = write(&plans, "p", add_all([task("free", &[]), task("late", &["t2"])])).unwrap();
-    let behind = Cursor::after(added.sequence - 1);
+    let behind = Cursor::after(number(&plans, &added) - 1);
     let expected = ["5.0 tasks_added", "5.1 ~task_blocked late"];
     assert_eq!(read(&plans, behind, &EventFilter::default(), 100), expected);
 }

@@ -172,7 +172,7 @@ pub(super) fn callers_that_are_served_together_get_each_their_own_answer(place: 
         .collect();
     let twice = "refused: the plan would not be valid: task a: another task has the same id";
     assert_eq!(shown, ["p 2", "no nobody", "q 2", "conflict at 2", twice, "p 3"]);
-    let sequences: Vec<u64> = answers.iter().flatten().map(|committed| committed.sequence).collect();
+    let sequences: Vec<u64> = answers.iter().flatten().map(|committed| number(&plans, committed)).collect();
     assert_eq!(sequences, [3, 4, 5], "the log has no gaps");
     assert!(plans.write_each(Vec::new()).is_empty());
 }

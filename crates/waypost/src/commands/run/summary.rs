@@ -169,6 +169,9 @@ fn ended(plan: &Plan, summary: &Summary) -> Outcome {
     if phase == Phase::Completed {
         return Ok(());
     }
+    if let Some(schema) = summary.newer_schema.filter(|_| !phase.is_finished()) {
+        return Err(Failure::outdated(schema, &format!("the run of plan {id} ended before the plan did")));
+    }
     if summary.asked_to_end.is_some() && !phase.is_finished() {
         let hint = format!("`waypost run {id}` continues it");
         return Err(Failure::new(Exit::Interrupted, format!("the run of plan {id} was interrupted"), hint));

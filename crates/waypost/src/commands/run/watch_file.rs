@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use waypost_config::Config;
-use waypost_core::PlanId;
+use waypost_core::{Draft, PlanId};
 use waypost_formats::Dialect;
 use waypost_run::{Controller, RunObserver};
-use waypost_service::{Caller, Guard, Seen};
+use waypost_service::{Caller, FileDraft, Guard, Seen};
 use waypost_store::{PlanStore, watch_file};
 
 use super::prepare::{self, Approval, RunRequest, SubmittedPlan};
@@ -28,6 +28,8 @@ pub(super) struct FileWatcher {
     dialect: Option<Dialect>,
     /// The last text that was loaded or rejected.
     text: String,
+    /// The last text that the plan agreed with.
+    read: String,
     /// What the person is asked about, and their answer to come: the caller with proof, or `None` for a no.
     asked: Option<(Seen, Receiver<Option<Caller>>)>,
     config: Arc<Config>,
@@ -63,6 +65,7 @@ impl FileWatcher {
             path: path.to_owned(),
             dialect,
             text: text.to_owned(),
+            read: text.to_owned(),
             asked: None,
             config: Arc::clone(config),
             plans: Arc::clone(plans),
@@ -92,7 +95,11 @@ impl FileWatcher {
             // Some editors delete the file before they create the new one.
             Err(_) => return None,
         };
-        if text == self.text || own == Some(text.as_str()) {
+        if own == Some(text.as_str()) {
+            self.read = text;
+            return None;
+        }
+        if text == self.text {
             return None;
         }
         self.text.clone_from(&text);
@@ -109,17 +116,25 @@ impl FileWatcher {
         let (plans, id) = (Arc::clone(&self.plans), self.id.clone());
         let (plans, id) = (&plans, &id);
         let file = plan_input::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?;
-        let FilePlan { mut draft, assigned_ids, .. } = file;
-        if let Some(other) = draft.id.as_ref().filter(|other| *other != id) {
+        if let Some(other) = file.draft.id.as_ref().filter(|other| *other != id) {
             let message = format!("it is of plan {other} now, and this is the run of plan {id}");
             return Err(Failure::failed(message, format!("`waypost run {}` runs the other", self.path)));
         }
-        if let Some(queue) = begin.queue {
-            draft.spec.queue = queue.to_owned();
-        }
-        let draft = prepare::runnable(&self.config, draft, None)?.into_draft();
+        let (assigned_ids, dialect) = (file.assigned_ids.clone(), file.dialect);
+        let draft = self.runnable(begin, file)?;
+        // The ids of a text without ids are found by what its format says about the plan.
+        let said = match assigned_ids.is_empty() {
+            true => plan_input::file_plan_of(context, &self.path, self.read.clone(), self.dialect).ok(),
+            false => None,
+        };
+        let said = said.and_then(|said| self.runnable(begin, said).ok());
         let service = context.service(plans);
-        service.replace(&context.caller()?, id, draft, assigned_ids, Vec::new(), Guard::NONE)?;
+        let file = FileDraft { draft, assigned_ids, dialect, said };
+        let (_, notes) = service.reload(&context.caller()?, id, file, Guard::NONE)?;
+        self.read = text.to_owned();
+        for note in notes {
+            context.out.note(note);
+        }
         let (version, total) = plans.with_plan(id, |plan| (plan.version(), plan.counts().total as usize))?;
         context.out.say(format!(
             "reloaded {}: plan {id} has {} (version {version})",
@@ -127,6 +142,15 @@ impl FileWatcher {
             text::count(total, "task")
         ));
         self.activate(context, begin)
+    }
+
+    /// Returns the plan of a file as the run would store it: on its queue, with its executor.
+    fn runnable(&self, begin: &RunRequest<'_>, file: FilePlan) -> Outcome<Draft> {
+        let mut draft = file.draft;
+        if let Some(queue) = begin.queue {
+            draft.spec.queue = queue.to_owned();
+        }
+        Ok(prepare::runnable(&self.config, draft, begin.executor)?.into_draft())
     }
 
     /// Asks for approval, if needed, without blocking the run.

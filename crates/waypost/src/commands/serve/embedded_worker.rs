@@ -14,7 +14,7 @@ use waypost_store::PlanStore;
 use crate::commands::run::failed_run;
 use crate::commands::worker;
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, REMOVED};
 use crate::load_config::Folders;
 use crate::view::text;
 
@@ -59,12 +59,17 @@ impl EmbeddedWorker {
             let ended = runner.run(&mut Remarks(&own));
             runs.store(false, Ordering::Release);
             match ended {
-                Ok(summary) => summary.unreported.iter().for_each(|words| own.out.say(words)),
+                Ok(summary) => summary.unreported.iter().for_each(|words| own.out.note_now(words)),
                 Err(error) => {
                     let failure = failed_run(error);
-                    let words =
-                        format!("the worker ended, and the server keeps running: {}", failure.message);
-                    own.out.say(format!("{words} ({})", failure.hint));
+                    let words = match failure.code == REMOVED {
+                        // The server notices it, too.
+                        true => format!("the worker ended: {}", failure.message),
+                        false => {
+                            format!("the worker ended, and the server keeps running: {}", failure.message)
+                        }
+                    };
+                    own.out.note_now(format!("{words} ({})", failure.hint));
                 }
             }
             let _server_is_gone = over.send(());
@@ -110,7 +115,7 @@ impl RunObserver for Remarks<'_> {
         }
     }
     fn on_warning(&mut self, remark: &RunWarning) {
-        self.0.out.say(format!("worker: {}", text::one_line(&remark.to_string())));
+        self.0.out.note_now(format!("worker: {}", text::one_line(&remark.to_string())));
     }
     fn interval(&self) -> Duration {
         LOOK

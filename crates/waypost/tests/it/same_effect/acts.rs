@@ -6,7 +6,6 @@ use super::*;
 
 const MCP_DOES_NOT_HOLD: &str = "an agent leaves a task alone, or cancels it";
 const TUI_RUNS_IT: &str = "the key runs it there, in its own process";
-const TUI_SHOWS_HOLDS: &str = "holds are shown there, and neither set nor lifted";
 
 /// Making and editing plans.
 pub(super) fn edits() -> Vec<Act> {
@@ -247,7 +246,7 @@ pub(super) fn edits() -> Vec<Act> {
                 "?Restore version 1",
                 "r",
             ]),
-            then: "draft; t1 ready, t2(t1) blocked, t3 ready; task_revised",
+            then: "draft; t1 ready, t2(t1) blocked, t3 ready; plan_restored task_revised",
             refused: &[],
         },
     ]
@@ -335,6 +334,19 @@ pub(super) fn work() -> Vec<Act> {
             tui: Tui::NotOffered(TUI_IS_FOR_PEOPLE),
             then: "active; t1 done 1 agent:robin, t2(t1) ready, t3 ready; task_done",
             refused: ONLY_THE_HOLDER,
+        },
+        Act {
+            name: "done, with a result that says otherwise",
+            given: Given::Claimed,
+            cli: &["done", PLAN, "t1", "--result", "could not finish it"],
+            mcp: Mcp::Tool(
+                "task_report",
+                json!({ "task": "t1", "status": "done", "text": "could not finish it" }),
+            ),
+            http: Http::Send("POST", "/tasks/t1/actions/done", json!({ "result": "could not finish it" })),
+            tui: Tui::NotOffered(TUI_IS_FOR_PEOPLE),
+            then: "active; t1 done 1 agent:robin, t2(t1) ready, t3 ready; task_done",
+            refused: &[(Agent, "doubtful_done"), (OtherAgent, "doubtful_done"), (Worker, "already_running")],
         },
         Act {
             name: "done, where nobody works on it",
@@ -490,7 +502,7 @@ pub(super) fn work() -> Vec<Act> {
             cli: &["hold", PLAN, "t1"],
             mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
             http: Http::Send("POST", "/tasks/t1/actions/hold", json!({})),
-            tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
+            tui: Tui::Run(&["?three", "H", "?is held"]),
             then: "active; t1 held, t2(t1) blocked, t3 ready; task_held",
             refused: &[(Worker, "needs_person")],
         },
@@ -524,7 +536,7 @@ pub(super) fn work() -> Vec<Act> {
             cli: &["unhold", PLAN, "t1"],
             mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
             http: Http::Send("POST", "/tasks/t1/actions/unhold", json!({})),
-            tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
+            tui: Tui::Run(&["?three", "Down", "H", "?no longer held"]),
             then: "active; t1 ready, t2(t1) blocked, t3 ready; task_unheld",
             refused: &[(Worker, "needs_person")],
         },
@@ -534,7 +546,7 @@ pub(super) fn work() -> Vec<Act> {
             cli: &["unhold", PLAN, "t1"],
             mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
             http: Http::Send("POST", "/tasks/t1/actions/unhold", json!({})),
-            tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
+            tui: Tui::Run(&["?three", "Down", "H"]),
             then: "active; t1 ready, t2(t1) blocked, t3 ready; task_unheld",
             refused: &[
                 (Agent, "stopped_by_person"),
@@ -576,6 +588,16 @@ pub(super) fn phases() -> Vec<Act> {
             http: Http::Send("POST", "/actions/start", json!({})),
             tui: Tui::NotOffered("a person approves it there and then"),
             then: "awaiting_approval of robin; t1 ready, t2(t1) blocked, t3 ready; approval_requested",
+            refused: &[],
+        },
+        Act {
+            name: "start work that a person stored and nobody has looked at",
+            given: Given::OwnWork,
+            cli: &["submit", PLAN],
+            mcp: Mcp::Tool("plan_start", json!({ "wait": 0 })),
+            http: Http::Send("POST", "/actions/start", json!({})),
+            tui: Tui::NotOffered("a person approves it there and then"),
+            then: "awaiting_approval; t1 ready, t2(t1) blocked, t3 ready; approval_requested",
             refused: &[],
         },
         Act {
@@ -688,7 +710,7 @@ pub(super) fn phases() -> Vec<Act> {
                 "/actions/approve",
                 json!({ "version": 2, "digest": SEEN, "hold": ["t1"] }),
             ),
-            tui: Tui::NotOffered(TUI_SHOWS_HOLDS),
+            tui: Tui::NotOffered("a person approves the whole, and holds tasks before or after"),
             then: "active of robin; t1 held, t2(t1) blocked, t3 ready; task_held plan_approved",
             refused: ONLY_A_PERSON,
         },

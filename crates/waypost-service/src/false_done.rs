@@ -1,8 +1,10 @@
 //! Detects false "done" reports: a model that could not do a task tends to report it as done and to admit the failure in the
 //! result. Dependent tasks then build on nothing.
 
-/// The hint for a suspected false report. The report is recorded all the same: a phrase alone proves nothing.
-pub(crate) const NUDGE: &str = "if it was not done, report it as failed";
+use waypost_core::{ActorKind, TaskId};
+
+use crate::caller::Caller;
+use crate::error::ServiceError;
 
 /// How people and models phrase that they did not do something.
 const FAILURE_PHRASES: &str = include_str!("failure_phrases.txt");
@@ -10,8 +12,22 @@ const FAILURE_PHRASES: &str = include_str!("failure_phrases.txt");
 /// Words before a phrase that negate it, as in "no longer unable to". "Tests that failed to build now do" is not recognised.
 const NEGATIONS: [&str; 4] = ["no longer ", "not ", "never ", "nothing "];
 
+/// Refuses an agent's task as done if the result admits failure, unless the agent is sure: a phrase alone proves nothing.
+pub(crate) fn check_false_done(
+    by: &Caller,
+    task: &TaskId,
+    result: Option<&str>,
+    sure: bool,
+) -> Result<(), ServiceError> {
+    let is_doubted = by.actor.kind == ActorKind::Agent && !sure;
+    match result.filter(|_| is_doubted).and_then(find_failure_phrase) {
+        Some(phrase) => Err(ServiceError::DoubtfulDone { task: task.clone(), phrase }),
+        None => Ok(()),
+    }
+}
+
 /// Returns the first phrase in a result that admits failure.
-pub(crate) fn find_failure_phrase(result: &str) -> Option<&'static str> {
+pub fn find_failure_phrase(result: &str) -> Option<&'static str> {
     // People and models use both apostrophes.
     let text = result.to_lowercase().replace('\u{2019}', "'");
     FAILURE_PHRASES.lines().find(|phrase| {

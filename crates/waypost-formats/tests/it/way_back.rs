@@ -1,0 +1,207 @@
+//! A plan that goes out as a file comes back as it was: for random plans and every format, a text that was not edited changes
+//! nothing, and one edited word changes one word. Seeded, so that a failure can be repeated.
+
+use waypost_core::{
+    Command, Complexity, Dependency, DependencyRule, Draft, ExternalTaskRef, Json, Lock, LockMode, Plan,
+    PlanChanges, PlanId, Retry, Status, Task, TaskId, TaskSpec, TaskState, Work, validate,
+};
+use waypost_formats::{Dialect, Form, Update, Written, update, write};
+use waypost_testkit::{SeededRng, id};
+
+use crate::fuzz::STABLE;
+
+const ROUNDS: u64 = 150;
+
+const TEXTS: [&str; 12] = [
+    "",
+    "plain",
+    "two\nlines",
+    "  spaces  ",
+    "# a heading",
+    "- [x] an item",
+    "**Step 1:** stars",
+    "a `code` and a [link](x)",
+    "after: t1",
+    "\u{00fc}ml\u{00e4}ut \u{1f600}",
+    "\"quotes\" and \\ slashes",
+    "a paragraph\n\nand another\n\n```sh\nmake\n```",
+];
+
+fn text(rng: &mut SeededRng) -> String {
+    (*rng.pick(&TEXTS)).to_owned()
+}
+
+fn work(rng: &mut SeededRng) -> Option<Box<Work>> {
+    let inputs = Json::of(&serde_json::json!({ "run": text(rng), "n": rng.below(9) }));
+    let work = Work { executor: "shell".to_owned(), inputs, shape: None };
+    rng.chance(30).then(|| Box::new(work))
+}
+
+/// Returns a random plan in which every field is set at times. Descriptions are told apart by a number.
+fn random_plan(rng: &mut SeededRng) -> Draft {
+    let mut draft = Draft::new("a title");
+    draft.id = Some("plan".parse::<PlanId>().unwrap());
+    draft.spec.goal = text(rng);
+    draft.spec.status = text(rng);
+    draft.spec.body = text(rng);
+    draft.spec.owner = if rng.chance(30) { "somebody".to_owned() } else { String::new() };
+    draft.spec.queue = if rng.chance(30) { "gpu".to_owned() } else { String::new() };
+    let count = rng.below(7);
+    let mut specs: Vec<TaskSpec> = Vec::new();
+    for number in 0..count {
+        let mut spec = TaskSpec::new(id(&format!("t{}", number + 1)), format!("task{number} {}", text(rng)));
+        let earlier: Vec<TaskId> = specs.iter().map(|spec| spec.id.clone()).collect();
+        if rng.chance(30) && !earlier.is_empty() {
+            spec.parent = Some(rng.pick(&earlier).clone());
+        }
+        if rng.chance(40) && !earlier.is_empty() {
+            spec.depends_on.push(Dependency::Task(rng.pick(&earlier).clone()));
+        }
+        if rng.chance(15) {
+            let there = ExternalTaskRef { agent: Some("other".to_owned()), plan: None, task: id("x") };
+            spec.depends_on.push(Dependency::External(Box::new(there)));
+        }
+        spec.when = *rng.pick(&[DependencyRule::AllDone, DependencyRule::AllFinished]);
+        spec.complexity = *rng.pick(&[None, Some(Complexity::Low), Some(Complexity::High)]);
+        spec.notes = text(rng);
+        spec.tools = rng.chance(30).then(|| vec!["Read".to_owned(), "Edit".to_owned()]);
+        spec.skip = rng.chance(10);
+        spec.work = work(rng);
+        spec.check = work(rng);
+        let retry = Retry { attempts: 3, backoff_seconds: 10, backoff_seconds_max: 60 };
+        spec.retry = rng.chance(20).then(|| Box::new(retry));
+        spec.timeout_seconds = rng.chance(20).then_some(90);
+        spec.priority = if rng.chance(20) { -3 } else { 0 };
+        spec.provides = rng.chance(20).then(|| "places".to_owned());
+        if rng.chance(20) {
+            spec.locks.push(Lock { key: "src".to_owned(), mode: LockMode::Shared });
+        }
+        specs.push(spec);
+    }
+    let state = |rng: &mut SeededRng| {
+        let status = *rng.pick(&[Status::Pending, Status::Done, Status::Failed, Status::Skipped]);
+        let done = (status == Status::Done).then(|| "a result".to_owned());
+        TaskState { status, attempt: 1, result: done, ..TaskState::default() }
+    };
+    draft.tasks = specs.into_iter().map(|spec| Task { state: state(rng), spec }).collect();
+    if !validate(&draft).is_empty() {
+        return random_plan(rng);
+    }
+    // As a store has it.
+    Plan::from_trusted_draft("plan".parse().unwrap(), draft).to_draft()
+}
+
+fn free_ids() -> impl Iterator<Item = TaskId> {
+    (100..).map(|number| id(&format!("t{number}")))
+}
+
+fn updated(text: &str, dialect: Dialect, before: &Draft) -> Update {
+    let written = Written { text, dialect: Some(dialect), file_name: None, name: "it" };
+    update(written, before, free_ids()).unwrap_or_else(|error| panic!("{dialect}: {error:?}\n{text}"))
+}
+
+/// Returns the plan after the update, as far as the author is concerned.
+fn after(update: &Update, before: &Draft) -> (waypost_core::PlanSpec, Vec<(TaskSpec, Status)>) {
+    let author = |draft: &Draft| {
+        let tasks = draft.tasks.iter().map(|task| (task.spec.clone(), task.state.status));
+        (draft.spec.clone(), tasks.collect())
+    };
+    match &update.command {
+        Command::Replace(draft) => author(draft),
+        Command::RevisePlan(changes) => {
+            let PlanChanges { title, status, body, .. } = (**changes).clone();
+            let (mut spec, tasks) = author(before);
+            spec.title = title.unwrap_or(spec.title);
+            spec.status = status.unwrap_or(spec.status);
+            spec.body = body.unwrap_or(spec.body);
+            (spec, tasks)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn author(draft: &Draft) -> (waypost_core::PlanSpec, Vec<(TaskSpec, Status)>) {
+    after(&Update { command: Command::Replace(Box::new(draft.clone())), notes: Vec::new() }, draft)
+}
+
+#[test]
+fn a_text_that_was_not_edited_changes_nothing() {
+    for seed in 0..ROUNDS {
+        let before = random_plan(&mut SeededRng::new(seed));
+        for dialect in STABLE {
+            // A checklist without an item is none.
+            if dialect == Dialect::Checklist && before.tasks.is_empty() {
+                continue;
+            }
+            for form in [Form::AsRead, Form::Document, Form::Program] {
+                let Ok(writing) = write(&before, dialect, form) else { continue };
+                let update = updated(&writing.text, dialect, &before);
+                let (found, wanted) = (after(&update, &before), author(&before));
+                assert_eq!(found, wanted, "seed {seed}, {dialect}, {form:?}:\n{}", writing.text);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_edited_word_changes_one_word() {
+    for seed in 0..ROUNDS {
+        let mut rng = SeededRng::new(seed);
+        let before = random_plan(&mut rng);
+        if before.tasks.is_empty() {
+            continue;
+        }
+        let number = rng.below(before.tasks.len());
+        let word = before.tasks[number].spec.description.split(' ').next().unwrap().to_owned();
+        for dialect in STABLE.into_iter().filter(|dialect| *dialect != Dialect::PlanDocument) {
+            let Ok(writing) = write(&before, dialect, Form::AsRead) else { continue };
+            // A format without descriptions has none to edit.
+            if !writing.text.contains(&word) {
+                continue;
+            }
+            let edited = writing.text.replacen(&word, &format!("{word}-more"), 1);
+            let mut wanted = author(&before);
+            let spec = &mut wanted.1[number].0;
+            let found = after(&updated(&edited, dialect, &before), &before);
+            let now = &found.1[number].0.description;
+            assert!(now.starts_with(&format!("{word}-more")), "seed {seed}, {dialect}: {now:?}\n{edited}");
+            spec.description.clone_from(now);
+            assert_eq!(found, wanted, "seed {seed}, {dialect}:\n{edited}");
+        }
+    }
+}
+
+#[test]
+fn what_was_skipped_because_of_another_task_is_not_its_authors_skip() {
+    let names = ["a", "b", "c", "d"];
+    let specs = names.iter().enumerate().map(|(at, name)| {
+        let mut spec = TaskSpec::new(id(name), format!("task {name}"));
+        spec.work = Some(Box::new(Work { executor: "x".into(), inputs: Json::empty_object(), shape: None }));
+        spec.depends_on.extend(at.checked_sub(1).map(|at| Dependency::Task(id(names[at]))));
+        spec
+    });
+    let mut draft = waypost_testkit::plan_of(specs);
+    draft.tasks[1].state.status = Status::Failed;
+    for task in &mut draft.tasks[2..] {
+        task.state = TaskState { status: Status::Skipped, because_of: Some(id("b")), ..TaskState::default() };
+    }
+    draft.tasks[0].state.status = Status::Done;
+    for dialect in [Dialect::Native, Dialect::Clido, Dialect::Jaato, Dialect::Agora, Dialect::Markdown] {
+        let text = write(&draft, dialect, Form::Program).unwrap().text;
+        let read = waypost_formats::read(&text, Some(dialect), None).unwrap().drafts.remove(0);
+        let causes: Vec<Option<&str>> =
+            read.tasks.iter().map(|task| task.state.because_of.as_ref().map(TaskId::as_str)).collect();
+        assert_eq!(causes, [None, None, Some("b"), Some("b")], "{dialect}:\n{text}");
+    }
+}
+
+#[test]
+fn a_plan_without_results_is_exact_in_formats_that_have_its_fields() {
+    let mut draft = Draft::new("a title");
+    draft.id = Some("plan".parse().unwrap());
+    let draft = Plan::from_trusted_draft("plan".parse().unwrap(), draft).to_draft();
+    for dialect in [Dialect::Clido, Dialect::Jaato, Dialect::Frctl, Dialect::Markdown, Dialect::Native] {
+        let losses = write(&draft, dialect, Form::AsRead).unwrap().losses;
+        assert_eq!(losses, [], "{dialect}");
+    }
+}

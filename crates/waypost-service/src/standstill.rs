@@ -1,0 +1,84 @@
+//! Why nothing of a plan can be claimed: one list of reasons for every front end. Says nothing about single tasks;
+//! `wait_reasons` does.
+
+use waypost_core::{Phase, Plan};
+use waypost_text::one_line;
+
+use crate::caller::{Caller, Holder};
+
+/// Maximum number of tasks that a reason names.
+const NAMES_MAX: usize = 3;
+
+/// Whether nothing of the plan starts before a person approves it.
+pub fn awaits_approval(plan: &Plan) -> bool {
+    let state = plan.state();
+    state.approval_required && state.approval.is_none() && !state.phase.is_finished()
+}
+
+/// Whether tasks of the plan may be started now, as far as the plan as a whole decides that.
+pub fn may_start_tasks(plan: &Plan) -> bool {
+    stop_reason(plan).is_none()
+}
+
+/// Says why no task of the plan starts at all, if that is so.
+fn stop_reason(plan: &Plan) -> Option<String> {
+    let state = plan.state();
+    if state.archived {
+        return Some("the plan is archived".to_owned());
+    }
+    let ended = |how: &str| {
+        let counts = plan.counts();
+        format!("the plan {how}, {} of {} done", counts.done, counts.total)
+    };
+    match state.phase {
+        Phase::Completed => Some(ended("is completed")),
+        Phase::Failed => Some(ended("has failed")),
+        Phase::Cancelled => Some(ended("was cancelled")),
+        Phase::Paused => Some("the plan is paused".to_owned()),
+        Phase::Active => None,
+        // Starting its first task starts a draft.
+        Phase::Draft if !awaits_approval(plan) => None,
+        Phase::Draft | Phase::AwaitingApproval => Some("the plan needs a person's approval".to_owned()),
+    }
+}
+
+/// Says why nothing of the plan can be claimed now, a clause each.
+pub fn standstill(plan: &Plan, by: &Caller) -> Vec<String> {
+    if let Some(stop) = stop_reason(plan) {
+        return vec![stop];
+    }
+    let counts = plan.effective_counts();
+    if counts.total == 0 {
+        return vec!["the plan has no tasks".to_owned()];
+    }
+    let mut reasons = Vec::new();
+    let running: Vec<String> = plan
+        .running()
+        .take(NAMES_MAX)
+        .map(|task| {
+            let worker = task.state.worker.as_deref().unwrap_or_default();
+            let who = match by.relation_to(worker) {
+                Holder::Caller => "you".to_owned(),
+                Holder::OtherSession => "you in another session".to_owned(),
+                Holder::Other => one_line(worker.split('#').next().unwrap_or_default()).into_owned(),
+            };
+            format!("{} by {who}", task.spec.id)
+        })
+        .collect();
+    if !running.is_empty() {
+        reasons.push(format!("{} running ({})", counts.running, running.join(", ")));
+    }
+    let asking: Vec<&str> = plan.asking().take(NAMES_MAX).map(|task| task.spec.id.as_str()).collect();
+    if !asking.is_empty() {
+        reasons.push(format!("a person has to answer {}", asking.join(", ")));
+    }
+    let others = [
+        (counts.queued, "queued"),
+        (counts.ready + counts.reported, "ready for machines, people or checks"),
+        (counts.held, "held"),
+        (counts.blocked, "blocked"),
+    ];
+    reasons
+        .extend(others.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    reasons
+}

@@ -1,0 +1,89 @@
+//! Behind a pooler that gives each transaction any of a few sessions, and on a server that has few connections to give.
+
+use waypost_store::{Durability, PlanStore, PostgresStore, Since};
+use waypost_testkit::pgbouncer::{PgBouncer, SESSIONS};
+use waypost_testkit::postgres::PostgresServer;
+
+use super::{PATIENCE, plans_at, refused};
+use crate::kit::*;
+
+/// The connections to the database besides the one that asks.
+const CONNECTIONS: &str = "SELECT count(*) FROM pg_stat_activity
+     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+
+#[test]
+fn many_processes_share_a_few_sessions_of_a_pooler() {
+    let server = PostgresServer::start().unwrap();
+    let database = server.database();
+    let pooler = PgBouncer::before(server.port()).unwrap();
+    let url = pooler.url(database.url());
+    let plans = plans_at(&url);
+    create_small(&plans, "shared");
+    let mut watch = plans.watch().unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..12 {
+            let url = &url;
+            scope.spawn(move || {
+                let plans = plans_at(url);
+                let own = format!("p{number}");
+                create_small(&plans, &own);
+                for round in 0..10 {
+                    // Often enough that a statement with a name would have been prepared.
+                    write(&plans, &own, add(&format!("t{round}"))).unwrap();
+                    write(&plans, "shared", add(&format!("t{number}-{round}"))).unwrap();
+                    assert_eq!(now(&plans, &own).version(), 2 + round);
+                }
+                let made = plans.subscribe(&own, Default::default(), Since::Beginning).unwrap();
+                assert!(!plans.unread(&own, &made.id, 10).unwrap().events.is_empty());
+            });
+        }
+        // No notification can arrive, so the watch polls.
+        while now(&plans, "shared").version() < 121 {
+            assert!(watch.wait(PATIENCE).unwrap());
+        }
+    });
+    let numbers: Vec<u64> = log(&plans).iter().map(|entry| entry.sequence).collect();
+    assert!(numbers.into_iter().eq(1..=1 + 12 + 12 * 20));
+    assert_eq!(plans.doctor(false).unwrap(), []);
+    assert!(database.sql(CONNECTIONS)[0].parse::<usize>().unwrap() <= SESSIONS);
+    // The settings of a transaction are gone with it, and no session is left with anything of ours.
+    let about = plans.store().about().unwrap();
+    assert!(about.iter().any(|(name, value)| *name == "notify" && value.contains("polling")), "{about:?}");
+}
+
+#[test]
+fn options_that_a_pooler_refuses_are_not_dropped_in_silence() {
+    let server = PostgresServer::start().unwrap();
+    let database = server.database();
+    let pooler = PgBouncer::before(server.port()).unwrap();
+    let url = format!("{}&options=-csearch_path%3Dteam", pooler.url(database.url()));
+    let error = refused(&url);
+    assert!(error.contains("options") && error.contains("on the role"), "{error}");
+}
+
+#[test]
+fn a_process_that_works_and_watches_has_one_connection_and_ends_it() {
+    let server =
+        PostgresServer::start_with("log_disconnections = on", waypost_testkit::postgres::Tls::Absent);
+    let server = server.unwrap();
+    let database = server.database();
+    let store = std::sync::Arc::new(PostgresStore::open(database.url(), Durability::Full).unwrap());
+    let plans = PlanStore::new(store.clone());
+    create_small(&plans, "p");
+    let mut watch = plans.watch().unwrap();
+    let other = plans_at(database.url());
+    for round in 0..5 {
+        write(&plans, "p", add(&format!("t{round}"))).unwrap();
+        now(&plans, "p");
+        write(&other, "p", add(&format!("o{round}"))).unwrap();
+        while now(&plans, "p").version() < 3 + 2 * round {
+            assert!(watch.wait(PATIENCE).unwrap(), "a notification arrives");
+        }
+    }
+    assert_eq!(store.traffic().connections, 1, "it works and listens on the same connection");
+    assert_eq!(database.sql(CONNECTIONS), ["2"], "and the other process has one too");
+    drop((plans, watch, store, other));
+    assert_eq!(database.sql(CONNECTIONS), ["0"]);
+    let log = std::fs::read_to_string(server.folder().join("server.log")).unwrap();
+    assert!(!log.contains("unexpected EOF") && !log.contains("could not receive data"), "{log}");
+}
