@@ -38,6 +38,7 @@ pub use container::{end_left_behind, engines};
 pub use git::Git;
 pub use outcome::{AttemptEvent, AttemptEvents, AttemptKey, AttemptOutcome, Force, Start};
 pub use pool::ExecutorPool;
+pub use process_tree::group_of;
 pub use remote_job::end_left_job;
 pub use remote_note::{RemoteNote, left_behind as left_remote_jobs, remove_empty as remove_remote_notes};
 pub use slurm::check_cluster as look_at_slurm;

@@ -67,6 +67,18 @@ pub(super) fn adopt_orphans() {
     linux::adopt_orphans();
 }
 
+/// Returns the number of a process's group. It is 0 if the group was made outside of the container that this process
+/// runs in, which is why rustix's functions are of no use here: they take 0 for impossible.
+#[cfg(target_os = "linux")]
+pub fn group_of(process: Pid) -> Option<i32> {
+    linux::group_of(process)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn group_of(process: Pid) -> Option<i32> {
+    Some(rustix::process::getpgid(Some(process)).ok()?.as_raw_pid())
+}
+
 /// Waits until no process of a killed group is left. Usually none is, which costs one check.
 fn wait_for_group(group: Pid) {
     use rustix::event::{Timespec, poll};
@@ -92,8 +104,8 @@ mod linux {
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{
-        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgrp, getpid, getsid, pidfd_open,
-        pidfd_send_signal, set_child_subreaper, waitid,
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
+        set_child_subreaper, waitid,
     };
 
     /// Rounds of killing; each finds what the killed have left.
@@ -150,6 +162,10 @@ mod linux {
         }
     }
 
+    pub(super) fn group_of(pid: Pid) -> Option<i32> {
+        Some(Stat::of(pid)?.group)
+    }
+
     pub(super) fn adopt_orphans() {
         static ONCE: Once = Once::new();
         // Without it, what leaves its program is the child of the system, and is found only while its parent lives.
@@ -201,7 +217,8 @@ mod linux {
         if text.is_empty() {
             return found;
         }
-        let (group, session) = (getpgrp().as_raw_pid(), getsid(None).map_or(0, Pid::as_raw_pid));
+        // Not by `getpgrp` and `getsid`: see `group_of`.
+        let Some(Stat { group, session, .. }) = Stat::of(own) else { return found };
         for pid in pids(&text) {
             let Some(stat) = Stat::of(pid).filter(|stat| stat.parent == own.as_raw_pid()) else { continue };
             // What this process starts is in its session, and in its group or at the head of one.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use waypost_exec::{end_left_behind, liveness_lock};
+use waypost_exec::{end_left_behind, group_of, liveness_lock};
 use waypost_store::WORKER_VARIABLE;
 
 /// Kills every process that a dead run started and that still runs. Returns whether none is left. `runs` holds the
@@ -43,15 +43,16 @@ fn marked(mark: &str) -> Vec<rustix::process::Pid> {
 }
 
 fn kill_and_wait(process: rustix::process::Pid) {
-    use rustix::process::{Signal, getpgid, getpgrp, kill_process, kill_process_group};
+    use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
     /// Milliseconds that the system gets to remove a killed process.
     const WAIT_MILLIS: i64 = 2_000;
     #[cfg(target_os = "linux")]
     let watched = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
     // The process may be gone already, which is just as good.
-    let _gone = match getpgid(Some(process)) {
-        Ok(group) if group != getpgrp() => kill_process_group(group, Signal::KILL),
-        Ok(_) | Err(_) => kill_process(process, Signal::KILL),
+    let other = group_of(process).filter(|&group| group_of(getpid()) != Some(group)).and_then(Pid::from_raw);
+    let _gone = match other {
+        Some(group) => kill_process_group(group, Signal::KILL),
+        None => kill_process(process, Signal::KILL),
     };
     #[cfg(target_os = "linux")]
     if let Some(watched) = watched {

@@ -269,8 +269,10 @@ fn ctrl_c_once_waits_for_what_runs_and_twice_stops_it() {
 #[test]
 fn others_can_cancel_add_and_do_what_is_for_people_while_it_runs() {
     let workspace = Workspace::new();
-    let config =
-        format!("{}[executors.ask]\nkind = \"human\"\n", shell("[ \"$WAYPOST_TASK\" != long ] || sleep 30"));
+    let config = format!(
+        "{}[executors.ask]\nkind = \"human\"\n",
+        shell("[ \"$WAYPOST_TASK\" != long ] || sleep 3600")
+    );
     configure(&workspace, &config);
     let text_of = plan(&[("long", &[], &[]), ("sign", &[], &[]), ("after", &["sign"], &[])]);
     // The second task is for a person.
@@ -294,6 +296,35 @@ fn others_can_cancel_add_and_do_what_is_for_people_while_it_runs() {
     let rest: Vec<String> = lines.collect();
     assert!(rest.iter().any(|line| line.starts_with("done     after")), "{rest:?}");
     assert_eq!(child.wait().unwrap().code(), Some(1), "a cancelled task is not a completed plan");
+}
+
+#[test]
+fn a_cancelled_task_is_stopped_also_in_a_container_that_was_started_from_outside() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("touch began; sleep 3600"));
+    put(&workspace, "p.json", &plan(&[("long", &[], &[])]));
+    // The process group of what runs in there has the number 0.
+    let line = "waypost run p.json & until [ -e began ]; do sleep 0.02; done; waypost cancel p long; wait $!; echo $?";
+    let mut command = workspace.command("unshare");
+    command.args([
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        line,
+    ]);
+    let (out, err) = text(&command.output().unwrap());
+    if !workspace.work().join("began").exists() {
+        // Not every machine lets its users make a namespace.
+        println!("skipped: no process namespace can be made here: {err}");
+        return;
+    }
+    assert!(out.contains("stopped  long"), "{out}{err}");
+    assert!(out.ends_with("\n1\n"), "{out}{err}");
 }
 
 #[test]

@@ -21,6 +21,8 @@ impl Workspace {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("waypost-it-{}-{number}", std::process::id()));
+        // Left by a process of this number that was killed.
+        let _none = fs::remove_dir_all(&root);
         fs::create_dir_all(root.join("repo")).unwrap();
         fs::create_dir_all(root.join("home")).unwrap();
         fs::create_dir_all(root.join("tmp")).unwrap();
