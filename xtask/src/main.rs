@@ -6,6 +6,8 @@ mod apt;
 mod bench;
 mod ci;
 mod clients;
+#[cfg(test)]
+mod conformance_page;
 mod dependency_rules;
 mod exec;
 mod find_check;

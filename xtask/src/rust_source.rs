@@ -24,23 +24,44 @@ pub(crate) struct SourceFile {
 
 /// Returns every crate of the product, and xtask.
 pub(crate) fn crates() -> Result<Vec<Crate>> {
+    folders()?.iter().map(|folder| read_sources(folder, &folder.join("src"))).collect()
+}
+
+/// Returns the sources of every test binary, the folders of `tests` with a `main.rs`, under the name of its crate.
+#[cfg(test)]
+pub(crate) fn test_binaries() -> Result<Vec<Crate>> {
+    let mut found = Vec::new();
+    for folder in folders()?.into_iter().filter(|folder| folder.join("tests").is_dir()) {
+        for entry in std::fs::read_dir(folder.join("tests"))? {
+            let source = entry?.path();
+            if source.join("main.rs").is_file() {
+                found.push(read_sources(&folder, &source)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the folders of all crates, in order.
+fn folders() -> Result<Vec<PathBuf>> {
     let mut folders = vec![root().join("xtask")];
     for entry in std::fs::read_dir(root().join("crates"))? {
         folders.push(entry?.path());
     }
+    folders.retain(|folder| folder.join("src").is_dir());
     folders.sort();
-    folders.iter().filter(|folder| folder.join("src").is_dir()).map(|folder| read_crate(folder)).collect()
+    Ok(folders)
 }
 
-fn read_crate(folder: &Path) -> Result<Crate> {
+/// Reads the files below `source`, which belong to the crate in `folder`.
+fn read_sources(folder: &Path, source: &Path) -> Result<Crate> {
     let name = folder.file_name().context("a crate without a name")?.to_string_lossy().into_owned();
-    let source = folder.join("src");
     let mut paths = Vec::new();
-    collect(&source, &mut paths)?;
+    collect(source, &mut paths)?;
     paths.sort();
     let files = paths.into_iter().map(|path| {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let module = module_of(path.strip_prefix(&source)?);
+        let module = module_of(path.strip_prefix(source)?);
         let path = path.strip_prefix(root())?.to_string_lossy().into_owned();
         Ok(SourceFile { path, module, text })
     });
