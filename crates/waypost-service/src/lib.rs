@@ -68,5 +68,5 @@ pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_t
 pub use standstill::{awaits_approval, may_start_tasks, standstill};
 pub use task_json::{task_row, whole_task};
 pub use update::{FileDraft, SourceText, UpdateReply};
-pub use wait_reasons::{Explanation, Reason, waiting_text, why};
+pub use wait_reasons::{Explanation, Reason, is_to_be_skipped, waiting_text, why};
 pub use worker_registry::Heartbeat;

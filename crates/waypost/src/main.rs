@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod error;
 mod files;
+mod foreign_folders;
 mod git_config;
 mod instructions;
 mod load_config;

@@ -16,6 +16,7 @@ mod http_crash;
 mod mcp_files;
 mod mcp_jaato;
 mod model;
+mod other_tools;
 mod performance;
 mod planner;
 mod postgres;

@@ -13,7 +13,7 @@ use crate::plan_input::Source;
 /// Maximum number of entries of one folder.
 const FILES_MAX: usize = 100_000;
 /// Folders inside a program's own folder that contain its plans.
-const INNER: [&str; 4] = ["plans", "tasks", "backlog/tasks", "sessions"];
+pub(crate) const INNER: [&str; 4] = ["plans", "tasks", "backlog/tasks", "sessions"];
 /// Files next to plans that are not plans.
 const NOT_PLANS: [&str; 3] = ["_state.json", "todo.json", "config.json"];
 
@@ -78,6 +78,11 @@ fn may_be_plan(path: &Path) -> bool {
     known && !name.starts_with('.') && !NOT_PLANS.contains(&name.as_str()) && path.is_file()
 }
 
+/// Returns the files of a folder that may be plans, by name.
+pub(crate) fn plan_files(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    Ok(entries(folder)?.into_iter().filter(|path| may_be_plan(path)).collect())
+}
+
 fn read_files(
     context: &mut Context,
     folder: &Path,
@@ -85,7 +90,7 @@ fn read_files(
     found: &mut Sources,
 ) -> Outcome {
     let mut backlog = Vec::new();
-    for path in entries(folder)?.into_iter().filter(|path| may_be_plan(path)) {
+    for path in plan_files(folder)? {
         let shown = path.display().to_string();
         let text = match files::read(&shown) {
             Ok(text) => text,
