@@ -10,13 +10,15 @@ use waypost_formats::frctl::{is_index_line, update_index};
 use waypost_formats::{Dialect, read};
 use waypost_store::{ArchiveFilter, PlanStore, Query};
 
-use crate::commands::import::folder::{INNER, plan_files};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::plan_folder::{INNER, plan_files};
 use crate::view::text;
 
 /// The folders, and what `import` is to read of each.
 const FOLDERS: [&str; 4] = [".clido/plans", ".frctl/plans", ".taskmaster", ".jaato"];
+/// The formats that these programs keep plans in.
+const DIALECTS: [Dialect; 4] = [Dialect::Clido, Dialect::Frctl, Dialect::TaskMaster, Dialect::Jaato];
 /// Maximum number of files of a folder that are looked at.
 const FILES_MAX: usize = 100;
 /// Maximum bytes of a file that is looked at.
@@ -66,8 +68,10 @@ fn plans_in(folder: &Path) -> Vec<Draft> {
     let paths = folders.flat_map(|folder| plan_files(&folder).unwrap_or_default()).take(FILES_MAX);
     let is_small = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.len() <= FILE_BYTES_MAX);
     let texts = paths.filter(is_small).filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));
-    let drafts = texts.flat_map(|(text, path)| {
-        read(&text, None, path.to_str()).map(|reading| reading.drafts).unwrap_or_default()
+    let drafts = texts.flat_map(|(text, path)| match read(&text, None, path.to_str()) {
+        Ok(reading) if DIALECTS.contains(&reading.dialect) => reading.drafts,
+        // Notes beside the plans.
+        Ok(_) | Err(_) => Vec::new(),
     });
     drafts.filter(|draft| !is_index_line(draft)).collect()
 }

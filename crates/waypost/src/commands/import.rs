@@ -1,7 +1,7 @@
 //! `waypost import`: imports plans from files and folders of any format. All input is read and checked before the first
 //! write. A file with a problem is left out as a whole and reported.
 
-pub(crate) mod folder;
+mod folder;
 mod repair;
 
 use std::sync::Arc;

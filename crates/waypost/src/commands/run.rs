@@ -116,6 +116,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Whether the run itself reads or writes its file.
+    pub(crate) fn keeps_its_file(&self) -> bool {
+        self.write_back || self.watch
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
         let config = match self.dry_run && self.config.is_none() {

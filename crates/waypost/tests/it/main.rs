@@ -13,6 +13,7 @@ mod examples;
 mod front_ends;
 mod gates;
 mod http_crash;
+mod links;
 mod mcp_files;
 mod mcp_jaato;
 mod model;

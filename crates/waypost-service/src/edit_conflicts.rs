@@ -1,0 +1,40 @@
+//! What the author of a file and the plan that it belongs to have both changed since the file was last read.
+
+use std::collections::BTreeMap;
+
+use waypost_core::{Difference, Draft, differences};
+
+/// Returns the places that differ in the file and in the plan, each from what the file said before. All three are as the format
+/// of the file has them.
+pub fn edit_conflicts(said: &Draft, file: &Draft, plan: &Draft) -> Vec<String> {
+    let (of_file, of_plan) = (changes(said, file), changes(said, plan));
+    let is_conflict =
+        |(place, value): &(String, String)| of_plan.get(place).is_some_and(|other| other != value);
+    let mut conflicts: Vec<String> =
+        of_file.clone().into_iter().filter(is_conflict).map(|(place, _)| place).collect();
+    // A task that is gone in one of them, and was changed in the other.
+    for (gone, changed) in [(&of_file, &of_plan), (&of_plan, &of_file)] {
+        let removed = gone.keys().filter_map(|place| place.strip_suffix(REMOVED));
+        let is_changed = |task: &&str| changed.keys().any(|place| place.starts_with(&format!("{task}: ")));
+        conflicts.extend(removed.filter(is_changed).map(|task| format!("{task}{REMOVED}")));
+    }
+    conflicts.sort();
+    conflicts.dedup();
+    conflicts
+}
+
+/// Stands behind the id of a task that is gone.
+const REMOVED: &str = " (removed)";
+
+/// Returns what was changed, by its place. Hints about how a file was written are no changes.
+fn changes(from: &Draft, to: &Draft) -> BTreeMap<String, String> {
+    let place = |difference: Difference| match difference {
+        Difference::Plan { field: "foreign" | "phase" | "approval" | "archived", .. } => None,
+        Difference::Task { field: "foreign", .. } | Difference::Reordered {} => None,
+        Difference::Plan { field, after, .. } => Some((format!("the plan's {field}"), after)),
+        Difference::Added { task, description } => Some((format!("{task}: description"), description)),
+        Difference::Removed { task, .. } => Some((format!("{task}{REMOVED}"), String::new())),
+        Difference::Task { task, field, after, .. } => Some((format!("{task}: {field}"), after)),
+    };
+    differences(from, to).into_iter().filter_map(place).collect()
+}
