@@ -113,7 +113,7 @@ commands!(Command {
     /// Browse, edit and run plans in the terminal UI
     Tui(command::tui::Tui),
     /// List plans
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", alias = "li")]
     List(command::list::List),
     /// Show a plan or one of its tasks
     #[command(visible_alias = "view")]

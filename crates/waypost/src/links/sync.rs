@@ -12,7 +12,7 @@ use waypost_formats::{Dialect, sniff, written_and_read};
 use waypost_service::{
     Caller, CreateOptions, FileDraft, Guard, OwnerRule, Service, ServiceError, edit_conflicts,
 };
-use waypost_store::PlanStore;
+use waypost_store::{NamedLock, PlanStore};
 
 use super::record::{Link, LinkedFile};
 use crate::context::Context;
@@ -20,7 +20,7 @@ use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::foreign_folders::keep_index;
 use crate::plan_folder::plan_files;
-use crate::plan_input::Source;
+use crate::plan_input::{FilePlan, Source};
 use crate::view::text;
 
 /// How long another process may keep the files of a folder together.
@@ -66,27 +66,13 @@ impl FileChange {
     }
 }
 
-/// A file of the folder as it is now.
-struct Found {
-    draft: Draft,
-    dialect: Dialect,
-    assigned_ids: std::collections::HashSet<waypost_core::TaskId>,
-}
-
 /// Keeps the files of a link and their plans together, once.
 pub(crate) fn sync(context: &Context, plans: &Arc<PlanStore>, link: &mut Link) -> Outcome<Vec<FileChange>> {
     if !link.folder().is_dir() {
         return Ok(Vec::new());
     }
-    let (name, until) = (format!("link:{}", link.folder().display()), Instant::now() + LOCK_WAIT);
-    let _lock = loop {
-        match plans.store().try_lock(&name)? {
-            Some(lock) => break lock,
-            // Whoever has it does the same.
-            None if Instant::now() > until => return Ok(Vec::new()),
-            None => std::thread::sleep(LOCK_PAUSE),
-        }
-    };
+    // Whoever has it does the same.
+    let Some(_lock) = lock(plans, link)? else { return Ok(Vec::new()) };
     let service = context.service(plans);
     let mut changes = Vec::new();
     for path in plan_files(link.folder())? {
@@ -110,6 +96,22 @@ pub(crate) fn sync(context: &Context, plans: &Arc<PlanStore>, link: &mut Link) -
     Ok(changes)
 }
 
+/// Waits for the right to keep the files of a link, as long as another process has it.
+fn lock(plans: &PlanStore, link: &Link) -> Outcome<Option<Box<dyn NamedLock>>> {
+    let (name, until) = (format!("link:{}", link.folder().display()), Instant::now() + LOCK_WAIT);
+    if let Some(lock) = plans.store().try_lock(&name)? {
+        return Ok(Some(lock));
+    }
+    let mut watch = plans.watch()?;
+    while Instant::now() < until {
+        watch.wait(LOCK_PAUSE)?;
+        if let Some(lock) = plans.store().try_lock(&name)? {
+            return Ok(Some(lock));
+        }
+    }
+    Ok(None)
+}
+
 /// One file, and where it belongs.
 struct One<'a> {
     plans: &'a Arc<PlanStore>,
@@ -123,57 +125,44 @@ impl One<'_> {
     /// Returns what happened; nothing for a file that is not a plan.
     fn sync(&mut self) -> Outcome<Option<FileChange>> {
         let text = files::read(&self.path.display().to_string())?;
-        let (known, before) = (self.link.files().get(self.name).cloned(), self.link.text(self.name));
-        let is_edited = before.as_ref() != Some(&text);
-        let version = match &known {
-            Some(known) => self.version(&known.plan)?,
-            None => None,
-        };
-        let change = |plan: &PlanId, what: What, note: Option<String>| {
-            Ok(Some(FileChange { file: self.name.to_owned(), plan: Some(plan.clone()), what, note }))
-        };
-        match (known, version) {
-            (Some(known), None) => {
-                let note = format!("{} is of plan {}, which is gone", self.shown(), known.plan);
-                change(&known.plan, What::LeftAlone, Some(note).filter(|_| is_edited))
+        let (plan, what, note) = match self.link.files().get(self.name).cloned() {
+            Some(known) => {
+                let before = self.link.text(self.name);
+                let is_edited = before.as_ref() != Some(&text);
+                match self.version(&known.plan)? {
+                    None => {
+                        let note = format!("{} is of plan {}, which is gone", self.shown(), known.plan);
+                        (known.plan, What::LeftAlone, Some(note).filter(|_| is_edited))
+                    }
+                    Some(now) if !is_edited && now == known.version => (known.plan, What::Nothing, None),
+                    Some(now) => {
+                        let Some(found) = self.read(&text)? else { return Ok(None) };
+                        let said = before.and_then(|before| self.read(&before).ok()?);
+                        let since =
+                            Since { said: said.map(|said| said.draft), version: known.version, is_edited };
+                        let (what, note) = self.bring_together(&known.plan, found, since, now)?;
+                        (known.plan, what, note)
+                    }
+                }
             }
-            (Some(known), Some(version)) if !is_edited && version == known.version => {
-                change(&known.plan, What::Nothing, None)
-            }
-            (Some(known), Some(version)) => {
-                let found = self.read(&text)?;
-                let Some(found) = found else { return Ok(None) };
-                let said = before.and_then(|before| self.read(&before).ok().flatten()).map(|said| said.draft);
-                let (what, note) = self.bring_together(
-                    &known.plan,
-                    found,
-                    said,
-                    &text,
-                    (known.version, version),
-                    is_edited,
-                )?;
-                change(&known.plan, what, note)
-            }
-            (None, _) => {
+            None => {
                 let Some(found) = self.read(&text)? else { return Ok(None) };
                 let own = found.draft.id.clone();
-                let Some((plan, version)) =
-                    own.map(|id| Ok::<_, Failure>((id.clone(), self.version(&id)?))).transpose()?
-                else {
-                    let plan = self.import(found, None, &text)?;
-                    return change(&plan, What::Imported, None);
-                };
-                let Some(version) = version else {
-                    let plan = self.import(found, Some(plan), &text)?;
-                    return change(&plan, What::Imported, None);
-                };
-                // It was imported before, so that the plan began as what the file said then.
-                let first = self.plans.at_version(&plan, 1)?.to_draft();
-                let said = written_and_read(&first, &found.draft, found.dialect, None);
-                let (what, note) = self.bring_together(&plan, found, said, &text, (1, version), true)?;
-                change(&plan, what, note)
+                let now = own.as_ref().map(|id| self.version(id)).transpose()?.flatten();
+                match (own, now) {
+                    (Some(plan), Some(now)) => {
+                        // It was imported before, so that the plan began as what the file said then.
+                        let first = self.plans.at_version(&plan, 1)?.to_draft();
+                        let said = written_and_read(&first, &found.draft, found.dialect, None);
+                        let since = Since { said, version: 1, is_edited: true };
+                        let (what, note) = self.bring_together(&plan, found, since, now)?;
+                        (plan, what, note)
+                    }
+                    (own, _) => (self.import(found, own)?, What::Imported, None),
+                }
             }
-        }
+        };
+        Ok(Some(FileChange { file: self.name.to_owned(), plan: Some(plan), what, note }))
     }
 
     /// Returns the file as it is shown.
@@ -187,7 +176,7 @@ impl One<'_> {
     }
 
     /// Reads the only plan of a text. An index is none.
-    fn read(&self, text: &str) -> Outcome<Option<Found>> {
+    fn read(&self, text: &str) -> Outcome<Option<FilePlan>> {
         let shown = self.path.display().to_string();
         let Some(dialect) = sniff(text, Some(&shown)) else {
             return match self.link.files().contains_key(self.name) {
@@ -208,7 +197,9 @@ impl One<'_> {
         let (dialect, assigned_ids, count) = (reading.dialect, reading.assigned_ids, reading.drafts.len());
         let mut drafts = reading.drafts.into_iter();
         match (drafts.next(), drafts.next()) {
-            (Some(draft), None) if dialect.can_write() => Ok(Some(Found { draft, dialect, assigned_ids })),
+            (Some(draft), None) if dialect.can_write() => {
+                Ok(Some(FilePlan { draft, dialect, assigned_ids, text: text.to_owned() }))
+            }
             (Some(_), None) => {
                 let message = format!("{dialect} can be read but not written");
                 Err(Failure::failed(message, "import it instead"))
@@ -220,71 +211,42 @@ impl One<'_> {
     }
 
     /// Stores a new plan, as an agent would.
-    fn import(&mut self, found: Found, id: Option<PlanId>, text: &str) -> Outcome<PlanId> {
+    fn import(&mut self, found: FilePlan, id: Option<PlanId>) -> Outcome<PlanId> {
         let options = CreateOptions { id, owner: OwnerRule::AsWritten, ..CreateOptions::default() };
         let reply = self.service.create(&by(found.dialect), found.draft, options)?;
         let file = LinkedFile { plan: reply.plan.clone(), version: reply.version };
-        self.link.note(self.name, text, file)?;
+        self.link.note(self.name, &found.text, file)?;
         Ok(reply.plan)
     }
 
-    /// Writes the file into the plan if it was edited, and the plan into the file if that has changed since `then`.
+    /// Writes the file into the plan if it was edited, and the plan into the file if that has changed. `now` is the version of the
+    /// plan.
     fn bring_together(
         &mut self,
         plan: &PlanId,
-        found: Found,
-        said: Option<Draft>,
-        text: &str,
-        (then, now): (u64, u64),
-        is_edited: bool,
+        found: FilePlan,
+        since: Since,
+        now: u64,
     ) -> Outcome<(What, Option<String>)> {
-        let Found { draft, dialect, assigned_ids } = found;
         let (mut version, mut notes) = (now, Vec::new());
-        if is_edited {
-            let before = self.plans.with_plan(plan, |plan| plan.to_draft())?;
-            let of_plan = written_and_read(&before, &draft, dialect, None);
-            if let (Some(said), Some(of_plan)) = (&said, &of_plan) {
-                notes.extend(conflict_note(&self.shown(), plan, now, &edit_conflicts(said, &draft, of_plan)));
-            }
-            // The ids of a text without ids are found by what its format says about the plan.
-            let said = said.filter(|_| assigned_ids.is_empty());
-            let file = FileDraft { draft: draft.clone(), assigned_ids, dialect, said };
+        if since.is_edited {
             // If the plan has changed meanwhile, the next time decides.
-            let (reply, refused) = match self.service.reload(&by(dialect), plan, file, Guard::at(now)) {
-                Err(ServiceError::Conflict(_)) => return Ok((What::Nothing, None)),
-                reloaded => reloaded?,
+            let Some(updated) = self.update(plan, &found, since.said, now, &mut notes)? else {
+                return Ok((What::Nothing, None));
             };
-            version = reply.version;
-            let after = self.plans.with_plan(plan, |plan| plan.to_draft())?;
-            let again = reopened_tasks(&before, &after);
-            if !again.is_empty() {
-                let named = text::names(again.iter(), NAMED_MAX);
-                notes.push(format!("{}: to be done again: {named}", self.shown()));
-            }
-            notes.extend(refused.into_iter().map(|why| format!("{}: {why}", self.shown())));
+            version = updated;
         }
         let is_updated = version != now;
-        let mut is_written = false;
-        let mut text = text.to_owned();
-        if now != then {
-            let current = self.plans.with_plan(plan, |plan| plan.to_draft())?;
-            version = current.version;
-            let writing = waypost_formats::write_back(&current, dialect);
-            let written =
-                writing.map_err(|error| Failure::unreadable(&self.path.display().to_string(), error))?;
-            let again = self.read(&written.text)?.map(|again| again.draft);
-            // A file that says the same stays as it is, however it is laid out.
-            if again.is_none_or(|again| !says_the_same(&again, &draft)) {
-                if !files::replace(self.path, &text, &written.text)? {
-                    // Somebody edits it at this moment; the next time decides.
-                    version = now;
-                } else {
-                    is_written = true;
-                    text = written.text;
-                    keep_index(self.path, dialect, &current)?;
-                }
+        let written = if now == since.version { Written::Same } else { self.write(plan, &found)? };
+        let (text, is_written) = match written {
+            Written::Text(text) => (text, true),
+            Written::Same => (found.text, false),
+            // Somebody edits the file at this moment; the next time decides.
+            Written::NotYet => {
+                version = now;
+                (found.text, false)
             }
-        }
+        };
         self.link.note(self.name, &text, LinkedFile { plan: plan.clone(), version })?;
         let what = match (is_updated, is_written) {
             (false, false) => What::Nothing,
@@ -294,6 +256,76 @@ impl One<'_> {
         };
         Ok((what, (!notes.is_empty()).then(|| notes.join("; "))))
     }
+
+    /// Writes an edited file into its plan, as an agent would. Returns the new version, or nothing if the plan is no longer `now`.
+    fn update(
+        &self,
+        plan: &PlanId,
+        found: &FilePlan,
+        said: Option<Draft>,
+        now: u64,
+        notes: &mut Vec<String>,
+    ) -> Outcome<Option<u64>> {
+        let FilePlan { draft, dialect, assigned_ids, .. } = found;
+        let before = self.plans.with_plan(plan, |plan| plan.to_draft())?;
+        let of_plan = written_and_read(&before, draft, *dialect, None);
+        if let (Some(said), Some(of_plan)) = (&said, &of_plan) {
+            notes.extend(conflict_note(&self.shown(), plan, now, &edit_conflicts(said, draft, of_plan)));
+        }
+        // The ids of a text without ids are found by what its format says about the plan.
+        let said = said.filter(|_| assigned_ids.is_empty());
+        let (draft, assigned_ids) = (draft.clone(), assigned_ids.clone());
+        let file = FileDraft { draft, assigned_ids, dialect: *dialect, said };
+        let (reply, refused) = match self.service.reload(&by(*dialect), plan, file, Guard::at(now)) {
+            Err(ServiceError::Conflict(_)) => return Ok(None),
+            reloaded => reloaded?,
+        };
+        let after = self.plans.with_plan(plan, |plan| plan.to_draft())?;
+        let again = reopened_tasks(&before, &after);
+        if !again.is_empty() {
+            let named = text::names(again.iter(), NAMED_MAX);
+            notes.push(format!("{}: to be done again: {named}", self.shown()));
+        }
+        notes.extend(refused.into_iter().map(|why| format!("{}: {why}", self.shown())));
+        Ok(Some(reply.version))
+    }
+
+    /// Writes a plan into its file, which still says what was read.
+    fn write(&self, plan: &PlanId, found: &FilePlan) -> Outcome<Written> {
+        let current = self.plans.with_plan(plan, |plan| plan.to_draft())?;
+        let text = waypost_formats::write_back(&current, found.dialect);
+        let text = text.map_err(|error| Failure::unreadable(&self.shown(), error))?.text;
+        // A file that says the same stays as it is, however it is laid out.
+        let says_so_already =
+            self.read(&text)?.is_some_and(|again| says_the_same(&again.draft, &found.draft));
+        if says_so_already {
+            return Ok(Written::Same);
+        }
+        if !files::replace(self.path, &found.text, &text)? {
+            return Ok(Written::NotYet);
+        }
+        keep_index(self.path, found.dialect, &current)?;
+        Ok(Written::Text(text))
+    }
+}
+
+/// What was known about a file before.
+struct Since {
+    /// What it said.
+    said: Option<Draft>,
+    /// The version of the plan that it had.
+    version: u64,
+    /// Whether it says something else now.
+    is_edited: bool,
+}
+
+/// The result of writing a plan into its file.
+enum Written {
+    Text(String),
+    /// The file says so already.
+    Same,
+    /// The file has changed since it was read.
+    NotYet,
 }
 
 /// The caller that takes files in: an agent, so that no file does what only people may.
