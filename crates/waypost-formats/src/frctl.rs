@@ -320,7 +320,7 @@ fn finish_goals(draft: &mut Draft, written: Vec<Written>, program: bool, reading
         }
         if has_children && goal.word == "failed" && task.state.status != Status::Failed {
             reading.notes.push(format!(
-                "goal {} is failed, but not every goal below it has ended; it is {} until they have",
+                "goal {} is failed, but it ends as the goals below it do: it is {} here",
                 task.spec.id,
                 task.state.status.as_str()
             ));

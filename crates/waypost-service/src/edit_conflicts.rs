@@ -38,3 +38,35 @@ fn changes(from: &Draft, to: &Draft) -> BTreeMap<String, String> {
     };
     differences(from, to).into_iter().filter_map(place).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use waypost_core::{Draft, Task, TaskId, TaskSpec};
+
+    use super::edit_conflicts;
+
+    fn draft(tasks: &[(&str, &str)]) -> Draft {
+        let task = |(id, words): &(&str, &str)| Task::new(TaskSpec::new(TaskId::new(*id).unwrap(), *words));
+        Draft { tasks: tasks.iter().map(task).collect(), ..Draft::new("p") }
+    }
+
+    #[test]
+    fn only_what_both_have_changed_to_something_else_is_a_conflict() {
+        let said = draft(&[("a", "one"), ("b", "two"), ("c", "three")]);
+        let check = |file: &[(&str, &str)], plan: &[(&str, &str)], expected: &[&str]| {
+            assert_eq!(edit_conflicts(&said, &draft(file), &draft(plan)), expected, "{file:?} {plan:?}");
+        };
+        let same = [("a", "one"), ("b", "two"), ("c", "three")];
+        check(&[("a", "1"), ("b", "two"), ("c", "three")], &same, &[]);
+        check(&same, &[("a", "1"), ("b", "two"), ("c", "three")], &[]);
+        check(&[("a", "1"), ("b", "two"), ("c", "three")], &[("a", "one"), ("b", "2"), ("c", "three")], &[]);
+        check(
+            &[("a", "1"), ("b", "2"), ("c", "three")],
+            &[("a", "1"), ("b", "zwei"), ("c", "three")],
+            &["b: description"],
+        );
+        check(&[("a", "one"), ("b", "two")], &[("a", "one"), ("b", "two"), ("c", "3")], &["c (removed)"]);
+        check(&[("a", "one"), ("b", "2"), ("c", "three")], &[("a", "one"), ("c", "three")], &["b (removed)"]);
+        check(&[("a", "one"), ("b", "two")], &[("a", "one"), ("b", "two")], &[]);
+    }
+}

@@ -15,7 +15,7 @@ use std::time::Duration;
 use waypost_store::PlanStore;
 
 pub(crate) use self::record::Link;
-pub(crate) use self::sync::{FileChange, sync};
+pub(crate) use self::sync::{FileChange, Reporting, Synced, sync};
 use crate::context::{Context, open_store};
 use crate::error::{Failure, Outcome};
 
@@ -47,7 +47,7 @@ pub(crate) fn around(
     let before = sync_all(context);
     before.iter().for_each(|note| context.out.note(note));
     let meanwhile =
-        (keeping == Keeping::Always).then(|| Meanwhile::begin(context.for_server())).transpose()?;
+        (keeping == Keeping::Always).then(|| Meanwhile::begin(context.for_background())).transpose()?;
     let outcome = command(context);
     drop(meanwhile);
     let after = sync_all(context).into_iter().filter(|note| !before.contains(note));
@@ -70,11 +70,10 @@ fn sync_links(context: &Context, plans: &Arc<PlanStore>) -> Outcome<Vec<String>>
         if !link.is_of(&place) {
             continue;
         }
-        match sync(context, plans, &mut link) {
-            Ok(changes) => notes.extend(changes.into_iter().filter_map(|change| change.note)),
+        match sync(context, plans, &mut link, Reporting::Now) {
+            Ok(synced) => notes.extend(synced.notes),
             Err(failure) => notes.push(format!("{} was left alone: {}", link.shown(), failure.one_line())),
         }
-        notes.append(&mut link.take_unreported()?);
     }
     Ok(notes)
 }
@@ -114,12 +113,8 @@ fn keep(context: &Context, stopped: &Receiver<()>) {
         let links = context.folders().and_then(|folders| Link::all(&folders)).unwrap_or_default();
         let place = context.store_location();
         for mut link in links.into_iter().filter(|link| place.as_ref().is_ok_and(|place| link.is_of(place))) {
-            // A screen or a protocol may be on this terminal, so that the next command says what is to be said.
-            let notes = match sync(context, &plans, &mut link) {
-                Ok(changes) => changes.into_iter().filter_map(|change| change.conflict()).collect(),
-                Err(_) => Vec::new(),
-            };
-            let _kept = link.leave_unreported(notes);
+            // A screen or a protocol may be on this terminal. What fails now is tried again after the command.
+            let _synced = sync(context, &plans, &mut link, Reporting::Later);
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::links::{FileChange, Link, sync};
+use crate::links::{FileChange, Link, Reporting, Synced, sync};
 use crate::view::text;
 
 const LINK_EXAMPLES: &str = "\
@@ -45,10 +45,9 @@ impl LinkFolder {
         context.caller()?.may_edit()?;
         let plans = context.plans_to_add_to()?;
         let mut link = Link::of(&context.folders()?, folder, &context.store_location()?)?;
-        let changes = sync(context, &plans, &mut link)?;
+        let Synced { changes, notes } = sync(context, &plans, &mut link, Reporting::Now)?;
         let shown = link.shown();
-        let noted = changes.iter().filter_map(|change| change.note.clone());
-        noted.for_each(|note| context.out.note(note));
+        notes.iter().for_each(|note| context.out.note(note));
         if context.out.json {
             let files: Vec<_> = changes.iter().map(to_json).collect();
             return context.out.value(&json!({ "folder": shown, "files": files }));

@@ -76,6 +76,15 @@ impl Link {
         Ok(Self { state, record })
     }
 
+    /// Reads the record again, which another process may have changed. Returns whether it is still there.
+    pub(crate) fn refresh(&mut self) -> Outcome<bool> {
+        let is_there = self.state.join(RECORD).is_file();
+        if is_there {
+            self.record = Self::read(self.state.clone())?.record;
+        }
+        Ok(is_there)
+    }
+
     /// Returns the link of a folder, or a new one.
     pub(crate) fn of(folders: &Folders, folder: &Path, place: &StoreLocation) -> Outcome<Self> {
         let folder = inside(folders, folder)?;

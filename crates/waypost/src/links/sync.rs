@@ -59,20 +59,38 @@ pub(crate) enum What {
     LeftAlone,
 }
 
-impl FileChange {
-    /// Returns what would be lost if nobody said it now.
-    pub(super) fn conflict(self) -> Option<String> {
-        self.note.filter(|_| self.what != What::LeftAlone)
-    }
+/// Who reads what there is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reporting {
+    /// Whoever runs the command.
+    Now,
+    /// Whoever runs the next command.
+    Later,
+}
+
+/// The result for a whole folder.
+#[derive(Debug, Default)]
+pub(crate) struct Synced {
+    pub(crate) changes: Vec<FileChange>,
+    /// What somebody should know, also from earlier.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Keeps the files of a link and their plans together, once.
-pub(crate) fn sync(context: &Context, plans: &Arc<PlanStore>, link: &mut Link) -> Outcome<Vec<FileChange>> {
+pub(crate) fn sync(
+    context: &Context,
+    plans: &Arc<PlanStore>,
+    link: &mut Link,
+    reporting: Reporting,
+) -> Outcome<Synced> {
     if !link.folder().is_dir() {
-        return Ok(Vec::new());
+        return Ok(Synced::default());
     }
     // Whoever has it does the same.
-    let Some(_lock) = lock(plans, link)? else { return Ok(Vec::new()) };
+    let Some(_lock) = lock(plans, link)? else { return Ok(Synced::default()) };
+    if !link.refresh()? {
+        return Ok(Synced::default());
+    }
     let service = context.service(plans);
     let mut changes = Vec::new();
     for path in plan_files(link.folder())? {
@@ -93,7 +111,19 @@ pub(crate) fn sync(context: &Context, plans: &Arc<PlanStore>, link: &mut Link) -
             }),
         }
     }
-    Ok(changes)
+    let mut notes = Vec::new();
+    match reporting {
+        Reporting::Now => {
+            notes = link.take_unreported()?;
+            notes.extend(changes.iter().filter_map(|change| change.note.clone()));
+        }
+        Reporting::Later => {
+            // A file that was left alone is found again.
+            let said = changes.iter().filter(|change| change.what != What::LeftAlone);
+            link.leave_unreported(said.filter_map(|change| change.note.clone()).collect())?;
+        }
+    }
+    Ok(Synced { changes, notes })
 }
 
 /// Waits for the right to keep the files of a link, as long as another process has it.

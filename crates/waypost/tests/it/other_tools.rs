@@ -205,6 +205,9 @@ fn a_strict_import_is_exact_or_refused() {
     refused(&with("skip", "true".into()), "task t1: `skip` is \"true\", which is read as true");
     refused(&with("tools", "Read".into()), "task t1: `tools` is \"Read\", which is read as a list of one");
     refused(&with("id", 7.into()), "`id` is 7, which is read as \"7\"");
+    let step = json!({ "id": "step_1", "description": "d", "status": "blocked" });
+    let jaato = json!({ "plan_id": "j1", "title": "j", "status": "active", "steps": [step] });
+    refused(&jaato, "task step_1: `status` is \"blocked\", which is read as pending");
     let mut plan = with("notes", "".into());
     plan["meta"]["created_at"] = "soon".into();
     refused(&plan, "plan: `meta.created_at` is \"soon\", which is read as no time");
@@ -213,7 +216,7 @@ fn a_strict_import_is_exact_or_refused() {
     refused(&plan, "plan: `total_tokens` is \"15\", which is read as 15");
     refused(
         &frctl("aaaa0001", "failed", "pending"),
-        "goal r is failed, but not every goal below it has ended",
+        "goal r is failed, but it ends as the goals below it do: it is pending here",
     );
     let long = with("notes", "".into())
         .to_string()
