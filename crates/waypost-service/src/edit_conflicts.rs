@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use waypost_core::{Difference, Draft, differences};
+use waypost_core::{Difference, Draft, Status, differences};
 
 /// Returns the places that differ in the file and in the plan, each from what the file said before. All three are as the format
 /// of the file has them.
 pub fn edit_conflicts(said: &Draft, file: &Draft, plan: &Draft) -> Vec<String> {
-    let (of_file, of_plan) = (changes(said, file), changes(said, plan));
+    let [said, file, plan] = [said, file, plan].map(without_running);
+    let (of_file, of_plan) = (changes(&said, &file), changes(&said, &plan));
     let is_conflict =
         |(place, value): &(String, String)| of_plan.get(place).is_some_and(|other| other != value);
     let mut conflicts: Vec<String> =
@@ -21,6 +22,17 @@ pub fn edit_conflicts(said: &Draft, file: &Draft, plan: &Draft) -> Vec<String> {
     conflicts.sort();
     conflicts.dedup();
     conflicts
+}
+
+/// What runs elsewhere is pending here, which is nobody's change.
+fn without_running(draft: &Draft) -> Draft {
+    let mut draft = draft.clone();
+    for task in &mut draft.tasks {
+        if task.state.status == Status::Running {
+            task.state.status = Status::Pending;
+        }
+    }
+    draft
 }
 
 /// Stands behind the id of a task that is gone.

@@ -164,6 +164,13 @@ fn changes_of_both_sides_are_brought_together_and_conflicts_are_named() {
     assert_eq!(file["tasks"][0]["status"], "done");
     assert_eq!((&second["notes"], &second["complexity"]), (&json!("from the store"), &json!("high")));
     assert_eq!(linked.task("t2")["complexity"], "high");
+    // What runs elsewhere is pending here, and nobody has changed that.
+    linked.edit(|plan| plan["tasks"][1]["status"] = "running".into());
+    linked.does(&["list"]);
+    linked.edit(|plan| plan["tasks"][1]["status"] = "pending".into());
+    let (_, said) = linked.does(&["list"]);
+    assert_eq!(said, "");
+    assert_eq!(linked.task("t2")["standing"], "ready");
     linked.does_elsewhere(&["task", "revise", "plan-a", "t2", "--notes", "of the store"]);
     linked.edit(|plan| plan["tasks"][1]["notes"] = "of the file".into());
     let (_, said) = linked.does(&["list"]);
