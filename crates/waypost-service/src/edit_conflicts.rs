@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use waypost_core::{Difference, Draft, Status, differences};
+use waypost_core::{Difference, Draft, Status, TaskId, differences};
 
 /// Returns the places that differ in the file and in the plan, each from what the file said before. All three are as the format
 /// of the file has them.
@@ -35,6 +35,11 @@ fn without_running(draft: &Draft) -> Draft {
     draft
 }
 
+/// Returns how a task is named that one side has removed and the other one changed.
+pub fn removed_task(task: &TaskId) -> String {
+    format!("{task}{REMOVED}")
+}
+
 /// Stands behind the id of a task that is gone.
 const REMOVED: &str = " (removed)";
 
@@ -45,7 +50,7 @@ fn changes(from: &Draft, to: &Draft) -> BTreeMap<String, String> {
         Difference::Task { field: "foreign", .. } | Difference::Reordered {} => None,
         Difference::Plan { field, after, .. } => Some((format!("the plan's {field}"), after)),
         Difference::Added { task, description } => Some((format!("{task}: description"), description)),
-        Difference::Removed { task, .. } => Some((format!("{task}{REMOVED}"), String::new())),
+        Difference::Removed { task, .. } => Some((removed_task(&task), String::new())),
         Difference::Task { task, field, after, .. } => Some((format!("{task}: {field}"), after)),
     };
     differences(from, to).into_iter().filter_map(place).collect()

@@ -52,7 +52,7 @@ pub use caller::{Caller, Holder, Presence, ProgramOf, SignedGate};
 pub use claim::{ClaimFilter, Claimable, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};
 pub use edit::{EditOp, NewTask, StatusChange};
-pub use edit_conflicts::edit_conflicts;
+pub use edit_conflicts::{edit_conflicts, removed_task};
 pub use error::{IdOf, ServiceError, Subject};
 pub use event_text::{consequence_summary, summary};
 pub use false_done::find_failure_phrase;

@@ -18,6 +18,8 @@ const LINKS: &str = "links";
 const RECORD: &str = "link.json";
 /// The folder with the last known texts.
 const TEXTS: &str = "texts";
+/// The folder with copies of files that have lost something.
+const COPIES: &str = "copies";
 /// Maximum length of the name of a link's folder.
 const NAME_MAX: usize = 200;
 
@@ -157,6 +159,15 @@ impl Link {
             self.save()?;
         }
         Ok(())
+    }
+
+    /// Keeps a copy of a file that is about to lose something. Returns where it is.
+    pub(crate) fn keep_copy(&self, name: &str, version: u64, text: &str) -> Outcome<PathBuf> {
+        let folder = self.state.join(COPIES);
+        fs::create_dir_all(&folder).map_err(|error| Failure::file(&folder, &error))?;
+        let path = folder.join(format!("{version}-{name}"));
+        files::write(&path, text, true)?;
+        Ok(path)
     }
 
     pub(crate) fn leave_unreported(&mut self, notes: Vec<String>) -> Outcome {

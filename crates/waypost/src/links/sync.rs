@@ -1,16 +1,17 @@
 //! Keeps the files of a linked folder and their plans together. What only one side has changed, the other takes over. What both have
 //! changed counts as the file says, and is named; the plan keeps all its versions.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use waypost_core::{Actor, Draft, PlanId, reopened_tasks};
+use waypost_core::{Actor, Draft, PlanId, Task, TaskId, reopened_tasks};
 use waypost_formats::frctl::is_index_line;
 use waypost_formats::{Dialect, sniff, written_and_read};
 use waypost_service::{
-    Caller, CreateOptions, FileDraft, Guard, OwnerRule, Service, ServiceError, edit_conflicts,
+    Caller, CreateOptions, FileDraft, Guard, OwnerRule, Service, ServiceError, edit_conflicts, removed_task,
 };
 use waypost_store::{NamedLock, PlanStore};
 
@@ -300,10 +301,29 @@ impl One<'_> {
         let before = self.plans.with_plan(plan, |plan| plan.to_draft())?;
         let of_plan = written_and_read(&before, draft, *dialect, None);
         if let (Some(said), Some(of_plan)) = (&said, &of_plan) {
-            notes.extend(conflict_note(&self.shown(), plan, now, &edit_conflicts(said, draft, of_plan)));
+            let is_known = |task: &Task| of_plan.tasks.iter().any(|known| known.spec.id == task.spec.id);
+            let gone =
+                draft.tasks.iter().filter(|task| !is_known(task)).map(|task| removed_task(&task.spec.id));
+            let gone: HashSet<String> = gone.collect();
+            let conflicts = edit_conflicts(said, draft, of_plan).into_iter();
+            let (gone, conflicts): (Vec<String>, Vec<String>) =
+                conflicts.partition(|place| gone.contains(place));
+            notes.extend(conflict_note(&self.shown(), plan, now, &conflicts));
+            // A task that is no longer in the plan does not come back, so that the file loses what it says about it.
+            if !gone.is_empty() {
+                let kept = self.link.keep_copy(self.name, now, &found.text)?;
+                let (file, named) = (self.shown(), text::names(gone.iter(), NAMED_MAX));
+                notes.push(format!(
+                    "{file} has changed tasks that are no longer in plan {plan}: {named}; a copy of the file is {}",
+                    kept.display()
+                ));
+            }
         }
         // The ids of a text without ids are found by what its format says about the plan.
-        let said = said.filter(|_| assigned_ids.is_empty());
+        let mut said = said.filter(|_| assigned_ids.is_empty());
+        if let (Some(said), Some(of_plan)) = (&mut said, of_plan) {
+            add_missing(said, draft, of_plan);
+        }
         let (draft, assigned_ids) = (draft.clone(), assigned_ids.clone());
         let file = FileDraft { draft, assigned_ids, dialect: *dialect, said };
         let (reply, refused) = match self.service.reload(&by(*dialect), plan, file, Guard::at(now)) {
@@ -356,6 +376,15 @@ enum Written {
     Same,
     /// The file has changed since it was read.
     NotYet,
+}
+
+/// Adds the tasks that a file did not have yet and that the plan has, too: what its format says about them is nobody's edit.
+fn add_missing(said: &mut Draft, file: &Draft, of_plan: Draft) {
+    let ids =
+        |draft: &Draft| -> HashSet<TaskId> { draft.tasks.iter().map(|task| task.spec.id.clone()).collect() };
+    let (known, now) = (ids(said), ids(file));
+    let is_new = |task: &Task| now.contains(&task.spec.id) && !known.contains(&task.spec.id);
+    said.tasks.extend(of_plan.tasks.into_iter().filter(is_new));
 }
 
 /// The caller that takes files in: an agent, so that no file does what only people may.

@@ -183,6 +183,23 @@ fn changes_of_both_sides_are_brought_together_and_conflicts_are_named() {
     let (old, _) = linked.does(&["show", "plan-a", "--version", &version]);
     assert!(old.contains("of the store"), "nothing is lost: {old}");
     assert!(!linked.does(&["list"]).1.contains("both changed"), "it is said once");
+    // Both sides add a task, and one removes what the other changes.
+    linked.does_elsewhere(&["task", "add", "plan-a", "of the store"]);
+    linked.does_elsewhere(&["task", "remove", "plan-a", "t2"]);
+    linked.edit(|plan| {
+        plan["tasks"][1]["notes"] = "still needed".into();
+        let tasks = plan["tasks"].as_array_mut().unwrap();
+        tasks.push(json!({ "id": "f1", "description": "of the file", "depends_on": [] }));
+    });
+    let (_, said) = linked.does(&["list"]);
+    assert!(said.contains("has changed tasks that are no longer in plan plan-a: t2 (removed)"), "{said}");
+    let copy = said.split("a copy of the file is ").nth(1).unwrap().trim();
+    assert!(fs::read_to_string(copy).unwrap().contains("still needed"), "nothing is lost");
+    let file = linked.get(FILE);
+    let mut names: Vec<&str> =
+        file["tasks"].as_array().unwrap().iter().map(|task| task["description"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["do t1", "of the file", "of the store"]);
 }
 
 #[test]
