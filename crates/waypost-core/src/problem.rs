@@ -61,7 +61,7 @@ pub enum ProblemKind {
     #[error("depends on itself")]
     SelfDependency,
     /// Tasks depend on each other in a cycle.
-    #[error("tasks depend on each other: {}", path.join(" → "))]
+    #[error("tasks depend on each other: {}", path_text(path))]
     Cycle {
         /// The path of the cycle; the first task is repeated at the end.
         path: Vec<String>,
@@ -79,7 +79,7 @@ pub enum ProblemKind {
         child: String,
     },
     /// Parents form a cycle.
-    #[error("parents form a ring: {}", path.join(" → "))]
+    #[error("parents form a ring: {}", path_text(path))]
     ParentCycle {
         /// The path of the cycle; the first task is repeated at the end.
         path: Vec<String>,
@@ -166,6 +166,37 @@ pub enum ProblemKind {
         /// A description of the problem.
         detail: String,
     },
+    /// The text is of a later version of its format.
+    #[error("its format has version {version}, and this Waypost reads version {known}")]
+    LaterVersion {
+        /// The version that the text names.
+        version: String,
+        /// The latest version that can be read.
+        known: String,
+    },
+    /// A value that is understood, but not stored as it is written. Only an exact import refuses it.
+    #[error("`{field}` is {found}, which is read as {read}")]
+    Inexact {
+        /// The name of the field.
+        field: String,
+        /// The value in the text.
+        found: String,
+        /// What it counts as.
+        read: String,
+    },
+}
+
+/// Joins the names on a path. Of a long one, the middle is left out.
+fn path_text(path: &[String]) -> String {
+    const NAMES_MAX: usize = 12;
+    const NAMES_LAST: usize = 3;
+    match path.len() {
+        0..=NAMES_MAX => path.join(" → "),
+        count => {
+            let (first, last) = (&path[..NAMES_MAX - NAMES_LAST], &path[count - NAMES_LAST..]);
+            format!("{} → … {} more … → {}", first.join(" → "), count - NAMES_MAX, last.join(" → "))
+        }
+    }
 }
 
 /// One problem of a plan.
@@ -228,6 +259,10 @@ impl Problem {
             ProblemKind::OverLimit { max, .. } => format!("stay within {max}"),
             ProblemKind::BesideItself => "name another task".into(),
             ProblemKind::Format { .. } => "correct it".into(),
+            ProblemKind::LaterVersion { known, .. } => {
+                format!("update Waypost, or save the plan in version {known}")
+            }
+            ProblemKind::Inexact { read, .. } => format!("write {read}"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use waypost_core::{Json, Plan, PlanId, Problem, Task, TaskId, Timestamp, Work};
+use waypost_core::{Complexity, Json, Plan, PlanId, Problem, Task, TaskId, Timestamp, Work};
 
 use super::prompt::Facts;
 use crate::check_evidence::Claim;
@@ -179,6 +179,10 @@ struct WorkerInput<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     notes: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complexity: Option<Complexity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     subagent: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     answers: Vec<Value>,
@@ -210,6 +214,8 @@ fn worker_input(
         inputs: admit::inputs(config, work),
         outputs: plan.outputs_for(key.task.as_str()),
         notes: &task.spec.notes,
+        tools: task.spec.tools.as_deref(),
+        complexity: task.spec.complexity,
         subagent: subagent.and_then(|inputs| inputs.get("subagent").filter(|name| name.is_string()).cloned()),
         answers: task.state.answers().iter().map(answer_of).collect(),
         traceparent: Trace::of(plan).map(|trace| trace.parent(key)),

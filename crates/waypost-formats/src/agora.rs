@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use waypost_core::{
     DEFAULT_QUEUE, Dependency, Draft, Lock, LockMode, Problem, ProblemLocation, Status, Task, TaskSpec,
-    Timestamp, Work,
+    TaskState, Timestamp, Work,
 };
 
 use crate::field_reader::{
@@ -178,6 +178,12 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
         losses.push(plan_loss("tasks"));
     }
     Ok(Writing { text: pretty(&map, 2) + "\n", losses: in_order(draft, losses) })
+}
+
+/// Whether a task has more to say than the request that its run was read from.
+pub(crate) fn has_state(task: &Task) -> bool {
+    let TaskState { status, attempt, tries, .. } = &task.state;
+    *status != Status::Pending || *attempt > 0 || *tries > 0
 }
 
 fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut Vec<Loss>) -> Value {

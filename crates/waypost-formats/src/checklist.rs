@@ -47,6 +47,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
         }
     }
     Ok(Reading {
+        inexact: Vec::new(),
         dialect: DIALECT,
         drafts: vec![draft],
         problems: found.problems,

@@ -245,7 +245,10 @@ fn read_meta(fields: &mut Fields, draft: &mut Draft, kept: &mut PreservedFields,
                 kept.keep_time("created_at", at, &text);
             }
             // clido never reads this text, so it may be anything.
-            None => kept.set("created_at", text),
+            None => {
+                fields.inexact("created_at", &Value::from(text.as_str()), "no time");
+                kept.set("created_at", text);
+            }
         },
         Some(other) => notes.push(format!("`created_at` {} is not text and was left out", Shown(&other))),
         None => {}
@@ -277,9 +280,14 @@ fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut 
     let spec = &mut task.spec;
     spec.depends_on =
         fields.task_ids("depends_on").unwrap_or_default().into_iter().map(Dependency::Task).collect();
-    spec.complexity = fields.text("complexity").and_then(|word| {
-        complexity_of(&word)
-            .or_else(|| fields.unlike("complexity", "low, medium or high", &Value::String(word)))
+    spec.complexity = fields.text("complexity").and_then(|word| match complexity_of(&word) {
+        Some(complexity) => {
+            if complexity.as_str() != word {
+                fields.inexact("complexity", &Value::String(word), complexity.as_str());
+            }
+            Some(complexity)
+        }
+        None => fields.unlike("complexity", "low, medium or high", &Value::String(word)),
     });
     spec.skip = fields.flag("skip").unwrap_or_default();
     spec.notes = fields.text("notes").unwrap_or_default();
@@ -324,8 +332,16 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
         meta.insert("id".to_owned(), id.into());
     }
     meta.insert("goal".to_owned(), goal.as_str().into());
-    put_time(&mut meta, "created_at", draft.state.created_at, &kept, canonical);
-    if draft.state.created_at.is_none() {
+    // A text that is not a time stays, whatever time the store has given to the plan.
+    let not_a_time = kept.text("created_at").filter(|text| parse_timestamp(text).is_none());
+    put_time(
+        &mut meta,
+        "created_at",
+        draft.state.created_at.filter(|_| not_a_time.is_none()),
+        &kept,
+        canonical,
+    );
+    if draft.state.created_at.is_none() || not_a_time.is_some() {
         match kept.text("created_at") {
             Some(text) => meta.insert("created_at".to_owned(), text.into()),
             None if flat => None,

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use waypost_core::{DependencyRule, Draft, Status, Task, TaskId};
 
 use crate::detect::{sniff, why_unknown};
+use crate::long_numbers::long_numbers;
 use crate::repeated_keys::repeated_keys;
 use crate::{
     Dialect, Form, Reading, Unreadable, Writing, agora, backlog, beads, checklist, clido, dot, frctl,
@@ -32,7 +33,8 @@ pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Re
         Dialect::Mermaid | Dialect::Dot | Dialect::Graphml | Dialect::Svg => {
             Err(Unreadable::WriteOnly(dialect))
         }
-    }?;
+    }?
+    .part_inexact();
     // The native format says itself what was skipped because of what.
     if dialect != Dialect::Native {
         reading.drafts.iter_mut().for_each(name_causes);
@@ -41,6 +43,9 @@ pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Re
     reading
         .notes
         .extend(repeated.map(|key| format!("the key {key} is there more than once; one of them counts")));
+    if text.trim_start().starts_with(['{', '[']) {
+        reading.notes.extend(long_numbers(text));
+    }
     Ok(reading)
 }
 
@@ -91,6 +96,13 @@ pub fn write(draft: &Draft, dialect: Dialect, form: Form) -> Result<Writing, Unr
         Dialect::Svg => svg::write(draft, form),
         Dialect::TaskMaster | Dialect::Beads | Dialect::Backlog => Err(Unreadable::ReadOnly(dialect)),
     }
+}
+
+/// Writes the results of a plan into the text that it was read from: in the same form, with what has happened.
+pub fn write_back(draft: &Draft, dialect: Dialect) -> Result<Writing, Unreadable> {
+    // A request to run items has no place for their state.
+    let needs_state = dialect == Dialect::Agora && draft.tasks.iter().any(agora::has_state);
+    write(draft, dialect, if needs_state { Form::Program } else { Form::AsRead })
 }
 
 /// Writes several plans into one text. Only jaato's store files hold more than one; any other format takes exactly one.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
-use waypost_core::{Draft, Problem, TaskId};
+use waypost_core::{Draft, Problem, ProblemKind, TaskId};
 
 use crate::Dialect;
 
@@ -19,6 +19,8 @@ pub struct Reading {
     pub problems: Vec<Problem>,
     /// Notes for a person that are not errors.
     pub notes: Vec<String>,
+    /// Values that were understood, but are not kept as they are written.
+    pub inexact: Vec<Problem>,
     /// Ids that the reader assigned to tasks without one. In an existing plan they may belong to other tasks: see
     /// [`crate::fit_to_plan`].
     pub assigned_ids: HashSet<TaskId>,
@@ -27,7 +29,16 @@ pub struct Reading {
 impl Reading {
     pub(crate) fn new(dialect: Dialect) -> Self {
         let (drafts, problems, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { dialect, drafts, problems, notes, assigned_ids: HashSet::new() }
+        Self { dialect, drafts, problems, notes, inexact: Vec::new(), assigned_ids: HashSet::new() }
+    }
+
+    /// Tells values that are only inexact apart from problems.
+    pub(crate) fn part_inexact(mut self) -> Self {
+        let is_inexact = |problem: &Problem| matches!(problem.wrong, ProblemKind::Inexact { .. });
+        let (inexact, problems) = self.problems.into_iter().partition(is_inexact);
+        self.problems = problems;
+        self.inexact.extend::<Vec<Problem>>(inexact);
+        self
     }
 }
 

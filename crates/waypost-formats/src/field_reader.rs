@@ -8,6 +8,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 use waypost_core::{Draft, PlanId, Problem, ProblemKind, ProblemLocation, Status, TaskId, Timestamp};
 
+use crate::preserved_fields::numeric_timestamp;
 pub(crate) use crate::preserved_fields::{PreservedFields, holds_unknown, parse_timestamp};
 use crate::{Dialect, Unreadable};
 
@@ -174,7 +175,11 @@ impl Fields {
     pub(crate) fn name(&mut self, field: &str) -> Option<String> {
         match self.take(field)? {
             Value::String(text) => Some(text),
-            Value::Number(number) => Some(number.to_string()),
+            Value::Number(number) => {
+                let text = number.to_string();
+                self.inexact(field, &Value::Number(number), format_args!("{text:?}"));
+                Some(text)
+            }
             other => self.unlike(field, "text", &other),
         }
     }
@@ -182,12 +187,30 @@ impl Fields {
     /// A boolean, also as the words `true` and `false`.
     pub(crate) fn flag(&mut self, field: &str) -> Option<bool> {
         let word = |value: &Value| value.as_str()?.to_ascii_lowercase().parse().ok();
-        self.read(field, "true or false", |value| value.as_bool().or_else(|| word(value)))
+        let value = self.take(field)?;
+        match value.as_bool().or_else(|| word(&value)) {
+            Some(flag) => {
+                if !value.is_boolean() {
+                    self.inexact(field, &value, flag);
+                }
+                Some(flag)
+            }
+            None => self.unlike(field, "true or false", &value),
+        }
     }
 
     /// A whole number, see [`whole`].
     pub(crate) fn integer(&mut self, field: &str) -> Option<i64> {
-        self.read(field, "a whole number", whole)
+        let value = self.take(field)?;
+        match whole(&value) {
+            Some(number) => {
+                if !(value.is_i64() || value.is_u64()) {
+                    self.inexact(field, &value, number);
+                }
+                Some(number)
+            }
+            None => self.unlike(field, "a whole number", &value),
+        }
     }
 
     pub(crate) fn number(&mut self, field: &str) -> Option<f64> {
@@ -201,9 +224,14 @@ impl Fields {
 
     /// Returns the status that a word means; an unknown word is a problem and counts as pending.
     pub(crate) fn status(&mut self, word: &str, expected: &str) -> Status {
-        status_of(word)
-            .or_else(|| self.unlike("status", expected, &Value::from(word)))
-            .unwrap_or(Status::Pending)
+        let found = Value::from(word);
+        let Some(status) = status_of(word) else {
+            return self.unlike("status", expected, &found).unwrap_or(Status::Pending);
+        };
+        if !expected.split([',', ' ']).any(|known| known == word) {
+            self.inexact("status", &found, status.as_str());
+        }
+        status
     }
 
     /// Parses a task id; an invalid one is a problem of the field.
@@ -229,14 +257,21 @@ impl Fields {
     pub(crate) fn names_in(&mut self, field: &str) -> Option<Vec<String>> {
         let list = match self.take(field)? {
             Value::Array(list) => list,
-            lone @ Value::String(_) => vec![lone],
+            lone @ Value::String(_) => {
+                self.inexact(field, &lone, "a list of one");
+                vec![lone]
+            }
             other => return self.unlike(field, "a list of texts", &other),
         };
         let mut names = Vec::with_capacity(list.len());
         for (at, entry) in list.into_iter().enumerate() {
             match entry {
                 Value::String(text) => names.push(text),
-                Value::Number(number) => names.push(number.to_string()),
+                Value::Number(number) => {
+                    let text = number.to_string();
+                    self.inexact(&format!("{field}[{at}]"), &Value::Number(number), format_args!("{text:?}"));
+                    names.push(text);
+                }
                 other => {
                     self.unlike::<()>(&format!("{field}[{at}]"), "text", &other);
                 }
@@ -266,11 +301,7 @@ impl Fields {
         let value = self.take(field)?;
         let found = match &value {
             Value::String(text) => parse_timestamp(text),
-            // Seconds since 1970, or milliseconds if the number is too large for seconds of this era.
-            Value::Number(number) => number.as_f64().map(|count| {
-                let micros = if count.abs() > 2e10 { count * 1e3 } else { count * 1e6 };
-                Timestamp::from_micros(micros as i64)
-            }),
+            Value::Number(number) => number.as_f64().map(numeric_timestamp),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };
         match (found, &value) {
@@ -280,9 +311,19 @@ impl Fields {
                 }
                 Some(at)
             }
-            (Some(at), _) => Some(at),
+            (Some(at), _) => {
+                kept.set(field, value);
+                Some(at)
+            }
             (None, _) => self.unlike(field, "a time such as 2026-03-22T10:00:00Z", &value),
         }
+    }
+
+    /// Records that a value is understood, but not kept as it is written.
+    pub(crate) fn inexact(&mut self, field: &str, found: &Value, read: impl fmt::Display) {
+        let field = format!("{}{field}", self.within);
+        let (found, read) = (Shown(found).to_string(), read.to_string());
+        self.problem(ProblemKind::Inexact { field, found, read });
     }
 
     /// Records a problem: the field has the wrong type.
@@ -346,16 +387,16 @@ pub(crate) fn take_plan_id(
     }
 }
 
-/// Returns the id to write: the draft's own, the preserved one, or `otherwise`.
+/// Returns the id to write: the preserved one that cannot be used here, the draft's own, or `otherwise`.
 pub(crate) fn plan_id_text(
     draft: &Draft,
     kept: &PreservedFields,
     otherwise: impl FnOnce() -> String,
 ) -> String {
-    match (&draft.id, kept.text("id")) {
-        (Some(id), _) => id.to_string(),
-        (None, Some(text)) => text.to_owned(),
-        (None, None) => otherwise(),
+    match (kept.text("id").filter(|text| !text.is_empty()), &draft.id) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(id)) => id.to_string(),
+        (None, None) => kept.text("id").map_or_else(otherwise, str::to_owned),
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn put_time(
     kept: &PreservedFields,
     written: fn(Timestamp) -> String,
 ) {
-    put(map, field, at.map(|at| kept.time(field, at, written)));
+    put(map, field, at.map(|at| kept.time_value(field, at, written)));
 }
 
 /// Inserts a value, if there is one.

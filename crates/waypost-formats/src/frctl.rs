@@ -16,8 +16,8 @@ use waypost_core::{
     TaskSpec, Timestamp,
 };
 
-pub use self::index::{is_index_line, write_index};
-use self::status::read_status;
+pub use self::index::{is_index_line, update_index, write_index};
+use self::status::{goal_word, read_status};
 use self::tree::{Tree, child_ids, root_description};
 pub(crate) use self::write::write;
 use crate::field_reader::{Fields, Nameless, PreservedFields, object_of, take_plan_id, task_id};
@@ -46,7 +46,13 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     let root = fields.text_needed("root_goal_id");
     let description = fields.text("description");
     draft.state.created_at = fields.time_as("created_at", &mut kept, time);
+    // Storing the plan does not change it, although the store notes down a time.
+    let updated_at = fields.peek("updated_at").filter(|at| !at.is_null()).cloned();
     draft.state.updated_at = fields.time_as("updated_at", &mut kept, time);
+    if let Some(updated_at) = updated_at {
+        kept.set("updated_at", updated_at);
+    }
+    refuse_later_version(&mut fields);
     let total_tokens = fields.integer("total_tokens").unwrap_or_default();
     let max_depth = fields.integer("max_depth").unwrap_or_default();
     let status = fields.text("status");
@@ -62,7 +68,7 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     }
     nameless.settle(&mut draft);
     put_in_order(&mut draft, &mut written);
-    finish_goals(&mut draft, written, &mut reading.problems);
+    finish_goals(&mut draft, written, program, &mut reading);
 
     // The program does not always count; the tokens of its goals were spent all the same.
     let thoughts = draft.tasks.iter().filter_map(|task| task.spec.thinking.as_ref());
@@ -87,9 +93,24 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
         }
     };
     read_status(status.as_deref(), &mut draft, &mut kept, &mut reading.notes);
+    draft.state.finished_at = draft.state.updated_at.filter(|_| draft.state.phase.is_finished());
     kept.keep_in(&mut draft.spec.foreign, DIALECT);
     reading.drafts.push(draft);
     reading
+}
+
+/// Refuses a plan of a later version: its fields may mean something else.
+fn refuse_later_version(fields: &mut Fields) {
+    let version = match fields.peek("schema_version") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => return,
+    };
+    let major =
+        version.trim_start_matches(['v', 'V']).split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major.is_some_and(|major| major > 1) {
+        fields.problem(ProblemKind::LaterVersion { version, known: "1.0".to_owned() });
+    }
 }
 
 /// Whether the plan has the field order in which the program saves it.
@@ -121,7 +142,7 @@ struct Written {
     kept: PreservedFields,
     child_ids: Vec<String>,
     depth: Option<i64>,
-    is_complete: bool,
+    word: String,
 }
 
 fn read_goal(
@@ -170,7 +191,10 @@ fn read_goal(
         Some("atomic") => thinking.refinement = Some(Refinement::Atomic),
         // Whether its children are done is known only after all goals have been read.
         Some("complete") if !child_ids.is_empty() => thinking.refinement = Some(Refinement::Decomposed),
-        Some("complete") => task.state.status = Status::Done,
+        Some("complete") => {
+            thinking.refinement = Some(Refinement::Atomic);
+            task.state.status = Status::Done;
+        }
         Some("failed") => task.state.status = Status::Failed,
         Some(_) | None => {
             fields.unlike::<()>("status", "pending, decomposing, atomic, complete or failed", &word);
@@ -180,7 +204,8 @@ fn read_goal(
         task.spec.thinking = Some(Box::new(thinking));
     }
     kept.keep_unknown(fields.finish(problems));
-    (task, Written { kept, child_ids, depth, is_complete: word == "complete" })
+    let word = word.as_str().unwrap_or_default().to_owned();
+    (task, Written { kept, child_ids, depth, word })
 }
 
 fn read_digest(fields: &mut Fields, kept: &mut PreservedFields) -> Option<Digest> {
@@ -259,7 +284,8 @@ fn permute<T>(list: &mut [T], from: &[usize]) {
 }
 
 /// Compares what the goals state with the actual tree, preserves the differences, and sets the status of composite goals.
-fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Problem>) {
+fn finish_goals(draft: &mut Draft, written: Vec<Written>, program: bool, reading: &mut Reading) {
+    let problems = &mut reading.problems;
     let tree = Tree::of(draft, None);
     for (at, goal) in written.iter().enumerate() {
         let id = &draft.tasks[at].spec.id;
@@ -284,17 +310,41 @@ fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Pro
                 .push(Problem::task(id, ProblemKind::WrongDepth { written: depth, actual: tree.depth(at) }));
         }
     }
-    let all_done = tree.all_below(|at| written[at].is_complete);
+    settle_parents(draft, &tree);
     for (at, goal) in written.into_iter().enumerate() {
         let mut kept = goal.kept;
+        let has_children = !tree.children(at).is_empty();
+        let task = &mut draft.tasks[at];
+        if task.state.status.is_finished() {
+            task.state.finished_at = task.state.updated_at;
+        }
+        if has_children && goal.word == "failed" && task.state.status != Status::Failed {
+            reading.notes.push(format!(
+                "goal {} is failed, but it ends as the goals below it do: it is {} here",
+                task.spec.id,
+                task.state.status.as_str()
+            ));
+        }
+        kept.remember("status", goal_word(task, has_children, program).0, goal.word);
         kept.remember("child_ids", child_ids(draft, &tree, at), goal.child_ids);
         if let Some(depth) = goal.depth {
             kept.remember("depth", tree.depth(at), depth);
         }
-        let task = &mut draft.tasks[at];
-        if goal.is_complete && task.state.status == Status::Pending && all_done[at] {
-            task.state.status = Status::Done;
+        kept.keep_in(&mut draft.tasks[at].spec.foreign, DIALECT);
+    }
+}
+
+/// Ends goals as the goals below them end, as the store does.
+fn settle_parents(draft: &mut Draft, tree: &Tree) {
+    for at in tree.children_first() {
+        let statuses = || tree.children(at).iter().map(|child| draft.tasks[*child].state.status);
+        if tree.children(at).is_empty() {
+            continue;
         }
-        kept.keep_in(&mut task.spec.foreign, DIALECT);
+        draft.tasks[at].state.status = match () {
+            () if !statuses().all(Status::is_finished) => Status::Pending,
+            () if statuses().any(|status| status == Status::Failed) => Status::Failed,
+            () => Status::Done,
+        };
     }
 }

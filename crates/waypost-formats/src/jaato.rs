@@ -189,6 +189,10 @@ fn read_step(
         reading.notes.push(format!("{place}: has sequence {sequence}, but is at position {}", index + 1));
     }
     Links::take(&mut fields, own, blocked).put(&mut task, &mut kept);
+    if blocked && task.spec.depends_on.is_empty() {
+        // Nothing says what it waits for.
+        fields.inexact("status", &Value::from("blocked"), Status::Pending.as_str());
+    }
     kept.keep_unknown(fields.finish(&mut reading.problems));
     kept.keep_in(&mut task.spec.foreign, DIALECT);
     task

@@ -136,6 +136,16 @@ impl PreservedFields {
         }
     }
 
+    /// Like [`Self::time`], for a value that may have been read as a number.
+    pub(crate) fn time_value(&self, field: &str, at: Timestamp, written: fn(Timestamp) -> String) -> Value {
+        match self.get(field) {
+            Some(Value::Number(number)) if number.as_f64().map(numeric_timestamp) == Some(at) => {
+                Value::Number(number.clone())
+            }
+            Some(_) | None => self.time(field, at, written).into(),
+        }
+    }
+
     /// Stores which fields were absent.
     pub(crate) fn keep_absent(&mut self, absent: Vec<&str>) {
         if !absent.is_empty() {
@@ -162,6 +172,12 @@ fn written_name(name: &str) -> Option<&str> {
 /// Whether the preserved data holds more than hints.
 pub(crate) fn holds_unknown(foreign: &ForeignFields, dialect: &str) -> bool {
     foreign.of(dialect).keys().any(|name| written_name(name).is_some())
+}
+
+/// Returns the time that a number means: seconds since 1970, or milliseconds if it is too large for seconds of this era.
+pub(crate) fn numeric_timestamp(count: f64) -> Timestamp {
+    let micros = if count.abs() > 2e10 { count * 1e3 } else { count * 1e6 };
+    Timestamp::from_micros(micros as i64)
 }
 
 /// Parses a timestamp as programs write it: any form of [`Timestamp::parse`], or seconds since 1970 as up to 11 digits.

@@ -8,7 +8,8 @@ use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
-use crate::standstill::{may_start_tasks, standstill};
+use crate::standstill::{may_start_tasks, standstill, starts_with_skips};
+use crate::submit::Start;
 
 /// Maximum number of tasks to try in one claim: another worker may claim one first, or hold its lock.
 const CANDIDATES_MAX: usize = 200;
@@ -72,6 +73,14 @@ impl Service {
         {
             // Each of them would be refused for the same reason.
             tasks.clear();
+        }
+        if let Some(plan) = filter.plan
+            && tasks.is_empty()
+            && self.view(plan, |plan, _| starts_with_skips(plan))?
+            && self.start(by, plan, false, Guard::NONE)? == Start::Runs
+        {
+            // What its author skips is skipped now, so that what comes after it can be claimed.
+            tasks = self.claimable(filter, CANDIDATES_MAX)?.tasks;
         }
         for (plan, task) in tasks {
             let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };

@@ -1,7 +1,7 @@
 //! Why nothing of a plan can be claimed: one list of reasons for every front end. Says nothing about single tasks;
 //! `wait_reasons` does.
 
-use waypost_core::{Phase, Plan};
+use waypost_core::{Phase, Plan, Status};
 use waypost_text::one_line;
 
 use crate::caller::{Caller, Holder};
@@ -72,6 +72,12 @@ pub fn standstill(plan: &Plan, by: &Caller) -> Vec<String> {
     if !asking.is_empty() {
         reasons.push(format!("a person has to answer {}", asking.join(", ")));
     }
+    let skipped: Vec<&str> = to_be_skipped(plan).take(NAMES_MAX + 1).collect();
+    if !skipped.is_empty() {
+        let more = if skipped.len() > NAMES_MAX { " and others" } else { "" };
+        let named = skipped[..skipped.len().min(NAMES_MAX)].join(", ");
+        reasons.push(format!("to be skipped once the plan has started: {named}{more}"));
+    }
     let others = [
         (counts.queued, "queued"),
         (counts.ready + counts.reported, "ready for machines, people or checks"),
@@ -81,4 +87,15 @@ pub fn standstill(plan: &Plan, by: &Caller) -> Vec<String> {
     reasons
         .extend(others.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
     reasons
+}
+
+/// Whether a draft offers nothing before it has started, because its author skips what would come first.
+pub(crate) fn starts_with_skips(plan: &Plan) -> bool {
+    plan.state().phase == Phase::Draft && may_start_tasks(plan) && to_be_skipped(plan).next().is_some()
+}
+
+/// Returns the tasks that their author skips and that have not ended yet.
+fn to_be_skipped(plan: &Plan) -> impl Iterator<Item = &str> {
+    let pending = plan.tasks().map(|(task, _)| task).filter(|task| task.state.status == Status::Pending);
+    pending.filter(|task| task.spec.skip).map(|task| task.spec.id.as_str())
 }

@@ -13,6 +13,9 @@ pub fn task_row(plan: &Plan, task: &Task, description: String) -> Map<String, Va
     fields.insert("id".to_owned(), spec.id.as_str().into());
     fields.insert("description".to_owned(), description.into());
     fields.insert("standing".to_owned(), json!(plan.effective_status(spec.id.as_str())));
+    if spec.skip {
+        fields.insert("skip".to_owned(), true.into());
+    }
     if let Some(parent) = &spec.parent {
         fields.insert("parent".to_owned(), parent.as_str().into());
     }

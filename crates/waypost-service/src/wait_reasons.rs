@@ -118,6 +118,7 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
                 .into_iter()
                 .map(|name| match (known.get(&name), plan.effective_status(&name)) {
                     (Some(words), _) => format!("{name} ({words})"),
+                    (None, Some(_)) if is_to_be_skipped(plan, &name) => format!("{name} (to be skipped)"),
                     (None, Some(standing)) => format!("{name} ({})", standing.as_str()),
                     (None, None) => name,
                 })
@@ -132,6 +133,7 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
         }
         BlockReason::Held { task, by, reason } => ("hold", hold_text(&task, &by, &reason)),
         BlockReason::Until(at) => ("retry", format!("its next attempt at {}", at.to_the_second())),
+        BlockReason::Skip { task: skipped } => ("skip", skip_text(Some(task.as_str()), &skipped)),
     };
     Reason { kind, words, fact }
 }
@@ -146,7 +148,19 @@ pub fn waiting_text(waiting: &BlockReason) -> String {
         BlockReason::Check => "its check: it is reported as done".to_owned(),
         BlockReason::Held { task, by, reason } => hold_text(task, by, reason),
         BlockReason::Until(until) => format!("its next attempt at {} UTC", until.to_the_second()),
+        BlockReason::Skip { task } => skip_text(None, task),
     }
+}
+
+/// Whether the author skips a task that has not ended yet.
+pub fn is_to_be_skipped(plan: &Plan, task: &str) -> bool {
+    plan.task(task).is_some_and(|task| task.spec.skip && task.state.status == Status::Pending)
+}
+
+/// Says that the author skips a task, or one above it.
+fn skip_text(task: Option<&str>, skipped: &str) -> String {
+    let which = if task == Some(skipped) { "it".to_owned() } else { skipped.to_owned() };
+    format!("nothing: its author skips {which} once the plan has started, and dependants do not wait for it")
 }
 
 /// Says who holds a task that another, or the task itself, waits for.

@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::commands as command;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::links::Keeping;
 use crate::options::Global;
 
 const AFTER_HELP: &str = "\
@@ -112,7 +113,7 @@ commands!(Command {
     /// Browse, edit and run plans in the terminal UI
     Tui(command::tui::Tui),
     /// List plans
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", alias = "li")]
     List(command::list::List),
     /// Show a plan or one of its tasks
     #[command(visible_alias = "view")]
@@ -173,6 +174,10 @@ commands!(Command {
     Edit(command::edit::Edit),
     /// Update a plan from a file
     Update(command::update::Update),
+    /// Keep the files of another program's folder and their plans together
+    Link(command::link::LinkFolder),
+    /// Keep a folder's files and their plans together no longer
+    Unlink(command::link::Unlink),
     /// Export a plan in any format
     Export(command::export::Export),
     /// Draw a plan's graph
@@ -225,6 +230,40 @@ commands!(Command {
     /// Print a shell completion script
     Completions(command::completions::Completions),
 });
+
+impl Command {
+    /// When the files of linked folders and their plans are kept together.
+    pub(crate) fn keeps_links(&self) -> Keeping {
+        match self {
+            Self::Run(run) if run.keeps_its_file() => Keeping::Around,
+            Self::Mcp(_)
+            | Self::Serve(_)
+            | Self::Worker(_)
+            | Self::Run(_)
+            | Self::Tui(_)
+            | Self::Watch(_) => Keeping::Always,
+            Self::Link(_)
+            | Self::Unlink(_)
+            | Self::Demo(_)
+            | Self::Init(_)
+            | Self::Trust(_)
+            | Self::Untrust(_)
+            | Self::Signers(_)
+            | Self::Token(_)
+            | Self::Model(_)
+            | Self::Schema(_)
+            | Self::Validate(_)
+            | Self::Migrate(_)
+            | Self::Copy(_)
+            | Self::Prune(_)
+            | Self::Doctor(_)
+            | Self::Verify(_)
+            | Self::Instructions(_)
+            | Self::Completions(_) => Keeping::Never,
+            _ => Keeping::Around,
+        }
+    }
+}
 
 commands!(Task {
     /// Add a task

@@ -76,6 +76,13 @@ impl Context {
         Self::new(self.global.clone(), self.program)
     }
 
+    /// A copy for a thread beside a command, which says nothing of its own.
+    pub(crate) fn for_background(&self) -> Self {
+        let copy = self.for_server();
+        copy.said.store(true, Ordering::Relaxed);
+        copy
+    }
+
     /// A copy for the user's own store.
     pub(crate) fn for_user(&self) -> Self {
         Self::new(Global { store: None, global: true, ..self.global.clone() }, self.program)

@@ -9,11 +9,14 @@ mod commands;
 mod context;
 mod error;
 mod files;
+mod foreign_folders;
 mod git_config;
 mod instructions;
+mod links;
 mod load_config;
 mod options;
 mod output;
+mod plan_folder;
 mod plan_input;
 mod planning;
 mod signals;
@@ -42,7 +45,9 @@ fn main() -> ExitCode {
     };
     let mut context = Context::new(cli.global, Cli::command);
     waypost_exec::traces::begin(&load_config::variables());
-    let outcome = context.enter().and_then(|()| cli.command.run(&mut context));
+    let keeping = cli.command.keeps_links();
+    let run = |context: &mut Context| cli.command.run(context);
+    let outcome = context.enter().and_then(|()| links::around(&mut context, keeping, run));
     waypost_exec::traces::finish();
     ended(context.out, outcome)
 }

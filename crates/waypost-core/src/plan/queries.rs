@@ -177,6 +177,11 @@ pub enum BlockReason {
         #[serde(skip_serializing_if = "String::is_empty")]
         reason: String,
     },
+    /// The author skips the task, or a task above it: it never starts.
+    Skip {
+        /// The id of the task that is to be skipped.
+        task: String,
+    },
 }
 
 impl Plan {
@@ -404,6 +409,9 @@ impl Plan {
         }
         let mut at_number = number;
         while at_number != NONE {
+            if self.slot(at_number).skip {
+                waiting.push(BlockReason::Skip { task: self.name(at_number) });
+            }
             if self.slot(at_number).verdict() != Verdict::Clear {
                 waiting.push(BlockReason::Dependencies(self.unmet_names(at_number, NAMES_MAX)));
             }

@@ -5,10 +5,13 @@
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, ProblemLocation, Status, Timestamp};
 
-use super::status::{goal_word, read_status, status_word};
+use super::status::{goal_word, read_status, written_status};
 use super::tree::Tree;
-use crate::field_reader::{Fields, PreservedFields, plan_id_text, short_hash, take_plan_id};
-use crate::field_writer::{canonical, pretty, put_time, python_offset};
+use super::write::updated_at;
+use crate::field_reader::{
+    Fields, PreservedFields, object_of, parse_timestamp, plan_id_text, short_hash, take_plan_id,
+};
+use crate::field_writer::{canonical, pretty, put, put_time, python, python_offset};
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
 const COUNTS: [&str; 5] = ["total_goals", "atomic_goals", "complete_goals", "goal_count", "atomic_count"];
@@ -106,17 +109,54 @@ pub fn write_index(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> 
     Ok(Writing { text, losses: Vec::new() })
 }
 
+/// Returns an index with this plan in it, in the form of the index, or of the plan for a new one. What the index says about other
+/// plans stays as it is.
+pub fn update_index(index: Option<&str>, draft: &Draft) -> Result<String, Unreadable> {
+    let mut top = index.map_or_else(|| Ok(Map::new()), |text| object_of(text, Dialect::Frctl))?;
+    let kept = PreservedFields::of(&draft.spec.foreign, Dialect::Frctl);
+    let is_new = index.is_none();
+    let program = if is_new { kept.text("form") == Some("program") } else { !top.contains_key("plans") };
+    if !is_new && !top.is_empty() && !is_index(&top) {
+        return Err(Unreadable::NoPlan("it is not an index of plans".to_owned()));
+    }
+    let (id, head) = write_head(draft, program);
+    if program {
+        let known = top.get(&id).cloned();
+        top.insert(id, with_unknown(head, known));
+        return Ok(pretty(&top, 2));
+    }
+    let updated_at = head.get("updated_at").cloned();
+    let plans = top.entry("plans").or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(plans) = plans {
+        match plans.iter_mut().find(|known| known.get("id").and_then(Value::as_str) == Some(&id)) {
+            Some(known) => *known = with_unknown(head, Some(known.take())),
+            None => plans.push(head),
+        }
+    }
+    put(&mut top, "last_updated", updated_at);
+    Ok(pretty(&top, 4) + "\n")
+}
+
+/// Keeps what a line of an index has besides.
+fn with_unknown(mut head: Value, known: Option<Value>) -> Value {
+    if let (Value::Object(head), Some(Value::Object(known))) = (&mut head, known) {
+        for (name, value) in known {
+            head.entry(name).or_insert(value);
+        }
+    }
+    head
+}
+
 fn write_head(draft: &Draft, program: bool) -> (String, Value) {
     let kept = PreservedFields::of(&draft.spec.foreign, Dialect::Frctl);
     let id = plan_id_text(draft, &kept, || short_hash(&draft.spec.title));
-    let phase = draft.state.phase;
     let time = if program { python_offset } else { canonical };
     let tree = Tree::of(draft, None);
     let words: Vec<&str> = draft
         .tasks
         .iter()
         .enumerate()
-        .map(|(at, task)| goal_word(task, !tree.children(at).is_empty()).0)
+        .map(|(at, task)| goal_word(task, !tree.children(at).is_empty(), program).0)
         .collect();
     let is_leaf = |at: usize| tree.children(at).is_empty();
     let atomic = words.iter().enumerate().filter(|(at, word)| match **word {
@@ -134,10 +174,14 @@ fn write_head(draft: &Draft, program: bool) -> (String, Value) {
     let mut map = Map::new();
     map.insert("id".to_owned(), id.as_str().into());
     map.insert("description".to_owned(), draft.spec.title.as_str().into());
-    let status = kept.phase_word(phase).unwrap_or_else(|| status_word(phase));
-    map.insert("status".to_owned(), status.into());
+    map.insert("status".to_owned(), written_status(draft, &tree, &kept));
     put_time(&mut map, "created_at", draft.state.created_at, &kept, time);
-    put_time(&mut map, "updated_at", draft.state.updated_at, &kept, time);
+    // The program writes times into its index in another form than into its plans.
+    let in_index = |at: Value| match at.as_str().and_then(parse_timestamp) {
+        Some(moment) if program && at == python(moment) => python_offset(moment).into(),
+        Some(_) | None => at,
+    };
+    put(&mut map, "updated_at", updated_at(draft, &kept, time).map(in_index));
     if program {
         map.insert("goal_count".to_owned(), counted("goal_count", words.len()));
         map.insert("atomic_count".to_owned(), counted("atomic_count", atomic));

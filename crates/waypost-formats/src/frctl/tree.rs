@@ -77,13 +77,9 @@ impl Tree {
         &self.tops
     }
 
-    /// Returns for each task whether `holds` is true for it and for all tasks below it.
-    pub(crate) fn all_below(&self, holds: impl Fn(usize) -> bool) -> Vec<bool> {
-        let mut all = vec![false; self.children.len()];
-        for &at in self.order.iter().rev() {
-            all[at] = holds(at) && self.children[at].iter().all(|&child| all[child]);
-        }
-        all
+    /// The positions of tasks, children before their parents. Tasks in a cycle are not among them.
+    pub(crate) fn children_first(&self) -> impl Iterator<Item = usize> {
+        self.order.iter().rev().copied()
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use waypost_core::{Digest, Draft, Phase, Status, Task, TaskId, Timestamp};
 
-use super::status::{goal_word, status_word};
+use super::status::{goal_word, written_status};
 use super::tree::{Tree, child_ids, root_description, root_of};
 use crate::field_reader::{PreservedFields, plan_id_text, short_hash};
 use crate::field_writer::{
@@ -58,13 +58,12 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
         map.insert("description".to_owned(), title.into());
         told.push(title);
     }
-    let phase = draft.state.phase;
-    let status: Value = kept.phase_word(phase).unwrap_or_else(|| status_word(phase)).into();
+    let status = written_status(draft, &tree, &kept);
     if !shape.program {
         map.insert("status".to_owned(), status.clone());
     }
     put_time(&mut map, "created_at", draft.state.created_at, &kept, time);
-    put_time(&mut map, "updated_at", draft.state.updated_at, &kept, time);
+    put(&mut map, "updated_at", updated_at(draft, &kept, time));
     map.insert("status".to_owned(), status);
     map.insert("total_tokens".to_owned(), kept.recall("total_tokens", draft.state.tokens_used));
     map.insert("max_depth".to_owned(), kept.recall("max_depth", tree.depth_max()));
@@ -85,6 +84,18 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     }
     let text = if shape.program { pretty_ascii(&map) } else { pretty(&map, 4) + "\n" };
     Ok(Writing { text, losses: in_order(draft, losses) })
+}
+
+/// Returns when the plan was last changed. A plan that has only been stored was not.
+pub(super) fn updated_at(
+    draft: &Draft,
+    kept: &PreservedFields,
+    time: fn(Timestamp) -> String,
+) -> Option<Value> {
+    match kept.get("updated_at") {
+        Some(read) if draft.version <= 1 => Some(read.clone()),
+        Some(_) | None => draft.state.updated_at.map(|at| kept.time_value("updated_at", at, time)),
+    }
 }
 
 /// Returns an id for the made root that no task has: `<plan>-root`.
@@ -115,7 +126,13 @@ fn made_root(
     let mut map = Map::new();
     map.insert("id".to_owned(), id.as_str().into());
     map.insert("description".to_owned(), description.as_str().into());
-    map.insert("status".to_owned(), if children.is_empty() { "pending" } else { "decomposing" }.into());
+    let is_done = |at: &usize| draft.tasks[*at].state.status == Status::Done;
+    let status = match children.is_empty() {
+        true => "pending",
+        false if tree.tops().iter().all(is_done) => "complete",
+        false => "decomposing",
+    };
+    map.insert("status".to_owned(), status.into());
     map.insert("parent_id".to_owned(), Value::Null);
     map.insert("child_ids".to_owned(), children.into());
     map.insert("depth".to_owned(), 0.into());
@@ -140,7 +157,7 @@ fn write_goal(
     let Task { spec, state } = &draft.tasks[at];
     let kept = PreservedFields::of(&spec.foreign, Dialect::Frctl);
     let time = if shape.program { python } else { canonical };
-    let (word, told) = goal_word(&draft.tasks[at], !tree.children(at).is_empty());
+    let (word, told) = goal_word(&draft.tasks[at], !tree.children(at).is_empty(), shape.program);
     if !told {
         let untold = match state.status {
             Status::Pending | Status::Done | Status::Failed => "thinking.refinement",
@@ -157,7 +174,7 @@ fn write_goal(
     let mut map = Map::new();
     map.insert("id".to_owned(), spec.id.as_str().into());
     map.insert("description".to_owned(), spec.description.as_str().into());
-    map.insert("status".to_owned(), word.into());
+    map.insert("status".to_owned(), kept.recall("status", word));
     map.insert("parent_id".to_owned(), parent);
     map.insert("child_ids".to_owned(), kept.recall("child_ids", child_ids(draft, tree, at)));
     map.insert("depth".to_owned(), kept.recall("depth", tree.depth(at)));

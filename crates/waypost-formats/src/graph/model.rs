@@ -12,11 +12,15 @@ use crate::markdown::task_parser::first_places;
 /// Maximum nesting of groups in a picture. Deeper tasks go into the deepest group.
 pub(crate) const GROUP_LEVELS_MAX: usize = 8;
 
-/// Returns the status of each task. A draft that is no valid plan has only the statuses that it names.
+/// Returns the status of each task. A draft that is no valid plan has only the statuses that it names. What its author skips is
+/// drawn as skipped, also before the plan starts.
 fn statuses(draft: &Draft) -> Vec<EffectiveStatus> {
     let plan = PlanId::new("drawn").ok().filter(|_| validate(draft).is_empty());
     let plan = plan.map(|id| Plan::from_trusted_draft(id, draft.clone()));
     let of_task = |task: &Task| {
+        if task.spec.skip && task.state.status == Status::Pending {
+            return EffectiveStatus::Skipped;
+        }
         let derived = plan.as_ref().and_then(|plan| plan.effective_status(task.spec.id.as_str()));
         derived.unwrap_or(match task.state.status {
             Status::Pending => EffectiveStatus::Ready,

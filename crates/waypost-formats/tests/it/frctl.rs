@@ -1,7 +1,7 @@
 //! frctl's goal trees and their index.
 
 use waypost_core::{Phase, Refinement, Status, validate};
-use waypost_formats::frctl::write_index;
+use waypost_formats::frctl::{update_index, write_index};
 use waypost_formats::{Dialect, Form, read};
 use waypost_testkit::{plan_of, task as spec};
 
@@ -174,7 +174,15 @@ fn what_was_only_kept_gives_way_to_what_has_changed() {
     let mut plan = draft(&fixture("frctl/saved.json"), FRCTL);
     assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["status"], "complete");
     plan.state.phase = Phase::Active;
+    assert_eq!(
+        json(&written(&plan, FRCTL, Form::AsRead))["status"],
+        "complete",
+        "every goal is looked at: planning is over, whether or not the work is"
+    );
+    plan.tasks[1].spec.thinking = None;
     assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["status"], "in_progress");
+    plan.state.phase = Phase::Paused;
+    assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["status"], "paused");
 }
 
 #[test]
@@ -222,6 +230,136 @@ fn an_index_is_read_and_written() {
         assert_eq!(json(&write_index(&reading.drafts, Form::AsRead).unwrap().text), json(&text), "{index}");
         let plans = [draft(&fixture(plan), FRCTL)];
         assert_eq!(json(&write_index(&plans, Form::AsRead).unwrap().text), json(&text), "{index}");
+    }
+}
+
+#[test]
+fn an_index_gets_a_line_for_a_plan_and_keeps_the_others() {
+    let plan = draft(&fixture("frctl/document.json"), FRCTL);
+    let lone = json(&update_index(None, &plan).unwrap());
+    assert_eq!(lone, json(&fixture("frctl/index-document.json")), "a new index has the form of the plan");
+    let others = json(
+        r#"{"plans": [{"id": "other", "total_goals": 7, "mine": 1}, {"id": "0b0b0b0b", "note": "kept"}], "x": 2}"#,
+    );
+    let index = json(&update_index(Some(&others.to_string()), &plan).unwrap());
+    assert_eq!(index["plans"][0], others["plans"][0]);
+    assert_eq!(index["plans"][1]["note"], "kept");
+    assert_eq!(index["plans"][1]["total_goals"], lone["plans"][0]["total_goals"]);
+    assert_eq!((&index["x"], &index["last_updated"]), (&2.into(), &lone["last_updated"]));
+    // The program begins with an empty map.
+    let map = json(&update_index(Some("{}"), &plan).unwrap());
+    assert_eq!(map["0b0b0b0b"]["goal_count"], 3);
+    assert!(update_index(Some(&fixture("frctl/document.json")), &plan).is_err(), "a plan is not an index");
+}
+
+#[test]
+fn complete_means_what_the_document_says() {
+    let text = fixture("frctl/saved.json");
+    let plan = draft(&text, FRCTL);
+    // To the program, a goal that is broken down is complete; in the document, one that is implemented.
+    let document = json(&written(&plan, FRCTL, Form::Document));
+    assert_eq!(document["goals"]["77aa00ff-root"]["status"], "decomposing");
+    assert_eq!(document["status"], "complete", "all atomic goals are identified");
+    assert_eq!(json(&written(&plan, FRCTL, Form::Program))["goals"]["77aa00ff-root"]["status"], "complete");
+    let goal = |status: &str| {
+        format!(
+            r#"{{"id": "p", "root_goal_id": "r", "description": "d", "goals": {{
+            "r": {{"id": "r", "description": "r", "status": "{status}", "child_ids": ["a"]}},
+            "a": {{"id": "a", "description": "a", "status": "pending", "parent_id": "r", "child_ids": [], "depth": 1}}}}}}"#
+        )
+    };
+    for status in ["complete", "failed", "atomic"] {
+        let plan = draft(&goal(status), FRCTL);
+        assert_eq!(task(&plan, "r").state.status, Status::Pending, "{status}");
+        let again = json(&written(&plan, FRCTL, Form::AsRead));
+        assert_eq!(again["goals"]["r"]["status"], status, "what the file says stays");
+    }
+    let noted = reading(&goal("failed"), FRCTL).notes;
+    assert!(
+        noted[0].starts_with("goal r is failed, but it ends as the goals below it do: it is pending here"),
+        "{noted:?}"
+    );
+}
+
+#[test]
+fn finished_goals_are_atomic_and_ended_when_they_were_last_changed() {
+    let plan = draft(&fixture("frctl/document.json"), FRCTL);
+    let done = task(&plan, "0b0b0b0b-g2");
+    assert_eq!(refinement(&plan, "0b0b0b0b-g2"), Some(Refinement::Atomic));
+    assert!(done.state.updated_at.is_some());
+    assert_eq!(done.state.finished_at, done.state.updated_at);
+    let Some(text) = observed("frctl/doc-complete-example.json") else { return };
+    let plan = draft(&text, FRCTL);
+    let stored = waypost_core::Plan::from_trusted_draft("p".parse().unwrap(), plan);
+    assert_eq!((stored.atomic(), stored.len()), (2, 4), "as in the document's index");
+}
+
+#[test]
+fn a_later_version_is_refused_with_a_hint() {
+    let of = |version: &str| {
+        let mut plan = json(&fixture("frctl/document.json"));
+        plan["schema_version"] = json(version);
+        reading(&plan.to_string(), FRCTL).problems
+    };
+    for version in ["\"1.0\"", "\"1.7\"", "1", "\"one\""] {
+        assert_eq!(of(version), [], "{version}");
+    }
+    for version in ["\"2.0\"", "\"v2\"", "2", "3.1"] {
+        let problems = of(version);
+        let [problem] = problems.as_slice() else { panic!("{version}: {problems:?}") };
+        assert!(problem.to_string().contains("this Waypost reads version 1.0"), "{problem}");
+        assert_eq!(problem.hint(), "update Waypost, or save the plan in version 1.0");
+    }
+}
+
+#[test]
+fn the_schema_is_as_strict_as_the_document() {
+    let schema = jsonschema::validator_for(&json(waypost_formats::schema(FRCTL).unwrap())).unwrap();
+    let mut good = vec![json(&fixture("frctl/document.json"))];
+    good.extend(observed("frctl/doc-complete-example.json").map(|text| json(&text)));
+    let stored = draft(&fixture("frctl/saved.json"), FRCTL);
+    good.push(json(&written(&stored, FRCTL, Form::Document)));
+    for plan in &good {
+        let errors: Vec<String> = schema.iter_errors(plan).map(|error| error.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new());
+    }
+    let plan = &good[0];
+    let top =
+        ["id", "root_goal_id", "goals", "created_at", "updated_at", "status", "total_tokens", "max_depth"];
+    let goal =
+        "id description status parent_id child_ids depth created_at updated_at tokens_used dependencies";
+    let without = |pointer: &str, field: &str| {
+        let mut bad = plan.clone();
+        bad.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(field).unwrap();
+        bad
+    };
+    for bad in top
+        .map(|field| without("", field))
+        .into_iter()
+        .chain(goal.split(' ').map(|field| without("/goals/0b0b0b0b-g2", field)))
+    {
+        assert!(!schema.is_valid(&bad), "{bad}");
+    }
+    for (pointer, value) in [
+        ("/status", "\"banana\""),
+        ("/created_at", "\"soon\""),
+        ("/updated_at", "1764497867"),
+        ("/total_tokens", "\"12\""),
+        ("/max_depth", "-1"),
+        ("/goals", "[]"),
+        ("/description", "null"),
+        ("/goals/0b0b0b0b-g2/status", "\"done\""),
+        ("/goals/0b0b0b0b-g2/child_ids", "null"),
+        ("/goals/0b0b0b0b-g2/depth", "1.5"),
+        ("/goals/0b0b0b0b-g2/created_at", "\"2026-05-01T12:00:00\""),
+        ("/goals/0b0b0b0b-g2/tokens_used", "null"),
+        ("/goals/0b0b0b0b-g2/digest", "\"a text\""),
+        ("/goals/0b0b0b0b-g2/digest", "{\"summary\": \"s\"}"),
+        ("/goals/0b0b0b0b-g2/digest/fidelity_score", "1.5"),
+    ] {
+        let mut bad = plan.clone();
+        *bad.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} is not there")) = json(value);
+        assert!(!schema.is_valid(&bad), "{pointer} = {value}");
     }
 }
 

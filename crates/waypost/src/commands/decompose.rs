@@ -178,17 +178,42 @@ pub(crate) fn think(
         PlanningGoal::Plan { .. } | PlanningGoal::Digest { .. } => None,
     };
     let extent = &order.extent;
-    let mut session = Session::new(chosen.prompt_policy(), extent.bounds(), extent.refining(), scope);
+    let mut session = Session::new(chosen.prompt_policy(), extent.bounds(), extent.refining(), scope.clone());
     let thought = planning.think(context, &order, (chosen, &journal), steps, &mut session)?;
-    let progress = match planning.plans.with_plan(&order.plan, |plan: &Plan| session.progress(plan)) {
-        Ok(progress) => progress,
-        Err(WriteError::NotFound(_)) => Progress::default(),
+    let read = |plan: &Plan| (session.progress(plan), scope.or_else(|| only_root(plan)));
+    let (progress, root) = match planning.plans.with_plan(&order.plan, read) {
+        Ok(read) => read,
+        Err(WriteError::NotFound(_)) => (Progress::default(), None),
         Err(error) => return Err(error.into()),
     };
     planning.ended(context, &mut order, &thought.ending, within(&progress))?;
     let mut fields = report::thought_json(&thought, &journal);
     fields.insert("goals".to_owned(), goals_json(&order.plan, &progress));
-    Ok(Decomposition { outcome: outcome(&order.plan, &thought), fields })
+    let outcome = outcome(&order.plan, &thought).and_then(|()| not_given_up(root.as_ref(), &progress));
+    Ok(Decomposition { outcome, fields })
+}
+
+/// Returns the goal that everything else in the plan is a part of, if there is one.
+fn only_root(plan: &Plan) -> Option<TaskId> {
+    let mut roots = plan.tasks().filter(|(_, depth)| *depth == 0);
+    match (roots.next(), roots.next()) {
+        (Some((root, _)), None) => Some(root.spec.id.clone()),
+        (_, _) => None,
+    }
+}
+
+/// Fails if the goal itself was given up, so that nothing was broken down.
+fn not_given_up(root: Option<&TaskId>, progress: &Progress) -> Outcome {
+    for (task, why) in progress.stopped.iter().filter(|(task, _)| Some(task) == root) {
+        match why {
+            Stopped::Bound { .. } => {}
+            Stopped::GivenUp { .. } => {
+                let failure = Failure::failed(format!("goal {task} was {why}"), why.hint());
+                return Err(Failure { code: "given_up".to_owned(), ..failure });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a limit keeps any goal from being broken down.

@@ -12,6 +12,7 @@ use waypost_formats::{Dialect, Form, Loss, write, write_many};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::foreign_folders::keep_index;
 use crate::options::output_format;
 use crate::view::text;
 
@@ -175,6 +176,9 @@ impl Export {
             return Ok(());
         };
         files::write(path, &writing.text, self.force)?;
+        if let [draft] = drafts.as_slice() {
+            keep_index(path, self.format, draft)?;
+        }
         let bytes = writing.text.len();
         if context.out.json {
             let answer = json!({

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Draft, PlanId, Problem, Refusal, Status, TaskId, validate};
+use waypost_core::{Draft, PlanId, Problem, Refusal, Status, Task, TaskId, validate};
 use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
 use waypost_service::admission::forbids_writing;
@@ -118,7 +118,7 @@ impl Import {
     fn check(&self, context: &mut Context, found: Sources) -> Outcome<(Vec<Read>, Vec<Failure>)> {
         let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
         let mut reads = Vec::new();
-        let mut inexact = Vec::new();
+        let (mut inexact, mut coerced) = (Vec::new(), Vec::new());
         let Sources { sources, mut left } = found;
         for mut source in sources {
             if self.repair {
@@ -138,6 +138,13 @@ impl Import {
                 continue;
             }
             inexact.extend(source.reading.notes.iter().map(|note| format!("{}: {note}", source.name)));
+            let running = source.reading.drafts.iter().flat_map(|draft| &draft.tasks).filter(is_running);
+            let reset = running.map(|task| {
+                format!("{}: task {} is running, and is read as pending", source.name, task.spec.id)
+            });
+            coerced.extend(reset);
+            let values = source.reading.inexact.iter();
+            coerced.extend(values.map(|problem| format!("{}: {problem}", source.name)));
             let (from, dialect) = (source.name, source.reading.dialect);
             // The lines of an index are not plans; importing them would also take the ids of the real ones.
             let drafts = source.reading.drafts.into_iter().filter(|draft| !is_index_line(draft));
@@ -149,6 +156,9 @@ impl Import {
                 failure.hint = "correct all of them, or use --repair to drop dangling references".to_owned();
             }
             left.push(failure);
+        }
+        if self.strict {
+            inexact.append(&mut coerced);
         }
         if self.strict && left.is_empty() && !inexact.is_empty() {
             let message = "not everything can be imported exactly; nothing was imported";
@@ -163,6 +173,11 @@ impl Import {
         debug_assert!(reads.iter().all(|read| validate(&read.draft).is_empty()));
         Ok((reads, left))
     }
+}
+
+/// Whether a task is in progress somewhere else. No worker here has it.
+fn is_running(task: &&Task) -> bool {
+    task.state.status == Status::Running
 }
 
 /// What happened to the files that were not left out.
@@ -220,8 +235,8 @@ fn put(
     id: Option<PlanId>,
 ) -> Outcome<Value> {
     let Read { from, dialect, draft } = read;
-    let running = draft.tasks.iter().filter(|task| task.state.status == Status::Running);
-    let running: Vec<TaskId> = running.map(|task| task.spec.id.clone()).collect();
+    let running: Vec<TaskId> =
+        draft.tasks.iter().filter(is_running).map(|task| task.spec.id.clone()).collect();
     let own = draft.id.clone();
     let said = id.is_some();
     if let Some(own) = own.as_ref().filter(|_| !said)

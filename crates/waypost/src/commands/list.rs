@@ -8,6 +8,7 @@ use waypost_text::StatusSign;
 
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::foreign_folders::{ForeignFolder, not_imported};
 use crate::options::within;
 use crate::style::Look;
 use crate::view::plan::refusal_words;
@@ -96,8 +97,17 @@ impl List {
         let plans = context.plans()?;
         let page = plans.heads(&query)?;
         context.note_damage(&page.warnings);
+        let is_first = !narrowed && query.after.is_none();
+        let foreign = match is_first.then(|| context.folders()) {
+            Some(Ok(folders)) => not_imported(&folders.workspace, &plans),
+            Some(Err(_)) | None => Vec::new(),
+        };
         if context.out.json {
-            return context.out.value(&page.to_json("plans"));
+            let mut page = page.to_json("plans");
+            if !foreign.is_empty() {
+                page["other_folders"] = foreign.iter().map(ForeignFolder::to_json).collect();
+            }
+            return context.out.value(&page);
         }
         if page.items.is_empty() {
             let words = match (narrowed, query.shelf) {
@@ -108,6 +118,7 @@ impl List {
                 }
             };
             context.out.say(words);
+            foreign.iter().for_each(|folder| context.out.say(folder.describe()));
             return Ok(());
         }
         let now = text::now();
@@ -124,6 +135,7 @@ impl List {
             let shown = page.items.len();
             context.out.say(format!("{shown} of {} plans; for more, add --cursor '{next}'", page.total));
         }
+        foreign.iter().for_each(|folder| context.out.say(folder.describe()));
         Ok(())
     }
 }

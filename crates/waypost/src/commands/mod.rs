@@ -21,6 +21,7 @@ pub(crate) mod http_listener;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod instructions;
+pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod mcp;

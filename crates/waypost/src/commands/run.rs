@@ -15,7 +15,7 @@ use clap::Args;
 use serde_json::json;
 use signal_hook::consts::SIGTERM;
 use waypost_config::Config;
-use waypost_core::{Draft, Phase, PlanId};
+use waypost_core::{Draft, Phase, PlanId, Status, Task};
 use waypost_exec::AttemptKey;
 use waypost_formats::Dialect;
 use waypost_run::{
@@ -55,6 +55,7 @@ Examples:
   waypost run plan.json
   waypost run kq3 -j 2
   waypost run plan.json --dry-run
+  waypost run kq3 --retry-failed
   waypost run plan.json --yes --json
   waypost run plan.json --watch --write-back";
 
@@ -91,6 +92,9 @@ pub(crate) struct Run {
     /// After a failure, start no further tasks
     #[arg(long)]
     fail_fast: bool,
+    /// First reset the tasks that failed or were cancelled, and those skipped because of them
+    #[arg(long)]
+    retry_failed: bool,
     /// Write results back to the file, in its own format
     #[arg(long, conflicts_with = "dry_run")]
     write_back: bool,
@@ -112,6 +116,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Whether the run itself reads or writes its file.
+    pub(crate) fn keeps_its_file(&self) -> bool {
+        self.write_back || self.watch
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
         let config = match self.dry_run && self.config.is_none() {
@@ -128,12 +137,16 @@ impl Run {
         let draft = prepare::runnable_by(context, &config, draft, begin.executor)?;
         self.mind_the_queue(context, &config, draft.draft());
         if self.dry_run {
-            return dry_run::print(context, &config, draft.draft(), self.jobs);
+            let retry = if self.retry_failed { dry_run::Retry::Failed } else { dry_run::Retry::Nothing };
+            return dry_run::print(context, &config, draft.draft(), self.jobs, retry);
         }
         let since = webhooks::since(context, &config)?;
         let entered = begin.enter(context, &config, draft)?;
         let (plans, id) = (Arc::clone(&entered.plans), entered.id.clone());
         let outcome = (|| {
+            if self.retry_failed {
+                retry_failed(context, &plans, &id)?;
+            }
             if !self.watch && self.is_over_already(context, &plans, &id)? {
                 if let Some(back) = &mut back {
                     plans.with_plan(&id, |plan| back.finish(context, plan))?;
@@ -290,7 +303,9 @@ impl Run {
                     format!("plan {id} has ended as {}; none of its tasks can start", phase.as_str());
                 Err(Failure::failed(
                     message,
-                    format!("`waypost retry {id}` retries what failed, then run it again"),
+                    format!(
+                        "`waypost run {id} --retry-failed` runs again what failed; `waypost retry {id}` only resets it"
+                    ),
                 ))
             }
             Phase::Paused => {
@@ -300,6 +315,15 @@ impl Run {
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => Ok(false),
         }
     }
+}
+
+/// Resets what failed or was cancelled, if anything did.
+fn retry_failed(context: &Context, plans: &Arc<PlanStore>, id: &PlanId) -> Outcome {
+    let has_failed = |task: &Task| matches!(task.state.status, Status::Failed | Status::Cancelled);
+    if plans.with_plan(id, |plan| plan.tasks().any(|(task, _)| has_failed(task)))? {
+        context.service(plans).retry_plan(&context.caller()?, id, waypost_service::Guard::NONE)?;
+    }
+    Ok(())
 }
 
 /// What to do if logs cannot be written.

@@ -40,6 +40,8 @@ impl Why {
             }
             (_, []) => context.out.line(format!("{task} is {word}")),
             (_, reasons) => {
+                let is_skipped = reasons.iter().any(|reason| reason.kind == "skip");
+                let word = if is_skipped { "to be skipped" } else { word };
                 context.out.line(format!("{task} is {word}, and waits for:"));
                 for reason in reasons {
                     context.out.line(format!("  {}", message(reason, &found.id, &task)));

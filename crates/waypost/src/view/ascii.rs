@@ -58,6 +58,7 @@ fn task_line(task: &Task) -> String {
 fn letter(task: &Task) -> char {
     let refinement = task.spec.thinking.as_ref().and_then(|thinking| thinking.refinement);
     match (task.state.status, refinement) {
+        (Status::Pending, _) if task.spec.skip => 'S',
         (Status::Pending, Some(Refinement::Atomic)) => 'A',
         (Status::Pending, Some(Refinement::Decomposing | Refinement::Decomposed) | None) => 'P',
         (Status::Running, _) => 'R',

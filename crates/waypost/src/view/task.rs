@@ -76,6 +76,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
         ("children", names(plan.children(id))),
         ("depends on", depends_on.join(", ")),
         ("when", when.to_owned()),
+        ("skip", if spec.skip { "yes, says its author" } else { "" }.to_owned()),
         ("needed by", names(plan.dependants(id))),
         ("complexity", spec.complexity.map(|complexity| complexity.as_str().to_owned()).unwrap_or_default()),
         ("priority", if spec.priority == 0 { String::new() } else { spec.priority.to_string() }),

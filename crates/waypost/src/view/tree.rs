@@ -1,6 +1,8 @@
 //! Prints a page of a plan's tasks as a tree: status, dependencies, a line of notes. Reads only what it shows.
 
 use waypost_core::{Dependency, EffectiveStatus, Plan, Task};
+use waypost_service::is_to_be_skipped;
+use waypost_text::StatusSign;
 
 use super::{sign_look, text};
 use crate::output::Output;
@@ -132,7 +134,12 @@ pub(crate) fn name_columns(widths: impl Iterator<Item = usize>) -> usize {
 pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut Output) {
     let id = task.spec.id.as_str();
     let standing = plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
-    let word = text::pad(&format!("{} {}", standing.sign().glyph(), standing.as_str()), STANDING_COLUMNS);
+    // What its author skips is no longer waited for, although it is skipped only when the plan starts.
+    let (sign, word) = match is_to_be_skipped(plan, id) {
+        true => (StatusSign::Skipped, "skip"),
+        false => (standing.sign(), standing.as_str()),
+    };
+    let word = text::pad(&format!("{} {word}", sign.glyph()), STANDING_COLUMNS);
     let name = format!("{}{}", frame.guides, text::one_line(id));
     let head = format!("{}  ", text::pad(&name, frame.columns));
     let room = out.columns.saturating_sub(STANDING_COLUMNS + text::width(&head)).max(20);
@@ -142,8 +149,8 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
     let behind = text::excerpt(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
     let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
     let description = text::excerpt(&task.spec.description, room);
-    let mut line = format!("{}{}", out.paint(&word, sign_look(standing.sign())), head);
-    let quiet = matches!(standing, EffectiveStatus::Skipped | EffectiveStatus::Cancelled);
+    let mut line = format!("{}{}", out.paint(&word, sign_look(sign)), head);
+    let quiet = matches!(sign, StatusSign::Skipped | StatusSign::Cancelled);
     line.push_str(&out.paint(&description, if quiet { Look::Dim } else { Look::Plain }));
     if !behind.is_empty() {
         if !description.is_empty() {

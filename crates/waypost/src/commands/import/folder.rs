@@ -1,21 +1,14 @@
 //! Reads the folders in which other programs keep plans. Knows their layout, not their formats.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use waypost_formats::{Dialect, Unreadable, read as read_text, read_backlog, sniff};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::plan_folder::{INNER, entries, name_of, plan_files};
 use crate::plan_input::Source;
-
-/// Maximum number of entries of one folder.
-const FILES_MAX: usize = 100_000;
-/// Folders inside a program's own folder that contain its plans.
-const INNER: [&str; 4] = ["plans", "tasks", "backlog/tasks", "sessions"];
-/// Files next to plans that are not plans.
-const NOT_PLANS: [&str; 3] = ["_state.json", "todo.json", "config.json"];
 
 #[derive(Default)]
 pub(super) struct Sources {
@@ -53,31 +46,6 @@ pub(super) fn read(
     Ok(())
 }
 
-fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let failed = |error: std::io::Error| Failure::file(folder, &error);
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        paths.push(entry.map_err(failed)?.path());
-        if paths.len() > FILES_MAX {
-            let message = format!("{} has more than {FILES_MAX} entries", folder.display());
-            return Err(Failure::failed(message, "name the files"));
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-fn may_be_plan(path: &Path) -> bool {
-    let name = name_of(path);
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    let known = ending.is_some_and(|ending| matches!(ending.as_str(), "json" | "jsonl" | "md" | "markdown"));
-    known && !name.starts_with('.') && !NOT_PLANS.contains(&name.as_str()) && path.is_file()
-}
-
 fn read_files(
     context: &mut Context,
     folder: &Path,
@@ -85,7 +53,7 @@ fn read_files(
     found: &mut Sources,
 ) -> Outcome {
     let mut backlog = Vec::new();
-    for path in entries(folder)?.into_iter().filter(|path| may_be_plan(path)) {
+    for path in plan_files(folder)? {
         let shown = path.display().to_string();
         let text = match files::read(&shown) {
             Ok(text) => text,

@@ -29,6 +29,8 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
         | ProblemKind::InputsDoNotFit { .. }
         | ProblemKind::OverLimit { .. }
         | ProblemKind::BesideItself
+        | ProblemKind::LaterVersion { .. }
+        | ProblemKind::Inexact { .. }
         | ProblemKind::Format { .. } => false,
     }
 }
@@ -111,6 +113,8 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
             | ProblemKind::InputsDoNotFit { .. }
             | ProblemKind::OverLimit { .. }
             | ProblemKind::BesideItself
+            | ProblemKind::LaterVersion { .. }
+            | ProblemKind::Inexact { .. }
             | ProblemKind::Format { .. } => continue,
         }
         done.push(format!("{problem}; dropped"));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use waypost_config::{Config, Definitions};
-use waypost_core::{Draft, Status, Work, levels};
+use waypost_core::{Actor, Command, Draft, Phase, Plan, PlanId, Status, TaskId, Timestamp, Work, levels};
 use waypost_service::{approval_preview, preview};
 
 use crate::context::Context;
@@ -10,11 +10,25 @@ use crate::error::{Failure, Outcome};
 use crate::style::Look;
 use crate::view::text;
 
+/// Whether failed tasks run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retry {
+    Nothing,
+    Failed,
+}
+
 /// The indentation of a task's details.
 const INDENT: &str = "      ";
 
-pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs: Option<u32>) -> Outcome {
+pub(super) fn print(
+    context: &mut Context,
+    config: &Config,
+    draft: &Draft,
+    jobs: Option<u32>,
+    retry: Retry,
+) -> Outcome {
     let definitions = Definitions::of(config);
+    let draft = &remaining(draft, &context.actor()?, retry)?;
     let batches = levels(draft).map_err(|problem| Failure::invalid("the plan", &[(None, problem)]))?;
     let find = |id: &waypost_core::TaskId| draft.tasks.iter().find(|task| task.spec.id == *id);
     let is_parent =
@@ -25,8 +39,7 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
     let mut shown = Vec::new();
     for batch in &batches {
         let tasks = batch.iter().filter(|id| !is_parent(id)).filter_map(find);
-        let tasks: Vec<_> =
-            tasks.filter(|task| !matches!(task.state.status, Status::Done | Status::Skipped)).collect();
+        let tasks: Vec<_> = tasks.filter(|task| !task.state.status.is_finished()).collect();
         if !tasks.is_empty() {
             shown.push(tasks);
         }
@@ -75,4 +88,37 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
     }
     context.out.say("nothing was run and nothing was written");
     Ok(())
+}
+
+/// Returns the plan as it would be right after its start, without the dependencies that no longer keep anything waiting. A plan
+/// that does not start has no open tasks.
+fn remaining(draft: &Draft, by: &Actor, retry: Retry) -> Outcome<Draft> {
+    let id = PlanId::new("preview").map_err(|error| Failure::failed(error.to_string(), ""))?;
+    let mut draft = draft.clone();
+    // As stored: a plan without a version cannot start.
+    draft.version = draft.version.max(1);
+    // Whether it needs approval is another question.
+    draft.state.approval_required = false;
+    if draft.state.phase == Phase::AwaitingApproval {
+        draft.state.phase = Phase::Draft;
+    }
+    let plan = Plan::from_trusted_draft(id, draft.clone());
+    let commands = match retry {
+        Retry::Nothing => vec![Command::Activate],
+        // What has ended is active again after a retry.
+        Retry::Failed => vec![Command::RetryPlan, Command::Activate],
+    };
+    let at = draft.state.updated_at.unwrap_or(Timestamp::from_micros(0));
+    let mut plan = plan;
+    for command in commands {
+        plan = plan.after(by, at, &[command]).into_owned();
+    }
+    let starts = plan.state().phase == Phase::Active;
+    let status = |task: &TaskId| plan.task(task.as_str()).map(|task| task.state.status);
+    for task in &mut draft.tasks {
+        let now = status(&task.spec.id).unwrap_or(task.state.status);
+        task.state.status = if starts || now.is_finished() { now } else { Status::Cancelled };
+        task.spec.depends_on.retain(|on| !on.here().and_then(status).is_some_and(Status::is_finished));
+    }
+    Ok(draft)
 }

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use waypost_core::Plan;
-use waypost_formats::{Dialect, Form, Unreadable, write};
+use waypost_formats::{Dialect, Unreadable, write_back};
 
 use crate::commands::export::loss_lines;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::foreign_folders::keep_index;
 use crate::plan_input::FilePlan;
 
 /// The minimum interval between two writes while the plan runs.
@@ -39,7 +40,7 @@ impl WriteBack {
         if path == "-" {
             return Err(Failure::usage("standard input cannot be written back", "name a file"));
         }
-        match write(&source.draft, source.dialect, Form::AsRead) {
+        match write_back(&source.draft, source.dialect) {
             Ok(_) => {}
             Err(error @ Unreadable::ReadOnly(_)) => {
                 let hint = "leave out --write-back, or convert the file first: `waypost import`, then `waypost export`";
@@ -93,7 +94,8 @@ impl WriteBack {
             return;
         }
         self.written = Some(Instant::now());
-        let writing = match write(&plan.to_draft(), self.dialect, Form::AsRead) {
+        let draft = plan.to_draft();
+        let writing = match write_back(&draft, self.dialect) {
             Ok(writing) => writing,
             Err(error) => {
                 self.trouble = Some(format!("{} was not written back: {error}", self.path.display()));
@@ -108,6 +110,11 @@ impl WriteBack {
         if let Err(failure) = self.write(&writing.text) {
             self.trouble = Some(failure.message);
             return;
+        }
+        if self.aside.is_none()
+            && let Err(failure) = keep_index(&self.path, self.dialect, &draft)
+        {
+            self.trouble = Some(failure.message);
         }
         self.version = plan.version();
     }

@@ -181,6 +181,26 @@ fn a_goal_that_no_answer_helps_is_given_up_with_its_reason_and_the_others_go_on(
 }
 
 #[test]
+fn a_goal_that_is_given_up_as_a_whole_is_a_failure() {
+    let stage = Stage::directed(|seen| {
+        if purpose(seen) == "decompose" {
+            let same = data(seen, "goal");
+            let twice = json!([{ "description": same }, { "description": same }]);
+            return say(json!({ "reasoning": "hm", "sub_goals": twice }));
+        }
+        machine(seen)
+    });
+    let error = stage.fails(1, &["decompose", MACHINE]);
+    assert_eq!(error["code"], "given_up", "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("goal goal was given up: ") && message.contains("restates"), "{error}");
+    stage.fails(1, &["continue", &stage.only()]);
+    stage.does(&["new", "works", "--task", "part frame: bolt beams", "--task", "paint it red", "--id", "w"]);
+    let error = stage.fails(1, &["decompose", "w", "t1"]);
+    assert_eq!(error["code"], "given_up", "the task that was named: {error}");
+}
+
+#[test]
 fn unknown_ids_and_cycles_among_siblings_are_returned_with_the_reason() {
     let mut first = true;
     let stage = Stage::directed(move |seen| {
