@@ -2,7 +2,7 @@
 
 use super::super::Plan;
 use super::super::slot::NONE;
-use crate::{Actor, ActorKind, Event, Hold, Phase, Refusal, Status, TaskId};
+use crate::{Actor, ActorKind, Event, Hold, Phase, Refusal, Status, TaskId, TaskSpec};
 
 /// Maximum number of tasks named in a refusal.
 const NAMES_MAX: usize = 20;
@@ -24,6 +24,12 @@ impl Plan {
             }
             if let Event::TasksCancelled { tasks, .. } = event {
                 tasks.iter().try_for_each(|task| self.keeps_order(task, true))?;
+            }
+            if let Event::TasksAdded { tasks, .. } = event {
+                self.keeps_checks(by, self.parents_of(tasks))?;
+            }
+            if let Event::TaskMoved { parent, .. } = event {
+                self.keeps_checks(by, parent.iter().filter_map(|parent| self.find(parent.as_str())))?;
             }
         }
         Ok(())
@@ -62,17 +68,16 @@ impl Plan {
                     self.keeps_stopped("ask for its approval again before its work has changed")?
                 }
                 Event::PlanActivated {} => self.keeps_stopped("start it")?,
-                Event::TasksAdded { .. } | Event::TaskRevised { .. } if self.state.phase.is_finished() => {
+                Event::TasksAdded { tasks, .. } => {
+                    if self.state.phase.is_finished() {
+                        self.keeps_stopped("reopen it")?;
+                    }
+                    self.keep_each_stopped(self.parents_of(tasks))?;
+                }
+                Event::TaskRevised { .. } if self.state.phase.is_finished() => {
                     self.keeps_stopped("reopen it")?;
                 }
-                Event::TasksAdded { tasks, .. } => {
-                    let parents = tasks.iter().filter_map(|task| task.parent.as_ref());
-                    self.keep_each_stopped(parents.filter_map(|parent| self.find(parent.as_str())))?;
-                }
-                Event::TaskMoved { task, parent, .. } => {
-                    self.stays_in_held_groups(task, parent.as_ref())?;
-                    self.keep_each_stopped(parent.iter().filter_map(|parent| self.find(parent.as_str())))?;
-                }
+                Event::TaskMoved { task, parent, .. } => self.keeps_place(task, parent.as_ref())?,
                 Event::TasksRemoved { tasks } => {
                     self.keep_each_stopped(self.families(tasks))?;
                     self.keep_each_held(self.families(tasks))?;
@@ -188,12 +193,43 @@ impl Plan {
         self.keep_each_held(pending.into_iter().flat_map(|number| self.line(number)))
     }
 
-    /// Refuses to move a task out of a group that is held.
-    fn stays_in_held_groups(&self, task: &TaskId, parent: Option<&TaskId>) -> Result<(), Refusal> {
+    /// Refuses to move a task to another parent if that would pass by a stop: a group ends without the tasks that leave it,
+    /// and a task that gets children ends with them.
+    fn keeps_place(&self, task: &TaskId, parent: Option<&TaskId>) -> Result<(), Refusal> {
         let Some(number) = self.find(task.as_str()) else { return Ok(()) };
         let parent = parent.and_then(|parent| self.find(parent.as_str()));
+        if self.slot(number).parent == parent.unwrap_or(NONE) {
+            return Ok(());
+        }
+        match self.state.phase {
+            Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => {
+                self.keeps_stopped("move its tasks")?;
+            }
+            // A rejected plan is there to be changed.
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active => {}
+        }
+        let family = || self.family(number).into_iter();
+        self.keep_each_stopped(family().chain(parent))?;
+        self.keep_each_held(family().chain(parent.filter(|&parent| !self.slot(parent).is_parent())))?;
         let new: Vec<u32> = parent.into_iter().flat_map(|parent| self.line(parent)).collect();
         self.keep_each_held(self.line(number).skip(1).filter(|above| !new.contains(above)))
+    }
+
+    /// Refuses to give children to a task with a check: it would be done with them, without the evidence.
+    fn keeps_checks(&self, by: &Actor, mut parents: impl Iterator<Item = u32>) -> Result<(), Refusal> {
+        let has_check = |parent: u32| self.spec_of(parent).check.is_some() && !self.slot(parent).is_parent();
+        match parents.any(has_check) {
+            true => {
+                Err(Refusal::OnlyAPerson { what: "give children to a task with a check", by: by.clone() })
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Iterates over the parents of new tasks that the plan has already.
+    fn parents_of<'a>(&'a self, tasks: &'a [TaskSpec]) -> impl Iterator<Item = u32> + 'a {
+        let parents = tasks.iter().filter_map(|task| task.parent.as_ref());
+        parents.filter_map(|parent| self.find(parent.as_str()))
     }
 
     /// Iterates over a task and the tasks above it.

@@ -96,3 +96,86 @@ fn what_runs_goes_on_and_a_hold_survives_a_failure_and_a_retry() {
     let refusal = desk.refuses(ask::hold("a"));
     assert_eq!(refusal.to_string(), "task a is done, and so cannot be held");
 }
+
+fn move_under(task: &str, parent: Option<&str>) -> Command {
+    Command::MoveTask { task: id(task), parent: Some(parent.map(id)), place: Position::Last }
+}
+
+/// A group with the tasks `a` and `b`, work that waits for it, and tasks of their own.
+fn grouped() -> Desk {
+    let tasks = [
+        task("h", &[]),
+        child("g", "h", &[]),
+        child("a", "g", &[]),
+        child("b", "g", &[]),
+        by_machine("go", &["h"]),
+        task("open", &[]),
+        task("ended", &[]),
+    ];
+    let mut desk = Desk::with(plan_of(tasks));
+    desk.does(ask::finish("ended", done()));
+    desk
+}
+
+#[test]
+fn no_agent_moves_what_a_person_has_held_out_of_its_group_or_ends_it_by_children() {
+    let mut desk = grouped();
+    desk.does(ask::hold("a"));
+    desk.does(ask::hold("open"));
+    let moves = [("a", None), ("a", Some("h")), ("g", None), ("ended", Some("a")), ("ended", Some("open"))];
+    for (task, parent) in moves {
+        let refusal = desk.asks(&agent(), move_under(task, parent)).unwrap_err();
+        assert!(is_stopped(&refusal), "{task} to {parent:?}: {refusal}");
+    }
+    // Within its group, and beside it, things may be moved.
+    desk.asks(&agent(), move_under("b", None)).unwrap();
+    desk.asks(&agent(), Command::MoveTask { task: id("a"), parent: None, place: Position::First }).unwrap();
+    desk.does(move_under("a", None));
+}
+
+#[test]
+fn no_agent_moves_what_a_person_has_cancelled_or_adds_to_it_whoever_ended_the_plan() {
+    let mut desk = grouped();
+    desk.does(ask::cancel("a"));
+    let refusal = desk.asks(&agent(), move_under("a", None)).unwrap_err();
+    assert!(is_stopped(&refusal), "{refusal}");
+    let more =
+        |parent: &str| Command::AddTasks { tasks: vec![child("c", parent, &[])], place: Position::Last };
+    assert!(is_stopped(&desk.asks(&agent(), more("a")).unwrap_err()));
+    desk.asks(&agent(), Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() }).unwrap();
+    assert!(is_stopped(&desk.asks(&agent(), more("a")).unwrap_err()));
+    desk.asks(&agent(), more("b")).unwrap();
+}
+
+#[test]
+fn nothing_ends_by_a_move_in_a_plan_that_a_person_has_stopped() {
+    for stop in [
+        Command::Pause { reason: "freeze".into() },
+        Command::FinishPlan { phase: Phase::Cancelled, summary: "no".into() },
+    ] {
+        let mut desk = grouped();
+        desk.does(stop);
+        for (task, parent) in [("ended", Some("open")), ("a", None)] {
+            assert!(is_stopped(&desk.asks(&agent(), move_under(task, parent)).unwrap_err()), "{task}");
+        }
+    }
+    let mut desk = grouped();
+    desk.asks(&agent(), Command::Pause { reason: "a moment".into() }).unwrap();
+    desk.asks(&agent(), move_under("a", None)).unwrap();
+}
+
+#[test]
+fn no_agent_gives_children_to_a_task_with_a_check() {
+    let checked = TaskSpec { check: Some(work()), ..task("b", &[]) };
+    let mut desk = Desk::with(plan_of([checked, by_machine("go", &["b"]), task("ended", &[])]));
+    desk.does(ask::finish("ended", done()));
+    let more = || Command::AddTasks { tasks: vec![child("k", "b", &[])], place: Position::Last };
+    let mut with = desk.plan.to_draft();
+    with.tasks.push(Task { spec: child("k", "b", &[]), state: Default::default() });
+    for edit in [more(), move_under("ended", Some("b")), Command::Replace(Box::new(with))] {
+        let refusal = desk.asks(&agent(), edit).unwrap_err();
+        assert!(matches!(refusal, Refusal::OnlyAPerson { .. }), "{refusal}");
+    }
+    desk.does(more());
+    assert_eq!(desk.asks(&agent(), ask::finish("k", done())).map(drop), Ok(()));
+}
