@@ -1,11 +1,13 @@
 //! Claiming the next task: reclaims tasks with expired leases, then starts the first claimable task that is not
 //! refused.
 
-use waypost_core::{Actor, Command, PlanId, Refusal, TaskId};
+use waypost_core::{Actor, ActorKind, Command, GateRecord, Plan, PlanId, Refusal, Status, TaskId};
 use waypost_store::{Lease, LeaseFilter, StoreError, WriteError, is_alive};
 
+use crate::approval::{Source, may_start, needs_record};
 use crate::caller::Caller;
 use crate::error::ServiceError;
+use crate::gate::{external_tasks, gates_of, is_gate, unproved_gates};
 use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
 use crate::standstill::{may_start_tasks, standstill, starts_with_skips};
@@ -84,7 +86,8 @@ impl Service {
         }
         for (plan, task) in tasks {
             let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };
-            match self.write(by, &plan, vec![start], terms) {
+            let written = self.check_start(by, &plan, &task);
+            match written.and_then(|()| self.write(by, &plan, vec![start], terms)) {
                 Ok(written) => return Ok(Claimed::Taken { written, task }),
                 Err(error) if error.refusal().is_some_and(is_only_this_one) => {
                     let reason = error.to_string();
@@ -99,6 +102,48 @@ impl Service {
         reasons.extend(refusals);
         reasons.extend(warnings);
         Ok(Claimed::Nothing { reasons })
+    }
+
+    /// Refuses work to a worker that claims it, as `waypost worker` would: without a genuine approval of what stands there,
+    /// and behind a task for people that no person ended.
+    pub(crate) fn check_start(&self, by: &Caller, plan: &PlanId, task: &TaskId) -> Result<(), ServiceError> {
+        let config = self.config()?;
+        let settings = &config.approval;
+        match by.actor.kind {
+            ActorKind::Worker if needs_record(settings) => {}
+            ActorKind::Worker | ActorKind::Agent | ActorKind::Person | ActorKind::System => return Ok(()),
+        }
+        // What cannot start anyway is refused with its own reason.
+        let could_start = |plan: &Plan| {
+            let found = plan.task(task.as_str()).filter(|task| task.spec.work.is_some());
+            found.is_some_and(|task| task.state.status == Status::Pending) && !is_gate(&config, plan, task)
+        };
+        if !self.read(plan, could_start)? {
+            return Ok(());
+        }
+        // A copy: other plans are read, too.
+        let found = self.read(plan, Plan::clone)?;
+        let authenticator = self.authenticator()?;
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        let facts = authenticator.facts(settings, &found, now);
+        let allows = |(_, definitions): &Source| may_start(settings, definitions, &found, "", &facts).is_ok();
+        if !self.definitions_for(plan)?.iter().any(allows) {
+            return Err(ServiceError::Refused(Refusal::NeedsApproval {}));
+        }
+        let mut is_proved = |task: &TaskId, gate: &GateRecord| {
+            authenticator.is_gate_proved(settings, (plan, task), gate, now)
+        };
+        let unproved = unproved_gates(&found, &gates_of(&config, &found), &mut is_proved);
+        let elsewhere = self.behind_gates_of_others(&found, &external_tasks(&found))?;
+        let held: Vec<TaskId> = elsewhere.iter().map(|(task, _)| task.clone()).collect();
+        let held = found.with_members(&held);
+        let behind = found.tasks_behind(&[unproved.as_slice(), &held].concat());
+        if !behind.contains(task) && !held.contains(task) {
+            return Ok(());
+        }
+        let names = unproved.iter().map(ToString::to_string);
+        let waits_for = names.chain(elsewhere.into_iter().map(|(_, there)| there)).collect();
+        Err(ServiceError::Refused(Refusal::Blocked { task: task.to_string(), waits_for }))
     }
 
     /// Says why no task can be claimed, a clause each: of a plan its state, and what its tasks wait for in other plans,

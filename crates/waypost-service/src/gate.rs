@@ -2,15 +2,16 @@
 //! executor is a person, nor whether a person is present.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::slice::from_ref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use waypost_config::{Config, ResolvedWork, resolve};
+use waypost_config::{Config, Definitions, ResolvedWork, resolve};
 use waypost_core::canonical::sha256;
 use waypost_core::{
     ActorKind, Command, Dependency, Draft, ExternalTaskRef, GateOutcome, GateRecord, Json, OpenBefore,
-    Outcome, Phase, Plan, PlanId, Refusal, Status, TaskId, TaskState, Timestamp, Work,
+    Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp, Work,
 };
 use waypost_text::hex;
 
@@ -19,6 +20,7 @@ use crate::authenticity::{AttestError, Authenticator};
 use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::ServiceError;
 use crate::hint::{PersonAct, PersonVerb};
+use crate::preview::definitions_kept;
 
 /// What an agent may not do with a gate that is open.
 const LET_PASS: &str = "let tasks pass it";
@@ -40,10 +42,34 @@ pub fn gates_of(config: &Config, plan: &Plan) -> Vec<HumanTask> {
 
 /// Returns the tasks of a plan that are for people.
 pub(crate) fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
+    let approved = LazyCell::new(|| approved_as_human(plan));
+    let is_for_people = |work: &Work| is_human(config, work) || is_human_as_approved(config, &approved, work);
     let tasks = plan.tasks().map(|(task, _)| task);
-    let for_people =
-        tasks.filter(|task| task.spec.work.as_deref().is_some_and(|work| is_human(config, work)));
+    let for_people = tasks.filter(|task| task.spec.work.as_deref().is_some_and(is_for_people));
     for_people.map(|task| task.spec.id.clone()).collect()
+}
+
+/// Returns the tasks of a plan that wait for tasks of other plans.
+pub fn external_tasks(plan: &Plan) -> Vec<TaskId> {
+    let waits = |task: &&Task| task.spec.depends_on.iter().any(|on| on.external().is_some());
+    plan.tasks().map(|(task, _)| task).filter(waits).map(|task| task.spec.id.clone()).collect()
+}
+
+/// Returns the executors that were people where the plan was approved.
+fn approved_as_human(plan: &Plan) -> HashSet<String> {
+    let approval = plan.state().approval.as_ref().and_then(|approval| approval.work.as_deref());
+    let Some(Definitions { executors, .. }) =
+        approval.and_then(|approved| definitions_kept(&approved.definitions))
+    else {
+        return HashSet::new();
+    };
+    let is_human = |definition: &serde_json::Value| definition["kind"] == "human";
+    executors.into_iter().filter(|(_, definition)| is_human(definition)).map(|(name, _)| name).collect()
+}
+
+/// Whether work is for an executor that nothing here defines, and that was a person where the plan was approved.
+fn is_human_as_approved(config: &Config, approved: &HashSet<String>, work: &Work) -> bool {
+    resolve(config, work).is_err() && approved.contains(&work.executor)
 }
 
 /// A task for people, and the tasks without work that wait for it.
@@ -184,7 +210,7 @@ impl Gatekeeper<'_> {
             open.tasks.retain(|task| has_work(plan, task));
             if !open.tasks.is_empty() {
                 let config = config()?;
-                open.tasks.retain(|task| is_gate(&config, plan, task));
+                open.tasks.retain(|task| may_be_gate(&config, plan, task));
             }
             if open != OpenBefore::default() {
                 behind.push((task, open));
@@ -595,7 +621,19 @@ pub(crate) enum Act {
 /// Whether a task is for people.
 pub(crate) fn is_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
     let work = plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
-    work.is_some_and(|work| is_human(config, work))
+    work.is_some_and(|work| {
+        is_human(config, work) || is_human_as_approved(config, &approved_as_human(plan), work)
+    })
+}
+
+/// Whether a task may be for people: in a plan that was approved, an executor that nothing here defines may be a person
+/// where it was.
+pub(crate) fn may_be_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
+    let work = plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
+    work.is_some_and(|work| match resolve(config, work) {
+        Ok(found) => matches!(found, ResolvedWork::Human),
+        Err(_) => plan.state().approval.is_some(),
+    })
 }
 
 fn has_work(plan: &Plan, task: &TaskId) -> bool {

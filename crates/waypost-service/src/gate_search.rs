@@ -14,7 +14,7 @@ use crate::caller::{Caller, ProvedAct, SignedGate};
 use crate::error::ServiceError;
 use crate::gate::{
     Act, Gatekeeper, OtherPlanFacts, OtherPlans, acted_on, gates_of, is_gate, is_human, is_valid,
-    unproved_gates,
+    may_be_gate, unproved_gates,
 };
 use crate::hint::{PersonAct, PersonVerb};
 use crate::service::Service;
@@ -281,7 +281,7 @@ impl Service {
             for source in sources {
                 let found = self.read(&source, |plan| {
                     let open = plan.open_before(on.task.as_str());
-                    (open.tasks.into_iter().find(|task| is_gate(&config, plan, task)), open.elsewhere)
+                    (open.tasks.into_iter().find(|task| may_be_gate(&config, plan, task)), open.elsewhere)
                 });
                 match found {
                     Ok((Some(gate), _)) => return Ok(Some((source, gate))),

@@ -128,6 +128,7 @@ impl Service {
         guard: Guard,
     ) -> Result<ClaimReply, ServiceError> {
         self.reclaim_expired_leases(Some(plan))?;
+        self.check_start(by, plan, task)?;
         let (caller, wanted) = (by.clone(), task.clone());
         let terms =
             Terms { lease_seconds: new_lease_seconds(options.lease_seconds), ..Terms::starting(guard) };

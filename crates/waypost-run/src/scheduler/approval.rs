@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use waypost_config::Definitions;
 use waypost_core::{
-    Command, GateRecord, Phase, Plan, PlanId, StartRefusal, StartRefusalReason, Task, TaskId, Timestamp,
+    Command, GateRecord, Phase, PlanId, StartRefusal, StartRefusalReason, Task, TaskId, Timestamp,
 };
-use waypost_service::{gates_of, may_start, needs_record, unproved_gates};
+use waypost_service::{external_tasks, gates_of, may_start, needs_record, unproved_gates};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
 
@@ -155,10 +155,4 @@ impl Scheduler {
             self.apply(now, id, Command::RefuseStart(Box::new(refusal)), draft);
         }
     }
-}
-
-/// Returns the tasks that depend on tasks of other plans and that have work, or contain tasks.
-fn external_tasks(plan: &Plan) -> Vec<TaskId> {
-    let waits = |task: &&Task| task.spec.depends_on.iter().any(|on| on.external().is_some());
-    plan.tasks().map(|(task, _)| task).filter(waits).map(|task| task.spec.id.clone()).collect()
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::front_ends::{Caller, FrontEnds, Request};
 use crate::run::{configure, text};
 use crate::transcript::Workspace;
 
@@ -236,4 +237,30 @@ fn a_gate_that_the_database_calls_done_opens_nothing() {
     assert!(lines.by_ref().any(|line| line.contains("plan p is completed")));
     assert!(run.wait().unwrap().success());
     assert!(workspace.work().join("ran").exists());
+}
+
+#[test]
+fn a_workers_token_gets_no_work_that_a_worker_would_not_start() {
+    let ends = FrontEnds::start_with(CONFIG);
+    let file = |id: &str, tasks: Value| {
+        let plan = json!({ "format": "waypost/1", "id": id, "title": id, "tasks": tasks });
+        let file = format!("{id}.json");
+        fs::write(ends.workspace.work().join(&file), plan.to_string()).unwrap();
+        ends.cli(Caller::Agent, &["import", &file]).accepted();
+        ends.cli(Caller::Agent, &["request-approval", id]).accepted();
+        assert!(ends.workspace.at_terminal(&["approve", id]).status.success());
+    };
+    let work = json!({ "executor": "deploy" });
+    file("genuine", json!([{ "id": "go", "description": "go", "work": work }]));
+    file("forged", json!([{ "id": "go", "description": "go", "priority": 9, "work": work }]));
+    // Nobody on this account sealed this.
+    let database = rusqlite::Connection::open(ends.workspace.work().join(".waypost/waypost.db")).unwrap();
+    let forge = r#"UPDATE log SET events = replace(events, '"seal":"', '"seal":"00')
+        WHERE plan = (SELECT key FROM plans WHERE id = 'forged')"#;
+    assert!(database.execute(forge, ()).unwrap() > 0);
+    let claim = Request::post("/plans/forged/tasks/go/actions/claim", json!({}));
+    assert_eq!(ends.http(Caller::Worker, claim).code(), "needs_approval");
+    let next = || ends.http(Caller::Worker, Request::post("/next", json!({}))).accepted();
+    assert_eq!(next()["plan"], "genuine");
+    assert_eq!(next()["task"], Value::Null);
 }
