@@ -1,13 +1,14 @@
 //! Claiming the next task: reclaims tasks with expired leases, then starts the first claimable task that is not
 //! refused.
 
-use waypost_core::{Actor, ActorKind, Command, GateRecord, Plan, PlanId, Refusal, Status, TaskId};
+use waypost_config::{ResolvedWork, resolve};
+use waypost_core::{Actor, ActorKind, Command, GateRecord, Plan, PlanId, Refusal, TaskId};
 use waypost_store::{Lease, LeaseFilter, StoreError, WriteError, is_alive};
 
 use crate::approval::{Source, may_start, needs_record};
 use crate::caller::Caller;
 use crate::error::ServiceError;
-use crate::gate::{external_tasks, gates_of, is_gate, unproved_gates};
+use crate::gate::{external_tasks, gates_of, unproved_gates};
 use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
 use crate::standstill::{may_start_tasks, standstill, starts_with_skips};
@@ -115,8 +116,9 @@ impl Service {
         }
         // What cannot start anyway is refused with its own reason.
         let could_start = |plan: &Plan| {
-            let found = plan.task(task.as_str()).filter(|task| task.spec.work.is_some());
-            found.is_some_and(|task| task.state.status == Status::Pending) && !is_gate(&config, plan, task)
+            let found = plan.claimable().find(|ready| ready.spec.id == *task);
+            let work = found.and_then(|task| task.spec.work.as_deref());
+            work.is_some_and(|work| !matches!(resolve(&config, work), Ok(ResolvedWork::Human) | Err(_)))
         };
         if !self.read(plan, could_start)? {
             return Ok(());

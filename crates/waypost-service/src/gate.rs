@@ -186,6 +186,9 @@ impl Gatekeeper<'_> {
         if matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System) {
             return Ok(());
         }
+        if commands.iter().any(ends_plan) {
+            self.keep_awaited_gates(&*config()?)?;
+        }
         // What is refused is refused again when the write is decided.
         let after = || plan.after(&self.by.actor, self.now, commands);
         let mut loosened: BTreeSet<TaskId> = commands.iter().flat_map(|one| loosened(plan, one)).collect();
@@ -222,6 +225,24 @@ impl Gatekeeper<'_> {
         let after = known_after.unwrap_or_else(after);
         self.keep_in_this_plan(&behind, &after)?;
         self.keep_for_other_plans(&behind, &after)
+    }
+
+    /// Refuses to end a plan with a task for people that others wait for: what waits for it in the plan could then be
+    /// written anew without it.
+    fn keep_awaited_gates(&self, config: &Config) -> Result<(), ServiceError> {
+        let plan = self.plan;
+        let open = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
+        let mut gates =
+            open.map(|task| &task.spec.id).filter(|task| may_be_gate(config, plan, task)).peekable();
+        if gates.peek().is_none() {
+            return Ok(());
+        }
+        let Some(known) = &self.others.known else { return Err(self.ask_others(Vec::new())) };
+        let awaited = plan.waited_for_by(&known.awaited);
+        match gates.find(|gate| awaited.contains(*gate)) {
+            Some(gate) => Err(self.refuse(gate, "a person, and others wait for it".to_owned(), "cancel it")),
+            None => Ok(()),
+        }
     }
 
     /// Before the plan was approved, it is being written.

@@ -10,7 +10,7 @@ use waypost_core::{
 use waypost_service::submit::{Start, SubmitError};
 use waypost_service::{
     Caller, ClaimFilter, ClaimOptions, Claimed, CreateOptions, EditOp, Guard, NewTask, Presence, ProgramOf,
-    Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, gates_of, unproved_gates,
+    Record, Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, gates_of, unproved_gates,
 };
 use waypost_store::{MemoryStore, PlanStore};
 use waypost_testkit::{id, plan_of, task};
@@ -88,7 +88,12 @@ impl Desk {
         );
         desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
         desk.report(&present(), "made", done()).unwrap();
-        desk.claim(&worker(), "build").unwrap();
+        // As a run does, which has looked at the approval.
+        let start = waypost_core::Command::StartTask { task: id("build"), worker: worker().worker };
+        let by = worker().actor;
+        let (plan, commands) = (desk.plan.clone(), vec![start]);
+        let record = Record { plan, by, commands, known_version: None, lease_seconds: Some(60) };
+        desk.service.record(record).unwrap();
         desk
     }
 
