@@ -7,6 +7,7 @@ use waypost_core::{
     StartRefusalReason, TaskId, Timestamp,
 };
 use waypost_store::{Query, Sort, WORKERS_PAGE_MAX, WorkerFilter};
+use waypost_text::from_hex;
 
 use crate::active_workers::takes_tasks_of;
 use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
@@ -106,6 +107,7 @@ impl Service {
         let config = self.config()?;
         let authenticator = self.authenticator()?;
         let now = self.plans().store().query(|read| Ok(read.now()))?;
+        let rewritten = self.rewritten_since_approval(plan)?;
         self.read(plan, |plan| {
             // What has ended starts nothing, whatever its approval is worth now.
             let state = plan.state();
@@ -123,9 +125,29 @@ impl Service {
                 proof: work.map(|work| work.proof),
                 signer: signature.map(|signature| signature.principal.clone()),
                 fingerprint: signature.map(|signature| signature.fingerprint.clone()),
-                problem: refusal.map(|refusal| start_refusal_text(plan, &refusal)),
+                problem: refusal.map(|refusal| start_refusal_text(plan, &refusal)).or(rewritten),
             })
         })
+    }
+
+    /// Says that the history before a person's approval is not the one that they approved. Workers do not look at it: what
+    /// runs is in the digest.
+    fn rewritten_since_approval(&self, plan: &PlanId) -> Result<Option<String>, ServiceError> {
+        let found = self.read(plan, |plan| {
+            let approval = plan.state().approval.as_ref().filter(|approval| !approval.is_own())?;
+            let attestation = approval.work.as_deref()?.attestation.as_ref()?;
+            // A portable approval is of another store.
+            let is_portable = attestation.signature.as_ref().is_some_and(|signature| signature.portable);
+            let history = from_hex(&attestation.history).filter(|_| !is_portable)?;
+            Some((approval.version, history))
+        })?;
+        let Some((version, history)) = found else { return Ok(None) };
+        let stored =
+            self.plans().store().query(|read| read.stored_versions(plan, version.saturating_sub(1), 1))?;
+        // It may have been pruned.
+        let is_other =
+            stored.first().is_some_and(|stored| stored.version == version && stored.hash != Some(history));
+        Ok(is_other.then(|| format!("version {version} is not the one that was approved")))
     }
 
     /// Returns the plans that had an approval by which nothing starts on this machine now: an earlier version of Waypost

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use waypost_config::{Definition, Definitions};
-use waypost_core::{DependencyRule, Lock, LockMode, ProblemKind, Task, TaskSpec, Work};
+use waypost_core::{Dependency, DependencyRule, Lock, LockMode, ProblemKind, Task, TaskSpec, Work};
 
 /// Shown for a task without work.
 const FOR_NO_MACHINE: &str = "(for an agent or a person)";
@@ -36,6 +36,14 @@ pub struct ApprovalPreview {
 
 /// The name of the inputs among the particulars.
 pub(crate) const INPUTS: &str = "inputs";
+
+/// Describes a dependency. A task of the plan itself may be called like one of another plan.
+fn dependency(on: &Dependency) -> String {
+    match on.here() {
+        Some(task) if task.as_str().contains(['/', ':']) => format!("{task} (a task of this plan)"),
+        Some(_) | None => on.to_string(),
+    }
+}
 
 /// Returns what an approver has to see of a task. Attempts, time limit and shapes are in [`settings`]; each other field
 /// of the task is shown, or named as left out because no machine sees it.
@@ -84,7 +92,7 @@ pub fn approval_preview(definitions: &Definitions, spec: &TaskSpec) -> ApprovalP
         ("check", check.map(|check| preview_of_check(definitions, check)).unwrap_or_default()),
         ("check's inputs", check.map(inputs).unwrap_or_default()),
         ("part of", parent.as_ref().map(ToString::to_string).unwrap_or_default()),
-        ("depends on", list(depends_on.iter().map(ToString::to_string).collect())),
+        ("depends on", list(depends_on.iter().map(dependency).collect())),
         ("when", when.to_owned()),
         ("locks", list(locks.iter().map(lock).collect())),
         ("provides", provides.clone().unwrap_or_default()),

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::{
-    Actor, Complexity, DependencyRule, Draft, Json, Lock, LockMode, Retry, TaskId, TaskSpec, Work,
+    Actor, Complexity, Dependency, DependencyRule, Draft, ExternalTaskRef, Json, Lock, LockMode, PlanId,
+    Retry, TaskId, TaskSpec, Work,
 };
 use waypost_service::{Caller, CreateOptions, GroupRole, Preview, Risk, Service};
 use waypost_store::{MemoryStore, PlanStore};
-use waypost_testkit::{plan_of, task};
+use waypost_testkit::{id, plan_of, task};
 
 fn preview(config: &str, draft: Draft) -> Preview {
     let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: config.to_owned() };
@@ -211,4 +212,18 @@ fn what_is_rare_or_risky_comes_first() {
     assert_eq!(first(many().chain([deleting]).collect()), ["last", "common0"], "the same program");
     let other = TaskSpec { work: work("common", r#"{"path":"elsewhere"}"#), ..task("last", &[]) };
     assert_eq!(first(many().chain([other]).collect()), ["last"], "rare inputs come first in their group");
+}
+
+#[test]
+fn a_task_that_is_called_like_one_of_another_plan_is_told_apart() {
+    let there = ExternalTaskRef { agent: None, plan: Some(PlanId::new("gp").unwrap()), task: id("mid") };
+    let far = TaskSpec {
+        work: work("call", "{}"),
+        depends_on: vec![Dependency::External(Box::new(there))],
+        ..task("far", &[])
+    };
+    let near = TaskSpec { work: work("call", "{}"), ..task("near", &["gp/mid"]) };
+    let shown = shown(&preview(EVERYTHING, plan_of([task("gp/mid", &[]), far, near])));
+    assert!(shown.contains("depends on: gp/mid\n"), "{shown}");
+    assert!(shown.contains("depends on: gp/mid (a task of this plan)"), "{shown}");
 }

@@ -436,3 +436,18 @@ fn an_agent_leaves_a_plan_that_nobody_here_can_run() {
     let refused = place.agent(&["preview", "p", "--config", "more.toml"]);
     assert!(!refused.status.success() && text(&refused).1.contains("cannot define"), "{:?}", text(&refused));
 }
+
+#[test]
+fn an_approval_shows_that_the_history_before_it_was_written_anew() {
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    succeeds(&place.agent(&["request-approval", "p"]));
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    succeeds(&place.workspace.waypost(&["verify", "p"]));
+    // Without hashes there is no chain that could be broken.
+    place.forge("UPDATE log SET hash = NULL; UPDATE plans SET hash = NULL");
+    let verified = place.workspace.waypost(&["verify", "p"]);
+    let (out, err) = text(&verified);
+    assert_eq!(verified.status.code(), Some(1), "{out}{err}");
+    assert!(out.contains("version 2 is not the one that was approved"), "{out}{err}");
+}

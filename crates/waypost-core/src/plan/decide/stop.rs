@@ -2,7 +2,7 @@
 
 use super::super::Plan;
 use super::super::slot::NONE;
-use crate::{Actor, ActorKind, Event, Hold, Phase, Refusal, Status, TaskId, TaskSpec};
+use crate::{Actor, ActorKind, Dependency, Event, Hold, Phase, Refusal, Status, TaskId, TaskSpec};
 
 /// Maximum number of tasks named in a refusal.
 const NAMES_MAX: usize = 20;
@@ -74,8 +74,14 @@ impl Plan {
                     }
                     self.keep_each_stopped(self.parents_of(tasks))?;
                 }
-                Event::TaskRevised { .. } if self.state.phase.is_finished() => {
-                    self.keeps_stopped("reopen it")?;
+                Event::TaskRevised { task } => {
+                    if self.state.phase.is_finished() {
+                        self.keeps_stopped("reopen it")?;
+                    }
+                    if task.skip {
+                        self.keeps_held_pending(&task.id)?;
+                    }
+                    self.keeps_waiting_for_held(task)?;
                 }
                 Event::TaskMoved { task, parent, .. } => self.keeps_place(task, parent.as_ref())?,
                 Event::TasksRemoved { tasks } => {
@@ -88,14 +94,12 @@ impl Plan {
                     tasks.iter().try_for_each(|task| self.keeps_held_pending(task))?;
                 }
                 Event::TaskSkipped { task, .. } => self.keeps_held_pending(task)?,
-                Event::TaskRevised { task } if task.skip => self.keeps_held_pending(&task.id)?,
                 Event::TasksReset { tasks } | Event::TasksRetried { tasks } => {
                     self.keeps_tasks_stopped(tasks)?;
                 }
                 Event::PlanCreated { .. }
                 | Event::PlanRevised { .. }
                 | Event::PlanRestored { .. }
-                | Event::TaskRevised { .. }
                 | Event::TasksReordered { .. }
                 | Event::PlanApproved { .. }
                 | Event::StartRefused { .. }
@@ -191,6 +195,18 @@ impl Plan {
     fn keeps_held_pending(&self, task: &TaskId) -> Result<(), Refusal> {
         let pending = self.find(task.as_str()).filter(|&number| self.slot(number).status == Status::Pending);
         self.keep_each_held(pending.into_iter().flat_map(|number| self.line(number)))
+    }
+
+    /// Refuses to take away a dependency on a task that is held, or that waits for one.
+    fn keeps_waiting_for_held(&self, new: &TaskSpec) -> Result<(), Refusal> {
+        let Some(number) = self.find(new.id.as_str()) else { return Ok(()) };
+        let removed = self.spec_of(number).depends_on.iter().filter(|on| !new.depends_on.contains(on));
+        for on in removed.filter_map(Dependency::here) {
+            let open = self.open_before(on.as_str()).tasks;
+            let open = open.iter().filter_map(|task| self.find(task.as_str()));
+            self.keep_each_held(open.flat_map(|number| self.line(number)))?;
+        }
+        Ok(())
     }
 
     /// Refuses to move a task to another parent if that would pass by a stop: a group ends without the tasks that leave it,

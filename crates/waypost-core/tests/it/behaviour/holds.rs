@@ -179,3 +179,21 @@ fn no_agent_gives_children_to_a_task_with_a_check() {
     desk.does(more());
     assert_eq!(desk.asks(&agent(), ask::finish("k", done())).map(drop), Ok(()));
 }
+
+#[test]
+fn no_agent_has_work_wait_for_less_than_what_a_person_has_held() {
+    let tasks = [task("mid", &[]), task("between", &["mid"]), by_machine("go", &["between"]), task("x", &[])];
+    let mut desk = Desk::with(plan_of(tasks));
+    desk.does(ask::hold("mid"));
+    let waits_for = |names: &[&str]| TaskChanges {
+        depends_on: Some(names.iter().map(|name| Dependency::Task(id(name))).collect()),
+        ..TaskChanges::default()
+    };
+    for (task, waits) in [("between", waits_for(&[])), ("go", waits_for(&[]))] {
+        let refusal = desk.asks(&agent(), ask::revise(task, waits)).unwrap_err();
+        assert!(is_stopped(&refusal), "{task}: {refusal}");
+    }
+    desk.asks(&agent(), ask::revise("between", waits_for(&["mid", "x"]))).unwrap();
+    desk.asks(&agent(), ask::revise("between", waits_for(&["mid"]))).unwrap();
+    desk.does(ask::revise("between", waits_for(&[])));
+}
