@@ -8,6 +8,7 @@ mod api;
 mod assets;
 mod host_origin_guard;
 mod listener;
+mod load_limits;
 mod metrics;
 mod router;
 mod sessions;
@@ -17,6 +18,9 @@ pub use api::{Api, openapi};
 pub use host_origin_guard::HostOriginGuard;
 pub use listener::{
     CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
+};
+pub use load_limits::{
+    BODY_PARTS_MAX, LARGE_REQUESTS_PER_TOKEN_MAX, STREAMS_MAX, STREAMS_PER_TOKEN_MAX, TASKS_AT_ONCE_MAX,
 };
 pub use metrics::{METRICS_PATH, metrics};
 pub use router::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, SET_COOKIE, WWW_AUTHENTICATE,
@@ -16,6 +16,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get, post};
 use axum::{Extension, Router};
+use futures_util::StreamExt;
 use http_body_util::BodyExt;
 use tower_http::compression::CompressionLayer;
 use tower_service::Service;
@@ -23,11 +24,14 @@ use tower_service::Service;
 use crate::api::{self, Api, Problem};
 use crate::assets;
 use crate::host_origin_guard::{HostOriginGuard, page_origin};
+use crate::load_limits::{BODY_PARTS_MAX, Counted, LoadLimits, Room, has_too_many_parts};
 use crate::sessions::{SESSION_HEADER, Session, Sessions};
 use crate::tokens::{Role, Token, TokenError, Tokens};
 
 /// Maximum size of a request body.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Maximum size of the body of a sign-in, which anyone can send.
+const LOGIN_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a larger body that are read and discarded before it is refused.
 const DISCARDED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Maximum time to receive a body, in seconds.
@@ -66,6 +70,7 @@ pub struct Site {
     mounts: Vec<Mount>,
     api: Option<Arc<Api>>,
     sessions: Sessions,
+    limits: Arc<LoadLimits>,
     /// Whether tokens of people count.
     admits_people: bool,
     /// The services created so far, by token and mount.
@@ -75,8 +80,8 @@ pub struct Site {
 impl Site {
     /// A site with these mounts, without the API.
     pub fn new(guard: HostOriginGuard, tokens: Tokens, mounts: Vec<Mount>) -> Self {
-        let (sessions, open) = (Sessions::default(), Mutex::default());
-        Self { guard, tokens, mounts, api: None, sessions, admits_people: true, open }
+        let (sessions, limits, open) = (Sessions::default(), Arc::default(), Mutex::default());
+        Self { guard, tokens, mounts, api: None, sessions, limits, admits_people: true, open }
     }
 
     /// Refuses the tokens of people. For a server that an agent or a worker started: it could record what they send.
@@ -158,8 +163,10 @@ impl Site {
         }
         let request = match whole(request).await {
             Ok(request) => request,
-            Err(status) => return status.into_response(),
+            Err(refusal) => return refusal,
         };
+        // Until the reply begins.
+        let _room = request.extensions().get::<Arc<Room>>().cloned();
         let mut service = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let made =
@@ -258,11 +265,19 @@ async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next:
             for secret in [AUTHORIZATION.as_str(), COOKIE.as_str(), SESSION_HEADER] {
                 request.headers_mut().remove(secret);
             }
+            let (id, reads) = (token.id.clone(), request.method() == Method::GET);
             request.extensions_mut().insert(token);
+            request.extensions_mut().insert(Arc::clone(&site.limits));
             if let Some(session) = session {
                 request.extensions_mut().insert(session);
             }
-            guarded(next.run(request).await)
+            let response = next.run(request).await;
+            // What a call has done is told, however many streams there are.
+            guarded(if reads && is_event_stream(&response) {
+                count_stream(&site, &id, response)
+            } else {
+                response
+            })
         }
         Ok(None) => unauthorized(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -333,9 +348,8 @@ async fn login(State(site): State<Arc<Site>>, request: Request) -> Result<Respon
         let hint = "open the dashboard; programs send Authorization: Bearer TOKEN instead";
         return Err(Problem::new(StatusCode::FORBIDDEN, "only a page of this server signs in", hint));
     };
-    let request =
-        whole(request).await.map_err(|status| Problem::new(status, "the body cannot be read", "retry"))?;
-    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = read_in_time(request.into_body(), LOGIN_BYTES_MAX).await;
+    let body = body.map_err(|status| Problem::new(status, "the body cannot be read", "retry"))?;
     let credential = serde_json::from_slice::<Credential>(&body)
         .map_err(|error| Problem::bad(error.to_string(), "send {\"code\": …} or {\"token\": …}"))?;
     let failed = |_: TokenError| {
@@ -393,8 +407,29 @@ async fn bounded(request: Request, next: Next) -> Response {
     }
     match whole(request).await {
         Ok(request) => next.run(request).await,
-        Err(status) => status.into_response(),
+        Err(refusal) => refusal,
     }
+}
+
+/// Lets each token have so many event streams, of the API and of the mounted services.
+fn count_stream(site: &Site, token: &str, response: Response) -> Response {
+    match site.limits.stream(token) {
+        Ok(counted) => response.map(|body| counted_body(body, counted)),
+        Err(overload) => Problem::from(overload).into_response(),
+    }
+}
+
+/// Returns a body that counts as a stream until its end.
+fn counted_body(body: Body, counted: Counted) -> Body {
+    Body::from_stream(body.into_data_stream().map(move |data| {
+        let _until_the_end = &counted;
+        data
+    }))
+}
+
+fn is_event_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -409,38 +444,56 @@ fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")]).into_response()
 }
 
-/// Reads the whole body of a request, within the limits of size and time.
-async fn whole(request: Request) -> Result<Request, StatusCode> {
-    let (parts, body) = request.into_parts();
+/// Reads the whole body of a request, within the limits of size and time. A large one first waits for room, which the
+/// request then has.
+async fn whole(request: Request) -> Result<Request, Response> {
+    let (mut parts, body) = request.into_parts();
     let said = parts.headers.get(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse::<u64>().ok());
     let waits = parts.headers.contains_key(EXPECT);
     if said.is_some_and(|said| said > BODY_BYTES_MAX as u64) && waits {
         // The client waits for 100 Continue and has not sent the body.
-        return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     }
-    match tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), read(body)).await {
-        Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
-        Ok(Err(status)) => Err(status),
-        Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
+    let most = body.size_hint().upper().map_or(BODY_BYTES_MAX, |most| most as usize);
+    let (limits, token) = (parts.extensions.get::<Arc<LoadLimits>>(), parts.extensions.get::<Token>());
+    if let (Some(limits), Some(token)) = (limits, token) {
+        let room = limits.room_for_body(&token.id, most.min(BODY_BYTES_MAX)).await;
+        if let Some(room) = room.map_err(|overload| Problem::from(overload).into_response())? {
+            parts.extensions.insert(Arc::new(room));
+        }
     }
+    match read_in_time(body, BODY_BYTES_MAX).await {
+        Ok(bytes) if has_too_many_parts(&bytes) => {
+            let detail = format!("the body has more than {BODY_PARTS_MAX} objects and lines");
+            let hint = "send fewer at once, or use `waypost import`";
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail, hint).into_response())
+        }
+        Ok(bytes) => Ok(Request::from_parts(parts, Body::from(bytes))),
+        Err(status) => Err(status.into_response()),
+    }
+}
+
+async fn read_in_time(body: Body, bytes_max: usize) -> Result<Vec<u8>, StatusCode> {
+    let read = tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), read(body, bytes_max)).await;
+    read.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
 }
 
 /// Reads all bytes of a body. A part of an oversized body is read as well: a client cut off while sending never reads
 /// the error.
-async fn read(mut body: Body) -> Result<Vec<u8>, StatusCode> {
+async fn read(mut body: Body, bytes_max: usize) -> Result<Vec<u8>, StatusCode> {
     let mut bytes = Vec::new();
     let mut seen = 0;
     while let Some(frame) = body.frame().await {
         let data = frame.map_err(|_| StatusCode::BAD_REQUEST)?.into_data().unwrap_or_default();
         seen += data.len();
-        if seen <= BODY_BYTES_MAX {
+        if seen <= bytes_max {
             bytes.extend_from_slice(&data);
         } else {
             bytes = Vec::new();
         }
-        if seen > BODY_BYTES_MAX + DISCARDED_BYTES_MAX {
+        if seen > bytes_max + DISCARDED_BYTES_MAX {
             break;
         }
     }
-    if seen > BODY_BYTES_MAX { Err(StatusCode::PAYLOAD_TOO_LARGE) } else { Ok(bytes) }
+    if seen > bytes_max { Err(StatusCode::PAYLOAD_TOO_LARGE) } else { Ok(bytes) }
 }

@@ -281,6 +281,12 @@ impl PlanStore {
         }
     }
 
+    /// Returns the number of tasks of a plan that is in memory.
+    pub fn cached_size(&self, id: &PlanId) -> Option<usize> {
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        cache.plans.get(id).map(|cached| cached.plan.len())
+    }
+
     /// Returns the versions of a plan after `known`, at most `limit` if they have to be read. For a caller that follows
     /// the plan: versions that this process has seen since the last call are returned from memory.
     pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<VersionRecord>> {

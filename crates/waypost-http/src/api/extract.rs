@@ -16,6 +16,7 @@ use waypost_text::plain_parse_error;
 
 use super::response::Problem;
 use super::state::{Api, run_blocking};
+use crate::load_limits::{LoadLimits, Room};
 use crate::sessions::Session;
 use crate::tokens::{Role, Token};
 
@@ -118,11 +119,36 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
 
 /// The plan named in the path, by its id or an unambiguous prefix of it.
 #[derive(Clone, Debug)]
-pub(crate) struct PlanPath(pub(crate) PlanId);
+pub(crate) struct PlanPath(pub(crate) PlanId, pub(crate) RequestRoom);
 
 /// The plan and the task named in the path, each by its id or an unambiguous prefix of it.
 #[derive(Clone, Debug)]
-pub(crate) struct TaskPath(pub(crate) PlanId, pub(crate) TaskId);
+pub(crate) struct TaskPath(
+    pub(crate) PlanId,
+    pub(crate) TaskId,
+    #[expect(dead_code, reason = "kept until the handler is done")] pub(crate) RequestRoom,
+);
+
+/// The room that a request has for a large plan or body, if it needs any: until its handler is done.
+pub(crate) type RequestRoom = Option<Arc<Room>>;
+
+/// Waits for room for a plan, unless the request has some already: two requests that each waited for a second time could
+/// wait for each other.
+async fn room_for(parts: &mut Parts, tasks: Option<usize>) -> Result<RequestRoom, Problem> {
+    if let Some(room) = parts.extensions.get::<Arc<Room>>() {
+        return Ok(Some(Arc::clone(room)));
+    }
+    let (Some(limits), Some(token)) =
+        (parts.extensions.get::<Arc<LoadLimits>>(), parts.extensions.get::<Token>())
+    else {
+        return Ok(None);
+    };
+    let room = limits.room_for_plan(&token.id, tasks).await?.map(Arc::new);
+    if let Some(room) = &room {
+        parts.extensions.insert(Arc::clone(room));
+    }
+    Ok(room)
+}
 
 /// Returns the parameters of the path.
 async fn path_parameters<S: Send + Sync>(
@@ -143,14 +169,20 @@ impl FromRequestParts<Arc<Api>> for PlanPath {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let path = path_parameters(parts, api).await?;
         let plan = parameter(&path, "plan").to_owned();
-        run_blocking(Arc::clone(api), move |api| Ok(Self(api.service.resolve_plan(&plan)?))).await
+        let found = run_blocking(Arc::clone(api), move |api| {
+            let plan = api.service.resolve_plan(&plan)?;
+            let tasks = api.plans().cached_size(&plan);
+            Ok((plan, tasks))
+        });
+        let (plan, tasks) = found.await?;
+        Ok(Self(plan, room_for(parts, tasks).await?))
     }
 }
 
 impl FromRequestParts<Arc<Api>> for TaskPath {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let PlanPath(plan) = PlanPath::from_request_parts(parts, api).await?;
+        let PlanPath(plan, room) = PlanPath::from_request_parts(parts, api).await?;
         let path = path_parameters(parts, api).await?;
         let task = parameter(&path, "task").to_owned();
         run_blocking(Arc::clone(api), move |api| {
@@ -160,7 +192,7 @@ impl FromRequestParts<Arc<Api>> for TaskPath {
                 }
                 task => task,
             };
-            Ok(Self(plan, task??))
+            Ok(Self(plan, task??, room))
         })
         .await
     }
@@ -193,17 +225,19 @@ pub(crate) struct Write<T> {
     pub(crate) guard: Guard,
     pub(crate) by: Caller,
     pub(crate) body: T,
+    #[expect(dead_code, reason = "kept until the handler is done")]
+    pub(crate) room: RequestRoom,
 }
 
 impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Write<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, state: &Arc<Api>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let PlanPath(plan) = PlanPath::from_request_parts(&mut parts, state).await?;
+        let PlanPath(plan, room) = PlanPath::from_request_parts(&mut parts, state).await?;
         let IfMatch(guard) = IfMatch::from_request_parts(&mut parts, state).await?;
         let Writer(by) = Writer::from_request_parts(&mut parts, state).await?;
         let Body(body) = Body::from_request(Request::from_parts(parts, body), state).await?;
-        Ok(Self { plan, guard, by, body })
+        Ok(Self { plan, guard, by, body, room })
     }
 }
 

@@ -12,6 +12,8 @@ use waypost_service::{Hint, PersonAct, ServiceError, WriteReply};
 use waypost_store::{StoreError, WriteError};
 use waypost_text::{escape_json, sanitize};
 
+use crate::load_limits::Overload;
+
 /// Seconds after which a caller may retry when the server is busy.
 const RETRY_SECONDS: &str = "2";
 
@@ -26,6 +28,17 @@ pub(crate) struct Problem {
     detail: String,
     hint: String,
     more: Box<Map<String, Value>>,
+}
+
+impl From<Overload> for Problem {
+    fn from(overload: Overload) -> Self {
+        let (status, hint) = match overload {
+            Overload::LargeRequests => (StatusCode::TOO_MANY_REQUESTS, "wait for an answer, then retry"),
+            Overload::Streams => (StatusCode::TOO_MANY_REQUESTS, "close one, or use another token"),
+            Overload::AllStreams | Overload::NoRoom => (StatusCode::SERVICE_UNAVAILABLE, "retry later"),
+        };
+        Self::new(status, overload.to_string(), hint)
+    }
 }
 
 impl Problem {

@@ -15,7 +15,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use waypost_config::{Config, NotTrusted};
 use waypost_core::{Actor, Command, PlanId, StartRefusal, StartRefusalReason, TaskId, Timestamp};
-use waypost_http::{Api, BODY_BYTES_MAX, HostOriginGuard, NewToken, Role, Site, openapi, serve};
+use waypost_http::{
+    Api, BODY_BYTES_MAX, BODY_PARTS_MAX, HostOriginGuard, NewToken, Role, Site, openapi, serve,
+};
 use waypost_service::{Record, Service};
 use waypost_store::{MemoryStore, PlanStore, Worker, WorkerKind};
 
@@ -503,6 +505,8 @@ fn whatever_goes_wrong_is_a_problem_in_words() {
     kind("text/plain", b"hello".to_vec()).problem(415);
     kind("application/json", b"{".to_vec()).problem(400);
     kind("application/json", vec![b' '; BODY_BYTES_MAX + 1]).problem(413);
+    let many = kind("application/json", b"{".repeat(BODY_PARTS_MAX + 1));
+    assert!(many.problem(413).to_string().contains("more than 150000 objects and lines"), "{many:?}");
     let strange = [("authorization", bearer.as_str()), ("host", "evil.example")];
     desk.send("GET", "/api/v1/plans", &strange, Vec::new()).problem(403);
 }

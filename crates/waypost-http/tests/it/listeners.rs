@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, PlanId, TaskId};
+use waypost_http::STREAMS_PER_TOKEN_MAX;
 use waypost_service::{Caller, Guard, TaskRef, TaskReport};
 use waypost_store::{Cursor, EVENTS_MAX, EventFilter};
 
@@ -130,6 +131,30 @@ fn those_who_come_late_hear_everything_from_where_they_begin() {
     assert!(expected.len() > EVENTS_MAX, "more than a page: {}", expected.len());
     let listeners = listeners(&desk, LATE_LISTENERS, begin, LATE_HANGS_UP);
     all_heard(&desk, listeners, &expected);
+}
+
+#[test]
+fn the_streams_of_one_token_are_bounded_and_others_have_their_own() {
+    let desk = Desk::new();
+    let url = format!("http://{}/api/v1/events?after=latest", desk.at);
+    let open = |bearer: String| {
+        let url = url.clone();
+        desk.runtime.block_on(async move {
+            let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+            let request = hyper::Request::get(url).header("authorization", bearer);
+            client.request(request.body(Full::new(Bytes::new())).unwrap()).await.unwrap()
+        })
+    };
+    let mut streams: Vec<_> = (0..STREAMS_PER_TOKEN_MAX).map(|_| open(desk.bearer())).collect();
+    assert!(streams.iter().all(|stream| stream.status() == 200));
+    assert_eq!(open(desk.bearer()).status(), 429);
+    assert_eq!(open(format!("Bearer {}", desk.reader)).status(), 200);
+    desk.get("/plans").ok();
+    streams.pop();
+    // The server notices the end of a connection a moment later.
+    while open(desk.bearer()).status() == 429 {
+        std::thread::yield_now();
+    }
 }
 
 /// The data of the first frame with this event name. Says over `ready` when it is connected.
