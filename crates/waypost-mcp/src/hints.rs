@@ -197,6 +197,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         }
         Refusal::OnlyAPerson { .. } | Refusal::StoppedByPerson { .. } => "ask a person",
         Refusal::NotItsTask { .. } => "report on your own task",
+        Refusal::NotItsPlan { .. } => "ask its owner or a person to do it",
         Refusal::NotWhatWasLookedAt { .. } => "read what changed since, then decide again",
         Refusal::StaleAttempt { given, current, .. } if given > current => {
             "send the attempt returned when the task was claimed, or none"

@@ -143,7 +143,10 @@ fn status_of(error: &ServiceError) -> StatusCode {
         | ServiceError::NoSuchPlan(_)
         | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
         ServiceError::Refused(
-            Refusal::OnlyAPerson { .. } | Refusal::HumanGate { .. } | Refusal::NotItsTask { .. },
+            Refusal::OnlyAPerson { .. }
+            | Refusal::HumanGate { .. }
+            | Refusal::NotItsTask { .. }
+            | Refusal::NotItsPlan { .. },
         )
         | ServiceError::NotForWorkers { .. }
         | ServiceError::NeedsPerson { .. }

@@ -105,7 +105,8 @@ fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
 
 fn answer(plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
     let version = reply.version;
-    let mut answer = Answer { value: json!({ "version": version }), text: format!("v{version}") };
+    let mut answer =
+        Answer { value: json!({ "plan": plan.id(), "version": version }), text: format!("v{version}") };
     if !reply.changed {
         answer.add("changed", false, ", unchanged");
     }
