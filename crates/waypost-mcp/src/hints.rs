@@ -149,6 +149,7 @@ pub(crate) fn about_store(error: &StoreError) -> &'static str {
         }
         StoreError::TooNew { .. } => "report this: a person has to update Waypost",
         StoreError::Busy => "try again",
+        StoreError::HolderStopped { .. } => "report this: a person has to continue or end that process",
         StoreError::DiskFull { .. } => "nothing was changed; report this: a person has to free disk space",
         StoreError::StoreRemoved { .. } => {
             "report this: a person has to restore the store and restart this server"

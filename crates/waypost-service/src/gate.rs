@@ -166,13 +166,8 @@ impl Gatekeeper<'_> {
         let mut known_after = None;
         if commands.iter().any(may_change_all) {
             let after = known_after.insert(after());
-            // Who waits for an open plan by its owner's name follows it to another owner. A plan with gates, its own or
-            // those of other plans, stays where the gates are looked for.
-            let may_have_gates = || -> Result<bool, ServiceError> {
-                let is_over = plan.state().phase.is_finished() || plan.state().archived;
-                Ok(is_over || plan.waits_for_external() || !human_tasks(&*config()?, plan).is_empty())
-            };
-            if after.spec().owner != plan.spec().owner && may_have_gates()? {
+            // By another owner's name, others no longer find what they wait for. Gates before it may be gone by now.
+            if after.spec().owner != plan.spec().owner {
                 let Some(known) = &self.others.known else { return Err(self.ask_others(external(plan))) };
                 if let Some(awaited) = known.awaited_of_owner.first() {
                     let whom = "others, who wait for it by its owner's name".to_owned();

@@ -168,7 +168,9 @@ fn status_of(error: &ServiceError) -> StatusCode {
         ServiceError::NotOnePlan { .. } | ServiceError::Store(StoreError::BadCursor(_)) => {
             StatusCode::BAD_REQUEST
         }
-        ServiceError::Store(StoreError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+        ServiceError::Store(StoreError::Busy | StoreError::HolderStopped { .. }) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         ServiceError::Store(_) | ServiceError::Configuration { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -177,7 +179,9 @@ fn status_of(error: &ServiceError) -> StatusCode {
 fn hint_of(error: &ServiceError) -> String {
     match error {
         // The store's own hints are commands for the operator of the server.
-        ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
+        ServiceError::Store(StoreError::Busy | StoreError::HolderStopped { .. }) => {
+            return "retry".to_owned();
+        }
         ServiceError::Store(StoreError::BadCursor(_)) => {
             return "send `next` of the previous page as `after`, with the same `sort`".to_owned();
         }

@@ -12,6 +12,7 @@ use waypost_core::{
 };
 
 use crate::cross_plan::locate::{locate, there};
+use crate::cross_plan::resolve::ended;
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
 use crate::plans::cache::{Cache, News, catch_up};
@@ -125,8 +126,14 @@ fn letters(
         let Some(waiting) = cache.get(&wait.plan) else { continue };
         let Some(task) = waiting.task(wait.task.as_str()) else { continue };
         let heard = task.state.received.get(&wait.on.key()).cloned();
-        let ear =
-            Recipient { wait: &wait, heard: heard.as_ref(), has_ended: waiting.state().phase.is_finished() };
+        // A plan that heard nothing while it was archived hears now what has ended since its task began to wait.
+        let was_deaf = news.whole && wait.plan == *plan;
+        let ear = Recipient {
+            wait: &wait,
+            heard: heard.as_ref(),
+            has_ended: waiting.state().phase.is_finished(),
+            deaf_since: task.state.created_at.filter(|_| was_deaf),
+        };
         let mut truth = ear.truth(transaction, cache, from)?;
         let was_there = news.purged.as_ref().is_some_and(|purged| purged.tasks.contains(&wait.on.task));
         if was_there && heard.is_none() && matches!(truth, Truth::Absent) {
@@ -183,8 +190,8 @@ fn concerned<'a>(
     Ok(found.into_iter().map(with_source).collect())
 }
 
-/// Makes the tasks that wait for a task of this plan by the name of its former owner name the plan: a wait follows the plan
-/// that it was resolved to, whoever owns it.
+/// Makes the tasks that wait for a task of this plan by the name of its former owner name the plan and its owner: a wait
+/// follows the plan that it was resolved to.
 fn follow_handed_over(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
@@ -200,7 +207,8 @@ fn follow_handed_over(
     let tasks: HashSet<TaskId> = tasks.collect();
     let mut letters = Vec::new();
     for wait in transaction.waits(id, former, None)? {
-        if wait.on.plan.is_some() || wait.plan == *id || !tasks.contains(&wait.on.task) {
+        let is_by_name = wait.on.agent.as_deref() == Some(former);
+        if !is_by_name || wait.plan == *id || !tasks.contains(&wait.on.task) {
             continue;
         }
         let Some(version) = transaction.plan_state(&wait.plan)?.version() else { continue };
@@ -209,7 +217,9 @@ fn follow_handed_over(
         }
         let task = cache.get(&wait.plan).and_then(|plan| plan.task(wait.task.as_str()));
         let meant_this = match task.and_then(|task| task.state.received.get(&wait.on.key())) {
-            Some(heard) => heard.status != Status::Done && heard.plan.as_ref() == Some(id),
+            Some(heard) if heard.status == Status::Done => false,
+            Some(_) | None if wait.on.plan.is_some() => true,
+            Some(heard) => heard.plan.as_ref() == Some(id),
             None => !is_over && !has_later(transaction, cache, &wait, created_at)?,
         };
         if meant_this {
@@ -253,6 +263,8 @@ struct Recipient<'a> {
     heard: Option<&'a UpstreamResult>,
     /// Whether the plan of the waiting task has finished.
     has_ended: bool,
+    /// Since when the waiting task may have missed the end of a plan.
+    deaf_since: Option<Timestamp>,
 }
 
 impl Recipient<'_> {
@@ -279,6 +291,9 @@ impl Recipient<'_> {
             let changed = from.and_then(|from| cache.get(from));
             found = changed.and_then(|plan| there(plan, &on.task)).unwrap_or(found);
         }
+        if of_agent && !found.is_there() {
+            found = self.missed(transaction, cache)?.unwrap_or(found);
+        }
         Ok(match &found {
             TargetStatus::There { plan, archived, .. } => {
                 let source = of_agent.then_some(plan);
@@ -301,6 +316,23 @@ impl Recipient<'_> {
             | TargetStatus::OnlyInEnded { .. }
             | TargetStatus::NoName(_) => Truth::Absent,
         })
+    }
+
+    /// Returns the task in a plan of the agent that ended while the recipient heard nothing.
+    fn missed(&self, transaction: &mut dyn Transaction, cache: &mut Cache) -> Result<Option<TargetStatus>> {
+        let (Some(agent), Some(since)) = (&self.wait.on.agent, self.deaf_since) else { return Ok(None) };
+        for id in ended(transaction, agent)?.into_iter().filter(|id| *id != self.wait.plan) {
+            let Some(version) = transaction.plan_state(&id)?.version() else { continue };
+            // A damaged plan that is over answers nobody.
+            if catch_up(transaction, cache, &id, version).is_err() {
+                continue;
+            }
+            let plan = cache.get(&id).filter(|plan| plan.state().finished_at > Some(since));
+            if let Some(found) = plan.and_then(|plan| there(plan, &self.wait.on.task)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the state of a target that is named by agent only. The recipient follows the plan from which it received

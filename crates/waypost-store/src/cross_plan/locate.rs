@@ -33,7 +33,7 @@ pub(crate) fn there(plan: &Plan, task: &TaskId) -> Option<TargetStatus> {
     })
 }
 
-/// Locates the task that a task of the plan `of` refers to. A plan that is named is meant whoever owns it by now.
+/// Locates the task that a task of the plan `of` refers to.
 pub(crate) fn locate(
     read: &mut dyn Read,
     cache: &mut Cache,
@@ -56,6 +56,10 @@ pub(crate) fn locate(
     };
     catch_up(read, cache, id, version)?;
     let Some(plan) = cache.get(id) else { return Ok(TargetStatus::NoSuchPlan(id.clone())) };
+    let owner = &plan.spec().owner;
+    if on.agent.as_ref().is_some_and(|agent| agent != owner) {
+        return Ok(TargetStatus::OwnedBy { plan: id.clone(), owner: owner.clone() });
+    }
     let (phase, archived) = (plan.state().phase, plan.state().archived);
     let missing = || TargetStatus::NoSuchTask { plan: id.clone(), phase, archived };
     Ok(there(plan, &on.task).unwrap_or_else(missing))
@@ -98,13 +102,6 @@ fn locate_by_agent(
         false if agent.trim().is_empty() || agent == "*" => TargetStatus::NoName(agent),
         false => TargetStatus::NoPlanOf(agent),
     })
-}
-
-/// Returns the owner of the named plan, if the reference names another agent.
-fn misnamed(read: &mut dyn Read, on: &ExternalTaskRef) -> Result<Option<TargetStatus>> {
-    let (Some(agent), Some(plan)) = (&on.agent, &on.plan) else { return Ok(None) };
-    let head = read.head(plan)?.filter(|head| head.owner != *agent);
-    Ok(head.map(|head| TargetStatus::OwnedBy { plan: head.id, owner: head.owner }))
 }
 
 /// Returns whether a task that has not started still lacks a successful result of this wait.
@@ -158,10 +155,7 @@ pub(crate) fn check_waits(
         if heard != Some(false) {
             continue;
         }
-        let found = match misnamed(read, &wait.on)?.filter(|_| wait.on.plan.as_ref() != Some(plan.id())) {
-            Some(misnamed) => misnamed,
-            None => locate(read, &mut cache, plan.id(), &wait.on)?,
-        };
+        let found = locate(read, &mut cache, plan.id(), &wait.on)?;
         if found.can_never_be() {
             let (dependency, why) = (wait.on.key(), found.describe(&wait.on));
             problems.push(Problem::task(&wait.task, ProblemKind::ImpossibleExternal { dependency, why }));

@@ -23,11 +23,14 @@ pub const RING_TASKS_MAX: usize = 10_000;
 const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, Phase::Paused];
 
 /// Returns the plans that may contain the referenced task, the most likely first. A reference that names only an agent means
-/// the agent's open plans, later ones first: what an earlier plan delivered is not an answer to a new request. A plan that is
-/// named is meant whoever owns it by now.
+/// the agent's open plans, later ones first: what an earlier plan delivered is not an answer to a new request.
 pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result<Vec<PlanId>> {
     let agent = match (&there.plan, &there.agent) {
-        (Some(plan), _) => return Ok(vec![plan.clone()]),
+        (Some(plan), None) => return Ok(vec![plan.clone()]),
+        (Some(plan), Some(agent)) => {
+            let head = read.head(plan)?.filter(|head| head.owner == *agent);
+            return Ok(head.into_iter().map(|head| head.id).collect());
+        }
         (None, None) => return Ok(Vec::new()),
         (None, Some(agent)) => agent,
     };

@@ -15,6 +15,7 @@ mod gates;
 mod http_crash;
 mod mcp_files;
 mod mcp_jaato;
+mod mcp_reporters;
 mod model;
 mod performance;
 mod planner;

@@ -354,7 +354,7 @@ fn a_plan_that_is_handed_over_is_followed() {
         "{first}"
     );
     assert_eq!(
-        (&second["status"], &second["received_outputs"]["child:step_2"]),
+        (&second["status"], &second["received_outputs"]["heir:step_2"]),
         (&json!("pending"), &json!({ "n": 2 })),
         "{second}"
     );
