@@ -14,7 +14,7 @@ use crate::settings::{Config, Report, Reporter, Webhook};
 const NAME: &str = "todo";
 /// The variable that contains the token of its webhook.
 const TOKEN_VARIABLE: &str = "TODO_WEBHOOK_TOKEN";
-/// Where its plans are stored if it does not say where.
+/// Where plans are stored if the flat form does not say where.
 const STORAGE_PATH: &str = ".jaato/plans.json";
 /// Keys that only affect what jaato displays or how it finds its files.
 const MEANINGLESS: [&str; 4] = ["display", "config_path", "agent_name", "storage_use_directory"];
@@ -66,10 +66,14 @@ fn storage_of(fields: &Map<String, Value>) -> Option<(&str, Option<&str>)> {
     let nested = fields.get("storage");
     let nested = |name: &str| nested?.get(name)?.as_str();
     let flat = |name: &str| fields.get(name)?.as_str();
-    let kind = nested("type").or_else(|| flat("storage_type"))?;
     let path = nested("path").or_else(|| flat("storage_path"));
-    let default = matches!(kind, "file" | "hybrid").then_some(STORAGE_PATH);
-    Some((kind, path.or(default)))
+    // The program's nested form has no default.
+    let Some(kind) = nested("type") else {
+        let kind = flat("storage_type")?;
+        let default = matches!(kind, "file" | "hybrid").then_some(STORAGE_PATH);
+        return Some((kind, path.or(default)));
+    };
+    Some((kind, path))
 }
 
 struct Todo<'a> {
@@ -252,6 +256,9 @@ impl Todo<'_> {
             ("file" | "hybrid", Some(path)) => {
                 let what = format!("`{at}` names {path:?}, outside of the workspace");
                 self.wrong(what, "name a place in the workspace, or say --store file:DIR");
+            }
+            ("file" | "hybrid", None) => {
+                self.wrong(format!("storage {kind:?} needs `{at}`"), "for example \"plans.json\"");
             }
             (other, _) => {
                 self.wrong(format!("storage has the type {other:?}"), "it can be memory, file or hybrid");

@@ -39,8 +39,11 @@ impl ClientHandler for Patient {
 
 #[test]
 fn a_call_that_waits_for_a_person_or_an_event_reports_progress() {
-    let world = World::with_config("approval = \"all\"\n");
-    let id = plan(&world, json!({ "title": "T", "owner": "planner", "tasks": [{ "id": "a" }] }));
+    let world = World::new();
+    let id = plan(
+        &world,
+        json!({ "title": "T", "owner": "planner", "tasks": [{ "id": "a", "work": { "executor": "noop" } }] }),
+    );
     for era in [Era::Old, Era::New] {
         let patient = Patient::default();
         let line = Line::new(Server::new(options(&world, Some("planner"))), patient.clone(), era);
