@@ -179,8 +179,9 @@ fn status_of(error: &ServiceError) -> StatusCode {
 fn hint_of(error: &ServiceError) -> String {
     match error {
         // The store's own hints are commands for the operator of the server.
-        ServiceError::Store(StoreError::Busy | StoreError::HolderStopped { .. }) => {
-            return "retry".to_owned();
+        ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
+        ServiceError::Store(StoreError::HolderStopped { .. }) => {
+            return "a person has to continue or end that process on the server".to_owned();
         }
         ServiceError::Store(StoreError::BadCursor(_)) => {
             return "send `next` of the previous page as `after`, with the same `sort`".to_owned();

@@ -27,7 +27,7 @@ const VERSIONS_MAX: usize = 1_000;
 const PLANS_KEPT_MAX: usize = 64;
 
 /// Shows an event on the console.
-pub type Console = Box<dyn Fn(&RunEvent) + Send>;
+type Console = Box<dyn Fn(&RunEvent) + Send>;
 
 /// The thread that reports. Dropping it ends the reporting.
 pub struct StoreReports {

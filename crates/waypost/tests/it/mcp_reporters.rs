@@ -30,7 +30,8 @@ const EXPECTED: [&str; 5] = ["plan_is", "task_started", "task_ended", "task_ende
 #[test]
 fn a_file_and_the_console_report_what_agents_do() {
     let workspace = Workspace::new();
-    let reporters = "approval = \"never\"\n[reporters.log]\nkind = \"file\"\npath = \"events.jsonl\"\n\
+    workspace.configure_user("approval = \"never\"\n");
+    let reporters = "[reporters.log]\nkind = \"file\"\npath = \"events.jsonl\"\n\
         [reporters.console]\nkind = \"console\"\nevents = [\"task_failed\"]\n\
         [reporters.broken]\nkind = \"file\"\npath = \"no/such/folder/log\"\n";
     configure(&workspace, reporters);
@@ -54,7 +55,8 @@ fn the_configuration_of_jaato_is_read_where_jaato_reads_it_and_names_a_log_of_th
     });
     fs::create_dir_all(workspace.work().join(".jaato")).unwrap();
     fs::write(workspace.work().join(".jaato/todo.json"), todo.to_string()).unwrap();
-    configure(&workspace, "approval = \"never\"\n");
+    workspace.configure_user("approval = \"never\"\n");
+    workspace.trust();
     let mut agent = Agent::with_toolset(&workspace, "jaato", "main");
     let plan = work(&mut agent);
     agent.end();
@@ -87,12 +89,12 @@ fn without_an_id_the_plan_that_is_worked_on_is_shown() {
     )
     .unwrap();
     run(&["import", "first.json", "--owner", "builder"]);
-    run(&["start", "first"]);
+    run(&["start", "first", "a"]);
     run(&["import", "second.json"]);
     let shown: Value = serde_json::from_str(&run(&["show", "--json"])).unwrap();
     assert_eq!((&shown["id"], &shown["owner"]), (&json!("first"), &json!("builder")), "{shown}");
     run(&["done", "first", "a"]);
-    run(&["update", "second", "--title", "Later"]);
+    run(&["status", "set", "second", "later"]);
     let shown: Value = serde_json::from_str(&run(&["show", "--json"])).unwrap();
     assert_eq!(shown["id"], "second");
 }
