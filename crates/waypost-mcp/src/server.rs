@@ -469,8 +469,9 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let (by, toolsets) = (self.caller(&context), self.shared.toolsets.clone());
         let arguments = request.arguments.unwrap_or_default();
+        let recent = self.session.plan.lock().unwrap_or_else(PoisonError::into_inner).id();
         let said = self.run_blocking(&context, move |workspace| {
-            prompts::get(workspace, &by, &toolsets, &request.name, &arguments)
+            prompts::get(workspace, (&by, recent), &toolsets, &request.name, &arguments)
         });
         said.await.map(GetPromptResponse::Complete).map_err(|refused| invalid(&refused))
     }

@@ -43,6 +43,13 @@ pub(crate) struct SessionPlan {
     pub(crate) started: Option<PlanId>,
 }
 
+impl SessionPlan {
+    /// The plan that the session works on, or has read.
+    pub(crate) fn id(&self) -> Option<PlanId> {
+        self.plan.clone()
+    }
+}
+
 /// The program at the other end of a call.
 pub(crate) struct Client {
     /// Carries questions to the person at the client; `None` if the client cannot ask.

@@ -19,8 +19,8 @@ use crate::scheduler::{RunEvent, notices_of};
 
 /// The name of the lock that the reporting process holds.
 const LOCK: &str = "reports";
-/// The longest time between two looks at the store, and until it is noticed that the server ends.
-const LOOK: Duration = Duration::from_millis(200);
+/// The longest time between two reads of the log, and until it is noticed that the server ends.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of versions read at a time.
 const VERSIONS_MAX: usize = 1_000;
 /// Maximum number of plans that are kept in memory between two changes.
@@ -105,20 +105,20 @@ impl Reporting {
         loop {
             let is_last = ends.load(Ordering::Acquire);
             // A store that cannot be read now may be readable later.
-            let _unread = self.look();
+            let _unread = self.report_new();
             if is_last {
                 return self.reporters.finish();
             }
-            let waited = watch.as_mut().is_ok_and(|watch| watch.wait(LOOK).is_ok());
+            let waited = watch.as_mut().is_ok_and(|watch| watch.wait(POLL_INTERVAL).is_ok());
             if !waited {
-                std::thread::park_timeout(LOOK);
+                std::thread::park_timeout(POLL_INTERVAL);
                 watch = self.plans.watch();
             }
         }
     }
 
     /// Reports what was written since the last look, if this process is the one that reports.
-    fn look(&mut self) -> Result<(), StoreError> {
+    fn report_new(&mut self) -> Result<(), StoreError> {
         if !self.lock.as_ref().is_some_and(|lock| lock.holds()) {
             self.lock = self.plans.store().try_lock(LOCK)?;
         }

@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Number of looks at which the same process must have been stopped: a debugger stops processes for moments.
-const LOOKS: u32 = 2;
+/// Number of checks in a row at which the same process must have been stopped: a debugger stops processes for moments.
+const CHECKS_MIN: u32 = 2;
 
 /// A process that was stopped, for example by Ctrl-Z, while it held a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct StoppedHolder {
 pub(crate) struct HolderWatch {
     file: PathBuf,
     byte: Option<u64>,
-    /// The process that was stopped at the last look, and at how many looks in a row.
+    /// The process that was stopped at the last check, and at how many in a row.
     suspect: Option<(u32, u32)>,
 }
 
@@ -30,16 +30,16 @@ impl HolderWatch {
         Self { file: file.to_owned(), byte, suspect: None }
     }
 
-    /// Returns the holder if it was stopped at this look and the one before.
-    pub(crate) fn look(&mut self) -> Option<StoppedHolder> {
+    /// Returns the holder if it was stopped at this check and the one before.
+    pub(crate) fn check(&mut self) -> Option<StoppedHolder> {
         let process = self.holder().filter(|process| is_stopped(*process));
-        let looks = match (process, self.suspect) {
-            (Some(now), Some((before, looks))) if now == before => looks + 1,
+        let checks = match (process, self.suspect) {
+            (Some(now), Some((before, checks))) if now == before => checks + 1,
             (Some(_), _) => 1,
             (None, _) => 0,
         };
-        self.suspect = process.map(|process| (process, looks));
-        let process = process.filter(|_| looks >= LOOKS)?;
+        self.suspect = process.map(|process| (process, checks));
+        let process = process.filter(|_| checks >= CHECKS_MIN)?;
         let program = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
         Some(StoppedHolder { process, program: program.trim().to_owned() })
     }

@@ -92,9 +92,9 @@ fn wait_for_others(tries: i32) -> bool {
     const SHORT: (i32, u64) = (50, 200);
     const LONG_MICROS: u64 = 2_000;
     const TRIES_MAX: u64 = BUSY_SECONDS_MAX * 1_000_000 / LONG_MICROS;
-    /// Number of tries between two looks at the holder: a second or more.
-    const LOOK_TRIES: i32 = 500;
-    if tries > 0 && tries % LOOK_TRIES == 0 && finds_stopped_holder() {
+    /// Number of tries between two checks of the holder: a second or more.
+    const CHECK_TRIES: i32 = 500;
+    if tries > 0 && tries % CHECK_TRIES == 0 && finds_stopped_holder() {
         return false;
     }
     let (short_tries, short_micros) = SHORT;
@@ -111,7 +111,7 @@ thread_local! {
 fn finds_stopped_holder() -> bool {
     WAIT.with_borrow_mut(|wait| {
         let Some((watch, found)) = wait else { return false };
-        *found = watch.look();
+        *found = watch.check();
         found.is_some()
     })
 }

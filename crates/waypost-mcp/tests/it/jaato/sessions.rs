@@ -1,5 +1,6 @@
 //! Several sessions of one agent, and what others do to an agent's plan.
 
+use rmcp::model::GetPromptRequestParams;
 use serde_json::{Value, json};
 use waypost_mcp::Toolset;
 
@@ -28,6 +29,12 @@ fn two_sessions_of_one_agent_have_plans_of_their_own() {
     set(&first, "step_1", "completed");
     assert_eq!(step(&first, "step_1")["status"], "completed");
     assert_eq!(step(&second, "step_1")["status"], "pending");
+    let shown = |session: &Session| {
+        let (client, runtime) = session.raw();
+        let prompt = runtime.block_on(client.get_prompt(GetPromptRequestParams::new("plan"))).unwrap();
+        serde_json::to_string(&prompt.messages).unwrap()
+    };
+    assert!(shown(&first).contains("Current Plan: One") && shown(&second).contains("Current Plan: Two"));
     // A session whose plan has ended does not go on with that of the other.
     first.call("completePlan", json!({ "status": "failed", "summary": "enough" }));
     assert_eq!(

@@ -98,6 +98,35 @@ fn every_unknown_argument_and_every_wrong_task_is_named_at_once() {
 }
 
 #[test]
+fn an_unknown_executor_is_answered_with_those_that_are_known_and_every_wrong_op_is_named() {
+    let world =
+        World::with_config("[executors.tests]\nkind = \"process\"\ncommand = [\"cargo\", \"test\"]\n");
+    let session = world.session(Toolset::Native, "main");
+    let tasks = json!([{ "description": "a", "work": { "executor": "test" } }, "b"]);
+    let told = session.call("plan_create", json!({ "title": "t", "tasks": tasks }));
+    assert_eq!(
+        told.value["notes"],
+        json!([
+            "known executors: human, noop, tests",
+            "not runnable with this configuration: task t1: no executor is called test"
+        ])
+    );
+    let ops = json!([
+        { "op": "revise", "task": "t1", "priority": "high" },
+        { "op": "remove", "tasks": "t2" },
+        { "op": "plan", "title": 7 },
+    ]);
+    let said = session.refused("plan_edit", json!({ "ops": ops }));
+    for place in [
+        "ops[0].priority: must be a whole number",
+        "unknown argument ops[1].tasks",
+        "ops[2].title: must be text",
+    ] {
+        assert!(said.contains(place), "{place}: {said}");
+    }
+}
+
+#[test]
 fn plans_are_listed_a_page_at_a_time_and_only_ones_own() {
     let (world, session) = begin();
     for number in 0..21 {

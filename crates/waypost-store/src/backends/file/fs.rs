@@ -17,8 +17,8 @@ use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 
 /// The pause between two attempts to take a lock.
 const LOCK_RETRY: Duration = Duration::from_millis(2);
-/// The time between two looks at the holder of the lock.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two checks of the holder of the lock.
+const HOLDER_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn corrupt(path: &Path, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what: path.display().to_string(), detail: detail.to_string() }
@@ -200,11 +200,11 @@ impl Guard {
         let file = open_to_change(path)?;
         let give_up = Instant::now() + Duration::from_secs(BUSY_SECONDS_MAX);
         let mut watch = HolderWatch::of(path, None);
-        let mut next_look = Instant::now() + LOOK_INTERVAL;
+        let mut next_check = Instant::now() + HOLDER_INTERVAL;
         loop {
-            if Instant::now() >= next_look {
-                next_look = Instant::now() + LOOK_INTERVAL;
-                if let Some(StoppedHolder { process, program }) = watch.look() {
+            if Instant::now() >= next_check {
+                next_check = Instant::now() + HOLDER_INTERVAL;
+                if let Some(StoppedHolder { process, program }) = watch.check() {
                     let what = path.display().to_string();
                     return Err(StoreError::HolderStopped { what, process, program });
                 }
