@@ -253,14 +253,14 @@ impl Context {
             Some(id) => Some(id),
             None => latest(Vec::new())?,
         };
-        let none = || {
-            Failure::not_found(
-                "there is no plan",
-                "create one with `waypost new`, or `waypost import` a file",
-            )
-        };
-        let id = found.ok_or_else(none)?;
-        Ok(self.found(plans, id))
+        match found {
+            Some(id) => Ok(self.found(plans, id)),
+            None => {
+                let create = "create one with `waypost new`, or `waypost import` a file";
+                let offered = store_location::jaato_import(&self.folders()?.workspace);
+                Err(Failure::not_found("there is no plan", offered.unwrap_or(create)))
+            }
+        }
     }
 
     /// The parts of a draft that are missing from the configuration or forbidden by it.

@@ -32,6 +32,12 @@ pub(crate) fn todo_file(own: &Path) -> PathBuf {
     if !ours.exists() && theirs.exists() { theirs } else { ours }
 }
 
+/// Returns the command that imports the plans that jaato keeps in a workspace, if it keeps any.
+pub(crate) fn jaato_import(workspace: &Path) -> Option<&'static str> {
+    let has_plans = workspace.join(JAATO).join("plans.json").is_file();
+    has_plans.then_some("`waypost import .jaato --owner AGENT` imports the plans of jaato")
+}
+
 /// The location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreLocation {

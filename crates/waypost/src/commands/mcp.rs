@@ -12,13 +12,14 @@ use waypost_mcp::{
 };
 use waypost_run::{StoreReports, WebhookOutbox};
 use waypost_service::Authenticator;
-use waypost_store::{PlanStore, Store};
+use waypost_store::{PlanStore, Query, Store};
 
 use crate::actor::account;
 use crate::commands::run::progress;
 use crate::context::{Context, open_store};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
+use crate::store_location::jaato_import;
 use crate::webhooks;
 
 const EXAMPLES: &str = "\
@@ -171,6 +172,11 @@ fn workspace(
     let store = open_store(&place)?;
     relays.begin(context, &folders, &config, &store)?;
     let plans = Arc::new(PlanStore::new(store));
+    if let Some(offered) = jaato_import(&folders.workspace).filter(|_| most == ActorKind::Agent)
+        && plans.heads(&Query { limit: 1, ..Query::default() })?.items.is_empty()
+    {
+        context.out.say(format!("note: the store has no plans yet; {offered}"));
+    }
     let folder = folder.map_or(folders.workspace, Path::to_owned);
     let mut workspace = Workspace::new(plans, config, folder, folders.own);
     workspace.service = workspace.service.with_authenticator(Authenticator::new(account(), &place.location));

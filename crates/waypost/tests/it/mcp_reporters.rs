@@ -1,4 +1,4 @@
-//! Reporters hear of what agents do over MCP, and one that cannot work stops nothing else.
+//! What a server reads of its workspace: reporters, which hear of what agents do over MCP, and what jaato left there.
 
 use std::fs;
 
@@ -97,4 +97,25 @@ fn without_an_id_the_plan_that_is_worked_on_is_shown() {
     run(&["status", "set", "second", "later"]);
     let shown: Value = serde_json::from_str(&run(&["show", "--json"])).unwrap();
     assert_eq!(shown["id"], "second");
+}
+
+#[test]
+fn plans_that_jaato_keeps_are_offered_for_import_and_get_an_owner() {
+    let workspace = Workspace::new();
+    let step = json!({ "step_id": "s1", "sequence": 1, "description": "a", "status": "pending" });
+    let plan =
+        json!({ "plan_id": "p1", "title": "Old", "status": "active", "started": false, "steps": [step] });
+    fs::create_dir_all(workspace.work().join(".jaato")).unwrap();
+    fs::write(workspace.work().join(".jaato/plans.json"), json!({ "p1": plan }).to_string()).unwrap();
+    let offered = "`waypost import .jaato --owner AGENT` imports the plans of jaato";
+    let none = workspace.waypost(&["show"]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains(offered), "{none:?}");
+    let mut agent = Agent::with_toolset(&workspace, "jaato", "main");
+    assert!(agent.refused("getPlanStatus", json!({})).starts_with("No plan found for this agent"));
+    assert!(agent.end().contains(offered));
+    let imported = workspace.waypost(&["import", ".jaato", "--owner", "main"]);
+    assert!(imported.status.success(), "{imported:?}");
+    let mut agent = Agent::with_toolset(&workspace, "jaato", "main");
+    assert_eq!(agent.call("getPlanStatus", json!({}))["title"], "Old");
+    assert!(!agent.end().contains(offered));
 }
